@@ -1,0 +1,1 @@
+"""Foundations without arrays: errors, knobs, contexts, element types, registries."""

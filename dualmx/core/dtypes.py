@@ -1,0 +1,58 @@
+"""Element types: names, MXNet's type flags, NumPy equivalents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .errors import ArgumentTypeError, suggest
+
+bfloat16 = ml_dtypes.bfloat16
+
+# MXNet's on-disk and in-symbol type flags (FORMATS: dtype flags).
+FLAG_TO_DTYPE: dict[int, np.dtype] = {
+    0: np.dtype("float32"),
+    1: np.dtype("float64"),
+    2: np.dtype("float16"),
+    3: np.dtype("uint8"),
+    4: np.dtype("int32"),
+    5: np.dtype("int8"),
+    6: np.dtype("int64"),
+    7: np.dtype("bool"),
+    8: np.dtype("int16"),
+    9: np.dtype("uint16"),
+    10: np.dtype("uint32"),
+    11: np.dtype("uint64"),
+    12: np.dtype(bfloat16),
+}
+DTYPE_TO_FLAG: dict[np.dtype, int] = {d: f for f, d in FLAG_TO_DTYPE.items()}
+NAMES: tuple[str, ...] = tuple(d.name for d in DTYPE_TO_FLAG)
+_BY_NAME = {d.name: d for d in DTYPE_TO_FLAG}
+
+
+def as_dtype(value: Any) -> np.dtype:
+    """Return the `numpy.dtype` meant by `value` (name, NumPy type or dtype, MXNet flag).
+
+    Raises:
+        ArgumentTypeError: `value` names no supported element type.
+    """
+    if isinstance(value, str) and value in _BY_NAME:
+        return _BY_NAME[value]
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        if int(value) in FLAG_TO_DTYPE:
+            return FLAG_TO_DTYPE[int(value)]
+    else:
+        try:
+            dtype = np.dtype(value)
+        except TypeError:
+            dtype = None
+        if dtype is not None and value is not None and dtype in DTYPE_TO_FLAG:
+            return dtype
+    raise ArgumentTypeError(f"dtype={value!r}: not a supported element type; {suggest(str(value), NAMES)}")
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """True for the floating types, bfloat16 included."""
+    return dtype.kind == "f" or dtype == bfloat16

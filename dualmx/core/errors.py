@@ -1,0 +1,32 @@
+"""Exceptions: one family, so that `except MXNetError` catches every error that dualmx raises on purpose."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MXNetError(RuntimeError):
+    """Base of all errors raised by dualmx; a `RuntimeError`, as in MXNet."""
+
+
+class ArgumentError(MXNetError, ValueError):
+    """An argument has a value that the operation cannot accept."""
+
+
+class ArgumentTypeError(MXNetError, TypeError):
+    """An argument has a type that the operation cannot accept."""
+
+
+class FormatError(MXNetError, ValueError):
+    """A file or string does not follow its format (truncated, corrupt, unknown version)."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """Return a "did you mean" clause for `word`, or the list of known words when none is close."""
+    known = sorted(known)
+    near = difflib.get_close_matches(str(word), known, 1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    shown = ", ".join(known[:40]) + (", …" if len(known) > 40 else "")
+    return f"known: {shown}" if known else "none is known"

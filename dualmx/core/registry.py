@@ -1,0 +1,61 @@
+"""Typed registries: name (case-insensitive) -> class, with JSON-described construction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from .errors import ArgumentError, suggest
+
+T = TypeVar("T", bound=type)
+
+
+class Registry:
+    """A table of classes of one kind (optimizer, metric, initializer, kvstore …).
+
+    Args:
+        kind: what is registered, used in error messages.
+    """
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self._table: dict[str, type] = {}
+
+    def register(self, cls: T, *names: str) -> T:
+        """Add `cls` under its lower-cased class name and the extra `names`; usable as a decorator."""
+        for name in (cls.__name__, *names):
+            self._table[name.lower()] = cls
+        return cls
+
+    def alias(self, *names: str) -> Callable[[T], T]:
+        """Decorator that registers a class under its own name and `names`."""
+        return lambda cls: self.register(cls, *names)
+
+    def get(self, name: str) -> type:
+        """Return the class called `name`; `ArgumentError` names the known ones otherwise."""
+        try:
+            return self._table[name.lower()]
+        except KeyError:
+            raise ArgumentError(f"{self.kind}: unknown name {name!r}; {suggest(name, self._table)}") from None
+
+    def create(self, spec: Any, *args: Any, **kwargs: Any) -> Any:
+        """Build an instance from an instance (returned as is), a class, a name, or a JSON string `["name", {…}]`."""
+        if isinstance(spec, type):
+            return spec(*args, **kwargs)
+        if not isinstance(spec, str):
+            return spec
+        if spec.startswith("["):
+            try:
+                name, described = json.loads(spec)
+                described = dict(described)
+            except (ValueError, TypeError) as e:
+                raise ArgumentError(f"{self.kind}: {spec!r} is not a JSON pair [name, {{parameters}}]: {e}") from None
+            return self.get(name)(*args, **{**described, **kwargs})
+        return self.get(spec)(*args, **kwargs)
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._table))

@@ -1,0 +1,1 @@
+"""The graph: values, nodes and linear programs, and the passes over them."""

@@ -1,0 +1,82 @@
+"""Linear programs: the form in which every graph (recorded trace, Symbol, hybridized block) reaches the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from ..op.registry import Call, Op
+from ..op.schema import FREE, Input
+
+
+class Instr(NamedTuple):
+    """One application of a call: slots read, slots written (outputs, then next auxiliary values)."""
+
+    call: Call
+    ins: tuple[int, ...]
+    outs: tuple[int, ...]
+
+
+def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any) -> None:
+    """Execute `instrs` on JAX values in `env` (slot -> value); the n-th random instruction draws from fold_in(key, n)."""
+    drawn = 0
+    for call, ins, outs in instrs:
+        sub = None
+        if call.has_key:
+            sub = jax.random.fold_in(key, drawn)
+            drawn += 1
+        for slot, value in zip(outs, call.apply([env[i] for i in ins], sub), strict=False):
+            env[slot] = value
+
+
+class ProgramCall(Call):
+    """A whole linear program as one call, so that a hybridized block or an executor is a single recorded op."""
+
+    __slots__ = ("aux",)
+
+    def __init__(self, op: Op, train: bool, n_outputs: int, aux: Sequence[tuple[int, int]], n_inputs: int):
+        super().__init__(op, {}, train)
+        self.n_outputs = self.n_visible = n_outputs
+        self.n_aux = len(aux)
+        self.n_results = n_outputs + self.n_aux
+        self.aux_at = tuple(i - n_inputs for i, _ in aux)
+
+    def __repr__(self) -> str:
+        return self.op.name
+
+    def at(self, train: bool) -> Call:
+        """A program was lowered for one mode and stays in it."""
+        return self
+
+
+def program_call(
+    name: str,
+    instrs: Sequence[Instr],
+    n_inputs: int,
+    outputs: Sequence[int],
+    aux: Sequence[tuple[int, int]] = (),
+    train: bool = False,
+) -> Call:
+    """Wrap a linear program as one `Call`.
+
+    Args:
+        name: shown in profiles and error messages.
+        instrs: the program; slots 0..n_inputs-1 are its inputs.
+        outputs: slots returned.
+        aux: pairs (input index, slot of its next value), written back to the input after the call.
+        train: the mode the program was lowered for.
+    """
+    program = tuple(instrs)
+    result_slots = (*outputs, *(slot for _, slot in aux))
+    random = any(i.call.has_key for i in program)
+
+    def body(*data: Any, key: Any = None) -> tuple[Any, ...]:
+        env = dict(enumerate(data))
+        run(program, env, key)
+        return tuple(env[s] for s in result_slots)
+
+    inputs = (Input("data", FREE, variadic=True),)
+    op = Op(name, body, inputs, {}, outputs=len(outputs), key_name="key" if random else "")
+    return ProgramCall(op, train, len(outputs), aux, n_inputs)

@@ -1,0 +1,311 @@
+"""The operator registry: `@op` turns an annotated function into an `Op`; a `Call` is an op with its parameters bound."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, get_args, get_origin
+
+import jax
+import numpy as np
+
+from ..core.errors import ArgumentError, MXNetError, suggest
+from .schema import AUX, FREE, KEY, REQUIRED, TENSOR, TRAIN, Field, Ignored, Input, Optional_, Role, Runtime, When, converter
+
+
+@lru_cache(maxsize=None)
+def key_aval() -> jax.ShapeDtypeStruct:
+    """The abstract value of a random key."""
+    return jax.eval_shape(lambda: jax.random.key(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """An operator: a pure JAX function plus its schema.
+
+    Attributes:
+        name: MXNet's registry name.
+        fn: body; takes the inputs by position, hidden arguments and parameters by keyword.
+        inputs: tensor inputs, auxiliary ones included, in order.
+        params: typed parameters by name.
+        outputs: number of outputs (auxiliary next values not counted), or a function of the parameters.
+        visible: how many of the outputs front ends show, or a function of the parameters.
+        complete: `complete(params, shapes)` returns shapes of unknown inputs; see `graph.passes.infer`.
+        writes_aux: whether a call in the given mode changes its auxiliary inputs.
+    """
+
+    name: str
+    fn: Callable[..., Any]
+    inputs: tuple[Input, ...]
+    params: Mapping[str, Field]
+    outputs: int | Callable[[Any], int] = 1
+    visible: int | Callable[[Any], int] | None = None
+    output_names: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None
+    complete_dtype: Callable[..., Mapping[str, str]] | None = None
+    writes_aux: Callable[[Any, bool], bool] = lambda p, train: True
+    key_name: str = ""
+    train_name: str = ""
+    dynamic: bool = False
+    calls: dict[Any, Call] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name}>"
+
+    @property
+    def has_key(self) -> bool:
+        """True if the body draws random numbers."""
+        return bool(self.key_name)
+
+    @property
+    def has_train(self) -> bool:
+        """True if the body depends on the training flag."""
+        return bool(self.train_name)
+
+    @property
+    def variadic(self) -> bool:
+        """True if the op takes any number of inputs."""
+        return bool(self.inputs) and self.inputs[0].variadic
+
+    def parse(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Validate user keywords into canonical parameters; errors name op, parameter, value and expectation."""
+        for k in kwargs:
+            if k not in self.params:
+                raise ArgumentError(f"{self.name}: unknown parameter {k!r}; {suggest(k, self.params)}")
+        out = {}
+        for f in self.params.values():
+            if f.name not in kwargs:
+                if f.required:
+                    raise ArgumentError(f"{self.name}: missing required parameter {f.name!r}")
+                out[f.name] = f.default
+                continue
+            try:
+                out[f.name] = f.convert(kwargs[f.name])
+            except (ValueError, TypeError, KeyError, OverflowError) as e:
+                raise ArgumentError(f"{self.name}: {f.name}={kwargs[f.name]!r}: {e}") from None
+        return out
+
+    def bind(self, params: Mapping[str, Any], train: bool = False) -> Call:
+        """Return the interned `Call` of already parsed `params`; runtime parameters keep their value out of it."""
+        train = train and self.has_train
+        key = (train, *(_ident(v) for n, v in params.items() if not self.params[n].runtime))
+        call = self.calls.get(key)
+        if call is None:
+            call = self.calls.setdefault(key, Call(self, dict(params), train))
+        return call
+
+    def call(self, train: bool = False, /, **kwargs: Any) -> Call:
+        """Parse and bind in one step."""
+        return self.bind(self.parse(kwargs), train)
+
+    def input_names(self, params: Mapping[str, Any], count: int | None = None) -> list[str]:
+        """Names of the inputs that exist under `params` (optional ones excluded unless `count` reaches them)."""
+        if self.variadic:
+            first = self.inputs[0].name
+            n = count if count is not None else int(params.get("num_args") or 0)
+            rest = [i.name for i in self.inputs[1:]]
+            return [f"{first.rstrip('s') if first == 'args' else first}{i}" for i in range(n - len(rest))] + rest
+        must = [i for i in self.inputs if i.when is None or i.when.holds(dict(params))]
+        if count is None:
+            return [i.name for i in must if not i.optional]
+        return [i.name for i in must][:count]
+
+
+def _ident(v: Any) -> Any:
+    """A hashable stand-in under which equal-but-different parameter values (0.0 and -0.0, 1 and True) stay apart."""
+    if type(v) is float:
+        return (v, str(v)) if v == 0.0 or v != v else v
+    return (bool, v) if type(v) is bool else v
+
+
+class Call:
+    """An op with parameters bound; compared by identity, because `Op.bind` interns it.
+
+    Attributes:
+        op: the operator.
+        params: canonical parameters, runtime ones included with the value first seen.
+        train: training flag frozen into the call.
+        n_outputs, n_visible, n_aux: counts of outputs, of those front ends show, of auxiliary next values.
+        runtime: names of the parameters that are runtime inputs.
+    """
+
+    __slots__ = (
+        "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "runtime", "aux_at", "static",
+        "avals", "twin", "has_key", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, op: Op, params: dict[str, Any], train: bool):
+        self.op, self.params, self.train = op, params, train
+        ns = _Namespace(params)
+        self.n_outputs = op.outputs(ns) if callable(op.outputs) else op.outputs
+        shown = op.visible(ns) if callable(op.visible) else op.visible
+        self.n_visible = self.n_outputs if shown is None else shown
+        self.runtime = tuple(n for n in params if op.params[n].runtime)
+        self.static = {n: v for n, v in params.items() if n not in self.runtime}
+        aux = [i.name for i in op.inputs if i.role is AUX]
+        self.n_aux = len(aux) if aux and op.writes_aux(ns, train) else 0
+        names = [i.name for i in op.inputs if i.when is None or i.when.holds(params)]
+        self.aux_at = tuple(names.index(n) - len(names) for n in aux) if self.n_aux else ()
+        self.n_results = self.n_outputs + self.n_aux
+        self.has_key = op.has_key
+        self.avals: dict[Any, tuple[Any, ...]] = {}
+        self.twin: Call | None = None
+
+    def __repr__(self) -> str:
+        changed = {n: v for n, v in self.static.items() if v != self.op.params[n].default}
+        return f"{self.op.name}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
+
+    def at(self, train: bool) -> Call:
+        """Return the same call in the given mode."""
+        if train == self.train or not self.op.has_train:
+            return self
+        if self.twin is None:
+            self.twin = self.op.bind(self.params, train)
+            self.twin.twin = self
+        return self.twin
+
+    def apply(self, inputs: Sequence[Any], key: Any = None, runtime: Sequence[Any] = ()) -> tuple[Any, ...]:
+        """Run the body on JAX values; returns outputs, then next auxiliary values if this call writes them."""
+        kw = dict(self.static)
+        if self.runtime:
+            kw.update(zip(self.runtime, runtime or [self.params[n] for n in self.runtime], strict=True))
+        if self.op.has_key:
+            kw[self.op.key_name] = key
+        if self.op.has_train:
+            kw[self.op.train_name] = self.train
+        if self.op.variadic:
+            out = self.op.fn(*inputs, **kw)
+        else:
+            names = [i.name for i in self.op.inputs if i.when is None or i.when.holds(self.params)]
+            out = self.op.fn(**dict(zip(names, inputs, strict=False)), **kw)
+        out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        return out[: self.n_results]
+
+    def infer(self, avals: tuple[Any, ...]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
+        """Shapes and dtypes of all results for inputs given as `(shape, dtype)` pairs; cached; raises `MXNetError`."""
+        got = self.avals.get(avals)
+        if got is None:
+            self._check_dtypes(avals)
+            structs = [jax.ShapeDtypeStruct(s, d) for s, d in avals]
+            rates = [jax.ShapeDtypeStruct((), np.float32)] * len(self.runtime)
+            keys = [key_aval()] if self.op.has_key else []
+
+            def body(ins: list[Any], rates: list[Any], keys: list[Any]) -> tuple[Any, ...]:
+                return self.apply(ins, keys[0] if keys else None, rates)
+
+            try:
+                with jax.enable_x64(True):
+                    res = jax.eval_shape(body, structs, rates, keys)
+            except MXNetError as e:
+                text = str(e) if str(e).startswith(self.op.name) else f"{self.op.name}: {e}"
+                raise type(e)(text) from None
+            except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
+                raise ArgumentError(self.describe(avals, str(e).split("\n\n")[0])) from e
+            got = self.avals[avals] = tuple((tuple(r.shape), np.dtype(r.dtype)) for r in res)
+        return got
+
+    def describe(self, avals: Sequence[Any], problem: str) -> str:
+        """Text of an error about these inputs: op, parameters, input names with shapes and dtypes, the problem."""
+        names = self.op.input_names(self.params, len(avals))
+        shown = ", ".join(f"{n}: {d}{list(s)}" for n, (s, d) in zip(names, avals, strict=False))
+        return f"{self!r} on ({shown}): {problem}"
+
+    def _check_dtypes(self, avals: Sequence[Any]) -> None:
+        if self.op.variadic:
+            strict = [d for (_, d) in avals] if self.op.inputs[0].role is TENSOR else []
+        else:
+            live = [i for i in self.op.inputs if i.when is None or i.when.holds(self.params)]
+            if len(avals) > len(live) or len(avals) < sum(not i.optional for i in live):
+                want = ", ".join(i.name + ("=None" if i.optional else "") for i in live)
+                raise ArgumentError(f"{self.op.name}: got {len(avals)} inputs, expected {len(live)}: ({want})")
+            strict = [d for i, (_, d) in zip(live, avals, strict=False) if i.role is TENSOR]
+        if len(set(strict)) > 1:
+            raise ArgumentError(
+                self.describe(avals, "inputs have different dtypes, and there is no promotion; cast with .astype()")
+            )
+
+
+class _Namespace:
+    """Parameters as attributes, for `outputs=`, `visible=` and `complete=` functions."""
+
+    def __init__(self, params: Mapping[str, Any]):
+        self.__dict__.update(params)
+
+
+OPS: dict[str, Op] = {}
+
+
+def op(
+    *,
+    name: str | None = None,
+    aliases: Sequence[str] = (),
+    outputs: int | Callable[[Any], int] = 1,
+    visible: int | Callable[[Any], int] | None = None,
+    output_names: Sequence[str] = (),
+    complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None,
+    complete_dtype: Callable[..., Mapping[str, str]] | None = None,
+    writes_aux: Callable[[Any, bool], bool] = lambda p, train: True,
+    dynamic: bool = False,
+) -> Callable[[Callable[..., Any]], Op]:
+    """Register the decorated function as an operator; roles and types are read from its annotations.
+
+    Args:
+        name: registry name, the function's own by default.
+        aliases: further names under which front ends and JSON find the op.
+        outputs: how many results are outputs (next auxiliary values follow them and are not counted).
+        visible: how many outputs front ends return.
+        complete: `(p, shapes: dict) -> dict` of input shapes deduced from known ones.
+        complete_dtype: likewise for dtypes.
+        writes_aux: `(p, train) -> bool`; when false the body's next auxiliary values are dropped.
+        dynamic: output shapes depend on values, so the op runs at once and outside compiled programs.
+
+    Raises:
+        TypeError: no docstring. KeyError: name taken.
+    """
+
+    def register(fn: Callable[..., Any]) -> Op:
+        hints = typing.get_type_hints(fn, include_extras=True)
+        inputs: list[Input] = []
+        params: dict[str, Field] = {}
+        hidden: dict[Role, str] = {}
+        for p in inspect.signature(fn).parameters.values():
+            t = hints[p.name]
+            marks = get_args(t)[1:] if get_origin(t) is Annotated else ()
+            role = next((m for m in marks if isinstance(m, Role)), None)
+            if role in (KEY, TRAIN):
+                hidden[role] = p.name
+            elif role is not None:
+                when = next((m for m in marks if isinstance(m, When)), None)
+                maybe = any(isinstance(m, Optional_) for m in marks)
+                inputs.append(Input(p.name, role, when, maybe, p.kind is inspect.Parameter.VAR_POSITIONAL))
+            else:
+                default = REQUIRED if p.default is inspect.Parameter.empty else p.default
+                params[p.name] = Field(p.name, t, converter(t), default, Runtime in marks, Ignored in marks)
+        if not (fn.__doc__ or "").strip():
+            raise TypeError(f"{fn.__name__}: an op needs a docstring")
+        made = Op(
+            name or fn.__name__, fn, tuple(inputs), params, outputs, visible, tuple(output_names), tuple(aliases),
+            complete, complete_dtype, writes_aux, hidden.get(KEY, ""), hidden.get(TRAIN, ""), dynamic,
+        )  # fmt: skip
+        for n in (made.name, *made.aliases):
+            if n in OPS:
+                raise KeyError(f"op {n!r} is already registered")
+            OPS[n] = made
+        return made
+
+    return register
+
+
+def get_op(name: str) -> Op:
+    """Return the op called `name`; `ArgumentError` suggests near names otherwise."""
+    try:
+        return OPS[name]
+    except KeyError:
+        raise ArgumentError(f"unknown operator {name!r}; {suggest(name, OPS)}") from None
+
+
+__all__ = ["AUX", "FREE", "OPS", "TENSOR", "Call", "Op", "get_op", "op"]
