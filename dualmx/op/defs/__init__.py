@@ -1,0 +1,2 @@
+
+from . import window  # noqa: F401
