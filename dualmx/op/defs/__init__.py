@@ -1,2 +1,3 @@
+"""Operator definitions by theme; importing this package fills the registry."""
 
 from . import window  # noqa: F401
