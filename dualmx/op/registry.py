@@ -1,4 +1,4 @@
-"""The operator registry: `@op` turns an annotated function into an `Op`; a `Call` is an op with its parameters bound."""
+"""The operator registry: `@op` turns an annotated function into an `Op`; a `Call` is an op with parameters bound."""
 
 from __future__ import annotations
 
@@ -6,17 +6,32 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, cached_property
 from typing import Annotated, Any, get_args, get_origin
 
 import jax
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError, suggest
-from .schema import AUX, FREE, KEY, REQUIRED, TENSOR, TRAIN, Field, Ignored, Input, Optional_, Role, Runtime, When, converter
+from .schema import (
+    AUX,
+    FREE,
+    KEY,
+    REQUIRED,
+    TENSOR,
+    TRAIN,
+    Field,
+    Ignored,
+    Input,
+    Optional_,
+    Role,
+    Runtime,
+    When,
+    converter,
+)
 
 
-@lru_cache(maxsize=None)
+@cache
 def key_aval() -> jax.ShapeDtypeStruct:
     """The abstract value of a random key."""
     return jax.eval_shape(lambda: jax.random.key(0))
@@ -35,6 +50,7 @@ class Op:
         visible: how many of the outputs front ends show, or a function of the parameters.
         complete: `complete(params, shapes)` returns shapes of unknown inputs; see `graph.passes.infer`.
         writes_aux: whether a call in the given mode changes its auxiliary inputs.
+        mutates: input positions that a variadic op writes, as a function of the parameters.
     """
 
     name: str
@@ -51,6 +67,7 @@ class Op:
     key_name: str = ""
     train_name: str = ""
     dynamic: bool = False
+    mutates: Callable[[Any], Sequence[int]] | None = None
     calls: dict[Any, Call] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -70,6 +87,18 @@ class Op:
     def variadic(self) -> bool:
         """True if the op takes any number of inputs."""
         return bool(self.inputs) and self.inputs[0].variadic
+
+    @cached_property
+    def runtime(self) -> tuple[str, ...]:
+        """Names of the parameters that are runtime inputs."""
+        return tuple(f.name for f in self.params.values() if f.runtime)
+
+    def runtime_values(self, params: Mapping[str, Any]) -> tuple[float, ...]:
+        """The runtime parameters of parsed `params`, tuples flattened, in the order `Call.apply` takes them."""
+        out: list[float] = []
+        for n in self.runtime:
+            out.extend(params[n]) if self.params[n].vector else out.append(params[n])
+        return tuple(out)
 
     def parse(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Validate user keywords into canonical parameters; errors name op, parameter, value and expectation."""
@@ -93,6 +122,8 @@ class Op:
         """Return the interned `Call` of already parsed `params`; runtime parameters keep their value out of it."""
         train = train and self.has_train
         key = (train, *(_ident(v) for n, v in params.items() if not self.params[n].runtime))
+        if self.runtime:
+            key = (*key, *(len(params[n]) for n in self.runtime if self.params[n].vector))
         call = self.calls.get(key)
         if call is None:
             call = self.calls.setdefault(key, Call(self, dict(params), train))
@@ -130,11 +161,12 @@ class Call:
         params: canonical parameters, runtime ones included with the value first seen.
         train: training flag frozen into the call.
         n_outputs, n_visible, n_aux: counts of outputs, of those front ends show, of auxiliary next values.
-        runtime: names of the parameters that are runtime inputs.
+        n_runtime: count of runtime scalars (see `Op.runtime_values`).
+        aux_at: where the auxiliary inputs are, as indices into the input list (negative: from its end).
     """
 
     __slots__ = (
-        "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "runtime", "aux_at", "static",
+        "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_at", "static",
         "avals", "twin", "has_key", "__weakref__",
     )  # fmt: skip
 
@@ -144,12 +176,15 @@ class Call:
         self.n_outputs = op.outputs(ns) if callable(op.outputs) else op.outputs
         shown = op.visible(ns) if callable(op.visible) else op.visible
         self.n_visible = self.n_outputs if shown is None else shown
-        self.runtime = tuple(n for n in params if op.params[n].runtime)
-        self.static = {n: v for n, v in params.items() if n not in self.runtime}
+        self.n_runtime = len(op.runtime_values(params))
+        self.static = {n: v for n, v in params.items() if n not in op.runtime}
         aux = [i.name for i in op.inputs if i.role is AUX]
         self.n_aux = len(aux) if aux and op.writes_aux(ns, train) else 0
         names = [i.name for i in op.inputs if i.when is None or i.when.holds(params)]
         self.aux_at = tuple(names.index(n) - len(names) for n in aux) if self.n_aux else ()
+        if op.mutates is not None:
+            self.aux_at = tuple(op.mutates(ns))
+            self.n_aux = len(self.aux_at)
         self.n_results = self.n_outputs + self.n_aux
         self.has_key = op.has_key
         self.avals: dict[Any, tuple[Any, ...]] = {}
@@ -171,8 +206,8 @@ class Call:
     def apply(self, inputs: Sequence[Any], key: Any = None, runtime: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Run the body on JAX values; returns outputs, then next auxiliary values if this call writes them."""
         kw = dict(self.static)
-        if self.runtime:
-            kw.update(zip(self.runtime, runtime or [self.params[n] for n in self.runtime], strict=True))
+        if self.n_runtime:
+            kw.update(self._runtime_keywords(runtime or self.op.runtime_values(self.params)))
         if self.op.has_key:
             kw[self.op.key_name] = key
         if self.op.has_train:
@@ -185,13 +220,24 @@ class Call:
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         return out[: self.n_results]
 
+    def aux_positions(self, n_inputs: int) -> tuple[int, ...]:
+        """Indices, from 0, of the inputs that the results after `n_outputs` are written back to."""
+        return tuple(i % n_inputs for i in self.aux_at)
+
+    def _runtime_keywords(self, flat: Sequence[Any]) -> dict[str, Any]:
+        left = iter(flat)
+        return {
+            n: tuple(next(left) for _ in self.params[n]) if self.op.params[n].vector else next(left)
+            for n in self.op.runtime
+        }
+
     def infer(self, avals: tuple[Any, ...]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
         """Shapes and dtypes of all results for inputs given as `(shape, dtype)` pairs; cached; raises `MXNetError`."""
         got = self.avals.get(avals)
         if got is None:
             self._check_dtypes(avals)
             structs = [jax.ShapeDtypeStruct(s, d) for s, d in avals]
-            rates = [jax.ShapeDtypeStruct((), np.float32)] * len(self.runtime)
+            rates = [jax.ShapeDtypeStruct((), np.float32)] * self.n_runtime
             keys = [key_aval()] if self.op.has_key else []
 
             def body(ins: list[Any], rates: list[Any], keys: list[Any]) -> tuple[Any, ...]:
@@ -250,6 +296,7 @@ def op(
     complete_dtype: Callable[..., Mapping[str, str]] | None = None,
     writes_aux: Callable[[Any, bool], bool] = lambda p, train: True,
     dynamic: bool = False,
+    mutates: Callable[[Any], Sequence[int]] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
 
@@ -262,6 +309,7 @@ def op(
         complete_dtype: likewise for dtypes.
         writes_aux: `(p, train) -> bool`; when false the body's next auxiliary values are dropped.
         dynamic: output shapes depend on values, so the op runs at once and outside compiled programs.
+        mutates: for variadic ops: `p -> input positions` written back from the results after the outputs.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.
@@ -284,7 +332,15 @@ def op(
                 inputs.append(Input(p.name, role, when, maybe, p.kind is inspect.Parameter.VAR_POSITIONAL))
             else:
                 default = REQUIRED if p.default is inspect.Parameter.empty else p.default
-                params[p.name] = Field(p.name, t, converter(t), default, Runtime in marks, Ignored in marks)
+                params[p.name] = Field(
+                    p.name,
+                    t,
+                    converter(t),
+                    default,
+                    Runtime in marks,
+                    Ignored in marks,
+                    Runtime in marks and get_args(t)[0] is tuple,
+                )
         if not (fn.__doc__ or "").strip():
             raise TypeError(f"{fn.__name__}: an op needs a docstring")
         made = Op(

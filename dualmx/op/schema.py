@@ -59,7 +59,7 @@ Maybe = Optional_()
 
 
 class Runtime:
-    """Marks a float parameter that becomes a runtime input: changing its value compiles nothing."""
+    """Marks a number or tuple-of-numbers parameter that becomes runtime input: changing values compiles nothing."""
 
 
 class Ignored:
@@ -164,6 +164,8 @@ Fraction = Annotated[float, to_float, Range(0, 1)]
 DType = Annotated[str, to_dtype]
 OptDType = Annotated[str | None, lambda v: None if v in (None, "None") else to_dtype(v)]
 Rate = Annotated[float, to_float, Runtime]  # runtime float: learning rate, rescale_grad
+Rates = Annotated[tuple, to_floats, Runtime]  # runtime floats, one scalar each: learning rates of a multi-weight update
+Step = Annotated[int, to_int, Range(1), Runtime]  # runtime count of updates, from 1; the body receives a float
 
 _PLAIN: dict[Any, Callable[[Any], Any]] = {int: to_int, float: to_float, bool: to_bool, str: str}
 
@@ -217,6 +219,7 @@ class Field:
     default: Any
     runtime: bool = False
     ignored: bool = False
+    vector: bool = False
 
     @property
     def required(self) -> bool:
