@@ -1,8 +1,8 @@
 """Train a digit classifier imperatively, hybridized, or symbolically: same weights, same batches, same curve.
 
-    python examples/train_mnist.py                                    # 5,000 real digits that come with the source
-    python examples/train_mnist.py --mode symbolic --network mlp
-    python examples/train_mnist.py --data DIR                         # a folder with MNIST's four (or two t10k) files
+python examples/train_mnist.py                                    # 5,000 real digits that come with the source
+python examples/train_mnist.py --mode symbolic --network mlp
+python examples/train_mnist.py --data DIR                         # a folder with MNIST's four (or two t10k) files
 """
 
 import argparse
@@ -77,7 +77,7 @@ def initial_weights(symbol, batch_size):
     shapes, _, _ = symbol.infer_shape(data=(batch_size, 1, 28, 28))
     draw = mx.init.Xavier()
     weights = {}
-    for name, shape in zip(symbol.list_arguments(), shapes):
+    for name, shape in zip(symbol.list_arguments(), shapes, strict=True):
         if name not in ("data", "softmax_label"):
             weights[name] = mx.nd.zeros(shape)
             draw(mx.init.InitDesc(name), weights[name])
@@ -137,7 +137,7 @@ def fit_gluon(net, weights, train, test, args):
             metric.update([label], [output])
             speedometer(mx.model.BatchEndParam(epoch, i, metric, locals()))
         train.reset()
-        logging.info("Epoch[%d] Train-accuracy=%f", epoch, metric.get()[1])
+        logging.info("Epoch[%d] Train-accuracy=%f", epoch, metric.get_global()[1])
         logging.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
         right = accuracy(net, test)
         logging.info("Epoch[%d] Validation-accuracy=%f", epoch, right)
