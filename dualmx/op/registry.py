@@ -167,7 +167,7 @@ class Call:
 
     __slots__ = (
         "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_at", "static",
-        "avals", "twin", "has_key", "__weakref__",
+        "avals", "twin", "has_key", "n_keys", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, op: Op, params: dict[str, Any], train: bool):
@@ -187,6 +187,7 @@ class Call:
             self.n_aux = len(self.aux_at)
         self.n_results = self.n_outputs + self.n_aux
         self.has_key = op.has_key
+        self.n_keys = int(op.has_key)
         self.avals: dict[Any, tuple[Any, ...]] = {}
         self.twin: Call | None = None
 
@@ -220,6 +221,10 @@ class Call:
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         return out[: self.n_results]
 
+    def apply_keys(self, inputs: Sequence[Any], keys: Sequence[Any], runtime: Sequence[Any]) -> tuple[Any, ...]:
+        """Like `apply`, with the call's random keys (`n_keys` of them) as a sequence."""
+        return self.apply(inputs, keys[0] if keys else None, runtime)
+
     def aux_positions(self, n_inputs: int) -> tuple[int, ...]:
         """Indices, from 0, of the inputs that the results after `n_outputs` are written back to."""
         return tuple(i % n_inputs for i in self.aux_at)
@@ -251,8 +256,17 @@ class Call:
                 raise type(e)(text) from None
             except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
                 raise ArgumentError(self.describe(avals, str(e).split("\n\n")[0])) from e
-            got = self.avals[avals] = tuple((tuple(r.shape), np.dtype(r.dtype)) for r in res)
+            got = tuple((tuple(r.shape), np.dtype(r.dtype)) for r in res)
+            self._check_states(avals, got)
+            self.avals[avals] = got
         return got
+
+    def _check_states(self, avals: Sequence[Any], results: Sequence[Any]) -> None:
+        for at, new in zip(self.aux_at, results[self.n_outputs :], strict=True):
+            if avals[at] != new:
+                (old_shape, old_dtype), (shape, dtype) = avals[at], new
+                found, want = f"{old_dtype}{list(old_shape)}", f"{dtype}{list(shape)}"
+                raise ArgumentError(self.describe(avals, f"input {at % len(avals)}, a state, is {found}, not {want}"))
 
     def describe(self, avals: Sequence[Any], problem: str) -> str:
         """Text of an error about these inputs: op, parameters, input names with shapes and dtypes, the problem."""
@@ -345,7 +359,7 @@ def op(
             raise TypeError(f"{fn.__name__}: an op needs a docstring")
         made = Op(
             name or fn.__name__, fn, tuple(inputs), params, outputs, visible, tuple(output_names), tuple(aliases),
-            complete, complete_dtype, writes_aux, hidden.get(KEY, ""), hidden.get(TRAIN, ""), dynamic,
+            complete, complete_dtype, writes_aux, hidden.get(KEY, ""), hidden.get(TRAIN, ""), dynamic, mutates,
         )  # fmt: skip
         for n in (made.name, *made.aliases):
             if n in OPS:

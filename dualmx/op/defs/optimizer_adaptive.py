@@ -1,0 +1,284 @@
+"""Updates with a step size per element (Adam, RMSProp, AdaGrad, …); conventions as in `optimizer_update`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import jax
+import jax.numpy as jnp
+
+from ..schema import Aux, Ignored, Rate, Step, Tensor
+from .optimizer_update import as_rate, clipped, coupled, decayed, rest, scaled, update, wide
+
+Array = jax.Array
+
+
+@update()
+def adam_update(
+    weight: Tensor,
+    grad: Tensor,
+    mean: Aux,
+    var: Aux,
+    *,
+    lr: Rate,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+    lazy_update: Annotated[bool, Ignored] = True,
+):
+    """Adam with coupled decay: `w - lr * m / (sqrt(v) + epsilon)`; the caller folds bias correction into `lr`.
+
+    Shapes: all equal. `m = beta1 * m + (1 - beta1) * g`, `v = beta2 * v + (1 - beta2) * g**2` (Kingma & Ba, 2015).
+    """
+    w = wide(weight)
+    g = coupled(w, grad, rescale_grad, clip_gradient, wd)
+    m = beta1 * wide(mean) + rest(beta1) * g
+    v = beta2 * wide(var) + rest(beta2) * jnp.square(g)
+    w = w - as_rate(lr, w) * m / (jnp.sqrt(v) + epsilon)
+    return w.astype(weight.dtype), m.astype(mean.dtype), v.astype(var.dtype)
+
+
+@update()
+def rmsprop_update(
+    weight: Tensor,
+    grad: Tensor,
+    n: Aux,
+    *,
+    lr: Rate,
+    gamma1: float = 0.95,
+    epsilon: float = 1e-8,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+    clip_weights: float = -1.0,
+):
+    """RMSProp with coupled decay: `n = gamma1 * n + (1 - gamma1) * g**2; w - lr * g / sqrt(n + epsilon)`.
+
+    Shapes: all equal. `clip_weights > 0` limits the next weight (Tieleman & Hinton, 2012).
+    """
+    w = wide(weight)
+    g = coupled(w, grad, rescale_grad, clip_gradient, wd)
+    next_n = rest(gamma1) * jnp.square(g) + gamma1 * wide(n)
+    w = clipped(w - as_rate(lr, w) * g / jnp.sqrt(next_n + epsilon), clip_weights)
+    return w.astype(weight.dtype), next_n.astype(n.dtype)
+
+
+@update()
+def rmspropalex_update(
+    weight: Tensor,
+    grad: Tensor,
+    n: Aux,
+    g: Aux,
+    delta: Aux,
+    *,
+    lr: Rate,
+    gamma1: float = 0.95,
+    gamma2: float = 0.9,
+    epsilon: float = 1e-8,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+    clip_weights: float = -1.0,
+):
+    """Centred RMSProp with momentum `gamma2` and coupled decay (Graves, 2013, eq. 38-45). Shapes: all equal.
+
+    `delta = gamma2 * delta - lr * grad / sqrt(n - g**2 + epsilon)`, `w + delta`.
+    """
+    w = wide(weight)
+    d = coupled(w, grad, rescale_grad, clip_gradient, wd)
+    next_n = rest(gamma1) * jnp.square(d) + gamma1 * wide(n)
+    next_g = rest(gamma1) * d + gamma1 * wide(g)
+    step = gamma2 * wide(delta) - as_rate(lr, w) * d / jnp.sqrt(next_n - jnp.square(next_g) + epsilon)
+    w = clipped(w + step, clip_weights)
+    return w.astype(weight.dtype), next_n.astype(n.dtype), next_g.astype(g.dtype), step.astype(delta.dtype)
+
+
+@update("_sparse_adagrad_update")
+def adagrad_update(
+    weight: Tensor,
+    grad: Tensor,
+    history: Aux,
+    *,
+    lr: Rate,
+    epsilon: float = 1e-7,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+):
+    """AdaGrad: `h = h + g'**2; w - lr * (g' / sqrt(h + epsilon) + wd * w)` (Duchi et al., 2011). Shapes: all equal."""
+    w = wide(weight)
+    g = clipped(scaled(grad, rescale_grad, w), clip_gradient)
+    h = wide(history) + jnp.square(g)
+    step = g / jnp.sqrt(h + epsilon)
+    w = w - as_rate(lr, w) * decayed(step, w, wd)
+    return w.astype(weight.dtype), h.astype(history.dtype)
+
+
+@update("_contrib_group_adagrad_update", separate=("history",))
+def group_adagrad_update(
+    weight: Tensor,
+    grad: Tensor,
+    history: Aux,
+    *,
+    lr: Rate,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+    epsilon: float = 1e-5,
+):
+    """AdaGrad with one history value per row: `h = h + mean(g'**2); w - lr * g' / sqrt(h + epsilon)`.
+
+    Shapes: weight and grad (N, *S), history (N, 1, …).
+    """
+    w = wide(weight)
+    g = clipped(scaled(grad, rescale_grad, w), clip_gradient)
+    h = wide(history) + jnp.mean(jnp.square(g), axis=tuple(range(1, g.ndim)), keepdims=True).reshape(history.shape)
+    w = w - as_rate(lr, w) * g / jnp.sqrt(h.reshape(-1, *(1,) * (g.ndim - 1)) + epsilon)
+    return w.astype(weight.dtype), h.astype(history.dtype)
+
+
+@update()
+def ftrl_update(
+    weight: Tensor,
+    grad: Tensor,
+    z: Aux,
+    n: Aux,
+    *,
+    lr: Rate,
+    lamda1: float = 0.01,
+    beta: float = 1.0,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+):
+    """Follow the regularised leader (McMahan et al., 2013); weights with `|z| <= lamda1` become 0. Shapes: all equal.
+
+    `z = z + g' - (sqrt(n + g'**2) - sqrt(n)) * w / lr`, `n = n + g'**2`,
+    `w = (sign(z) * lamda1 - z) / ((beta + sqrt(n)) / lr + wd)`.
+    """
+    w = wide(weight)
+    rate = as_rate(lr, w)
+    g = clipped(scaled(grad, rescale_grad, w), clip_gradient)
+    old = wide(n)
+    new = old + jnp.square(g)
+    nz = wide(z) + g - (jnp.sqrt(new) - jnp.sqrt(old)) * w / rate
+    w = jnp.where(
+        jnp.abs(nz) > lamda1, (jnp.sign(nz) * lamda1 - nz) / ((beta + jnp.sqrt(new)) / rate + wd), jnp.zeros_like(w)
+    )
+    return w.astype(weight.dtype), nz.astype(z.dtype), new.astype(n.dtype)
+
+
+@update()
+def ftml_update(
+    weight: Tensor,
+    grad: Tensor,
+    d: Aux,
+    v: Aux,
+    z: Aux,
+    *,
+    lr: Rate,
+    beta1: float = 0.6,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    t: Step,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_grad: float = -1.0,
+):
+    """Follow the moving leader (Zheng & Kwok, 2017) with coupled decay; `t` counts updates from 1. Shapes: all equal.
+
+    `v = beta2 * v + (1 - beta2) * g**2`, `d' = (1 - beta1**t) / lr * (sqrt(v / (1 - beta2**t)) + epsilon)`,
+    `z = beta1 * z + (1 - beta1) * g - (d' - beta1 * d) * w`, `w = -z / d'`.
+    """
+    w = wide(weight)
+    step = as_rate(t, w)
+    g = coupled(w, grad, rescale_grad, clip_grad, wd)
+    nv = beta2 * wide(v) + rest(beta2) * jnp.square(g)
+    nd = (1 - beta1**step) / as_rate(lr, w) * (jnp.sqrt(nv / (1 - beta2**step)) + epsilon)
+    nz = beta1 * wide(z) + rest(beta1) * g - (nd - beta1 * wide(d)) * w
+    return (-nz / nd).astype(weight.dtype), nd.astype(d.dtype), nv.astype(v.dtype), nz.astype(z.dtype)
+
+
+@update("_adadelta_update")
+def adadelta_update(
+    weight: Tensor,
+    grad: Tensor,
+    acc_g: Aux,
+    acc_delta: Aux,
+    *,
+    rho: float = 0.9,
+    epsilon: float = 1e-5,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+):
+    """AdaDelta, which has no learning rate (Zeiler, 2012): `w - d - wd * w`. Shapes: all equal.
+
+    `a = rho * a + (1 - rho) * g'**2`, `d = sqrt((b + epsilon) / (a + epsilon)) * g'`, `b = rho * b + (1 - rho) * d**2`.
+    """
+    w = wide(weight)
+    g = clipped(scaled(grad, rescale_grad, w), clip_gradient)
+    a = rho * wide(acc_g) + (1 - rho) * jnp.square(g)
+    d = jnp.sqrt(wide(acc_delta) + epsilon) / jnp.sqrt(a + epsilon) * g
+    b = rho * wide(acc_delta) + (1 - rho) * jnp.square(d)
+    w = w - decayed(d, w, wd)
+    return w.astype(weight.dtype), a.astype(acc_g.dtype), b.astype(acc_delta.dtype)
+
+
+@update("_adamax_update")
+def adamax_update(
+    weight: Tensor,
+    grad: Tensor,
+    mean: Aux,
+    peak: Aux,
+    *,
+    lr: Rate,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+):
+    """Adamax with coupled decay: `w - lr * m / u` with `u = max(beta2 * u, |g|)` (Kingma & Ba, 2015, section 7.1).
+
+    The caller folds bias correction into `lr`. Elements that never had a gradient (`u = 0`) stay. Shapes: all equal.
+    """
+    w = wide(weight)
+    g = coupled(w, grad, rescale_grad, clip_gradient, wd)
+    m = beta1 * wide(mean) + (1 - beta1) * g
+    u = jnp.maximum(beta2 * wide(peak), jnp.abs(g))
+    w = w - jnp.where(u == 0, jnp.zeros_like(w), as_rate(lr, w) * m / u)
+    return w.astype(weight.dtype), m.astype(mean.dtype), u.astype(peak.dtype)
+
+
+@update("_nadam_update")
+def nadam_update(
+    weight: Tensor,
+    grad: Tensor,
+    mean: Aux,
+    var: Aux,
+    *,
+    lr: Rate,
+    grad_rate: Rate,
+    mean_rate: Rate,
+    var_rate: Rate,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+):
+    """Adam with Nesterov momentum and coupled decay (Dozat, 2016). Shapes: all equal.
+
+    `w - lr * (grad_rate * g + mean_rate * m) / (sqrt(var_rate * v) + epsilon)`; the rates come from the schedule.
+    """
+    w = wide(weight)
+    g = coupled(w, grad, rescale_grad, clip_gradient, wd)
+    m = beta1 * wide(mean) + (1 - beta1) * g
+    v = beta2 * wide(var) + (1 - beta2) * jnp.square(g)
+    ahead = as_rate(grad_rate, w) * g + as_rate(mean_rate, w) * m
+    w = w - as_rate(lr, w) * ahead / (jnp.sqrt(as_rate(var_rate, w) * v) + epsilon)
+    return w.astype(weight.dtype), m.astype(mean.dtype), v.astype(var.dtype)
