@@ -1,0 +1,239 @@
+"""The measures of the performance table; each returns the rows it filled in."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .harness import ROOT, Contestant, Failed, Row, compete, environment, once
+
+LOOPS = ("imperative", "hybrid", "module")
+NAMES = {"mlp": "MLP", "lenet": "LeNet", "resnet18": "ResNet-18"}
+LOOP_BOUNDS = {  # network -> (gate, aim) of the plain loop, then of the hybridized and symbolic ones
+    "mlp": ((0.80, 0.90), (0.85, 0.93)),
+    "lenet": ((0.93, 0.98), (0.95, 0.99)),
+    "resnet18": ((0.95, 0.99), (0.97, 1.0)),
+}
+PEER_BOUNDS = {"mlp": (128, 1.2, 1.5), "lenet": (64, 0.95, 1.3), "resnet18": (32, 0.85, 1.1)}
+
+
+@dataclass
+class Options:
+    """Choices of the command line.
+
+    Attributes:
+        oracle, torch: interpreters with MXNet 1.9.1 and PyTorch, or empty.
+        rounds, seconds: turns of each contestant and their length.
+        networks: which networks to train.
+        data: folder with MNIST's t10k files, or empty for the embedded digits.
+    """
+
+    oracle: str = ""
+    torch: str = ""
+    rounds: int = 8
+    seconds: float = 1.5
+    networks: tuple[str, ...] = ("mlp", "lenet", "resnet18")
+    data: str = ""
+
+
+def report(failures: list[str]) -> None:
+    """Show why contestants are missing."""
+    for text in failures:
+        print("FAILED", text, file=sys.stderr, flush=True)
+
+
+def script(*command: str, **extra: str) -> str:
+    """Output of a Python process of this interpreter."""
+    done = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, env=environment(**extra)
+    )
+    if done.returncode:
+        raise Failed(f"{' '.join(command)}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def ratio(reference: Contestant, other: Contestant) -> float | None:
+    """Speed of `other` relative to `reference`."""
+    return reference.ms / other.ms if reference.chunks and other.chunks else None
+
+
+def recording(_: Options) -> list[Row]:
+    """Recording and flushing in one process, best of three processes."""
+    runs = [json.loads(script("-m", "benchmarks.micro")) for _ in range(3)]
+    best = {name: min(run[name] for run in runs) for name in runs[0]}
+
+    def row(label: str, name: str, gate: float | None = None, aim: float | None = None) -> Row:
+        return Row(label, best[name], gate, aim, "µs", at_least=False)
+
+    return [
+        row("record one op on a replayed trace, binary (`x + b`)", "record binary", 0.6, 0.3),
+        row("record one op, n-ary (3 inputs)", "record n-ary", 1.0, 0.6),
+        row("record one op, scalar (`x * 2.0`)", "record scalar"),
+        row("record one op, in place (`x += b`)", "record in-place"),
+        row("record one op by name with parameters (`nd.FullyConnected(...)`)", "record named"),
+        row("flush on a hit, 50 nodes", "flush 50", 40, 20),
+        row("flush on a hit, 500 nodes", "flush 500", 100, 60),
+        row("flush on a hit, 3000 nodes", "flush 3000", 500, 300),
+    ]
+
+
+def training(options: Options) -> list[Row]:
+    """Every loop against the hand-written steps and MXNet, and peak memory, by turns in one run."""
+    rows: list[Row] = []
+    for network in options.networks:
+        sizes = {32} if network == "resnet18" else {64, PEER_BOUNDS[network][0]}
+        for size in sorted(sizes):
+            rows += _train(network, size, options)
+    return rows
+
+
+def _train(network: str, size: int, options: Options) -> list[Row]:
+    label = f"{NAMES[network]} b{size}"
+    hand = Contestant("hand, same kernels", "jax", network, size, "kernels")
+    plain = Contestant("hand, plain JAX", "jax", network, size, "plain")
+    ours = {mode: Contestant(mode, "dualmx", network, size, mode) for mode in LOOPS}
+    peer_size, *peer_bounds = PEER_BOUNDS[network]
+    peer = Contestant("MXNet hybridized", "mxnet", network, size, "hybrid", options.oracle)
+    peers = [peer] if options.oracle and size == peer_size else []
+    contestants = [hand, *ours.values(), plain, *peers]
+    report(compete(contestants, options.rounds, options.seconds))
+    done = [c for c in contestants if c.chunks]
+    losses = ", ".join(f"{c.name} {c.info['first_loss']:.5f}" for c in done)
+    print(f"{label}: first losses {losses}", file=sys.stderr)
+    for c in done:
+        print(f"{label} {c.name}: {c.ms:.3f} ms, quiet {c.quiet_share:.0%}, {c.info}", file=sys.stderr, flush=True)
+    rows = []
+    if size == (32 if network == "resnet18" else 64):
+        for mode, mine in ours.items():
+            gate, aim = LOOP_BOUNDS[network][mode != "imperative"]
+            note = _milliseconds(mine, hand, plain)
+            rows.append(Row(f"{mode} loop / hand-written step, {label}", ratio(hand, mine), gate, aim, note=note))
+    if peers:
+        for mode, mine in ours.items():
+            rows.append(
+                Row(
+                    f"{mode} loop / MXNet hybridized, {label}",
+                    ratio(peer, mine),
+                    *peer_bounds,
+                    note=_milliseconds(mine, peer),
+                )
+            )
+    imperative = ours["imperative"]
+    if network == "resnet18" and hand.chunks and imperative.chunks:
+        mine, theirs = imperative.info["peak_mb"], hand.info["peak_mb"]
+        note = f"{mine:.0f} MB against {theirs:.0f} MB of resident memory"
+        rows.append(
+            Row(f"peak memory / hand-written step, {label}", mine / theirs, 1.15, 1.0, at_least=False, note=note)
+        )
+    return rows
+
+
+def _milliseconds(*contestants: Contestant) -> str:
+    return ", ".join(f"{c.name} {c.ms:.3g} ms" for c in contestants if c.chunks)
+
+
+def first_step(options: Options) -> list[Row]:
+    """Trace and compile, fresh processes, empty caches, by turns."""
+    rows = []
+    for network in options.networks:
+        size = 32 if network == "resnet18" else 64
+        pair = [
+            Contestant("hand", "jax", network, size, "kernels"),
+            Contestant("imperative", "dualmx", network, size, "imperative"),
+        ]
+        times: dict[str, list[float]] = {c.name: [] for c in pair}
+        for _ in range(2 if network == "resnet18" else 4):
+            for contestant in pair:
+                with tempfile.TemporaryDirectory() as folder:
+                    times[contestant.name].append(once(contestant, DUALMX_CACHE_DIR=folder)["first_step"])
+        hand, mine = min(times["hand"]), min(times["imperative"])
+        note = f"{mine:.2f} s against {hand:.2f} s"
+        label = f"first step / hand-written one, {NAMES[network]} b{size}"
+        rows.append(Row(label, mine / hand, 1.25, 1.1, at_least=False, note=note))
+    return rows
+
+
+def importing(_: Options) -> list[Row]:
+    """`import dualmx` after `import jax`."""
+    code = "import time, jax; t = time.perf_counter(); import dualmx; print(time.perf_counter() - t)"
+    times = [float(script("-c", code)) for _ in range(7)]
+    return [Row("`import dualmx` beyond `import jax`", min(times), 0.25, 0.1, "s", at_least=False)]
+
+
+def cold(options: Options) -> list[Row]:
+    """Process start to the end of the first LeNet step, with a warm persistent cache, against MXNet."""
+    if not options.oracle:
+        return []
+    mine = Contestant("dualmx", "dualmx", "lenet", 64, "imperative")
+    peer = Contestant("MXNet", "mxnet", "lenet", 64, "hybrid", options.oracle)
+    ages: dict[str, list[float]] = {"dualmx": [], "MXNet": []}
+    with tempfile.TemporaryDirectory() as folder:
+        once(mine, DUALMX_CACHE_DIR=folder)
+        once(peer)
+        for _ in range(6):
+            for contestant in (mine, peer):
+                ages[contestant.name].append(once(contestant, DUALMX_CACHE_DIR=folder)["age"])
+    ours, theirs = (statistics.median(ages[name]) for name in ("dualmx", "MXNet"))
+    note = f"{ours:.2f} s against {theirs:.2f} s"
+    label = "process start to first LeNet step, second run / MXNet's"
+    return [Row(label, ours / theirs, 1.0, 0.7, at_least=False, note=note)]
+
+
+def eager(options: Options) -> list[Row]:
+    """A chain of 100 operators, read at the end."""
+    rows = []
+    for case, text in (("small", "10 elements"), ("large", "1000x1000"), ("matmul", "64x64 products")):
+        mine = Contestant("dualmx", "dualmx", case, 0, "eager")
+        peers = []
+        if options.oracle:
+            peers.append(Contestant("MXNet", "mxnet", case, 0, "eager", options.oracle))
+        if options.torch:
+            peers.append(Contestant("torch", "torch", case, 0, "eager", options.torch))
+        report(compete([mine, *peers], 4, 0.5))
+        for peer in peers:
+            if not (peer.chunks and mine.chunks):
+                continue
+            note = f"{mine.ms * 10:.2f} against {peer.ms * 10:.2f} µs an op"
+            bounds = (1.0, 1.0) if peer.name == "MXNet" else (None, 1.0)
+            rows.append(Row(f"eager chain of 100, {text} / {peer.name}", ratio(peer, mine), *bounds, note=note))
+    return rows
+
+
+def accuracy(options: Options) -> list[Row]:
+    """Test accuracy of `examples/train_mnist.py` in each mode."""
+    rows = []
+    data = ["--data", options.data] if options.data else []
+    which = "9,000 train / 1,000 test images" if options.data else "embedded digits, 4,000 / 1,000"
+    for mode in LOOPS:
+        name = "symbolic" if mode == "module" else mode
+        command = [sys.executable, str(Path("examples") / "train_mnist.py"), "--mode", name, *data]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment())
+        final = re.search(r"Final accuracy: ([\d.]+) .*?([\d.]+) s in all", done.stderr)
+        curve = re.findall(r"Validation-accuracy=([\d.]+)", done.stderr)
+        if not final:
+            report([f"{name}: {done.stderr[-1500:]}"])
+            continue
+        note = f"{' '.join(f'{float(c):.1%}' for c in curve)}; {final.group(2)} s"
+        bounds = (97.5, 98.3) if options.data else (None, None)
+        rows.append(
+            Row(f"accuracy, LeNet, 6 epochs, {name} ({which})", 100 * float(final.group(1)), *bounds, "%", note=note)
+        )
+    return rows
+
+
+MEASURES: dict[str, Callable[[Options], list[Row]]] = {
+    "recording": recording,
+    "training": training,
+    "first_step": first_step,
+    "importing": importing,
+    "cold": cold,
+    "eager": eager,
+    "accuracy": accuracy,
+}

@@ -1,0 +1,44 @@
+"""The three ways of training are one: equal losses from equal weights, and the losses MXNet 1.9.1 gives."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from benchmarks.loops import GluonLoop, ModuleLoop
+from benchmarks.networks import batches
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "goldens" / "losses.json").read_text())
+MODES = ("imperative", "hybrid", "symbolic")
+
+
+@cache
+def losses(network: str, mode: str) -> np.ndarray:
+    data = batches(network, GOLDEN["batch"])
+    loop = ModuleLoop(mx, network, data) if mode == "symbolic" else GluonLoop(mx, network, data, mode == "hybrid")
+    found = []
+    for _ in range(GOLDEN["steps"]):
+        loop.step()
+        found.append(loop.loss())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("network", ("mlp", "lenet"))
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_modes_agree(network: str, mode: str) -> None:
+    np.testing.assert_allclose(losses(network, mode), losses(network, "imperative"), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("network", ("mlp", "lenet"))
+@pytest.mark.parametrize("mode", MODES)
+def test_losses_are_mxnets(network: str, mode: str) -> None:
+    np.testing.assert_allclose(losses(network, mode), GOLDEN[network][mode], rtol=1e-4, atol=1e-4)
+
+
+def test_training_lowers_the_loss() -> None:
+    assert losses("lenet", "imperative")[-3:].mean() < 0.7 * losses("lenet", "imperative")[:3].mean()
