@@ -2,9 +2,11 @@
 
 from . import (  # noqa: F401
     activation,
+    broadcast,
     conv,
     dense,
     dropout,
+    elementwise,
     loss_output,
     norm,
     optimizer_adamw,
@@ -12,7 +14,11 @@ from . import (  # noqa: F401
     optimizer_lamb,
     optimizer_multi,
     optimizer_update,
+    pdf,
     pool,
+    reduce,
+    sample,
+    scalar,
     sequence,
     softmax,
     window,

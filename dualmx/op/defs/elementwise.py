@@ -1,0 +1,318 @@
+"""Operators that map every element by itself: rounding, roots, logarithms, trigonometry, activations, casts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy import special
+
+from ...core.dtypes import is_float
+from ...core.errors import ArgumentError
+from ..registry import op
+from ..schema import Count, DType, Free, Positive, Tensor
+from .rules import alike, convert, merge_shapes, need_float, through_float, typed_scalar, widened
+
+Map = Callable[[jax.Array], jax.Array]
+
+
+def unary(name: str, fn: Map, doc: str, *aliases: str) -> None:
+    """Register `name`: `fn` on every element, the result in the dtype of the input."""
+
+    def body(data: Tensor) -> jax.Array:
+        return fn(data)
+
+    body.__doc__ = f"{doc}\n\n    data: any shape and dtype; the result has the same."
+    op(name=name, aliases=aliases)(body)
+
+
+def sparse_too(name: str, fn: Map, doc: str, *aliases: str) -> None:
+    """Register `name` and MXNet's second name of it for sparse arrays."""
+    unary(name, fn, doc, f"_sparse_{name}", *aliases)
+
+
+def _with_slope(fn: Map, slope: Map) -> Map:
+    """Give `fn` the derivative `slope(x)`."""
+    wrapped = jax.custom_jvp(fn)
+    wrapped.defjvps(lambda t, y, x: t * slope(x))
+    return wrapped
+
+
+def sign(x: jax.Array) -> jax.Array:
+    """-1, 0 or 1; 0 for nan."""
+    positive = (x > 0).astype(x.dtype)
+    return positive if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else positive - (x < 0).astype(x.dtype)
+
+
+absolute = _with_slope(jnp.abs, sign)
+
+
+@jax.custom_jvp
+def relu(x: jax.Array) -> jax.Array:
+    """max(x, 0) with derivative 0 at 0."""
+    return jnp.maximum(x, jnp.zeros((), x.dtype))
+
+
+relu.defjvps(lambda t, y, x: jnp.where(x > 0, t, jnp.zeros_like(t)))
+
+
+def rint(x: jax.Array) -> jax.Array:
+    """Round to the nearest integer, halves down."""
+    low = jnp.floor(x)
+    return jnp.where(x - low > 0.5, low + 1, low)
+
+
+def _floats_only(fn: Map) -> Map:
+    """Rounding leaves integers as they are."""
+    return lambda x: fn(x) if is_float(np.dtype(x.dtype)) else x
+
+
+def _bool_as_int(fn: Map) -> Map:
+    """Arithmetic without a bool form works on 0 and 1."""
+    return lambda x: fn(x.astype(jnp.int8)) != 0 if x.dtype == jnp.bool_ else fn(x)
+
+
+softsign = _with_slope(lambda x: x / (1 + jnp.abs(x)), lambda x: 1 / jnp.square(1 + absolute(x)))
+tgamma = _with_slope(special.gamma, lambda x: special.gamma(x) * special.digamma(x))
+
+EXACT: tuple[tuple[str, Map, str], ...] = (
+    ("abs", absolute, "|x|; derivative sign(x), 0 at 0."),
+    ("sign", sign, "-1, 0 or 1 by the sign of x; derivative 0."),
+    ("negative", jnp.negative, "-x."),
+    ("square", lambda x: x * x, "x ** 2."),
+    ("relu", relu, "max(x, 0); derivative 0 at 0."),
+)
+ROUNDING: tuple[tuple[str, Map, str], ...] = (
+    ("round", lambda x: lax.round(x), "Nearest integer, halves away from zero; derivative 0."),
+    ("rint", rint, "Nearest integer, halves down: 1.5 gives 1, -1.5 gives -2; derivative 0."),
+    ("fix", jnp.trunc, "Nearest integer toward zero; derivative 0."),
+    ("trunc", jnp.trunc, "Nearest integer toward zero; derivative 0."),
+    ("ceil", jnp.ceil, "Smallest integer not below x; derivative 0."),
+    ("floor", jnp.floor, "Largest integer not above x; derivative 0."),
+)
+SMOOTH: tuple[tuple[str, Map, str], ...] = (
+    ("sqrt", jnp.sqrt, "Square root of x; nan below 0, derivative inf at 0."),
+    ("rsqrt", lax.rsqrt, "x ** -0.5."),
+    ("cbrt", jnp.cbrt, "Real cube root of x."),
+    ("exp", jnp.exp, "e ** x."),
+    ("expm1", jnp.expm1, "e ** x - 1, exact near 0."),
+    ("log", jnp.log, "Natural logarithm of x."),
+    ("log10", jnp.log10, "Logarithm of x to base 10."),
+    ("log2", jnp.log2, "Logarithm of x to base 2."),
+    ("log1p", jnp.log1p, "log(1 + x), exact near 0."),
+    ("sin", jnp.sin, "Sine of x in radians."),
+    ("cos", jnp.cos, "Cosine of x in radians."),
+    ("tan", jnp.tan, "Tangent of x in radians."),
+    ("arcsin", jnp.arcsin, "Inverse sine in radians, within [-pi/2, pi/2]."),
+    ("arccos", jnp.arccos, "Inverse cosine in radians, within [0, pi]."),
+    ("arctan", jnp.arctan, "Inverse tangent in radians, within [-pi/2, pi/2]."),
+    ("sinh", jnp.sinh, "Hyperbolic sine of x."),
+    ("cosh", jnp.cosh, "Hyperbolic cosine of x."),
+    ("tanh", jnp.tanh, "Hyperbolic tangent of x."),
+    ("arcsinh", jnp.arcsinh, "Inverse hyperbolic sine of x."),
+    ("arccosh", jnp.arccosh, "Inverse hyperbolic cosine of x; nan below 1."),
+    ("arctanh", jnp.arctanh, "Inverse hyperbolic tangent of x; nan outside [-1, 1]."),
+    ("degrees", lambda x: x * (180 / math.pi), "x radians in degrees: x * 180 / pi."),
+    ("radians", lambda x: x * (math.pi / 180), "x degrees in radians: x * pi / 180."),
+    ("sigmoid", jax.nn.sigmoid, "1 / (1 + exp(-x))."),
+)
+# name, function, formula, MXNet's further names
+PLAIN: tuple[tuple[Any, ...], ...] = (
+    ("reciprocal", through_float(lambda x: 1 / x), "1 / x."),
+    ("rcbrt", through_float(lambda x: 1 / jnp.cbrt(x)), "x ** (-1/3), real for negative x."),
+    ("softsign", through_float(softsign), "x / (1 + |x|)."),
+    ("erf", through_float(lax.erf), "Error function: 2 / sqrt(pi) * integral of exp(-t**2) from 0 to x.", "_npx_erf"),
+    ("erfinv", through_float(widened(lax.erf_inv)), "Inverse of the error function on (-1, 1).", "_npx_erfinv"),
+    ("gamma", through_float(widened(tgamma)), "Gamma function, (x - 1)! for whole x.", "_npx_gamma", "_sparse_gamma"),
+    ("gammaln", through_float(widened(lax.lgamma)), "log |gamma(x)|.", "_npx_gammaln", "_sparse_gammaln"),
+    ("logical_not", lambda x: (x == 0).astype(x.dtype), "1 where x is 0, 0 elsewhere, in the dtype of x."),
+    ("_copy", lambda x: x, "The input itself.", "identity"),
+    ("_copyto", lambda x: x, "The input itself.", "_npi_copyto"),
+    ("BlockGrad", lax.stop_gradient, "The input, with derivative 0.", "stop_gradient", "_sparse_stop_gradient"),
+    ("zeros_like", jnp.zeros_like, "Zeros in the shape and dtype of the input.", "_sparse_zeros_like"),
+    ("ones_like", jnp.ones_like, "Ones in the shape and dtype of the input."),
+)
+
+for _name, _fn, _doc in EXACT:
+    sparse_too(_name, _bool_as_int(_fn), _doc)
+for _name, _fn, _doc in ROUNDING:
+    sparse_too(_name, _floats_only(_fn), _doc)
+for _name, _fn, _doc in SMOOTH:
+    sparse_too(_name, through_float(_fn), _doc)
+for _name, _fn, _doc, *_aliases in PLAIN:
+    unary(_name, _fn, _doc, *_aliases)
+
+
+@jax.custom_vjp
+def _loss(x: jax.Array) -> jax.Array:
+    return x
+
+
+_loss.defvjp(lambda x: (x, x), lambda x, head: (jnp.ones_like(x),))
+unary("make_loss", _loss, "The input, as a loss: its gradient is 1 whatever gradient comes in.", "_sparse_make_loss")
+
+
+def _straight_through(fn: Map) -> Map:
+    """Give `fn` the derivative 1."""
+    return _with_slope(fn, jnp.ones_like)
+
+
+unary(
+    "_contrib_round_ste",
+    _floats_only(_straight_through(lambda x: lax.round(x))),
+    "Nearest integer, halves away from zero, with derivative 1 (straight-through estimator).",
+    "_sparse__contrib_round_ste",
+)
+unary(
+    "_contrib_sign_ste",
+    _bool_as_int(_straight_through(sign)),
+    "-1, 0 or 1 by the sign of x, with derivative 1 (straight-through estimator).",
+    "_sparse__contrib_sign_ste",
+)
+
+
+@op(name="Cast", aliases=("cast", "_npi_cast", "_npx_cast"))
+def cast(data: Tensor, *, dtype: DType) -> jax.Array:
+    """Convert the elements to `dtype`; floats truncate toward zero when they become integers.
+
+    data: any shape and dtype; the result has the same shape.
+    """
+    return convert(data, dtype)
+
+
+@op(name="amp_cast")
+def amp_cast(data: Tensor, *, dtype: DType) -> jax.Array:
+    """Convert floating-point data to `dtype` and leave integers alone; inserted by mixed precision.
+
+    data: any shape and dtype; the result has the same shape.
+    """
+    return data.astype(dtype) if is_float(np.dtype(data.dtype)) else data
+
+
+@op(name="amp_multicast", outputs=lambda p: p.num_outputs)
+def amp_multicast(*data: Free, num_outputs: Positive, cast_narrow: bool = False) -> tuple[jax.Array, ...]:
+    """Convert floating-point inputs to their widest dtype, or the narrowest with `cast_narrow`; integers stay.
+
+    data: arrays of any shapes; as many results in the same shapes.
+    """
+    sizes = [x.dtype for x in data if is_float(np.dtype(x.dtype))]
+    if not sizes:
+        return data
+    chosen = (min if cast_narrow else max)(sizes, key=lambda d: d.itemsize)
+    return tuple(x.astype(chosen) if is_float(np.dtype(x.dtype)) else x for x in data)
+
+
+@op(name="clip", aliases=("_npi_clip", "_sparse_clip"))
+def clip(data: Tensor, *, a_min: float, a_max: float) -> jax.Array:
+    """Limit the elements to [a_min, a_max]: min(max(x, a_min), a_max); derivative 1 within, bounds included.
+
+    data: any shape and dtype; the result has the same. The bounds are converted to the dtype of `data`.
+    """
+    dtype = np.dtype(data.dtype)
+    if not is_float(dtype) and dtype != np.bool_:
+        info = np.iinfo(dtype)
+        a_min, a_max = max(a_min, info.min), min(a_max, info.max)
+    low, high = typed_scalar("clip", data, a_min), typed_scalar("clip", data, a_max)
+    return jnp.where(data > high, high, jnp.where(data < low, low, data))
+
+
+@op(name="hard_sigmoid")
+def hard_sigmoid(data: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> jax.Array:
+    """Piecewise linear sigmoid: min(max(alpha * x + beta, 0), 1); derivative alpha strictly inside, else 0.
+
+    data: any shape, floating-point; the result has the same.
+
+    Raises:
+        ArgumentError: integer data.
+    """
+    need_float("hard_sigmoid", data=data)
+    line = data * alpha + beta
+    return jnp.where(line <= 0, jnp.zeros_like(line), jnp.where(line >= 1, jnp.ones_like(line), line))
+
+
+@op(name="smooth_l1", aliases=("_npx_smooth_l1",))
+def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> jax.Array:
+    """Smooth absolute value: (s x)**2 / 2 where |x| < 1 / s**2, else |x| - 0.5 / s**2, with s = `scalar`.
+
+    data: any shape and dtype; the result has the same. Source: R. Girshick, Fast R-CNN, 2015.
+    """
+    square = scalar * scalar
+    edge = 1 / square if square else math.inf
+
+    def value(x: jax.Array) -> jax.Array:
+        size = absolute(x)
+        return jnp.where(size < edge, 0.5 * square * x * x, size - 0.5 * edge)
+
+    return through_float(value)(data)
+
+
+@op(name="_contrib_quadratic")
+def quadratic(data: Tensor, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> jax.Array:
+    """a x**2 + b x + c.
+
+    data: any shape and dtype; the result has the same.
+    """
+    return through_float(lambda x: (a * x + b) * x + c)(data)
+
+
+@op(name="_contrib_gradientmultiplier")
+def gradient_multiplier(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+    """The input, with derivative `scalar`; a negative one reverses gradients.
+
+    data: any shape and dtype; the result has the same.
+    """
+    return _with_slope(lambda x: x, lambda x: jnp.full_like(x, scalar))(data)
+
+
+@op(name="_contrib_div_sqrt_dim")
+def div_sqrt_dim(data: Tensor) -> jax.Array:
+    """x / sqrt(n), n being the length of the last axis: the scaling of dot-product attention.
+
+    data: any shape and dtype; the result has the same.
+    """
+    return through_float(lambda x: x / math.sqrt(data.shape[-1]))(data)
+
+
+@op(name="shape_array", aliases=("_npx_shape_array",))
+def shape_array(data: Tensor) -> jax.Array:
+    """The shape of the input as a vector of int64, length `data.ndim`."""
+    return jnp.asarray(np.asarray(data.shape, np.int64))
+
+
+@op(name="size_array")
+def size_array(data: Tensor) -> jax.Array:
+    """The number of elements of the input as int64, shape (1,)."""
+    return jnp.asarray(np.asarray([data.size], np.int64))
+
+
+@op(name="_identity_with_attr_like_rhs", complete=alike("_identity_with_attr_like_rhs", "lhs", "rhs"))
+def identity_like(lhs: Tensor, rhs: Tensor) -> jax.Array:
+    """The first input, which must have the shape and dtype of the second; derivative 0 for the second."""
+    merge_shapes("_identity_with_attr_like_rhs", {"lhs": lhs.shape, "rhs": rhs.shape})
+    return lhs
+
+
+def _all_alike(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    merged = merge_shapes("add_n", shapes)
+    return {} if merged is None else {f"arg{i}": merged for i in range(p.num_args)}
+
+
+@op(name="add_n", aliases=("ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"), complete=_all_alike)
+def add_n(*args: Tensor, num_args: Count = 0) -> jax.Array:
+    """Sum of any number of arrays of one shape and dtype: args[0] + args[1] + ...
+
+    Raises:
+        ArgumentError: no array, or arrays of different shapes.
+    """
+    if not args:
+        raise ArgumentError("add_n: got no array: expected at least one")
+    merge_shapes("add_n", {f"arg{i}": x.shape for i, x in enumerate(args)})
+    total = args[0]
+    for x in args[1:]:
+        total = jnp.add(total, x)
+    return total

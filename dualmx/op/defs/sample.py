@@ -1,0 +1,268 @@
+"""Random samples: `_random_*` of one distribution, `_sample_*` of one per element of parameter arrays, shuffles.
+
+Each distribution is one row of `TABLE`, from which three operators are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from ...core.errors import ArgumentError
+from ..registry import op
+from ..schema import Axes, Ignored, Key, NonNegative, OptDType, Positive, Shape, Tensor
+from .rules import accumulator, alike, convert, need_float, typed_body
+
+Context = Annotated[str, Ignored]
+Size = tuple[int, ...]
+REAL = ("float16", "bfloat16", "float32", "float64")
+
+
+def _poisson(key: jax.Array, shape: Size, dtype: Any, lam: Any) -> jax.Array:
+    return random.poisson(key, jnp.broadcast_to(lam, shape), shape, dtype=jnp.int32).astype(dtype)
+
+
+def _mixture(key: jax.Array, shape: Size, dtype: Any, alpha: Any, scale: Any) -> jax.Array:
+    """Poisson counts whose rate is gamma distributed: the negative binomial distribution."""
+    rate_key, count_key = random.split(key)
+    return _poisson(count_key, shape, dtype, random.gamma(rate_key, alpha, shape, dtype) * scale)
+
+
+def _uniform(key: jax.Array, shape: Size, dtype: Any, low: Any, high: Any) -> jax.Array:
+    return low + (high - low) * random.uniform(key, shape, dtype)
+
+
+def _normal(key: jax.Array, shape: Size, dtype: Any, loc: Any, scale: Any) -> jax.Array:
+    return loc + scale * random.normal(key, shape, dtype)
+
+
+def _exponential(key: jax.Array, shape: Size, dtype: Any, lam: Any) -> jax.Array:
+    return random.exponential(key, shape, dtype) / lam
+
+
+def _gamma(key: jax.Array, shape: Size, dtype: Any, alpha: Any, beta: Any) -> jax.Array:
+    return random.gamma(key, alpha, shape, dtype) * beta
+
+
+def _negative_binomial(key: jax.Array, shape: Size, dtype: Any, k: Any, p: Any) -> jax.Array:
+    return _mixture(key, shape, dtype, k, (1 - p) / p)
+
+
+def _generalized(key: jax.Array, shape: Size, dtype: Any, mu: Any, alpha: Any) -> jax.Array:
+    spread = jnp.where(alpha > 0, alpha, 1)
+    mixed = _mixture(key, shape, dtype, 1 / spread, mu * spread)
+    return jnp.where(alpha > 0, mixed, _poisson(key, shape, dtype, mu))
+
+
+def _ordered(low: float, high: float) -> None:
+    if not low <= high:
+        raise ArgumentError(f"low={low}, high={high}: expected low <= high")
+
+
+def _all_positive(**params: float) -> None:
+    for n, v in params.items():
+        if not v > 0:
+            raise ArgumentError(f"{n}={v}: expected a value above 0")
+
+
+def _probability(k: int, p: float) -> None:
+    if not 0 < p <= 1:
+        raise ArgumentError(f"p={p}: expected a probability in (0, 1]")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One family of samplers.
+
+    Attributes:
+        draw: `draw(key, shape, dtype, *parameters)` with a wide float `dtype`.
+        doc: what is sampled.
+        params: name -> (annotation, default) of the scalar parameters.
+        check: raises `ArgumentError` for parameters out of range.
+        arrays: names of the parameter arrays of `_sample_*`, those of `params` by default.
+        aliases: further names of `_random_*`.
+    """
+
+    draw: Callable[..., jax.Array]
+    doc: str
+    params: dict[str, tuple[Any, Any]]
+    check: Callable[..., None] | None = None
+    arrays: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+ONE, ZERO = (float, 1.0), (float, 0.0)
+TABLE: dict[str, Distribution] = {
+    "uniform": Distribution(
+        _uniform, "the uniform distribution on [low, high)", {"low": ZERO, "high": ONE}, _ordered, aliases=("uniform",)
+    ),
+    "normal": Distribution(
+        _normal,
+        "the normal distribution, by mean and standard deviation",
+        {"loc": ZERO, "scale": (NonNegative, 1.0)},
+        arrays=("mu", "sigma"),
+        aliases=("normal",),
+    ),
+    "exponential": Distribution(
+        _exponential, "the exponential distribution of mean 1 / lam", {"lam": ONE}, _all_positive
+    ),
+    "gamma": Distribution(
+        _gamma, "the gamma distribution of shape alpha and scale beta", {"alpha": ONE, "beta": ONE}, _all_positive
+    ),
+    "poisson": Distribution(_poisson, "the Poisson distribution of mean lam", {"lam": (NonNegative, 1.0)}),
+    "negative_binomial": Distribution(
+        _negative_binomial,
+        "the number of failures before the k-th success, each of probability p",
+        {"k": (Positive, 1), "p": ONE},
+        _probability,
+    ),
+    "generalized_negative_binomial": Distribution(
+        _generalized,
+        "counts with mean mu and variance mu + alpha * mu**2",
+        {"mu": (NonNegative, 1.0), "alpha": (NonNegative, 1.0)},
+    ),
+}
+
+
+def _drawn(d: Distribution, key: jax.Array, shape: Size, dtype: Any, params: Any) -> jax.Array:
+    """Draw in float32 at least, so that half precision does not coarsen the tails."""
+    wide = jnp.dtype(accumulator(dtype) if np.dtype(dtype).name in REAL else "float32")
+    return convert(d.draw(key, shape, wide, *(jnp.asarray(p, wide) for p in params)), dtype)
+
+
+def _real(name: str, dtype: str | None) -> str:
+    if dtype not in (None, *REAL):
+        raise ArgumentError(f"{name}: dtype={dtype!r}: expected one of {', '.join(REAL)}")
+    return dtype or "float32"
+
+
+def _check(name: str, d: Distribution, params: dict[str, Any]) -> None:
+    try:
+        if d.check:
+            d.check(**params)
+    except ArgumentError as e:
+        raise ArgumentError(f"{name}: {e}") from None
+
+
+def _register(stem: str, d: Distribution) -> None:
+    fixed, like, each = f"_random_{stem}", f"_random_{stem}_like", f"_sample_{stem}"
+    arrays = d.arrays or tuple(d.params)
+
+    def draw_fixed(*, key: jax.Array, shape: Size | None, ctx: str, dtype: str | None, **params: Any) -> jax.Array:
+        _check(fixed, d, params)
+        return _drawn(d, key, tuple(shape or (1,)), _real(fixed, dtype), params.values())
+
+    def draw_like(*, data: jax.Array, key: jax.Array, **params: Any) -> jax.Array:
+        _check(like, d, params)
+        return _drawn(d, key, data.shape, data.dtype, params.values())
+
+    def draw_each(*, key: jax.Array, shape: Size, dtype: str | None, **given: jax.Array) -> jax.Array:
+        values = [jax.lax.stop_gradient(given[n]) for n in arrays]
+        if any(v.shape != values[0].shape for v in values):
+            raise ArgumentError(f"{each}: {arrays} have different shapes {[list(v.shape) for v in values]}")
+        spread = [v.reshape(v.shape + (1,) * len(shape)).astype(jnp.float32) for v in values]
+        size = (*values[0].shape, *shape)
+        return _drawn(d, key, size, _real(each, dtype), [jnp.broadcast_to(v, size) for v in spread])
+
+    sized = {"shape": (Axes, None), "ctx": (Context, ""), "dtype": (OptDType, None)}
+    raises = "Raises:\n        ArgumentError: a parameter or dtype out of range."
+    op(name=fixed, aliases=(f"random_{stem}", *d.aliases))(
+        typed_body(
+            draw_fixed,
+            f"Samples of {d.doc}.\n\n    shape: of the result, (1,) if empty. dtype: floating-point, float32 unless "
+            f"given.\n\n    {raises}",
+            {"key": Key},
+            {**d.params, **sized},
+        )
+    )
+    op(name=like)(
+        typed_body(
+            draw_like,
+            f"Samples of {d.doc}.\n\n    data: gives the result its shape and dtype.\n\n    {raises}",
+            {"data": Tensor, "key": Key},
+            d.params,
+        )
+    )
+    op(name=each, aliases=(f"sample_{stem}",), complete=alike(each, *arrays))(
+        typed_body(
+            draw_each,
+            f"Samples of {d.doc}, one distribution for each element.\n\n    {', '.join(arrays)}: one shape S and "
+            f"dtype. shape: of the samples for each element. dtype: floating-point, float32 unless given.\n    The "
+            "result has shape S + shape and derivative 0.\n\n    Raises:\n        ArgumentError: different shapes.",
+            {**dict.fromkeys(arrays, Tensor), "key": Key},
+            {"shape": (Shape, ()), "dtype": (OptDType, None)},
+        )
+    )
+
+
+for _stem, _distribution in TABLE.items():
+    _register(_stem, _distribution)
+
+
+@op(name="_random_randint", aliases=("random_randint", "_npi_random_randint"))
+def randint(
+    key: Key, *, low: int, high: int, shape: Axes = None, ctx: Context = "", dtype: OptDType = None
+) -> jax.Array:
+    """Integers drawn uniformly from low, low + 1, ..., high - 1.
+
+    shape: of the result, (1,) if empty. dtype: int32 unless given, or int64.
+
+    Raises:
+        ArgumentError: low >= high, bounds outside the dtype, another dtype.
+    """
+    if dtype not in (None, "int32", "int64"):
+        raise ArgumentError(f"_random_randint: dtype={dtype!r}: expected int32 or int64")
+    kind = np.dtype(dtype or "int32")
+    info = np.iinfo(kind)
+    if not info.min <= low < high <= int(info.max):
+        raise ArgumentError(f"_random_randint: low={low}, high={high}: expected low < high, both within {kind.name}")
+    return random.randint(key, tuple(shape or (1,)), low, high, kind)
+
+
+@op(
+    name="_sample_multinomial",
+    aliases=("sample_multinomial",),
+    outputs=lambda p: 2 if p.get_prob else 1,
+)
+def multinomial(
+    data: Tensor,
+    key: Key,
+    *,
+    shape: Shape = (),
+    get_prob: bool = False,
+    dtype: Literal["uint8", "int32", "float16", "float32", "float64"] = "int32",
+) -> Any:
+    """Indices drawn with the probabilities along the last axis, which need not add up to 1.
+
+    data: (..., K), not negative. shape: of the samples for each distribution. The result has shape (..., *shape),
+    or (1,) if that is empty, and with `get_prob` a second result gives the logarithms of the probabilities drawn,
+    through which gradients reach `data`.
+    """
+    need_float("_sample_multinomial", data=data)
+    fixed = jax.lax.stop_gradient(data).astype(accumulator(data.dtype))
+    count, choices = int(np.prod(shape, dtype=np.int64)), data.shape[-1]
+    steps = jnp.cumsum(fixed.reshape(-1, choices), axis=1)
+    level = random.uniform(key, (steps.shape[0], count), steps.dtype) * steps[:, -1:]
+    index = jax.vmap(lambda s, u: jnp.searchsorted(s, u, side="right"))(steps, level)
+    index = jnp.minimum(index, choices - 1).astype(jnp.int32)
+    size = (*data.shape[:-1], *shape) or (1,)
+    out = index.reshape(size).astype(dtype)
+    if not get_prob:
+        return out
+    drawn = jnp.take_along_axis(data.reshape(-1, choices), index, axis=1)
+    return out, jnp.log(drawn).reshape(size)
+
+
+@op(name="_shuffle", aliases=("shuffle", "_npi_shuffle"))
+def shuffle(data: Tensor, key: Key) -> jax.Array:
+    """The slices along the first axis in random order.
+
+    data: any shape and dtype; the result has the same, and gradients go back to the slices' places.
+    """
+    return data[random.permutation(key, data.shape[0])]
