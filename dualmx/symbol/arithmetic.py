@@ -1,0 +1,166 @@
+"""Operators of symbols: `x + y` makes an elementwise node without broadcasting, `x + 1` a scalar node."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import ArgumentTypeError, MXNetError
+from ..op.registry import get_op
+from .compose import SymbolBase, create_entries
+
+if TYPE_CHECKING:
+    from .symbol import Symbol
+
+
+class NotImplementedForSymbol(MXNetError):
+    """An operation that needs values, asked of a symbol, which has none before it is bound."""
+
+    def __init__(self, what: str):
+        super().__init__(f"{what} is not implemented for Symbol: it has no values; bind it, or use NDArray")
+
+
+# Symbol op, op with a scalar on the right, op with the scalar on the left; as (registry name, name hint).
+_Named = tuple[str, str]
+BINARY: dict[str, tuple[_Named, _Named, _Named]] = {
+    "add": (("elemwise_add", "_plus"), ("_plus_scalar", "_plusscalar"), ("_plus_scalar", "_plusscalar")),
+    "sub": (("elemwise_sub", "_minus"), ("_minus_scalar", "_minusscalar"), ("_rminus_scalar", "_rminusscalar")),
+    "mul": (("elemwise_mul", "_mul"), ("_mul_scalar", "_mulscalar"), ("_mul_scalar", "_mulscalar")),
+    "div": (("elemwise_div", "_div"), ("_div_scalar", "_divscalar"), ("_rdiv_scalar", "_rdivscalar")),
+    "mod": (("_mod", "_mod"), ("_mod_scalar", "_modscalar"), ("_rmod_scalar", "_rmodscalar")),
+    "pow": (("_power", "_power"), ("_power_scalar", "_powerscalar"), ("_rpower_scalar", "_rpowerscalar")),
+    "maximum": (("_maximum", "_maximum"), *[("_maximum_scalar", "_maximumscalar")] * 2),
+    "minimum": (("_minimum", "_minimum"), *[("_minimum_scalar", "_minimumscalar")] * 2),
+    "hypot": (("_hypot", "_hypot"), *[("_hypot_scalar", "_hypotscalar")] * 2),
+    "eq": (("_equal", "_equal"), *[("_equal_scalar", "_equal_scalar")] * 2),
+    "ne": (("_not_equal", "_not_equal"), *[("_not_equal_scalar", "_not_equal_scalar")] * 2),
+    "gt": (
+        ("_greater", "_greater"),
+        ("_greater_scalar", "_greater_scalar"),
+        ("_lesser_scalar", "_lesser_scalar"),
+    ),
+    "ge": (
+        ("_greater_equal", "_greater_equal"),
+        ("_greater_equal_scalar", "_greater_equal_scalar"),
+        ("_lesser_equal_scalar", "_lesser_equal_scalar"),
+    ),
+    "lt": (
+        ("_lesser", "_lesser"),
+        ("_lesser_scalar", "_lesser_scalar"),
+        ("_greater_scalar", "_greater_scalar"),
+    ),
+    "le": (
+        ("_lesser_equal", "_lesser_equal"),
+        ("_lesser_equal_scalar", "_lesser_equal_scalar"),
+        ("_greater_equal_scalar", "_greater_equal_scalar"),
+    ),
+}
+
+
+def is_number(value: Any) -> bool:
+    """True for what may stand beside a symbol as a scalar."""
+    return isinstance(value, (numbers.Number, np.generic))
+
+
+def binary(kind: str, left: Any, right: Any) -> Any:
+    """Combine two operands, at least one of them a symbol, by the operator `kind` of the table `BINARY`.
+
+    Raises:
+        ArgumentTypeError: an operand is neither a symbol nor a number.
+    """
+    both, scalar_right, scalar_left = BINARY[kind]
+    symbol = left if isinstance(left, SymbolBase) else right
+    other = right if symbol is left else left
+    if isinstance(other, SymbolBase):
+        (op, hint), inputs, params = both, (left, right), {}
+    elif is_number(other):
+        op, hint = scalar_right if symbol is left else scalar_left
+        inputs, params = (symbol,), {"scalar": float(other) if isinstance(other, (bool, np.bool_)) else other}
+    else:
+        raise ArgumentTypeError(
+            f"{kind}: type {type(other)} not supported beside a symbol; expected a symbol or number"
+        )
+    return type(symbol)(create_entries(get_op(op), inputs, params, hint=hint))
+
+
+class Arithmetic(SymbolBase):
+    """Python's operators on symbols."""
+
+    __slots__ = ()
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __add__(self, other: Any) -> Symbol:
+        return binary("add", self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Symbol:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return binary("sub", other, self)
+
+    def __mul__(self, other: Any) -> Symbol:
+        return binary("mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return binary("div", other, self)
+
+    def __mod__(self, other: Any) -> Symbol:
+        return binary("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Symbol:
+        return binary("mod", other, self)
+
+    def __pow__(self, other: Any) -> Symbol:
+        return binary("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Symbol:
+        entries = create_entries(get_op("_rpower_scalar"), (self,), {"scalar": other}, hint="_rpower_scalar")
+        return type(self)(entries)  # pyright: ignore[reportReturnType]
+
+    def __neg__(self) -> Symbol:
+        return binary("mul", self, -1.0)
+
+    def __abs__(self) -> Symbol:
+        return type(self)(create_entries(get_op("abs"), (self,)))  # pyright: ignore[reportReturnType]
+
+    def __eq__(self, other: Any) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return binary("eq", self, other)
+
+    def __ne__(self, other: Any) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return binary("ne", self, other)
+
+    def __gt__(self, other: Any) -> Symbol:
+        return binary("gt", self, other)
+
+    def __ge__(self, other: Any) -> Symbol:
+        return binary("ge", self, other)
+
+    def __lt__(self, other: Any) -> Symbol:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Any) -> Symbol:
+        return binary("le", self, other)
+
+    def __iadd__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__iadd__")
+
+    def __isub__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__isub__")
+
+    def __imul__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__imul__")
+
+    def __itruediv__(self, other: Any) -> Symbol:
+        raise NotImplementedForSymbol("__itruediv__")
+
+    def __bool__(self) -> bool:
+        raise NotImplementedForSymbol("__bool__")

@@ -1,0 +1,2 @@
+class Binding:
+    __slots__ = ()

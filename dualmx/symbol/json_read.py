@@ -1,0 +1,175 @@
+"""Reading MXNet's symbol JSON, with the upgrades that files of older versions need.
+
+The file is data from outside: every field is checked, and anything unexpected raises `FormatError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..core.errors import FormatError, MXNetError, suggest
+from ..op.registry import OPS, Op
+from ..op.schema import AUX
+from .attributes import HIDDEN_KEYS, is_dunder
+from .compose import default_init
+from .node import Entry, Node, arity_param, live_inputs, topological
+
+MAX_BYTES = 1 << 30
+MAX_NODES = 1 << 22
+NODE_FIELDS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "backward_source_id", "subgraphs")
+V0_9_0, V0_9_4, V0_9_5, UNVERSIONED = 900, 904, 905, 800
+
+
+def from_json(text: str | bytes) -> list[Entry]:
+    """Read a graph and return its heads.
+
+    Raises:
+        FormatError: the text is not JSON, or not a valid graph. MXNetError: an operator or parameter is unknown.
+    """
+    if len(text) > MAX_BYTES:
+        raise FormatError(f"symbol JSON: {len(text)} bytes, more than the {MAX_BYTES} that are read")
+    try:
+        doc = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"symbol JSON: not valid JSON: {str(e)[:200]}") from None
+    doc = _expect(doc, dict, "the document")
+    described = _expect(doc.get("nodes"), list, "'nodes'")
+    if len(described) > MAX_NODES:
+        raise FormatError(f"symbol JSON: {len(described)} nodes, more than the {MAX_NODES} that are read")
+    version = _version(doc)
+    nodes: list[Node] = []
+    for at, item in enumerate(described):
+        nodes.append(_node(item, at, nodes, version))
+    if "arg_nodes" not in doc:
+        raise FormatError("symbol JSON: missing field 'arg_nodes'")
+    for at in _expect(doc["arg_nodes"], list, "'arg_nodes'"):
+        if _index(at, len(nodes), "'arg_nodes'") is not None and nodes[at].op is not None:
+            raise FormatError(f"symbol JSON: 'arg_nodes' lists node {at} ({nodes[at].name!r}), which is no variable")
+    heads = [_entry(e, nodes, "'heads'") for e in _expect(doc.get("heads"), list, "'heads'")]
+    if version < V0_9_0:
+        _spread_multipliers(nodes)
+    if version < V0_9_4:
+        _init_states(topological(heads))
+    return heads
+
+
+def _expect(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        found = "it is missing" if value is None else f"got {type(value).__name__}"
+        raise FormatError(f"symbol JSON: expected {what} to be a {kind.__name__}, {found}")
+    return value
+
+
+def _index(value: Any, count: int, what: str) -> int:
+    number = _expect(value, int, f"an index in {what}")
+    if not 0 <= number < count:
+        raise FormatError(f"symbol JSON: index {number} in {what}: expected 0 to {count - 1}")
+    return number
+
+
+def _version(doc: Mapping[str, Any]) -> int:
+    attrs = _expect(doc.get("attrs", {}), dict, "'attrs'")
+    found = attrs.get("mxnet_version")
+    if found is None:
+        return UNVERSIONED
+    if not isinstance(found, list) or len(found) != 2:
+        raise FormatError(f"symbol JSON: mxnet_version={found!r}: expected a pair like ['int', 10901]")
+    return _expect(found[1], int, "the number of 'mxnet_version'")
+
+
+def _entry(value: Any, nodes: Sequence[Node], what: str) -> Entry:
+    pair = _expect(value, list, f"an entry of {what}")
+    if not 2 <= len(pair) <= 3:
+        raise FormatError(f"symbol JSON: entry {pair!r} of {what}: expected [node, output] or [node, output, version]")
+    node = nodes[_index(pair[0], len(nodes), what)]
+    output = _index(pair[1], node.n_outputs, f"{what} (output of {node.name!r})")
+    if len(pair) == 3:
+        _expect(pair[2], int, f"the version in {what}")
+    return node, output
+
+
+def _node(item: Any, at: int, nodes: list[Node], version: int) -> Node:
+    item = _expect(item, dict, f"node {at}")
+    for key in item:
+        if key not in NODE_FIELDS:
+            raise FormatError(f"symbol JSON: node {at}: unknown field {key!r}; {suggest(key, NODE_FIELDS)}")
+    op_name = _expect(item.get("op"), str, f"'op' of node {at}")
+    name = _expect(item.get("name"), str, f"'name' of node {at}")
+    attrs: dict[str, str] = {}
+    for field in ("param", "attr", "attrs"):
+        for key, value in _expect(item.get(field, {}), dict, f"{field!r} of node {name!r}").items():
+            attrs[key] = _expect(value, str, f"attribute {key!r} of node {name!r}")
+    attrs = {f"__{k}__" if k in HIDDEN_KEYS else k: v for k, v in attrs.items()}
+    inputs = [_entry(e, nodes, f"inputs of node {name!r}") for e in _expect(item.get("inputs"), list, "'inputs'")]
+    if op_name == "null":
+        if inputs:
+            raise FormatError(f"symbol JSON: variable {name!r} has inputs")
+        return Node(None, name, attrs=attrs)
+    if item.get("subgraphs"):
+        raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: nodes with subgraphs are not supported")
+    op = OPS.get(op_name)
+    if op is None:
+        raise MXNetError(f"symbol JSON: node {name!r}: operator {op_name!r} is not registered; {suggest(op_name, OPS)}")
+    return _operator_node(op, name, inputs, attrs, version)
+
+
+def _operator_node(op: Op, name: str, inputs: list[Entry], attrs: dict[str, str], version: int) -> Node:
+    if version < V0_9_5 and op.name in ("argmax", "argmin") and attrs.get("axis") == "-1":
+        del attrs["axis"]
+    plain = {k: v for k, v in attrs.items() if not is_dunder(k)}
+    if version < V0_9_0:
+        plain = {k: v for k, v in plain.items() if k in op.params or not _is_multiplier(k)}
+    if not op.params:
+        plain = {}
+    arity = arity_param(op) if op.variadic else None
+    try:
+        params = op.parse(plain)
+    except MXNetError as e:
+        raise type(e)(f"symbol JSON: node {name!r}: {e}") from None
+    live = [] if op.variadic else live_inputs(op, params)
+    if version < V0_9_0:
+        for given in live[len(inputs) :]:
+            if given.role is AUX:
+                inputs.append((Node(None, f"{name}_{given.name}"), 0))
+    if op.variadic:
+        fits = arity != "num_args" or int(params[arity]) == len(inputs)
+        wanted = str(params.get(arity or "", "some"))
+    else:
+        fits = sum(not i.optional for i in live) <= len(inputs) <= len(live)
+        wanted = f"({', '.join(i.name for i in live)})"
+    if not fits:
+        raise FormatError(f"symbol JSON: node {name!r} of {op.name!r} has {len(inputs)} inputs, expected {wanted}")
+    node = Node(op, name, inputs, params, attrs)
+    for at in node.aux_positions():
+        if inputs[at][0].op is not None:
+            raise FormatError(f"symbol JSON: node {name!r}: input {live[at].name!r} is a state, but no variable feeds it")
+    return node
+
+
+def _is_multiplier(key: str) -> bool:
+    return re.search(f"_({'|'.join(HIDDEN_KEYS)})$", key) is not None
+
+
+def _spread_multipliers(nodes: Sequence[Node]) -> None:
+    """Move `weight_lr_mult` and the like from an operator to the variable that is its `weight`."""
+    for node in nodes:
+        for key in [k for k in node.attrs if node.op is not None and _is_multiplier(k) and not is_dunder(k)]:
+            hidden = next(h for h in HIDDEN_KEYS if key.endswith("_" + h))
+            owner = key[: -len(hidden) - 1]
+            for name, (child, _) in zip(node.input_names(), node.inputs, strict=True):
+                if name == owner and child.op is None:
+                    child.attrs.setdefault(f"__{hidden}__", node.attrs.pop(key))
+                    break
+
+
+def _init_states(order: Sequence[Node]) -> None:
+    """Give state variables the initializer that newer files name."""
+    for node in order:
+        for at in node.aux_positions():
+            assert node.op is not None
+            init = default_init(node.op, node.input_names()[at], True)
+            if init is not None:
+                node.inputs[at][0].attrs.setdefault("__init__", init)

@@ -1,0 +1,367 @@
+"""`Symbol`: a named expression over variables, composed now and run once it is bound to arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..op.registry import Op
+from .arithmetic import Arithmetic, NotImplementedForSymbol
+from .attributes import AttrScope, is_dunder, shown, stored_key
+from .binding import Binding
+from .compose import compose, create_entries
+from .inference import Inference
+from .json_read import from_json
+from .json_write import to_json
+from .node import Node, copy_graph, split_variables, topological
+from .text import to_text, variable_attrs
+
+
+class Symbol(Arithmetic, Inference, Binding):
+    """One or several outputs of a graph of named operator nodes and variables.
+
+    A symbol has no values. It lists the variables it needs, infers their shapes and types, and is run by binding
+    arrays to it (`bind`, `simple_bind`). Symbols are made by `Variable`, by the functions of `mx.sym`, and by Python's
+    operators; `x + y` adds elementwise without broadcasting.
+
+    Args:
+        entries: pairs (node, output index).
+
+    Example:
+        >>> import dualmx as mx
+        >>> x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
+        >>> z = (x + y) / 100
+        >>> z.list_arguments()
+        ['x', 'y']
+        >>> z.eval(x=mx.nd.ones(2), y=mx.nd.ones(2))[0].asnumpy()
+        array([0.02, 0.02], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __repr__(self) -> str:
+        name = self.name
+        if name is None:
+            return f"<Symbol group [{', '.join(str(s.name) for s in self)}]>"
+        return f"<Symbol {name}>"
+
+    # ---- outputs
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return (Symbol([entry]) for entry in self.entries)
+
+    def __getitem__(self, index: int | str | slice) -> Symbol:
+        """Return an output by number or by name, or a group of outputs by slice.
+
+        Raises:
+            IndexError: no such number. ArgumentError: no output, or several, of that name.
+        """
+        if isinstance(index, slice):
+            chosen = self.entries[index]
+            if not chosen:
+                raise IndexError(f"slice {index} of a symbol with {len(self)} outputs is empty")
+            return Symbol(chosen)
+        if isinstance(index, str):
+            names = self.list_outputs()
+            found = [i for i, name in enumerate(names) if name == index]
+            if len(found) != 1:
+                how = "there are several outputs" if found else "there is no output"
+                raise ArgumentError(f"symbol[{index!r}]: {how} of that name; {suggest(index, names)}")
+            index = found[0]
+        if not isinstance(index, int):
+            raise ArgumentTypeError(f"symbol[{index!r}]: expected an output's number, its name, or a slice")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"symbol[{index}]: it has {len(self)} outputs")
+        return Symbol([self.entries[index]])
+
+    @property
+    def name(self) -> str | None:
+        """Name of the node, `None` for a group of several nodes."""
+        if not self.entries:
+            return None
+        first = self.entries[0][0]
+        return first.name if all(node is first for node, _ in self.entries) else None
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return [node.output_name(index) for node, index in self.entries]
+
+    @property
+    def num_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.entries)
+
+    # ---- the graph below
+
+    def _order(self) -> list[Node]:
+        return topological(self.entries)
+
+    def list_arguments(self) -> list[str]:
+        """Names of the variables that are not auxiliary states, in the order in which `bind` takes them."""
+        return [node.name for node in split_variables(self._order())[0]]
+
+    def list_auxiliary_states(self) -> list[str]:
+        """Names of the auxiliary states: variables that running the graph may change, such as moving averages."""
+        return [node.name for node in split_variables(self._order())[1]]
+
+    def list_inputs(self) -> list[str]:
+        """Names of all variables, auxiliary states included."""
+        return [node.name for node in self._order() if node.op is None]
+
+    def get_internals(self) -> Symbol:
+        """Return a group of the outputs of all nodes, variables included; pick one as in `s.get_internals()["fc1_output"]`."""
+        return Symbol([(node, i) for node in self._order() for i in range(node.n_visible)])
+
+    def get_children(self) -> Symbol | None:
+        """Return a group of the inputs of the node(s), `None` when there are none."""
+        children = [entry for node in {id(n): n for n, _ in self.entries}.values() for entry in node.inputs]
+        return Symbol(children) if children else None
+
+    # ---- attributes
+
+    def _only_node(self, what: str) -> Node:
+        if self.name is None:
+            raise MXNetError(f"{what}: expected a symbol of one node, not a group; pick an output first")
+        return self.entries[0][0]
+
+    def attr(self, key: str) -> str | None:
+        """Return the text of attribute `key` of the node, `None` if it has no such attribute."""
+        return shown(self._only_node("attr").attrs).get(key)
+
+    def list_attr(self, recursive: bool = False) -> dict[str, str]:
+        """Attributes and parameters of the node as text; empty for a group. For whole graphs use `attr_dict`."""
+        if recursive:
+            raise DeprecationWarning("Symbol.list_attr(recursive=True) is deprecated; use attr_dict()")
+        return shown(self.entries[0][0].attrs) if self.name is not None else {}
+
+    def attr_dict(self) -> dict[str, dict[str, str]]:
+        """Attributes and parameters of every node that has any, by node name."""
+        return {node.name: shown(node.attrs) for node in self._order() if node.attrs}
+
+    def _set_attr(self, **kwargs: str) -> None:
+        """Set string attributes or parameters of the node.
+
+        Raises:
+            ArgumentError: a value is not a string, or the op rejects it.
+        """
+        node = self._only_node("_set_attr")
+        attrs = dict(node.attrs)
+        for key, value in kwargs.items():
+            if not isinstance(value, str):
+                raise ArgumentError(f"_set_attr: {key}={value!r}: attributes are strings; write {key}={str(value)!r}")
+            attrs[stored_key(key)] = value
+        if node.op is not None:
+            node.set_params(node.op.parse({k: v for k, v in attrs.items() if not is_dunder(k)}))
+        node.attrs = attrs
+
+    # ---- composition and copies
+
+    def __call__(self, *args: Symbol, name: str | None = None, **kwargs: Symbol) -> Symbol:
+        """Return a copy of the graph in which variables are replaced by other symbols, by position or by name.
+
+        Raises:
+            ArgumentTypeError: an argument is not a symbol. MXNetError: no variable of that name.
+
+        Example:
+            >>> import dualmx as mx
+            >>> act = mx.sym.relu(mx.sym.var("x"), name="act")
+            >>> act(x=mx.sym.var("a") + mx.sym.var("b")).list_arguments()
+            ['a', 'b']
+        """
+        return Symbol(compose(self.entries, args, kwargs, name))
+
+    def __copy__(self) -> Symbol:
+        return Symbol(copy_graph(self.entries))
+
+    def __deepcopy__(self, memo: Any = None) -> Symbol:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (load_json, (self.tojson(remove_amp_cast=False),))
+
+    # ---- text forms
+
+    def tojson(self, remove_amp_cast: bool = True) -> str:
+        """Return the graph in MXNet's JSON format; `amp_cast` nodes are left out unless `remove_amp_cast` is false."""
+        return to_json(self.entries, remove_amp_cast)
+
+    def save(self, fname: str, remove_amp_cast: bool = True) -> None:
+        """Write the graph to the file `fname` in MXNet's JSON format.
+
+        Raises:
+            ArgumentTypeError: `fname` is not a path. OSError: the file cannot be written.
+        """
+        if not isinstance(fname, str) and not hasattr(fname, "__fspath__"):
+            raise ArgumentTypeError(f"save: fname={fname!r}: expected the path of a file")
+        text = self.tojson(remove_amp_cast)
+        with open(fname, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def debug_str(self) -> str:
+        """Return a readable listing of the graph: outputs, then nodes with inputs and attributes."""
+        lines = ["Symbol Outputs:"]
+        lines += [f"\toutput[{i}]={node.name}({index})" for i, (node, index) in enumerate(self.entries)]
+        for node in self._order():
+            if node.op is None:
+                lines.append(f"Variable:{node.name}")
+                continue
+            lines += ["--------------------", f"Op:{node.op.name}, Name={node.name}", "Inputs:"]
+            states = set(node.aux_positions())
+            for i, (child, index) in enumerate(node.inputs):
+                version = f" version={int(i in states)}" if child.op is None else ""
+                lines.append(f"\targ[{i}]={child.name}({index}){version}")
+            if node.attrs:
+                lines += ["Attrs:", *(f"\t{key}={value}" for key, value in sorted(node.attrs.items()))]
+        return "\n".join(lines) + "\n"
+
+    # ---- what only arrays can do
+
+    def gradient(self, wrt: Sequence[str]) -> Symbol:
+        """Gradients are not symbols here: bind the symbol and call `Executor.backward`; always raises `MXNetError`."""
+        raise MXNetError("Symbol.gradient is not implemented; bind the symbol and use Executor.backward")
+
+    def asnumpy(self) -> Any:
+        """Only arrays have values; always raises."""
+        raise NotImplementedForSymbol("asnumpy")
+
+    def asscalar(self) -> Any:
+        """Only arrays have values; always raises."""
+        raise NotImplementedForSymbol("asscalar")
+
+    def wait_to_read(self) -> None:
+        """Only arrays are computed; always raises."""
+        raise NotImplementedForSymbol("wait_to_read")
+
+    def copy(self) -> Symbol:
+        """Only arrays are copied by this method (`copy.copy` copies symbols); always raises."""
+        raise NotImplementedForSymbol("copy")
+
+    def as_in_context(self, context: Any = None) -> Symbol:
+        """Only arrays live in a context; always raises."""
+        raise NotImplementedForSymbol("as_in_context")
+
+    def detach(self) -> Symbol:
+        """Only arrays carry recorded gradients (`BlockGrad` stops them in symbols); always raises."""
+        raise NotImplementedForSymbol("detach")
+
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """Only arrays and executors run backward; always raises."""
+        raise NotImplementedForSymbol("backward")
+
+    def as_nd_ndarray(self) -> Symbol:
+        """Return the symbol itself: it stands for classic arrays."""
+        return self
+
+    def get_backend_symbol(self, backend: str) -> Symbol:
+        """XLA compiles whole graphs, so there are no partitioning backends; always raises `MXNetError`."""
+        raise MXNetError(f"get_backend_symbol: no backend {backend!r}: graphs are compiled as a whole by XLA")
+
+    def optimize_for(self, backend: str, *args: Any, **kwargs: Any) -> Symbol:
+        """XLA compiles whole graphs, so there are no partitioning backends; always raises `MXNetError`."""
+        raise MXNetError(f"optimize_for: no backend {backend!r}: graphs are compiled as a whole by XLA")
+
+
+def create(
+    op: Op,
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    hint: str | None = None,
+) -> Symbol:
+    """Make a node of `op` and return the symbol of its visible outputs; see `compose.create_entries`."""
+    return Symbol(create_entries(op, args, kwargs, name, attr, hint))
+
+
+def Group(symbols: Sequence[Symbol], create_fn: type[Symbol] = Symbol) -> Symbol:
+    """Return one symbol with the outputs of all `symbols`, to run several heads in one executor.
+
+    Raises:
+        ArgumentTypeError: `symbols` is empty or holds something else.
+    """
+    if not symbols or any(not isinstance(s, Symbol) for s in symbols):
+        raise ArgumentTypeError(f"Group: expected a non-empty list of symbols, got {symbols!r}")
+    return create_fn([entry for s in symbols for entry in s.entries])
+
+
+def var(
+    name: str,
+    attr: Mapping[str, str] | None = None,
+    shape: Any = None,
+    lr_mult: float | None = None,
+    wd_mult: float | None = None,
+    dtype: Any = None,
+    init: Any = None,
+    stype: str | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Make a variable: an input of a graph, bound to an array by its name.
+
+    Args:
+        name: the name.
+        attr: string attributes.
+        shape: shape used by inference when none is given at the call; 0 is an unknown dimension.
+        lr_mult, wd_mult: multipliers of the learning rate and the weight decay of this variable.
+        dtype: element type used by inference.
+        init: an initializer, or its name or JSON form, used instead of the default one.
+        stype: storage type, `"default"`, `"row_sparse"` or `"csr"`.
+        kwargs: further attributes, named `__key__`.
+
+    Raises:
+        ArgumentTypeError: the name is not a string. ArgumentError: an attribute that is not a string, or a keyword
+        that is not of the form `__key__`.
+
+    Example:
+        >>> var("w", shape=(2, 0), lr_mult=2).attr_dict()
+        {'w': {'__shape__': '(2, 0)', '__lr_mult__': '2', 'lr_mult': '2'}}
+    """
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"Variable: name={name!r}: expected a string")
+    for key, value in (attr or {}).items():
+        if not isinstance(value, str):
+            raise ArgumentError(f"Variable: attribute {key}={value!r}: attributes are strings")
+    attrs = {stored_key(k): v for k, v in AttrScope.current.get(attr).items()}
+    attrs.update(variable_attrs(shape, lr_mult, wd_mult, dtype, init, stype))
+    for key, value in kwargs.items():
+        if not is_dunder(key):
+            raise ArgumentError(f"Variable: unknown keyword {key!r}: further attributes are named __{key}__")
+        attrs[key] = to_text(value)
+    return Symbol([(Node(None, name, attrs=attrs), 0)])
+
+
+Variable = var
+
+
+def load_json(json_str: str) -> Symbol:
+    """Read a symbol from MXNet's JSON text, of any version since 0.8.
+
+    Raises:
+        ArgumentTypeError: not a string. FormatError: not a valid graph. MXNetError: unknown operator or parameter.
+    """
+    if not isinstance(json_str, str):
+        raise ArgumentTypeError(f"load_json: expected a string, got {type(json_str).__name__}")
+    return Symbol(from_json(json_str))
+
+
+fromjson = load_json
+
+
+def load(fname: str) -> Symbol:
+    """Read a symbol from a JSON file written by `Symbol.save`, `save_checkpoint` or `HybridBlock.export`.
+
+    Raises:
+        ArgumentTypeError: `fname` is not a path. MXNetError: the file cannot be read. FormatError: it is not a valid
+        graph.
+    """
+    if not isinstance(fname, str) and not hasattr(fname, "__fspath__"):
+        raise ArgumentTypeError(f"load: fname={fname!r}: expected the path of a file")
+    try:
+        with open(fname, "rb") as f:
+            data = f.read()
+    except OSError as e:
+        raise MXNetError(f"load: cannot read {str(fname)!r}: {e.strerror}") from None
+    return Symbol(from_json(data))
