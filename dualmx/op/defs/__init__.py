@@ -7,6 +7,7 @@ from . import (  # noqa: F401
     dense,
     dropout,
     elementwise,
+    image,
     loss_output,
     norm,
     optimizer_adamw,

@@ -1,0 +1,25 @@
+"""Datasets, samplers and the `DataLoader`."""
+
+from __future__ import annotations
+
+from . import vision
+from .dataloader import DataLoader
+from .dataset import ArrayDataset, Dataset, SimpleDataset
+from .host import default_batchify_fn, default_mp_batchify_fn
+from .sampler import BatchSampler, FilterSampler, IntervalSampler, RandomSampler, Sampler, SequentialSampler
+
+__all__ = [
+    "ArrayDataset",
+    "BatchSampler",
+    "DataLoader",
+    "Dataset",
+    "FilterSampler",
+    "IntervalSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SimpleDataset",
+    "default_batchify_fn",
+    "default_mp_batchify_fn",
+    "vision",
+]

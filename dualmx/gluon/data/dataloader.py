@@ -1,0 +1,199 @@
+"""`DataLoader`: batches of a dataset, made here, in threads, or in worker processes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
+
+from ...core.errors import ArgumentError, MXNetError
+from .dataset import Dataset, SimpleDataset
+from .host import default_batchify_fn, default_mp_batchify_fn, to_device
+from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .workers import WorkerPool
+
+
+class DataLoader:
+    """Iterates over a dataset in batches; every pass draws a new order if shuffled.
+
+    Worker processes see items as NumPy arrays and hand batches over in shared memory; their batches have NDArrays in
+    place of NumPy arrays. Dtypes are kept. Errors of the dataset or collation are raised here, whatever worker they
+    happen in.
+
+    Args:
+        dataset: a `Dataset`, or anything with `__getitem__` and `__len__`.
+        batch_size: items in a batch.
+        shuffle: visit the items in random order.
+        sampler: order of the items, instead of `shuffle`.
+        last_batch: `"keep"` (default), `"discard"` or `"rollover"` an incomplete last batch.
+        batch_sampler: groups of indices, instead of the four above.
+        batchify_fn: collation of a list of items; stacks them by default.
+        num_workers: processes (or threads) that make batches ahead; 0 makes them here, when they are asked for.
+        pin_memory: accepted; XLA owns the memory of transfers.
+        pin_device_id: accepted.
+        prefetch: batches made ahead, `2 * num_workers` by default.
+        thread_pool: use threads instead of processes.
+        timeout: seconds to wait for a worker's batch.
+        auto_reload: make the first batches of the next pass as soon as a pass ends.
+
+    Raises:
+        ArgumentError: contradictory arguments. MXNetError: while iterating, a worker died or was too slow.
+
+    Example:
+        >>> loader = DataLoader(ArrayDataset(np.zeros((5, 3)), np.arange(5)), batch_size=2)
+        >>> [x.shape for x, y in loader]
+        [(2, 3), (2, 3), (1, 3)]
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = None,
+        shuffle: bool = False,
+        sampler: Sampler | None = None,
+        last_batch: str | None = None,
+        batch_sampler: Any = None,
+        batchify_fn: Callable[[Any], Any] | None = None,
+        num_workers: int = 0,
+        pin_memory: bool = False,
+        pin_device_id: int = 0,
+        prefetch: int | None = None,
+        thread_pool: bool = False,
+        timeout: float = 120,
+        auto_reload: bool = False,
+    ):
+        if timeout <= 0:
+            raise ArgumentError(f"DataLoader: timeout={timeout}: expected more than 0 seconds")
+        if batch_sampler is None:
+            if batch_size is None:
+                raise ArgumentError("DataLoader: batch_size is missing; give it, or a batch_sampler")
+            if sampler is not None and shuffle:
+                raise ArgumentError("DataLoader: shuffle: not together with sampler, which decides the order")
+            if sampler is None:
+                sampler = RandomSampler(len(dataset)) if shuffle else SequentialSampler(len(dataset))
+            batch_sampler = BatchSampler(sampler, batch_size, last_batch or "keep")
+        elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:
+            raise ArgumentError(
+                "DataLoader: batch_size, shuffle, sampler and last_batch: not together with batch_sampler, which "
+                "decides them all"
+            )
+        self._dataset: Dataset = dataset if isinstance(dataset, Dataset) else SimpleDataset(dataset)
+        self._batch_sampler = batch_sampler
+        self._batchify = None if batchify_fn in (default_batchify_fn, default_mp_batchify_fn) else batchify_fn
+        self._num_workers = max(int(num_workers), 0)
+        self._prefetch = max(1, 2 * self._num_workers if prefetch is None else int(prefetch))
+        self._thread_pool, self._timeout = thread_pool, timeout
+        self._pool: WorkerPool | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._auto_reload = auto_reload
+        self._ahead: _Ahead | None = None
+
+    def __len__(self) -> int:
+        return len(self._batch_sampler)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._num_workers:
+            return (self._make(indices) for indices in self._batch_sampler)
+        ahead, self._ahead = self._ahead or self._start(), None
+        return self._passed_on(ahead) if self._auto_reload else ahead
+
+    def _make(self, indices: Any) -> Any:
+        if self._batchify is None:
+            return to_device(self._dataset.host_batch(indices))
+        return self._batchify([self._dataset[i] for i in indices])
+
+    def _start(self) -> _Ahead:
+        if self._thread_pool:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._num_workers, "dualmx-data")
+            return _InThreads(self._threads, self._make, self._timeout, self._batch_sampler, self._prefetch)
+        if self._pool is None or not self._pool.alive:
+            self._pool = WorkerPool(self._dataset, self._batchify, self._num_workers, self._timeout)
+        return _InProcesses(self._pool, self._batch_sampler, self._prefetch)
+
+    def _passed_on(self, ahead: _Ahead) -> Iterator[Any]:
+        yield from ahead
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Start to make the first batches of the next pass now."""
+        if self._num_workers and self._ahead is None:
+            self._ahead = self._start()
+
+    def clean(self) -> None:
+        """Drop batches made ahead of the next pass."""
+        self._ahead = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_threads", None) is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]
+
+
+class _Ahead:
+    """One pass whose batches are asked for before they are needed."""
+
+    def __init__(self, batches: Any, count: int):
+        self._batches = iter(batches)
+        self._due: deque[Any] = deque()
+        for _ in range(count):
+            self._ask()
+
+    def _ask(self) -> None:
+        indices = next(self._batches, None)
+        if indices is not None:
+            self._due.append(self._submit(indices))
+
+    def _submit(self, indices: Any) -> Any:
+        raise NotImplementedError
+
+    def _result(self, ticket: Any) -> Any:
+        raise NotImplementedError
+
+    def __iter__(self) -> _Ahead:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._due:
+            raise StopIteration
+        try:
+            batch = self._result(self._due.popleft())
+        except BaseException:
+            self._batches = iter(())
+            raise
+        self._ask()
+        return batch
+
+
+class _InProcesses(_Ahead):
+    def __init__(self, pool: WorkerPool, batches: Any, count: int):
+        self._pool = pool
+        super().__init__(batches, count)
+
+    def _submit(self, indices: Any) -> int:
+        return self._pool.submit(indices)
+
+    def _result(self, ticket: int) -> Any:
+        return to_device(self._pool.result(ticket))
+
+    def __del__(self) -> None:
+        self._pool.forget(getattr(self, "_due", ()))
+
+
+class _InThreads(_Ahead):
+    def __init__(self, threads: ThreadPoolExecutor, make: Callable[[Any], Any], timeout: float, *args: Any):
+        self._threads, self._make, self._timeout = threads, make, timeout
+        super().__init__(*args)
+
+    def _submit(self, indices: Any) -> Future[Any]:
+        return self._threads.submit(self._make, indices)
+
+    def _result(self, ticket: Future[Any]) -> Any:
+        try:
+            return ticket.result(self._timeout)
+        except FutureTimeout:
+            raise MXNetError(
+                f"DataLoader: no batch within timeout={self._timeout:g} seconds; the dataset or the collation is slow "
+                "or blocked: raise timeout=, or find the cause with num_workers=0"
+            ) from None

@@ -1,0 +1,8 @@
+"""Image datasets and transformations."""
+
+from __future__ import annotations
+
+from . import transforms
+from .datasets import CIFAR10, CIFAR100, MNIST, FashionMNIST
+
+__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "transforms"]

@@ -1,0 +1,183 @@
+"""Image classification datasets, read from local files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....core.errors import FormatError, MXNetError
+from ....core.knobs import HOME, REPO
+from ....io.idx import read_images_and_labels
+from ....ndarray import array
+from ..dataset import Dataset
+from ..host import role, to_host
+
+
+def _root(root: str | os.PathLike[str] | None, name: str) -> Path:
+    return Path(root if root is not None else Path(HOME.read(), "datasets", name)).expanduser()
+
+
+def find_file(kind: str, root: Path, names: Sequence[str], repo_path: str) -> Path:
+    """Return the first of `names` that exists in `root`, fetched from the user's repository if there is one.
+
+    Raises:
+        MXNetError: there is no such file, and `MXNET_GLUON_REPO` names no place to fetch it from.
+    """
+    for name in names:
+        if (root / name).is_file():
+            return root / name
+    repo = REPO.read().rstrip("/")
+    if not repo:
+        also = f" (or {', '.join(names[1:])})" if names[1:] else ""
+        raise MXNetError(
+            f"{kind}: file {str(root / names[0])!r}{also} is missing; put it there, or pass root=. Nothing is "
+            "downloaded unless the environment variable MXNET_GLUON_REPO names a repository to fetch it from"
+        )
+    from ...utils import download
+
+    root.mkdir(parents=True, exist_ok=True)
+    return Path(download(f"{repo}/gluon/dataset/{repo_path}/{names[0]}", path=str(root / names[0])))
+
+
+class _Images(Dataset):
+    """(image (H, W, C) uint8, label int32) pairs in memory."""
+
+    _data: np.ndarray
+    _label: np.ndarray
+
+    def __init__(self, root: Path, transform: Callable[..., Any] | None):
+        self._root, self._transform = root, transform
+        self._get_data()
+
+    def _get_data(self) -> None:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._label)
+
+    def __getitem__(self, idx: int) -> Any:
+        image, label = self._data[idx], self._label[idx]
+        image = image if role.worker else array(image, dtype=image.dtype)
+        return (image, label) if self._transform is None else self._transform(image, label)
+
+    def host_item(self, idx: int) -> Any:
+        return (self._data[idx], self._label[idx]) if self._transform is None else to_host(self[idx])
+
+    def host_batch(self, indices: Sequence[int]) -> Any:
+        if self._transform is not None:
+            return super().host_batch(indices)
+        rows = np.asarray(indices)
+        return [self._data[rows], self._label[rows]]
+
+
+class MNIST(_Images):
+    """Handwritten digits: images (28, 28, 1) uint8 and labels 0 to 9, int32.
+
+    Args:
+        root: folder of the four idx files, plain or gzipped; `$MXNET_HOME/datasets/mnist` by default.
+        train: the 60 000 training images, or the 10 000 test images.
+        transform: called as `transform(image, label)` for each item.
+
+    Raises:
+        MXNetError: a file is missing. FormatError: a file is not what it should be.
+
+    Example:
+        >>> loader = DataLoader(MNIST(train=False).transform_first(transforms.ToTensor()), batch_size=100)
+    """
+
+    _kind, _folder = "MNIST", "mnist"
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        train: bool = True,
+        transform: Callable[..., Any] | None = None,
+    ):
+        self._train = train
+        super().__init__(_root(root, self._folder), transform)
+
+    def _get_data(self) -> None:
+        part = "train" if self._train else "t10k"
+        files = []
+        for what in ("images-idx3", "labels-idx1"):
+            plain = f"{part}-{what}-ubyte"
+            files.append(find_file(self._kind, self._root, (plain + ".gz", plain), self._folder))
+        images, labels = read_images_and_labels(*files)
+        self._data, self._label = images[..., None], labels.astype(np.int32)
+
+
+class FashionMNIST(MNIST):
+    """Pictures of clothes in the format of `MNIST`; in `$MXNET_HOME/datasets/fashion-mnist` by default."""
+
+    _kind, _folder = "FashionMNIST", "fashion-mnist"
+
+
+class CIFAR10(_Images):
+    """Photographs (32, 32, 3) uint8 of 10 classes, from the files of the binary version.
+
+    Args:
+        root: folder of `data_batch_1.bin` … `data_batch_5.bin`, `test_batch.bin`; `$MXNET_HOME/datasets/cifar10`.
+        train: the 50 000 training images, or the 10 000 test images.
+        transform: called as `transform(image, label)` for each item.
+    """
+
+    _kind, _folder, _labels = "CIFAR10", "cifar10", 1
+    _files = (tuple(f"data_batch_{i}.bin" for i in range(1, 6)), ("test_batch.bin",))
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        train: bool = True,
+        transform: Callable[..., Any] | None = None,
+    ):
+        self._train = train
+        super().__init__(_root(root, self._folder), transform)
+
+    def _get_data(self) -> None:
+        width = self._labels + 3 * 32 * 32
+        parts = []
+        for name in self._files[0 if self._train else 1]:
+            path = find_file(self._kind, self._root, (name,), self._folder)
+            raw = np.fromfile(path, np.uint8)
+            if not raw.size or raw.size % width:
+                raise FormatError(f"{self._kind}: {str(path)!r}: {raw.size} bytes: expected a multiple of {width}")
+            parts.append(raw.reshape(-1, width))
+        rows = np.concatenate(parts)
+        self._data = np.ascontiguousarray(rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+        self._label = rows[:, self._label_column].astype(np.int32)
+
+    @property
+    def _label_column(self) -> int:
+        return 0
+
+
+class CIFAR100(CIFAR10):
+    """Photographs (32, 32, 3) uint8 of 100 classes in 20 groups, from `train.bin` and `test.bin`.
+
+    Args:
+        root: folder of the files; `$MXNET_HOME/datasets/cifar100` by default.
+        fine_label: label with the class instead of the group.
+        train: the 50 000 training images, or the 10 000 test images.
+        transform: called as `transform(image, label)` for each item.
+    """
+
+    _kind, _folder, _labels = "CIFAR100", "cifar100", 2
+    _files = (("train.bin",), ("test.bin",))
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        fine_label: bool = False,
+        train: bool = True,
+        transform: Callable[..., Any] | None = None,
+    ):
+        self._fine = fine_label
+        super().__init__(root, train, transform)
+
+    @property
+    def _label_column(self) -> int:
+        return int(self._fine)

@@ -1,0 +1,23 @@
+"""Data iterators of the Module world: batches as `DataBatch`, described by `DataDesc`."""
+
+from __future__ import annotations
+
+from .arrays import NDArrayIter
+from .batch import DataBatch, DataDesc
+from .csv import CSVIter
+from .idx import MNISTIter
+from .iterator import DataIter, PrefetchingIter, ResizeIter
+
+MXDataIter = DataIter  # MXNet's name of iterators implemented inside the library
+
+__all__ = [
+    "CSVIter",
+    "DataBatch",
+    "DataDesc",
+    "DataIter",
+    "MNISTIter",
+    "MXDataIter",
+    "NDArrayIter",
+    "PrefetchingIter",
+    "ResizeIter",
+]

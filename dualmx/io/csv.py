@@ -1,0 +1,136 @@
+"""`CSVIter`: batches of rows of comma-separated numbers."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..ndarray import NDArray, array
+from .batch import DataDesc
+from .iterator import DataIter
+
+
+class CSVIter(DataIter):
+    """Batches of the rows of a CSV file without header.
+
+    With `round_batch` an incomplete last batch is filled with rows from the beginning, reported as `pad`, and the
+    next epoch starts behind them. Without it the filling is what the batch before left there.
+
+    Args:
+        data_csv: file, or directory of files that are read in order of their names.
+        data_shape: shape of one row's data.
+        label_csv: file or directory of labels; all labels are 0 without it.
+        label_shape: shape of one row's label.
+        batch_size: rows in a batch.
+        round_batch: see above.
+        dtype: element type of data and labels, float32 by default.
+        data_name, label_name: names in the descriptions.
+
+    Raises:
+        MXNetError: a file cannot be read. FormatError: a row has not as many numbers as its shape.
+    """
+
+    def __init__(
+        self,
+        data_csv: str | os.PathLike[str],
+        data_shape: Sequence[int],
+        label_csv: str | os.PathLike[str] | None = None,
+        label_shape: Sequence[int] = (1,),
+        batch_size: int = 1,
+        round_batch: bool = True,
+        prefetch_buffer: int = 4,
+        dtype: Any = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        ctx: Any = None,
+    ):
+        super().__init__(int(batch_size))
+        if self.batch_size < 1:
+            raise ArgumentError(f"CSVIter: batch_size={batch_size}: expected 1 or more")
+        self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
+        self._rows = _read(data_csv, tuple(data_shape), self._dtype)
+        label_shape = tuple(label_shape)
+        if label_csv in (None, "NULL"):
+            self._labels = np.zeros((len(self._rows), *label_shape), self._dtype)
+        else:
+            self._labels = _read(label_csv, label_shape, self._dtype)
+        if len(self._labels) != len(self._rows):
+            raise FormatError(
+                f"CSVIter: {len(self._rows)} rows in {data_csv!r}, {len(self._labels)} in {label_csv!r}: "
+                "expected the same number"
+            )
+        if label_shape == (1,):
+            self._labels = self._labels[:, 0]
+        self.round_batch = round_batch
+        self._names = (data_name, label_name)
+        self._start = 0  # rows of this epoch that the last batch of the epoch before has used
+        self._at = -self.batch_size
+        self._now = np.zeros(self.batch_size, np.int64)
+        self._filled = 0
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        return [DataDesc(self._names[0], (self.batch_size, *self._rows.shape[1:]), self._dtype.type)]
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        return [DataDesc(self._names[1], (self.batch_size, *self._labels.shape[1:]), self._dtype.type)]
+
+    def reset(self) -> None:
+        self._at = self._start - self.batch_size
+
+    def iter_next(self) -> bool:
+        self._at += self.batch_size
+        n = len(self._rows)
+        if self._at >= n:
+            return False
+        rows = np.arange(self._at, self._at + self.batch_size)
+        self._filled = max(int(rows[-1]) + 1 - n, 0)
+        if self._filled and not self.round_batch:
+            rows = np.where(rows < n, rows, self._now)
+        self._now = rows % n
+        self._start = self._filled % n if self.round_batch else 0
+        return True
+
+    def getdata(self) -> list[NDArray]:
+        return [array(self._rows[self._now], dtype=self._dtype)]
+
+    def getlabel(self) -> list[NDArray]:
+        return [array(self._labels[self._now], dtype=self._dtype)]
+
+    def getpad(self) -> int:
+        return self._filled
+
+    def getindex(self) -> np.ndarray:
+        return self._now.astype(np.uint64)
+
+
+def _read(where: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    path = Path(where)
+    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
+    parts = []
+    for file in files:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # an empty file is reported below, with its name
+                parts.append(np.loadtxt(file, dtype, delimiter=",", ndmin=2))
+        except OSError as e:
+            raise MXNetError(f"CSVIter: cannot read {str(file)!r}: {e.strerror or e}") from e
+        except ValueError as e:
+            raise FormatError(f"CSVIter: {str(file)!r}: {e}") from None
+        width = int(np.prod(shape))
+        if parts[-1].size and parts[-1].shape[1] != width:
+            raise FormatError(
+                f"CSVIter: {str(file)!r}: rows of {parts[-1].shape[1]} numbers: expected {width} for shape {shape}"
+            )
+    parts = [p for p in parts if p.size]
+    if not parts:
+        raise FormatError(f"CSVIter: {str(where)!r}: no rows")
+    return np.concatenate(parts).reshape(-1, *shape)

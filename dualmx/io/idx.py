@@ -1,0 +1,157 @@
+"""The idx format of MNIST: unsigned bytes in 1 or 3 axes, plain or gzipped; and `MNISTIter` over it."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import math
+import os
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import as_dtype, is_float
+from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..ndarray import NDArray, array
+from .batch import DataDesc
+from .iterator import DataIter
+
+
+def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
+    """Return the uint8 array in an idx file; a gzipped one is recognised by its content.
+
+    Raises:
+        MXNetError: the file cannot be read. FormatError: it is not an idx file of unsigned bytes, or is cut off.
+    """
+    try:
+        with open(path, "rb") as f:
+            content = f.read()
+        if content[:2] == b"\x1f\x8b":
+            content = gzip.decompress(content)
+    except OSError as e:
+        raise MXNetError(f"cannot read {os.fspath(path)!r}: {e.strerror or e}") from e
+    except (EOFError, zlib.error) as e:
+        raise FormatError(f"{os.fspath(path)!r}: broken gzip data: {e}") from e
+    if len(content) < 4 or content[:3] != b"\0\0\x08":
+        raise FormatError(f"{os.fspath(path)!r}: starts with {content[:4].hex()}: not an idx file of unsigned bytes")
+    ndim = content[3]
+    start = 4 + 4 * ndim
+    if len(content) < start:
+        raise FormatError(f"{os.fspath(path)!r}: {len(content)} bytes: cut off inside the header")
+    shape = struct.unpack(f">{ndim}I", content[4:start])
+    if len(content) - start != math.prod(shape):
+        raise FormatError(
+            f"{os.fspath(path)!r}: holds {len(content) - start} values: expected {math.prod(shape)} for shape {shape}"
+        )
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def read_images_and_labels(image: str | os.PathLike[str], label: str | os.PathLike[str]) -> tuple[Any, Any]:
+    """Return `(images (N, H, W), labels (N,))`, uint8, of a pair of idx files."""
+    images, labels = read_idx(image), read_idx(label)
+    if images.ndim != 3 or labels.shape != images.shape[:1]:
+        raise FormatError(
+            f"{os.fspath(image)!r} of shape {images.shape} and {os.fspath(label)!r} of shape {labels.shape}: "
+            "expected N images and N labels"
+        )
+    return images, labels
+
+
+class MNISTIter(DataIter):
+    """Batches of MNIST-like images, float32 in [0, 1): pixel values are divided by 256.
+
+    An incomplete last batch is dropped. The order is drawn once, from `seed`, and stays the same in every epoch.
+
+    Args:
+        image: idx file of images, plain or gzipped.
+        label: idx file of labels.
+        batch_size: rows in a batch.
+        shuffle: draw an order at the start.
+        flat: shape (N, H·W) instead of (N, 1, H, W).
+        seed: seed of the order.
+        silent: log nothing.
+        num_parts, part_index: part `i` covers the rows from `int(n / parts * i)` to `int(n / parts * (i + 1))`.
+        dtype: element type of images and labels, one of the floating types.
+        data_name, label_name: names in the descriptions.
+
+    Raises:
+        ArgumentError: `part_index` outside of the parts, or a part smaller than a batch.
+
+    Example:
+        >>> train = MNISTIter(image="train-images-idx3-ubyte", label="train-labels-idx1-ubyte", batch_size=100)
+        >>> train.next().data[0].shape
+        (100, 1, 28, 28)
+    """
+
+    def __init__(
+        self,
+        image: str | os.PathLike[str] = "./train-images-idx3-ubyte",
+        label: str | os.PathLike[str] = "./train-labels-idx1-ubyte",
+        batch_size: int = 128,
+        shuffle: bool = True,
+        flat: bool = False,
+        seed: int = 0,
+        silent: bool = False,
+        num_parts: int = 1,
+        part_index: int = 0,
+        prefetch_buffer: int = 4,
+        dtype: Any = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        ctx: Any = None,
+    ):
+        super().__init__(int(batch_size))
+        self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
+        if not is_float(self._dtype):
+            raise ArgumentError(f"MNISTIter: dtype={dtype!r}: expected a floating type, for values in [0, 1)")
+        if not 0 <= part_index < num_parts:
+            raise ArgumentError(f"MNISTIter: part_index={part_index}: expected 0 to num_parts-1 = {num_parts - 1}")
+        images, labels = read_images_and_labels(image, label)
+        n = len(images)
+        part = slice(int(n / num_parts * part_index), int(n / num_parts * (part_index + 1)))
+        images, labels = images[part], labels[part]
+        if not 1 <= self.batch_size <= len(images):
+            raise ArgumentError(
+                f"MNISTIter: batch_size={batch_size}: expected 1 to {len(images)}, the images there are"
+            )
+        if shuffle:
+            order = np.random.RandomState(seed).permutation(len(images))
+            images, labels = images[order], labels[order]
+        self._index = (order if shuffle else np.arange(len(images))).astype(np.uint64) + np.uint64(part.start)
+        self._images = images.reshape(len(images), -1) if flat else images[:, None]
+        self._labels = labels
+        self._names = (data_name, label_name)
+        self._at = -1
+        if not silent:
+            shape = (self.batch_size, *self._images.shape[1:])
+            logging.info("MNISTIter: load %d images, shuffle=%d, shape=%s", len(images), shuffle, shape)
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        return [DataDesc(self._names[0], (self.batch_size, *self._images.shape[1:]), self._dtype.type)]
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        return [DataDesc(self._names[1], (self.batch_size,), self._dtype.type)]
+
+    def reset(self) -> None:
+        self._at = -1
+
+    def iter_next(self) -> bool:
+        self._at += 1
+        return (self._at + 1) * self.batch_size <= len(self._images)
+
+    @property
+    def _now(self) -> slice:
+        return slice(max(self._at, 0) * self.batch_size, (max(self._at, 0) + 1) * self.batch_size)
+
+    def getdata(self) -> list[NDArray]:
+        return [array(self._images[self._now].astype(self._dtype) * self._dtype.type(1 / 256), dtype=self._dtype)]
+
+    def getlabel(self) -> list[NDArray]:
+        return [array(self._labels[self._now].astype(self._dtype), dtype=self._dtype)]
+
+    def getindex(self) -> np.ndarray:
+        return self._index[self._now]

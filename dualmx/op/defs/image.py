@@ -1,0 +1,103 @@
+"""Image operators: images are (H, W, C), batches of them (N, H, W, C), until `to_tensor` puts the channels first."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from ...core.errors import ArgumentError
+from ..registry import op
+from ..schema import Floats, Fraction, Free, Key, Positive, Shape
+
+
+def _need_image(name: str, data: Free) -> None:
+    if data.ndim not in (3, 4):
+        raise ArgumentError(
+            f"{name}: data has shape {data.shape}: expected (height, width, channels) or (N, height, width, channels)"
+        )
+
+
+@op()
+def _image_to_tensor(data: Free):
+    """Return (C, H, W) float32 in [0, 1] of an (H, W, C) image with values 0 to 255; batches likewise."""
+    _need_image("_image_to_tensor", data)
+    return jnp.moveaxis(data, -1, -3).astype(jnp.float32) / jnp.float32(255)
+
+
+@op()
+def _image_normalize(data: Free, *, mean: Floats = (0.0,), std: Floats = (1.0,)):
+    """Return (data - mean) / std, per channel, of a (C, H, W) image or an (N, C, H, W) batch of floating type."""
+    if data.ndim not in (3, 4):
+        raise ArgumentError(f"_image_normalize: data has shape {data.shape}: expected (C, H, W) or (N, C, H, W)")
+    for name, values in (("mean", mean), ("std", std)):
+        if len(values) not in (1, data.shape[-3]):
+            raise ArgumentError(
+                f"_image_normalize: {name} has {len(values)} values: expected 1 or one of {data.shape[-3]} channels"
+            )
+    shape = (-1, 1, 1)
+    return (data - jnp.asarray(mean, data.dtype).reshape(shape)) / jnp.asarray(std, data.dtype).reshape(shape)
+
+
+@op()
+def _image_flip_left_right(data: Free):
+    """Mirror the images about the vertical axis."""
+    _need_image("_image_flip_left_right", data)
+    return jnp.flip(data, -2)
+
+
+@op()
+def _image_flip_top_bottom(data: Free):
+    """Mirror the images about the horizontal axis."""
+    _need_image("_image_flip_top_bottom", data)
+    return jnp.flip(data, -3)
+
+
+@op()
+def _image_random_flip_left_right(data: Free, key: Key, *, p: Fraction = 0.5):
+    """Mirror the images about the vertical axis with probability `p`, all or none of a batch."""
+    _need_image("_image_random_flip_left_right", data)
+    return jnp.where(jax.random.bernoulli(key, p), jnp.flip(data, -2), data)
+
+
+@op()
+def _image_random_flip_top_bottom(data: Free, key: Key, *, p: Fraction = 0.5):
+    """Mirror the images about the horizontal axis with probability `p`, all or none of a batch."""
+    _need_image("_image_random_flip_top_bottom", data)
+    return jnp.where(jax.random.bernoulli(key, p), jnp.flip(data, -3), data)
+
+
+@op()
+def _image_crop(data: Free, *, x: int, y: int, width: Positive, height: Positive):
+    """Return the `width` by `height` window whose upper left corner is column `x`, row `y`."""
+    _need_image("_image_crop", data)
+    rows, columns = data.shape[-3:-1]
+    if x < 0 or y < 0 or x + width > columns or y + height > rows:
+        raise ArgumentError(
+            f"_image_crop: x={x}, y={y}, width={width}, height={height}: leaves the {columns} by {rows} image"
+        )
+    return data[..., y : y + height, x : x + width, :]
+
+
+@op()
+def _image_resize(data: Free, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1):
+    """Return the images in `size` = (width, height), bilinear (`interp=1`) or nearest (0), pixel centres at .5.
+
+    With one number in `size` the image becomes square, or, with `keep_ratio`, its shorter edge that long.
+    """
+    _need_image("_image_resize", data)
+    if interp not in (0, 1) or len(size) not in (1, 2) or min(size) < 1:
+        raise ArgumentError(
+            f"_image_resize: size={size}, interp={interp}: expected 1 or 2 positive numbers; 0 (nearest) or 1 (bilinear)"
+        )
+    rows, columns = data.shape[-3:-1]
+    width, height = size if len(size) == 2 else (size[0], size[0])
+    if keep_ratio and len(size) == 1:
+        shorter = min(rows, columns)
+        width, height = columns * size[0] // shorter, rows * size[0] // shorter
+    shape = (*data.shape[:-3], height, width, data.shape[-1])
+    if interp == 0:
+        at_row = jnp.arange(height, dtype=jnp.int32) * rows // height
+        at_column = jnp.arange(width, dtype=jnp.int32) * columns // width
+        return data[..., at_row[:, None], at_column[None, :], :]
+    out = jax.image.resize(data.astype(jnp.float32), shape, "bilinear", antialias=False)
+    return (jnp.rint(out) if jnp.issubdtype(data.dtype, jnp.integer) else out).astype(data.dtype)
