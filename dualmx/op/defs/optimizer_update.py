@@ -303,6 +303,30 @@ def sgld_update(
     return (w - rate / 2 * decoupled(w, grad, rescale_grad, clip_gradient, wd) + noise).astype(weight.dtype)
 
 
+def lars_step(
+    w: Array,
+    grad: Array,
+    mom: Array,
+    lr: Array | float,
+    momentum: Array | float,
+    eta: float,
+    eps: float,
+    layerwise: bool,
+    wd: float,
+    rescale: Array | float,
+    bound: float,
+) -> tuple[Array, Array]:
+    """Next weight and momentum of LARS, `w` already wide; plain SGD unless `layerwise`."""
+    raw = scaled(grad, rescale, w)
+    rate = as_rate(lr, w)
+    if layerwise:
+        w_norm, g_norm = (jnp.sqrt(jnp.sum(jnp.square(x))) for x in (w, raw))
+        layer = eta * w_norm / (g_norm + wd * w_norm + eps)
+        rate = rate * jnp.where((w_norm > 0) & (g_norm > 0), layer, jnp.ones_like(layer))
+    m = as_rate(momentum, w) * wide(mom) - rate * decayed(clipped(raw, bound), w, wd)
+    return w + m, m
+
+
 @update("_lars_update")
 def lars_update(
     weight: Tensor,
@@ -313,19 +337,36 @@ def lars_update(
     momentum: Rate = 0.0,
     eta: float = 0.001,
     eps: float = 0.0,
+    layerwise: bool = True,
     wd: float = 0.0,
     rescale_grad: Rate = 1.0,
     clip_gradient: float = -1.0,
 ):
     """SGD with momentum at the layer's own rate `lr * eta * ‖w‖ / (‖g‖ + wd * ‖w‖ + eps)` (You et al., 2017).
 
-    The norm of the gradient is taken after rescaling and before clipping; the rate is `lr` where a norm is 0.
+    The norm of the gradient is taken after rescaling and before clipping; the rate is `lr` where a norm is 0, and
+    everywhere when `layerwise` is false. Shapes: all equal.
     """
-    w = wide(weight)
-    raw = scaled(grad, rescale_grad, w)
-    w_norm, g_norm = (jnp.sqrt(jnp.sum(jnp.square(x))) for x in (w, raw))
-    layer = eta * w_norm / (g_norm + wd * w_norm + eps)
-    rate = as_rate(lr, w) * jnp.where((w_norm > 0) & (g_norm > 0), layer, jnp.ones_like(layer))
-    g = clipped(raw, clip_gradient)
-    m = as_rate(momentum, w) * wide(mom) - rate * decayed(g, w, wd)
-    return (w + m).astype(weight.dtype), m.astype(mom.dtype)
+    w, m = lars_step(wide(weight), grad, mom, lr, momentum, eta, eps, layerwise, wd, rescale_grad, clip_gradient)
+    return w.astype(weight.dtype), m.astype(mom.dtype)
+
+
+@update("_mp_lars_update")
+def mp_lars_update(
+    weight: Tensor,
+    grad: Tensor,
+    mom: Aux,
+    weight32: Aux,
+    *,
+    lr: Rate,
+    momentum: Rate = 0.0,
+    eta: float = 0.001,
+    eps: float = 0.0,
+    layerwise: bool = True,
+    wd: float = 0.0,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+):
+    """`_lars_update` of the float32 master copy `weight32`; the output is its rounding. Shapes: all equal."""
+    w, m = lars_step(weight32, grad, mom, lr, momentum, eta, eps, layerwise, wd, rescale_grad, clip_gradient)
+    return w.astype(weight.dtype), m.astype(mom.dtype), w

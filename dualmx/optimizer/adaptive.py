@@ -1,0 +1,331 @@
+"""Optimizers with a step size per element, after the history of its gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError
+from ..ndarray import NDArray, invoke_out, zeros
+from .optimizer import HALF, Optimizer, register, update_call, zeros_like
+
+
+def wide_zeros(weight: NDArray) -> NDArray:
+    """A state array like the weight, float32 if the weight has 16 bits."""
+    return zeros_like(weight, np.float32 if weight.dtype in HALF else None)
+
+
+@register
+class Adam(Optimizer):
+    """Adam (Kingma & Ba, 2015) with coupled decay: `w - lr_t * m / (sqrt(v) + epsilon)`.
+
+    `lr_t = lr * sqrt(1 - beta2**t) / (1 - beta1**t)`, `t` counting the updates of the parameter from 1.
+
+    Args:
+        learning_rate: the rate.
+        beta1, beta2: weights of the old mean and the old variance.
+        epsilon: added to the root of the variance, after bias correction.
+        lazy_update: for row_sparse gradients, leave absent rows alone.
+        **kwargs: see `Optimizer`.
+
+    Example:
+        >>> opt = Adam(learning_rate=0.1)
+        >>> w = nd.ones((2,))
+        >>> opt.update(0, w, nd.ones((2,)), opt.create_state(0, w))
+        >>> w.asnumpy().round(4)
+        array([0.9, 0.9], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        lazy_update: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.lazy_update = lazy_update
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """`(mean, variance)` of the weight's shape and dtype."""
+        return zeros_like(weight), zeros_like(weight)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        t = self._index_update_count[index]
+        lr *= (1.0 - self.beta2**t) ** 0.5 / (1.0 - self.beta1**t)
+        call = update_call(
+            "adam_update",
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            wd=wd,
+            clip_gradient=self._clip,
+            lazy_update=self.lazy_update,
+        )
+        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+
+
+@register
+class AdaGrad(Optimizer):
+    """AdaGrad (Duchi et al., 2011): `h = h + g'**2; w - lr * (g' / sqrt(h + eps) + wd * w)`.
+
+    Args:
+        eps: inside the root.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(self, eps: float = 1e-7, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.float_stable_eps = eps
+
+    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+        """The history, a float32 array at least."""
+        return wide_zeros(weight)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        call = update_call("_sparse_adagrad_update", epsilon=self.float_stable_eps, wd=wd, clip_gradient=self._clip)
+        invoke_out(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+
+
+@register
+class GroupAdaGrad(Optimizer):
+    """AdaGrad with one history value per row, for embeddings; it has no weight decay.
+
+    Args:
+        eps: inside the root.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(self, eps: float = 1e-5, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.float_stable_eps = eps
+
+    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+        """The history, of shape (rows, 1)."""
+        if len(weight.shape) != 2:
+            raise ArgumentError(f"GroupAdaGrad: weight {index!r} has shape {weight.shape}: expected 2 axes")
+        return zeros((weight.shape[0], 1), ctx=weight.context)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        if wd != 0:
+            raise ArgumentError(f"GroupAdaGrad: wd={wd} for parameter {index!r}: this optimizer has no weight decay")
+        call = update_call("_contrib_group_adagrad_update", epsilon=self.float_stable_eps, clip_gradient=self._clip)
+        invoke_out(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+
+
+@register
+class RMSProp(Optimizer):
+    """RMSProp (Tieleman & Hinton, 2012), or with `centered` Graves' form with momentum; both with coupled decay.
+
+    Args:
+        learning_rate: the rate.
+        gamma1: weight of the old squared gradient.
+        gamma2: momentum of the centred form.
+        epsilon: inside the root.
+        centered: subtract the squared mean of the gradient from its second moment.
+        clip_weights: bound of the weights, None for none.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        gamma1: float = 0.9,
+        gamma2: float = 0.9,
+        epsilon: float = 1e-8,
+        centered: bool = False,
+        clip_weights: float | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.centered = centered
+        self.epsilon = epsilon
+        self.clip_weights = clip_weights
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, ...]:
+        """`(n,)`, or `(n, g, delta)` when centred."""
+        return tuple(wide_zeros(weight) for _ in range(3 if self.centered else 1))
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        call = update_call(
+            "rmspropalex_update" if self.centered else "rmsprop_update",
+            gamma1=self.gamma1,
+            epsilon=self.epsilon,
+            wd=wd,
+            clip_gradient=self._clip,
+            clip_weights=self.clip_weights or -1.0,
+            **({"gamma2": self.gamma2} if self.centered else {}),
+        )
+        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+
+
+@register
+class AdaDelta(Optimizer):
+    """AdaDelta (Zeiler, 2012), which uses no learning rate: `w - d - wd * w`; see `_adadelta_update`.
+
+    Args:
+        rho: weight of the old averages.
+        epsilon: inside the roots.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.rho = rho
+        self.epsilon = epsilon
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """Averages of squared gradients and of squared steps."""
+        return wide_zeros(weight), wide_zeros(weight)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        call = update_call("_adadelta_update", rho=self.rho, epsilon=self.epsilon, wd=wd, clip_gradient=self._clip)
+        invoke_out(call, (weight, grad, *state), (weight,), (self.rescale_grad,))
+
+
+@register
+class Adamax(Optimizer):
+    """Adam by the infinity norm (Kingma & Ba, 2015, section 7.1): `w - lr / (1 - beta1**t) * m / u`.
+
+    Args:
+        learning_rate: the rate.
+        beta1, beta2: weight of the old mean, decay of the peak `u`.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """`(mean, peak)` of the weight's shape and dtype."""
+        return zeros_like(weight), zeros_like(weight)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        lr /= 1.0 - self.beta1 ** self._index_update_count[index]
+        call = update_call("_adamax_update", beta1=self.beta1, beta2=self.beta2, wd=wd, clip_gradient=self._clip)
+        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+
+
+@register
+class Nadam(Optimizer):
+    """Adam with Nesterov momentum (Dozat, 2016); momentum at t: `beta1 * (1 - 0.5 * 0.96**(t * schedule_decay))`.
+
+    Args:
+        learning_rate: the rate.
+        beta1, beta2, epsilon: as in `Adam`.
+        schedule_decay: speed at which the momentum rises to `beta1`.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        schedule_decay: float = 0.004,
+        **kwargs: Any,
+    ):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.schedule_decay = schedule_decay
+        self.m_schedule = 1.0
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """`(mean, variance)` of the weight's shape and dtype."""
+        return zeros_like(weight), zeros_like(weight)
+
+    def _momentum(self, t: int) -> float:
+        return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        t = self._index_update_count[index]
+        now, then = self._momentum(t), self._momentum(t + 1)
+        self.m_schedule *= now
+        rates = (
+            lr,
+            (1.0 - now) / (1.0 - self.m_schedule),
+            then / (1.0 - self.m_schedule * then),
+            1.0 / (1.0 - self.beta2**t),
+            self.rescale_grad,
+        )
+        call = update_call(
+            "_nadam_update",
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            wd=wd,
+            clip_gradient=self._clip,
+        )
+        invoke_out(call, (weight, grad, *state), (weight,), rates)
+
+
+@register
+class Ftrl(Optimizer):
+    """Follow the regularised leader (McMahan et al., 2013), for sparse solutions; see `ftrl_update`.
+
+    Args:
+        lamda1: L1 regularisation.
+        learning_rate: the rate.
+        beta: added to the root of the accumulated squares.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.lamda1 = lamda1
+        self.beta = beta
+        self.lr = learning_rate
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """`(z, n)`, float32 arrays at least."""
+        return wide_zeros(weight), wide_zeros(weight)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        call = update_call("ftrl_update", lamda1=self.lamda1, beta=self.beta, wd=wd, clip_gradient=self._clip)
+        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+
+
+@register
+class FTML(Optimizer):
+    """Follow the moving leader (Zheng & Kwok, 2017); see `ftml_update`.
+
+    Args:
+        beta1, beta2: weights of the old leader and the old variance.
+        epsilon: added to the root of the variance.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """`(d, v, z)` of the weight's shape and dtype."""
+        return zeros_like(weight), zeros_like(weight), zeros_like(weight)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        call = update_call(
+            "ftml_update",
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            wd=wd,
+            clip_grad=self._clip,
+        )
+        t = self._index_update_count[index]
+        invoke_out(call, (weight, grad, *state), (weight,), (lr, t, self.rescale_grad))

@@ -1,0 +1,5 @@
+"""Optimizers that MXNet keeps under `mx.optimizer.contrib`."""
+
+from .adaptive import GroupAdaGrad
+
+__all__ = ["GroupAdaGrad"]

@@ -1,0 +1,208 @@
+"""Optimizers for large batches: rates per layer from the norms of weights and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ndarray import NDArray, invoke_out
+from .optimizer import Optimizer, register, update_call, zeros_like
+from .sgd import SGD
+
+
+@register
+class LAMB(Optimizer):
+    """Adam's direction with a trust ratio `‖w‖ / ‖u‖` per layer (You et al., 2020); see `lamb_update_phase1`.
+
+    Args:
+        learning_rate: the rate.
+        beta1, beta2, epsilon: as in `Adam`.
+        lower_bound, upper_bound: limits of the weight's norm in the ratio, None for none.
+        bias_correction: correct mean and variance for their start at 0.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-6,
+        lower_bound: float | None = None,
+        upper_bound: float | None = None,
+        bias_correction: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(learning_rate=learning_rate, **kwargs)
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.epsilon = epsilon
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+        self.bias_correction = bias_correction
+
+    def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
+        """`(mean, variance)` of the weight's shape and dtype."""
+        return zeros_like(weight), zeros_like(weight)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        call = update_call(
+            "_multi_lamb_update",
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon,
+            wds=(wd,),
+            lower_bound=-1.0 if self.lower_bound is None else self.lower_bound,
+            upper_bound=-1.0 if self.upper_bound is None else self.upper_bound,
+            clip_gradient=self._clip,
+            bias_correction=self.bias_correction,
+        )
+        rates = (lr, self.rescale_grad, self._index_update_count[index])
+        invoke_out(call, (weight, grad, *state), (weight,), rates)
+
+
+@register
+class LARS(SGD):
+    """SGD with momentum at the rate `lr * eta * ‖w‖ / (‖g‖ + wd * ‖w‖ + eps)` per layer (You et al., 2017).
+
+    Parameters whose names end in gamma, beta or bias keep the plain rate.
+
+    Args:
+        momentum: 0 for none.
+        lazy_update: see `SGD`.
+        eta: trust coefficient.
+        eps: added to the denominator.
+        momentum_correction: multiply the momentum by the change of the rate since the last update.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(
+        self,
+        momentum: float = 0.0,
+        lazy_update: bool = True,
+        eta: float = 0.001,
+        eps: float = 0,
+        momentum_correction: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(momentum, lazy_update, **kwargs)
+        self.momentum_correction = momentum_correction
+        self.eta = eta
+        self.eps = eps
+        self.skip = 0
+        self.last_lr: float | None = None
+        self.cur_lr: float | None = None
+
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
+        lr = self.learning_rate
+        self.last_lr = lr if self.cur_lr is None else self.cur_lr
+        self.cur_lr = lr
+        return super()._get_lrs(indices)
+
+    def _name(self, index: Any) -> str:
+        if index in self.param_dict:
+            return self.param_dict[index].name
+        return str(self.idx2name.get(index, index))
+
+    def _steps(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+        states: Sequence[Any],
+        lrs: Sequence[float],
+        wds: Sequence[float],
+    ) -> None:
+        change = self.cur_lr / self.last_lr if self.momentum_correction and self.last_lr and self.cur_lr else 1.0
+        for i, w, g, s, lr, wd in zip(indices, weights, grads, states, lrs, wds, strict=True):
+            plain = self._name(i).endswith(("gamma", "beta", "bias"))
+            mom, master = s if isinstance(s, (tuple, list)) else (s, None)
+            call = update_call(
+                "_lars_update" if master is None else "_mp_lars_update",
+                eta=self.eta,
+                eps=self.eps,
+                layerwise=not plain,
+                wd=wd,
+                clip_gradient=self._clip,
+            )
+            # Without momentum a passing array of zeros serves as one.
+            inputs = [w, g, zeros_like(w if master is None else master) if mom is None else mom]
+            inputs += [] if master is None else [master]
+            invoke_out(call, inputs, (w,), (lr, self.momentum * change if mom is not None else 0.0, self.rescale_grad))
+
+
+@register
+class LBSGD(Optimizer):
+    """SGD that applies the mean of `batch_scale` gradients at once, with a warm-up of the rate to `batch_scale` times.
+
+    Args:
+        momentum: 0 for none.
+        multi_precision: see `Optimizer`.
+        warmup_strategy: growth of the rate's factor from 1: `"linear"`, `"power2"`, `"sqrt"`; `"lars"` derives the
+            factor from the norms of weight and gradient instead.
+        warmup_epochs, updates_per_epoch: their product is the length of the warm-up.
+        batch_scale: gradients per update.
+        begin_epoch, num_epochs: first epoch (for resuming) and number of epochs.
+        **kwargs: see `Optimizer`.
+    """
+
+    def __init__(
+        self,
+        momentum: float = 0.0,
+        multi_precision: bool = False,
+        warmup_strategy: str = "linear",
+        warmup_epochs: int = 5,
+        batch_scale: float = 1,
+        updates_per_epoch: int = 32,
+        begin_epoch: int = 0,
+        num_epochs: int = 60,
+        **kwargs: Any,
+    ):
+        super().__init__(multi_precision=multi_precision, **kwargs)
+        self.momentum = momentum
+        self.warmup_strategy = warmup_strategy
+        self.warmup_epochs = warmup_epochs
+        self.batch_scale = batch_scale
+        self.updates_per_epoch = updates_per_epoch
+        self.init_updates = begin_epoch * updates_per_epoch
+        self.num_epochs = num_epochs
+        self.lbmult = 1
+        self.cumgrads: dict[Any, Any] = {}
+        self.adaptive = False
+        self.admult = 1
+
+    def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
+        """Momentum of the weight's shape and dtype, or None."""
+        return zeros_like(weight) if self.momentum != 0.0 else None
+
+    def _warmup_factor(self, done: int) -> float:
+        length = self.warmup_epochs * self.updates_per_epoch
+        if done >= length:
+            return self.batch_scale
+        powers = {"linear": 1.0, "power2": 2.0, "sqrt": 0.5}
+        if length <= 1 or self.warmup_strategy not in powers:
+            return 1.0
+        return 1.0 + (self.batch_scale - 1) * (done / length) ** powers[self.warmup_strategy]
+
+    def _trust_factor(self, weight: NDArray, grad: NDArray, wd: float) -> float:
+        w2, g2 = float((weight * weight).sum().asscalar()), float((grad * grad).sum().asscalar())
+        return min(max((w2 / (g2 + wd * w2 + 1e-18)) ** 0.5, 0.01), 100.0)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        gathered = self.cumgrads.get(index)
+        if gathered and gathered["num_cums"] % self.batch_scale > 0:
+            total, done = gathered["cum_grad"] + grad, gathered["num_cums"] + 1
+        else:
+            total, done = grad.copy(), (gathered["num_cums"] if gathered else self.init_updates) + 1
+        self.cumgrads[index] = {"cum_grad": total, "num_cums": done}
+        if done % self.batch_scale:
+            return
+        grad = total / self.batch_scale
+        lars = self.warmup_strategy == "lars"
+        lr *= self._trust_factor(weight, grad, wd) if lars else self._warmup_factor(done)
+        if state is None:
+            call = update_call("sgd_update", wd=wd, clip_gradient=self._clip)
+            invoke_out(call, (weight, grad), (weight,), (lr, self.rescale_grad))
+        else:
+            call = update_call("sgd_mom_update", momentum=self.momentum, wd=wd, clip_gradient=self._clip)
+            invoke_out(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))

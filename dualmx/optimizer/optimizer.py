@@ -1,0 +1,305 @@
+"""The base of optimizers: rates, multipliers, update counts, master copies; and the registry of their names."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import bfloat16
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.registry import Registry
+from ..lr_scheduler import LRScheduler
+from ..ndarray import NDArray, invoke_out, zeros
+from ..op.registry import Call, get_op
+
+OPTIMIZERS = Registry("optimizer")
+HALF = (np.float16, bfloat16)
+_log = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=8192)
+def update_call(name: str, count: int = 1, **static: Any) -> Call:
+    """The `Call` of update op `name`; its runtime parameters are given at `invoke_out`, in the op's order.
+
+    `count` is the number of values of runtime tuples.
+    """
+    op = get_op(name)
+    blank = {f.name: (1.0,) * count if f.vector else 1 for f in op.params.values() if f.runtime and f.required}
+    return op.call(**blank, **static)
+
+
+def listed(*args: Any) -> tuple[list[Any], ...]:
+    """The arguments of an update as lists, whether given for one parameter or for many."""
+    return tuple(map(list, args)) if isinstance(args[0], (list, tuple)) else tuple([a] for a in args)
+
+
+class Optimizer:
+    """Base of optimizers: turns gradients into weight changes, keeping a state per parameter.
+
+    Subclasses define `create_state` and `update` (one parameter). The optimizers of this package define `_step`
+    instead, from which the inherited `update` serves one parameter or lists of them, which lets a trainer hand over
+    all its parameters at once.
+
+    Args:
+        rescale_grad: factor applied to every gradient (often 1 / batch size).
+        param_idx2name: names of parameter indices; with it, names not ending in `_weight` or `_gamma` do not decay.
+        wd: weight decay.
+        clip_gradient: bound of every gradient element after rescaling; None or 0 for none.
+        learning_rate: the rate; 0.01 when neither it nor a scheduler is given.
+        lr_scheduler: schedule of the rate; its `base_lr` becomes `learning_rate` when both are given.
+        sym: Symbol whose variables' `__lr_mult__` and `__wd_mult__` attributes are respected.
+        begin_num_update: update count to start from.
+        multi_precision: keep a float32 copy of float16 (and bfloat16) weights and update that.
+        param_dict: Gluon parameters by index, whose `lr_mult` and `wd_mult` are respected.
+
+    Raises:
+        ArgumentTypeError: `param_idx2name` is not a dict.
+
+    Example:
+        >>> @register
+        ... class Plain(Optimizer):
+        ...     def create_state(self, index, weight):
+        ...         return None
+        ...     def update(self, index, weight, grad, state):
+        ...         self._update_count(index)
+        ...         weight -= self._get_lr(index) * grad
+        >>> create("plain", learning_rate=0.5).learning_rate
+        0.5
+    """
+
+    opt_registry = OPTIMIZERS
+    lr: float | None
+
+    def __init__(
+        self,
+        rescale_grad: float = 1.0,
+        param_idx2name: Mapping[int, str] | None = None,
+        wd: float = 0.0,
+        clip_gradient: float | None = None,
+        learning_rate: float | None = None,
+        lr_scheduler: LRScheduler | None = None,
+        sym: Any = None,
+        begin_num_update: int = 0,
+        multi_precision: bool = False,
+        param_dict: Mapping[int, Any] | None = None,
+    ):
+        self.rescale_grad = rescale_grad
+        self.lr_scheduler = lr_scheduler
+        if lr_scheduler is None:
+            self.lr = 0.01 if learning_rate is None else learning_rate
+        else:
+            self.lr = learning_rate
+            if learning_rate is not None and lr_scheduler.base_lr != learning_rate:
+                _log.info("learning_rate=%s replaces the scheduler's base_lr=%s", learning_rate, lr_scheduler.base_lr)
+                lr_scheduler.base_lr = learning_rate
+        self.wd = wd
+        self.lr_mult: dict[Any, float] = {}
+        self.wd_mult: dict[Any, float] = {}
+        self.begin_num_update = begin_num_update
+        self.num_update = begin_num_update
+        self._all_index_update_counts: dict[int, dict[Any, int]] = {0: {}}
+        self._index_update_count = self._all_index_update_counts[0]
+        self.clip_gradient = clip_gradient
+        self.multi_precision = multi_precision
+        self.aggregate_num = 0
+        if param_idx2name is not None and not isinstance(param_idx2name, Mapping):
+            raise ArgumentTypeError(f"optimizer: param_idx2name={param_idx2name!r}: expected a dict of index: name")
+        self.idx2name = dict(param_idx2name or {})
+        self.sym_info = (sym.attr_dict(), sym.list_arguments()) if sym is not None else ()
+        self.param_dict = dict(param_dict) if param_dict else {}
+        self.allow_np_array = False
+        self.set_lr_mult({})
+        self.set_wd_mult({})
+
+    @staticmethod
+    def register(klass: type) -> type:
+        """Register a class under its lower-cased name, as `register` does."""
+        return register(klass)
+
+    @staticmethod
+    def create_optimizer(name: str, **kwargs: Any) -> Optimizer:
+        """Build the optimizer registered as `name`, as `create` does."""
+        return create(name, **kwargs)
+
+    @property
+    def learning_rate(self) -> float:
+        """The current rate: the schedule's at the number of updates done, or the fixed one."""
+        return self.lr_scheduler(self.num_update) if self.lr_scheduler is not None else self.lr  # type: ignore
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Change the fixed rate; with a scheduler in charge this raises `UserWarning`."""
+        if self.lr_scheduler is not None:
+            raise UserWarning("the learning rate follows an lr_scheduler; set lr_scheduler.base_lr instead")
+        self.lr = lr
+
+    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
+        """Set factors of the rate by parameter index or name, after those that the Symbol's variables carry."""
+        self.lr_mult = {**self._symbol_factors("__lr_mult__"), **args_lr_mult}
+
+    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
+        """Set factors of the weight decay by index or name; known names that are no weight or gamma default to 0."""
+        undecayed = (n for n in self.idx2name.values() if not n.endswith(("_weight", "_gamma")))
+        self.wd_mult = {**dict.fromkeys(undecayed, 0.0), **self._symbol_factors("__wd_mult__"), **args_wd_mult}
+
+    def _symbol_factors(self, attribute: str) -> dict[str, float]:
+        if not self.sym_info:
+            return {}
+        attrs, names = self.sym_info
+        return {n: float(attrs[n][attribute]) for n in names if attribute in attrs.get(n, ())}
+
+    def create_state(self, index: Any, weight: NDArray) -> Any:
+        """Return the state of parameter `index`: None, an array, or nested tuples of them."""
+        return None
+
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+        """Return `(float32 copy, state of the copy)` for a 16-bit weight with `multi_precision`, else the state."""
+        if weight.dtype in HALF:
+            if self.multi_precision:
+                master = weight.astype("float32")
+                return master, self.create_state(index, master)
+            warnings.warn(
+                f"{type(self).__name__}: accumulating in {np.dtype(weight.dtype).name} loses accuracy; "
+                "consider multi_precision=True",
+                stacklevel=2,
+            )
+        return self.create_state(index, weight)
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Change `weight` and `state` in place by `grad`; all four may be equally long lists."""
+        indices, weights, grads, states = listed(index, weight, grad, state)
+        self._update_count(indices)
+        self._steps(indices, weights, grads, states, self._get_lrs(indices), self._get_wds(indices))
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Like `update`, on the float32 copies of 16-bit weights when `multi_precision` is set."""
+        if not self.multi_precision:
+            self.update(index, weight, grad, state)
+            return
+        indices, weights, grads, states = listed(index, weight, grad, state)
+        masters = [s[0] if w.dtype in HALF else w for w, s in zip(weights, states, strict=True)]
+        wide = [
+            (g.astype("float32"), s[1]) if w.dtype in HALF else (g, s)
+            for w, g, s in zip(weights, grads, states, strict=True)
+        ]
+        if isinstance(index, (list, tuple)):
+            self.update(indices, masters, [g for g, _ in wide], [s for _, s in wide])
+        else:
+            self.update(index, masters[0], *wide[0])
+        for w, m in zip(weights, masters, strict=True):
+            if m is not w:
+                invoke_out(update_call("Cast", dtype=np.dtype(w.dtype).name), (m,), (w,))
+
+    def _steps(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+        states: Sequence[Any],
+        lrs: Sequence[float],
+        wds: Sequence[float],
+    ) -> None:
+        for one in zip(indices, weights, grads, states, lrs, wds, strict=True):
+            self._step(*one)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define update(index, weight, grad, state)")
+
+    @property
+    def _clip(self) -> float:
+        return self.clip_gradient or -1.0
+
+    def _set_current_context(self, device_id: int) -> None:
+        """Count updates from now on in the table of device `device_id`."""
+        self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
+
+    def _update_count(self, index: Any) -> None:
+        """Count an update of one index or a list of them."""
+        counts = self._index_update_count
+        for i in index if isinstance(index, (list, tuple)) else (index,):
+            counts[i] = n = counts.get(i, self.begin_num_update) + 1
+            if n > self.num_update:
+                self.num_update = n
+
+    def _factors(self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]) -> list[float]:
+        out = []
+        for i in indices:
+            if i in self.param_dict:
+                out.append(getattr(self.param_dict[i], attribute))
+            elif i in table:
+                out.append(table[i])
+            else:
+                out.append(table.get(self.idx2name.get(i), 1.0))
+        return out
+
+    def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
+        """Rates of the indices at the current update count."""
+        lr = self.learning_rate
+        if not self.param_dict and not self.lr_mult:
+            return [lr] * len(indices)
+        return [lr * f for f in self._factors(indices, "lr_mult", self.lr_mult)]
+
+    def _get_wds(self, indices: Sequence[Any]) -> list[float]:
+        """Weight decays of the indices."""
+        if not self.param_dict and not self.wd_mult:
+            return [self.wd] * len(indices)
+        return [self.wd * f for f in self._factors(indices, "wd_mult", self.wd_mult)]
+
+    def _get_lr(self, index: Any) -> float:
+        return self._get_lrs([index])[0]
+
+    def _get_wd(self, index: Any) -> float:
+        return self._get_wds([index])[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the Gluon parameters, which are attached again after loading."""
+        state = self.__dict__.copy()
+        state.pop("param_dict", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = {**state, "param_dict": {}}
+
+
+def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:
+    """A state array of the weight's shape and context."""
+    return zeros(weight.shape, ctx=weight.context, dtype=weight.dtype if dtype is None else dtype)
+
+
+def register(klass: type) -> type:
+    """Register an Optimizer class under its lower-cased name, replacing an earlier one; usable as a decorator."""
+    if not (isinstance(klass, type) and issubclass(klass, Optimizer)):
+        raise ArgumentError(f"optimizer.register: {klass!r}: expected a subclass of Optimizer")
+    return OPTIMIZERS.register(klass)
+
+
+def create(name: Any, **kwargs: Any) -> Optimizer:
+    """Build an optimizer by (case-insensitive) name, class, or return an instance as it is.
+
+    Raises:
+        ArgumentError: unknown name, with the nearest known one.
+
+    Example:
+        >>> create("sgd", learning_rate=0.1, momentum=0.9).momentum
+        0.9
+    """
+    return OPTIMIZERS.create(name, **kwargs)
+
+
+@register
+class Test(Optimizer):
+    """`w + rescale_grad * grad`, with the new weight as the state; for tests of stores and trainers."""
+
+    __test__ = False
+
+    def create_state(self, index: Any, weight: NDArray) -> NDArray:
+        """Zeros of the weight's shape."""
+        return zeros(weight.shape, ctx=weight.context)
+
+    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+        weight += grad * self.rescale_grad
+        state[:] = weight

@@ -1,0 +1,90 @@
+"""The updater: an optimizer with the states of the parameters it has met, as a KVStore or trainer calls it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.context import Context
+from ..ndarray import NDArray
+from .optimizer import Optimizer
+from .sgd import MasterCopy
+from .states import dump_states, load_states
+
+_TAKE_LISTS = (Optimizer.update_multi_precision, MasterCopy.update_multi_precision)
+
+
+class Updater:
+    """Applies an optimizer to weights by index, creating each state at first sight.
+
+    Args:
+        optimizer: the optimizer.
+
+    Attributes:
+        optimizer: replaced when states with an optimizer are loaded.
+        states: state of every index (None, array, or tuples of them).
+        states_synced: False for indices whose loaded state may still live in another context.
+
+    Example:
+        >>> updater = get_updater(SGD(learning_rate=0.5))
+        >>> w = nd.ones((2,))
+        >>> updater(0, nd.ones((2,)), w)
+        >>> w.asnumpy()
+        array([0.5, 0.5], dtype=float32)
+    """
+
+    def __init__(self, optimizer: Optimizer):
+        self.optimizer = optimizer
+        self.states: dict[Any, Any] = {}
+        self.states_synced: dict[Any, bool] = {}
+        self.aggregate_updates = True
+
+    def __call__(self, index: Any, grad: Any, weight: Any) -> None:
+        """Update `weight` by `grad` in place; all three may be equally long lists."""
+        several = isinstance(index, (list, tuple))
+        indices, grads, weights = (index, grad, weight) if several else ([index], [grad], [weight])
+        opt, states = self.optimizer, self.states
+        if not indices:
+            return
+        opt._set_current_context(weights[0].context.device_id)
+        for i, w in zip(indices, weights, strict=True):
+            if i not in states:
+                states[i] = opt.create_state_multi_precision(i, w)
+                self.states_synced[i] = True
+            elif not self.states_synced[i]:
+                states[i] = self.sync_state_context(states[i], w.context)
+                self.states_synced[i] = True
+        kind = type(opt)
+        takes_lists = kind.update is Optimizer.update and kind.update_multi_precision in _TAKE_LISTS
+        if not takes_lists and not opt.aggregate_num:
+            for i, g, w in zip(indices, grads, weights, strict=True):
+                opt.update_multi_precision(i, w, g, states[i])
+        else:
+            opt.update_multi_precision(list(indices), list(weights), list(grads), [states[i] for i in indices])
+
+    def sync_state_context(self, state: Any, context: Context) -> Any:
+        """Return `state` with its arrays on `context`."""
+        if isinstance(state, NDArray):
+            return state.as_in_context(context)
+        if isinstance(state, (tuple, list)):
+            return type(state)(self.sync_state_context(s, context) for s in state)
+        return state
+
+    def get_states(self, dump_optimizer: bool = False) -> bytes:
+        """Return the states, with the optimizer's settings if asked, in the file format of MXNet."""
+        return dump_states(self.states, self.optimizer if dump_optimizer else None)
+
+    def set_states(self, states: bytes) -> None:
+        """Take over what `get_states` (of dualmx or MXNet) returned.
+
+        Raises:
+            FormatError: not such bytes, or they name a class that is no registered optimizer.
+        """
+        self.states, optimizer = load_states(states)
+        if optimizer is not None:
+            self.optimizer = optimizer
+        self.states_synced = dict.fromkeys(self.states, False)
+
+
+def get_updater(optimizer: Optimizer) -> Updater:
+    """Return the updater of `optimizer`, to be called as `updater(index, grad, weight)`."""
+    return Updater(optimizer)
