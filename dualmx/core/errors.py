@@ -18,6 +18,10 @@ class ArgumentTypeError(MXNetError, TypeError):
     """An argument has a type that the operation cannot accept."""
 
 
+class RangeError(MXNetError, IndexError):
+    """An index lies outside an axis."""
+
+
 class FormatError(MXNetError, ValueError):
     """A file or string does not follow its format (truncated, corrupt, unknown version)."""
 

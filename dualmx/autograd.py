@@ -1,0 +1,182 @@
+"""Automatic differentiation of imperative code.
+
+Operations called inside `record()` on arrays that depend on a variable (an array with `attach_grad()`) are recorded;
+`backward` computes the gradients of their results with respect to the variables.
+
+Example:
+    >>> import dualmx as mx
+    >>> x = mx.nd.array([1, 2, 3])
+    >>> x.attach_grad()
+    >>> with mx.autograd.record():
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad.asnumpy().tolist()
+    [2.0, 4.0, 6.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from .ndarray import tape
+from .ndarray.array import NDArray, make_variable
+from .ndarray.function import Function
+from .ndarray.handle import Handle
+from .ndarray.trace import engine, local
+
+
+class _Scope:
+    """Sets the recording and training flags of this thread, and restores them at the end."""
+
+    __slots__ = ("recording", "training", "before")
+
+    def __init__(self, recording: bool | None, training: bool | None):
+        self.recording, self.training = recording, training
+
+    def __enter__(self) -> _Scope:
+        self.before = (local.recording, local.training)
+        if self.recording is not None:
+            if self.recording:
+                if not local.scopes:
+                    # A step that begins with an empty trace is the same program every time.
+                    for tr in list(local.traces.values()):
+                        engine.flush(tr)
+                local.scopes += 1
+            set_recording(self.recording)
+        if self.training is not None:
+            local.training = self.training
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.recording:
+            local.scopes -= 1
+        set_recording(self.before[0])
+        local.training = self.before[1]
+
+
+def record(train_mode: bool = True) -> _Scope:
+    """Return a scope in which operations are recorded for `backward`; `train_mode` also sets the training flag."""
+    return _Scope(True, train_mode)
+
+
+def pause(train_mode: bool = False) -> _Scope:
+    """Return a scope in which nothing is recorded."""
+    return _Scope(False, train_mode)
+
+
+def train_mode() -> _Scope:
+    """Return a scope in which operations behave as in training; recording is not changed."""
+    return _Scope(None, True)
+
+
+def predict_mode() -> _Scope:
+    """Return a scope in which operations behave as in inference; recording is not changed."""
+    return _Scope(None, False)
+
+
+def is_recording() -> bool:
+    """Return whether operations of this thread are being recorded."""
+    return local.recording
+
+
+def is_training() -> bool:
+    """Return whether operations of this thread behave as in training."""
+    return local.training
+
+
+def set_recording(is_recording: bool) -> bool:
+    """Switch recording on or off; returns what it was."""
+    before = local.recording
+    if bool(is_recording) != before:
+        local.recording = bool(is_recording)
+        local.tr.set_mode(local.recording)
+    return before
+
+
+def set_training(train_mode: bool) -> bool:
+    """Set the training flag; returns what it was."""
+    before, local.training = local.training, bool(train_mode)
+    return before
+
+
+def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> None:
+    """Make arrays variables whose gradients go to the given arrays.
+
+    Args:
+        variables, gradients: an array each, or lists of equal length.
+        grad_reqs: `"write"`, `"add"` or `"null"`, one for all or one each.
+    """
+    if isinstance(variables, Handle):
+        variables, gradients = [variables], [gradients]
+    reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
+    if not len(variables) == len(gradients) == len(reqs):
+        raise ArgumentError(
+            f"mark_variables: {len(variables)} variables, {len(gradients)} gradients, {len(reqs)} grad_reqs; expected "
+            f"equal numbers"
+        )
+    for v, g, req in zip(variables, gradients, reqs, strict=True):
+        make_variable(v, g, req)
+
+
+def _listed(what: str, heads: Any) -> list[NDArray]:
+    found = [heads] if isinstance(heads, Handle) else list(heads)
+    for h in found:
+        if not isinstance(h, Handle):
+            raise ArgumentTypeError(f"{what}: heads contain a {type(h).__name__}; expected NDArrays")
+    if not found:
+        raise ArgumentError(f"{what}: heads=[]: expected at least one array")
+    return found  # type: ignore[return-value]
+
+
+def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+    """Compute the gradients of `heads` with respect to all variables they were recorded from.
+
+    Args:
+        heads: an array or a list of arrays.
+        head_grads: gradients of the heads, ones by default.
+        retain_graph: keep the graph for another backward.
+        train_mode: accepted; the mode of each operation was fixed when it was recorded.
+
+    Raises:
+        MXNetError: no variable is reached.
+    """
+    tape.backward(_listed("backward", heads), head_grads, retain_graph)
+
+
+def grad(
+    heads: Any,
+    variables: Any,
+    head_grads: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    train_mode: bool = True,
+) -> Any:
+    """Return the gradients of `heads` with respect to `variables` instead of storing them.
+
+    Args:
+        heads, variables: arrays or lists of arrays.
+        head_grads: gradients of the heads, ones by default.
+        retain_graph: keep the graph; by default as `create_graph`.
+        create_graph: record the computation of the gradients, so that they can be differentiated again.
+
+    Raises:
+        MXNetError: a variable is not reached.
+    """
+    single = isinstance(variables, Handle)
+    wanted = _listed("grad", variables)
+    keep = create_graph if retain_graph is None else retain_graph
+    found = tape.gradients(_listed("grad", heads), wanted, head_grads, keep, create_graph)
+    return found[0] if single else found
+
+
+def get_symbol(x: NDArray) -> Any:
+    """Not available: the recorded computation has no Symbol; build one with `mx.sym` or `HybridBlock`."""
+    raise MXNetError("autograd.get_symbol: recorded computations have no Symbol; trace a HybridBlock instead")
+
+
+__all__ = [
+    "Function", "backward", "get_symbol", "grad", "is_recording", "is_training", "mark_variables", "pause",
+    "predict_mode", "record", "set_recording", "set_training", "train_mode",
+]  # fmt: skip

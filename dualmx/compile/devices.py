@@ -1,0 +1,71 @@
+"""Contexts to JAX devices."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+
+from ..core.context import Context
+from ..core.errors import MXNetError
+from .x64 import x64
+
+_BACKEND = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu", "tpu": "tpu"}
+
+
+def devices_of(kind: str) -> list[Any]:
+    """Return this process's devices of one kind, `[]` if there are none."""
+    try:
+        return jax.local_devices(backend=_BACKEND[kind])
+    except RuntimeError:
+        return []
+
+
+@lru_cache(maxsize=None)
+def device_of(ctx: Context) -> Any:
+    """Return the JAX device of `ctx`; CPU contexts beyond the physical ones share them in turn.
+
+    Raises:
+        MXNetError: there is no such GPU or TPU; the text names the context and what there is.
+    """
+    found = devices_of(ctx.device_type)
+    if _BACKEND[ctx.device_type] == "cpu":
+        return found[ctx.device_id % len(found)]
+    if ctx.device_id >= len(found):
+        kinds = {k: len(devices_of(k)) for k in ("cpu", "gpu", "tpu")}
+        there = ", ".join(f"{n} {k}" for k, n in kinds.items() if n)
+        raise MXNetError(f"{ctx}: no such device in this process; there is {there}. Use mx.cpu(), or install a JAX with "
+                         f"{ctx.device_type.upper()} support")  # fmt: skip
+    return found[ctx.device_id]
+
+
+@lru_cache(maxsize=None)
+def sharding_of(ctx: Context) -> SingleDeviceSharding:
+    """Return the sharding that puts an array on the device of `ctx`."""
+    return SingleDeviceSharding(device_of(ctx))
+
+
+def context_of(array: jax.Array) -> Context:
+    """Return the context of a JAX array (of its first device if it has several)."""
+    device = min(array.devices(), key=lambda d: d.id)
+    kind = {"cpu": "cpu", "tpu": "tpu"}.get(device.platform, "gpu")
+    local = devices_of(kind)
+    return Context(kind, local.index(device) if device in local else 0)
+
+
+def put(value: Any, ctx: Context) -> jax.Array:
+    """Copy a NumPy or JAX array to the device of `ctx`, 64-bit types kept."""
+    with x64():
+        if isinstance(value, np.ndarray):
+            # XLA on CPU may alias an aligned NumPy buffer; the caller's later writes must not reach the array.
+            value = value.copy()
+        return jax.device_put(value, device_of(ctx))
+
+
+def duplicate(array: jax.Array) -> jax.Array:
+    """Return a copy that shares no memory with `array`."""
+    with x64():
+        return array.copy()

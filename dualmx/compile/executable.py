@@ -1,0 +1,135 @@
+"""Executables: a lowered prefix compiled ahead of time, with the donation that pairs each output with its old buffer."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..core import knobs
+from ..core.context import Context
+from ..graph.trie import State, Value
+from .cache import persistent_cache
+from .counters import counters
+from .devices import device_of, sharding_of
+from .lower import lower
+from .x64 import x64
+
+
+class Executable:
+    """One compiled program.
+
+    Attributes:
+        run: the compiled function of `[runtime,] [keys,] *leaves, *scratch`.
+        wanted: the values it yields, in the order of its results.
+        donate: positions of leaves whose buffers it takes over.
+        scratch: avals of the buffers it recycles for outputs that have no old value in the program.
+        where: the user line recorded last, for errors during execution.
+        constants, passed: results made without the program: constants on the host, leaves handed through by position.
+        tape: recorded steps that must be kept for a later backward.
+        at: for each tuple of wanted values met so far, where they stand in the results.
+    """
+
+    __slots__ = ("run", "wanted", "donate", "scratch", "where", "has_runtime", "has_keys", "tape", "constants", "passed", "at")
+
+    def __init__(
+        self,
+        steps: Sequence[State],
+        wanted: Sequence[Value],
+        donate: Sequence[int],
+        scratch: Sequence[Value],
+        ctx: Context,
+        leaf_shardings: Sequence[Any],
+    ):
+        last = steps[-1]
+        self.wanted, self.donate, self.scratch = tuple(wanted), tuple(donate), tuple(scratch)
+        self.has_runtime, self.has_keys = last.n_runtime > 0, last.n_keys > 0
+        self.where = next((s.where for s in reversed(steps) if s.where), None)
+        self.tape: Any = ()
+        self.constants: Any = ()
+        self.passed: tuple[int, ...] = ()
+        self.at: Any = None
+        self.run = self._compile(steps, last, ctx, leaf_shardings)
+
+    def _compile(self, steps: Sequence[State], last: State, ctx: Context, leaf_shardings: Sequence[Any]) -> Any:
+        began = time.perf_counter()
+        program = lower(steps, self.wanted)
+        n_leaves, offset = last.n_leaves, self.has_runtime + self.has_keys
+        has_runtime, has_keys = self.has_runtime, self.has_keys
+
+        def flat(*args: Any) -> list[Any]:
+            runtime = args[0] if has_runtime else None
+            keys = args[has_runtime] if has_keys else None
+            return program(runtime, keys, args[offset : offset + n_leaves])
+
+        place = sharding_of(ctx)
+        leaves = [s.out for s in steps if s.kind == "leaf"]
+        specs: list[Any] = []
+        if has_runtime:
+            specs.append(jax.ShapeDtypeStruct((last.n_runtime,), np.float32))
+        if has_keys:
+            specs.append(jax.ShapeDtypeStruct((last.n_keys, 2), np.uint32))
+        specs += [
+            jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=s or place)
+            for v, s in zip(leaves, leaf_shardings, strict=True)
+        ]
+        specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.scratch]
+        taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
+        out = None if any(leaf_shardings) else place
+        with x64():
+            jitted = jax.jit(flat, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
+            lowered = jitted.lower(*specs)
+            with persistent_cache():
+                compiled = lowered.compile(compiler_options=options_for(device_of(ctx).platform))
+        counters.compiles += 1
+        counters.compile_seconds += time.perf_counter() - began
+        level = int(knobs.DEBUG.read())
+        if level:
+            self._trace_out(level, steps, lowered, compiled, time.perf_counter() - began)
+        return compiled
+
+    def _trace_out(self, level: int, steps: Sequence[State], lowered: Any, compiled: Any, seconds: float) -> None:
+        operations = sum(s.call is not None for s in steps)
+        print(
+            f"[dualmx] compiled {operations} operations, {len(self.wanted)} results, {len(self.donate)} donated "
+            f"in {seconds * 1e3:.0f} ms (last recorded at {format_where(self.where)})",
+            file=sys.stderr,
+        )
+        if level >= 2:
+            for s in steps:
+                print(f"[dualmx]   {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}", file=sys.stderr)
+        if level >= 3:
+            print(lowered.as_text(), file=sys.stderr)
+        if level >= 4:
+            print(compiled.as_text(), file=sys.stderr)
+
+
+def format_where(where: tuple[str, int] | None) -> str:
+    """Return `file:line`, or a phrase when the line is not known."""
+    return f"{where[0]}:{where[1]}" if where else "an unknown line"
+
+
+_OPTIONS: dict[str, dict[str, Any] | None] = {
+    # XLA's own convolution kernels beat the library's individually offloaded ones on the shapes we measured
+    # (docs/performance.md); dots stay with the library.
+    "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"},
+}
+
+
+def options_for(platform: str) -> dict[str, Any] | None:
+    """Return compiler options for a platform, None once this XLA was seen to refuse them."""
+    wanted = _OPTIONS.get(platform)
+    if wanted and platform not in _checked:
+        _checked.add(platform)
+        try:
+            jax.jit(lambda: 0).lower().compile(compiler_options=wanted)
+        except Exception:  # an XLA without this option reports it in its own ways
+            _OPTIONS[platform] = wanted = None
+    return wanted
+
+
+_checked: set[str] = set()

@@ -1,0 +1,173 @@
+"""Lowering: a recorded prefix becomes one pure function on JAX arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value
+
+
+@dataclass
+class Plan:
+    """What one backward step computes.
+
+    Attributes:
+        heads: values differentiated, `seeds` their head gradients (None for ones).
+        targets: groups of values; each group's gradients are summed into one result.
+        adds: per group, the value to add the gradient to, or None.
+        path: recorded steps between targets and heads, last first.
+        need: values that depend on a target.
+        retain: whether the steps stay on the tape.
+    """
+
+    heads: tuple[Value, ...]
+    seeds: tuple[Value | None, ...]
+    targets: tuple[tuple[Value, ...], ...]
+    adds: tuple[Value | None, ...]
+    retain: bool
+    path: list[State] = field(default_factory=list)
+    need: set[Value] = field(default_factory=set)
+
+
+def find_path(
+    entries: Sequence[State], heads: Iterable[Value], targets: Iterable[Value]
+) -> tuple[list[State], set[Value], set[Value]]:
+    """Return the steps between `targets` and `heads` (last first), the values that depend on targets, those reached."""
+    targets = set(targets)
+    need = set(targets)
+    for e in entries:
+        if any(v in need for v in e.ins):
+            need.update(v for v in e.outs if v.tracked)
+    wanted = {h for h in heads if h in need}
+    path = []
+    for e in reversed(entries):
+        if any(v in wanted for v in e.outs) and any(v in need for v in e.ins):
+            path.append(e)
+            wanted.update(v for v in e.ins if v in need)
+    return path, need, wanted & targets
+
+
+def tape(steps: Sequence[State]) -> list[State]:
+    """Return the recorded steps of a chain that no backward has freed, in order of computation."""
+    freed: set[State] = set()
+    for s in steps:
+        if s.kind == BACKWARD and not s.payload.retain:
+            freed.update(s.payload.path)
+    again = [s for s in steps if s.kind == AGAIN and s not in freed]
+    return again + [s for s in steps if s.kind == OP and s.rec and s.out.tracked and s not in freed]
+
+
+def vjp_step(
+    step: State, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+) -> tuple[tuple[Any, ...], Callable[[Any], Any]]:
+    """Apply one step and return its results and the function from their cotangents to those of inputs `at`."""
+    call = step.call
+    assert call is not None
+
+    def partial(*chosen: Any) -> tuple[Any, ...]:
+        full = list(ins)
+        for k, v in zip(at, chosen, strict=True):
+            full[k] = v
+        return call.apply_keys(full, keys, runtime)
+
+    return jax.vjp(partial, *[ins[k] for k in at])
+
+
+def zero_cotangent(x: Any) -> Any:
+    """Return the zero cotangent of `x`; integers have float0 ones."""
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        return jnp.zeros(x.shape, x.dtype)
+    return np.zeros(x.shape, jax.dtypes.float0)
+
+
+def pull_back(
+    path: Sequence[State],
+    pulls: dict[State, tuple[Callable[[Any], Any], Sequence[int], tuple[Any, ...]]],
+    cotangents: dict[Value, Any],
+) -> None:
+    """Carry `cotangents` (updated in place) from the heads through `path`, last step first."""
+    for step in path:
+        if not any(v in cotangents for v in step.outs):
+            continue
+        pull, at, results = pulls[step]
+        cts = tuple(
+            cotangents[v] if v in cotangents else zero_cotangent(r) for v, r in zip(step.outs, results, strict=True)
+        )
+        for k, ct in zip(at, pull(cts), strict=True):
+            v = step.ins[k]
+            cotangents[v] = cotangents[v] + ct if v in cotangents else ct
+
+
+def seed_cotangents(plan: Plan, env: dict[Value, Any]) -> dict[Value, Any]:
+    """Return the cotangents at the heads of `plan`."""
+    found: dict[Value, Any] = {}
+    for head, seed in zip(plan.heads, plan.seeds, strict=True):
+        ct = jnp.ones_like(env[head]) if seed is None else env[seed]
+        found[head] = found[head] + ct if head in found else ct
+    return found
+
+
+def gather_targets(plan: Plan, cotangents: dict[Value, Any], env: dict[Value, Any]) -> list[Any]:
+    """Return one gradient per target group, added to what the plan says."""
+    results = []
+    for group, old in zip(plan.targets, plan.adds, strict=True):
+        parts = [cotangents[v] for v in group if v in cotangents]
+        total = sum(parts[1:], parts[0]) if parts else jnp.zeros_like(env[group[0]])
+        results.append(total if old is None else env[old] + total)
+    return results
+
+
+def differentiated(plan: Plan, found: dict[State, set[int]]) -> None:
+    """Add to `found` the input positions that each step on the plan's path is differentiated in."""
+    for step in plan.path:
+        places = found.setdefault(step, set())
+        places.update(k for k, v in enumerate(step.ins) if v in plan.need and v.dtype.kind not in "biu")
+
+
+def lower(steps: Sequence[State], results: Sequence[Value]) -> Callable[..., list[Any]]:
+    """Return `f(runtime, keys, leaves) -> results` for a chain of steps.
+
+    `runtime` is a float32 vector of runtime scalars, `keys` a (k, 2) uint32 array of random keys, `leaves` the arrays
+    that enter, in order.
+    """
+    where: dict[State, set[int]] = {}
+    for s in steps:
+        if s.kind == BACKWARD:
+            differentiated(s.payload, where)
+
+    def program(runtime: Any, keys: Any, leaves: Sequence[Any]) -> list[Any]:
+        env: dict[Value, Any] = {}
+        entering = iter(leaves)
+        pulls: dict[State, Any] = {}
+        for s in steps:
+            if s.kind == LEAF:
+                env[s.out] = next(entering)
+            elif s.kind in (OP, AGAIN):
+                call = s.call
+                assert call is not None
+                ins = [env[v] for v in s.ins]
+                own_keys = [jax.random.wrap_key_data(keys[k]) for k in range(s.n_keys - call.n_keys, s.n_keys)]
+                rates = [runtime[k] for k in range(s.n_runtime - call.n_runtime, s.n_runtime)]
+                if s in where:
+                    at = sorted(where[s])
+                    outs, pull = vjp_step(s, ins, at, own_keys, rates)
+                    pulls[s] = (pull, at, outs)
+                elif s.kind == OP:
+                    outs = call.apply_keys(ins, own_keys, rates)
+                if s.kind == OP:
+                    env.update(zip(s.outs, outs, strict=True))
+            elif s.kind == VAR:
+                env[s.out] = env[s.ins[0]]
+            elif s.kind == BACKWARD:
+                cotangents = seed_cotangents(s.payload, env)
+                pull_back(s.payload.path, pulls, cotangents)
+                env.update(zip(s.outs, gather_targets(s.payload, cotangents, env), strict=True))
+        return [env[v] for v in results]
+
+    return program

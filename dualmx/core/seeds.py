@@ -1,0 +1,60 @@
+"""Random streams: each draw takes the next (seed, number) pair, which is the whole random key of that draw."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from .context import Context
+from .errors import ArgumentError, ArgumentTypeError
+
+_MASK = 0xFFFFFFFF
+
+
+class Streams:
+    """One counter per context, so that what one device draws does not depend on what others draw."""
+
+    def __init__(self, seed: int):
+        self._seed = seed & _MASK
+        self._streams: dict[Context | None, tuple[int, Any]] = {}
+
+    def seed(self, value: Any, ctx: Context | None = None) -> None:
+        """Restart the stream of `ctx`, or all of them, from `value` (any integer).
+
+        Raises:
+            ArgumentError: a non-finite or fractional number. ArgumentTypeError: not a number.
+        """
+        if isinstance(value, (float, np.floating)):
+            if not math.isfinite(value) or value != int(value):
+                raise ArgumentError(f"random.seed: seed_state={value!r}: expected a finite integer")
+            value = int(value)
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise ArgumentTypeError(f"random.seed: seed_state={value!r}: expected an integer") from None
+        if ctx is None:
+            self._seed = value & _MASK
+            self._streams.clear()
+        else:
+            self._streams[ctx] = (value & _MASK, itertools.count())
+
+    def draw(self, ctx: Context) -> tuple[int, int]:
+        """Return the next (seed, number) pair of `ctx`."""
+        stream = self._streams.get(ctx)
+        if stream is None:
+            # Devices of one seed must differ; device 0 of any kind draws the same numbers.
+            mixed = (self._seed + 0x9E3779B9 * ctx.device_id) & _MASK
+            stream = self._streams.setdefault(ctx, (mixed, itertools.count()))
+        return stream[0], next(stream[1]) & _MASK
+
+    def generator(self, ctx: Context) -> np.random.Generator:
+        """Return a NumPy generator keyed by the next pair, for values drawn on the host."""
+        seed, number = self.draw(ctx)
+        return np.random.Generator(np.random.Philox(key=[seed, number]))
+
+
+streams = Streams(int(np.random.SeedSequence().entropy) & _MASK)

@@ -1,0 +1,66 @@
+"""Element-wise functions of two operands, each an array or a number: `nd.maximum(x, 2)`, `nd.power(2, x)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from ..core.errors import ArgumentTypeError
+from ..ndarray.handle import Handle, invoke1, invoke2
+from ..ndarray.operators import ScalarCalls
+from ..op.registry import OPS
+from .array_functions import as_input
+
+# public name: operator on two arrays, operator with the number on the right, with the number on the left
+PAIRS: dict[str, tuple[str, str, str]] = {
+    "add": ("broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "subtract": ("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "multiply": ("broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "divide": ("broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "true_divide": ("broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "modulo": ("broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "power": ("broadcast_power", "_power_scalar", "_rpower_scalar"),
+    "maximum": ("broadcast_maximum", "_maximum_scalar", "_maximum_scalar"),
+    "minimum": ("broadcast_minimum", "_minimum_scalar", "_minimum_scalar"),
+    "hypot": ("broadcast_hypot", "_hypot_scalar", "_hypot_scalar"),
+    "equal": ("broadcast_equal", "_equal_scalar", "_equal_scalar"),
+    "not_equal": ("broadcast_not_equal", "_not_equal_scalar", "_not_equal_scalar"),
+    "greater": ("broadcast_greater", "_greater_scalar", "_lesser_scalar"),
+    "greater_equal": ("broadcast_greater_equal", "_greater_equal_scalar", "_lesser_equal_scalar"),
+    "lesser": ("broadcast_lesser", "_lesser_scalar", "_greater_scalar"),
+    "lesser_equal": ("broadcast_lesser_equal", "_lesser_equal_scalar", "_greater_equal_scalar"),
+    "logical_and": ("broadcast_logical_and", "_logical_and_scalar", "_logical_and_scalar"),
+    "logical_or": ("broadcast_logical_or", "_logical_or_scalar", "_logical_or_scalar"),
+    "logical_xor": ("broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"),
+}
+
+
+def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[..., Any]:
+    """Return the function `name(lhs, rhs)`."""
+    call = OPS[arrays].call()
+    with_right, with_left = ScalarCalls(right), ScalarCalls(left)
+
+    def function(lhs: Any, rhs: Any) -> Any:
+        number = (int, float, bool)
+        if isinstance(lhs, number) and isinstance(rhs, number):
+            raise ArgumentTypeError(f"{name}: lhs={lhs!r}, rhs={rhs!r}: expected at least one NDArray")
+        if isinstance(rhs, number):
+            return invoke1(with_right[rhs], as_input(lhs, call.op, "lhs", None))
+        if isinstance(lhs, number):
+            return invoke1(with_left[lhs], as_input(rhs, call.op, "rhs", None))
+        a = as_input(lhs, call.op, "lhs", rhs if isinstance(rhs, Handle) else None)
+        return invoke2(call, a, as_input(rhs, call.op, "rhs", a))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"Element-wise `{name}` with broadcasting; each operand is an NDArray or a number (cast to the array's dtype).\n\n"
+        f"Raises:\n    MXNetError: the shapes do not broadcast, or the dtypes differ.\n"
+    )
+    return function
+
+
+def populate(top: ModuleType) -> None:
+    """Put the functions into the array namespace."""
+    for name, (arrays, right, left) in PAIRS.items():
+        setattr(top, name, pair_function(name, arrays, right, left))

@@ -1,0 +1,140 @@
+"""`mx.nd.random`: each sampler takes numbers (one distribution) or arrays (one distribution per element)."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from ..core.context import Context, current_context
+from ..core.errors import ArgumentTypeError
+from ..ndarray.array import NDArray
+from ..ndarray.handle import Handle, create, invoke, invoke_out
+from ..op.registry import OPS
+
+
+def _draw(name: str, params: dict[str, Any], shape: Any, dtype: Any, ctx: Any, out: Any) -> Any:
+    arrays = [isinstance(v, Handle) for v in params.values()]
+    extra: dict[str, Any] = {} if shape is None else {"shape": shape}
+    if dtype is not None:
+        extra["dtype"] = dtype
+    if any(arrays):
+        if not all(arrays):
+            raise ArgumentTypeError(f"random.{name}: {', '.join(params)} must be all numbers or all NDArrays")
+        call, ins = OPS[f"_sample_{name}"].call(**extra), list(params.values())
+        if out is not None:
+            invoke_out(call, ins, (out,))
+            return out
+        return invoke(call, ins)[0]
+    if out is not None:
+        extra.setdefault("shape", out.shape)
+        extra.setdefault("dtype", out.dtype)
+    extra.setdefault("shape", (1,))
+    call = OPS[f"_random_{name}"].call(**params, **extra)
+    if out is not None:
+        invoke_out(call, (), (out,))
+        return out
+    return create(call, Context(ctx) if ctx is not None else current_context())[0]
+
+
+def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+    """Draw from the uniform distribution over [low, high)."""
+    return _draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out)
+
+
+def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+    """Draw from the normal distribution with mean `loc` and standard deviation `scale`."""
+    keys = ("mu", "sigma") if isinstance(loc, Handle) or isinstance(scale, Handle) else ("loc", "scale")
+    return _draw("normal", dict(zip(keys, (loc, scale), strict=True)), shape, dtype, ctx, out)
+
+
+def randn(*shape: int, **kwargs: Any) -> NDArray:
+    """Draw an array of the given shape from the normal distribution (`loc`, `scale`, `dtype`, `ctx`, `out`)."""
+    return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or None, **kwargs)
+
+
+def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+    """Draw from the Poisson distribution with rate `lam`."""
+    return _draw("poisson", {"lam": lam}, shape, dtype, ctx, out)
+
+
+def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+    """Draw from the exponential distribution with mean `scale` (rate 1 / scale)."""
+    return _draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out)
+
+
+def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+    """Draw from the gamma distribution with shape `alpha` and scale `beta`."""
+    return _draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out)
+
+
+def negative_binomial(
+    k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> NDArray:
+    """Draw the number of failures before `k` successes of probability `p`."""
+    return _draw("negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out)
+
+
+def generalized_negative_binomial(
+    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> NDArray:
+    """Draw from the negative binomial distribution with mean `mu` and dispersion `alpha`."""
+    return _draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, ctx, out)
+
+
+def randint(low: int, high: int, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+    """Draw integers from [low, high), int32 by default."""
+    return _draw("randint", {"low": low, "high": high}, shape, dtype, ctx, out)
+
+
+def multinomial(
+    data: NDArray, shape: Any = None, get_prob: bool = False, out: Any = None, dtype: Any = "int32"
+) -> Any:
+    """Draw indices from categorical distributions.
+
+    Args:
+        data: probabilities, (k,) or (n, k); each row sums to 1.
+        shape: samples per distribution, one (without an axis) by default.
+        get_prob: also return the log-probability of each sample, differentiable.
+    """
+    call = OPS["_sample_multinomial"].call(shape=() if shape is None else shape, get_prob=get_prob, dtype=dtype)
+    if out is not None:
+        invoke_out(call, (data,), [out] if isinstance(out, Handle) else out)
+        return out
+    outs = invoke(call, (data,))
+    return outs if get_prob else outs[0]
+
+
+def bernoulli(
+    prob: Any = 0.5, shape: Any = None, dtype: Any = "float32", ctx: Any = None, out: Any = None
+) -> NDArray:
+    """Draw 1 with probability `prob` (a number or an array of the result's shape), else 0."""
+    if isinstance(prob, Handle):
+        drawn = uniform(shape=prob._v.shape, dtype="float32", ctx=prob._v.ctx)
+        made = (drawn < prob).astype(dtype)
+    else:
+        made = (uniform(shape=shape, ctx=ctx) < float(prob)).astype(dtype)
+    return made if out is None else made.copyto(out)
+
+
+def shuffle(data: NDArray, out: Any = None) -> NDArray:
+    """Return `data` with its rows in random order."""
+    call = OPS["_shuffle"].call()
+    if out is not None:
+        invoke_out(call, (data,), (out,))
+        return out
+    return invoke(call, (data,))[0]
+
+
+FUNCTIONS = (
+    uniform, normal, randn, poisson, exponential, gamma, negative_binomial, generalized_negative_binomial, randint,
+    multinomial, bernoulli, shuffle,
+)  # fmt: skip
+
+
+def populate(top: ModuleType) -> None:
+    """Put the samplers into `nd.random`, with the `*_like` forms generated from the registry."""
+    room = top.random
+    for fn in FUNCTIONS:
+        setattr(room, fn.__name__, fn)
+    for name in [n for n in vars(room) if n.startswith(("pdf_",))]:
+        setattr(top, f"random_{name}", getattr(room, name))

@@ -1,0 +1,36 @@
+"""Imperative arrays: `mx.nd`. Operations are recorded and compiled when a value is needed."""
+
+from __future__ import annotations
+
+from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
+from . import operators  # noqa: F401
+from . import indexing  # noqa: F401
+from .array import NDArray
+from .creation import (
+    arange,
+    array,
+    concatenate,
+    empty,
+    eye,
+    from_dlpack,
+    from_jax,
+    from_numpy,
+    full,
+    linspace,
+    moveaxis,
+    onehot_encode,
+    ones,
+    to_dlpack_for_read,
+    to_dlpack_for_write,
+    zeros,
+)
+from .flush import flush
+from .handle import invoke, invoke_out
+from .storage import load, load_frombuffer, save, save_tobuffer, waitall
+
+__all__ = [
+    "Context", "NDArray", "arange", "array", "concatenate", "cpu", "cpu_pinned", "current_context", "empty", "eye",
+    "flush", "from_dlpack", "from_jax", "from_numpy", "full", "gpu", "invoke", "invoke_out", "linspace", "load",
+    "load_frombuffer", "moveaxis", "onehot_encode", "ones", "save", "save_tobuffer", "to_dlpack_for_read",
+    "to_dlpack_for_write", "tpu", "waitall", "zeros",
+]  # fmt: skip

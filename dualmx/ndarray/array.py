@@ -1,0 +1,364 @@
+"""The public array: properties, synchronization, conversion. Arithmetic and indexing are in their own modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..compile.devices import put
+from ..core.context import Context
+from ..core.dtypes import as_dtype, bfloat16
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..op.registry import OPS
+from . import tape
+from .flush import concrete
+from .handle import Extra, Handle, assign, check_writable, copy_across, invoke1, ref, set_array_class
+from .trace import engine, local
+
+
+class NDArray(Handle):
+    """An n-dimensional array on one context, computed lazily.
+
+    Operations are recorded; a value is computed, together with everything recorded before it, when it is needed:
+    `asnumpy`, `asscalar`, `wait_to_read`, printing, `bool()` and the like. Wrong shapes and dtypes raise when the
+    operation is called.
+
+    Example:
+        >>> import dualmx as mx
+        >>> x = mx.nd.array([[1, 2], [3, 4]])
+        >>> (x * 2).asnumpy().tolist()
+        [[2.0, 4.0], [6.0, 8.0]]
+    """
+
+    __slots__ = ()
+    # NumPy must leave `numpy_array * ndarray` to us.
+    __array_priority__ = 1000.0
+
+    # -- what it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self._v.shape
+
+    @property
+    def dtype(self) -> Any:
+        """Element type as a NumPy type class, such as `numpy.float32`."""
+        return self._v.dtype.type
+
+    @property
+    def context(self) -> Context:
+        """Where the array lives."""
+        return self._v.ctx
+
+    ctx = context
+    device = context
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._v.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        n = 1
+        for d in self._v.shape:
+            n *= d
+        return n
+
+    @property
+    def stype(self) -> str:
+        """Storage type, `"default"` for dense arrays."""
+        return "default"
+
+    @property
+    def T(self) -> NDArray:
+        """The array with its axes reversed (a copy)."""
+        return self if self.ndim < 2 else invoke1(OPS["transpose"].call(), self)
+
+    @property
+    def handle(self) -> NDArray:
+        """The array itself: there is no separate native object."""
+        return self
+
+    def __len__(self) -> int:
+        if not self._v.shape:
+            raise ArgumentTypeError("len(): a 0-d array has no length")
+        return self._v.shape[0]
+
+    # -- synchronization and conversion
+
+    def _array(self) -> jax.Array:
+        """Return the JAX array, computing it first if it is pending."""
+        d = self._data
+        return d if d is not None else self._force(None)
+
+    def as_jax(self) -> jax.Array:
+        """Return the value as a `jax.Array`; later writes to this array do not change it."""
+        return self._array()
+
+    def wait_to_read(self) -> None:
+        """Compute the value and wait for it.
+
+        Raises:
+            MXNetError: its computation failed.
+        """
+        self._wait(self._array().block_until_ready)
+
+    def _wait(self, action: Any) -> Any:
+        """Run a blocking action on the value; an error of the execution is reported as this array's error."""
+        try:
+            return action()
+        except (jax.errors.JaxRuntimeError, RuntimeError) as e:
+            error = MXNetError(f"execution failed: {str(e).strip()}")
+            self._tr = self._data = None
+            self._extra().error = error
+            raise error from e
+
+    def asnumpy(self) -> np.ndarray:
+        """Return a NumPy copy, computing the value first if it is pending."""
+        data = self._array()
+        return self._wait(lambda: np.array(data))
+
+    def asscalar(self) -> Any:
+        """Return the only element as a NumPy scalar; `ValueError` for more elements."""
+        if self.size != 1:
+            raise ArgumentError(f"asscalar: the array has shape {self.shape}; expected exactly one element")
+        return self.asnumpy().reshape(-1)[0]
+
+    def item(self) -> Any:
+        """Return the only element as a Python number."""
+        return self.asscalar().item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested Python lists."""
+        return self.asnumpy().tolist()
+
+    def __bool__(self) -> bool:
+        if self.size == 0:
+            return False
+        if self.size != 1:
+            raise ArgumentError(f"the truth value of an array of shape {self.shape} is ambiguous; expected one element")
+        return bool(self.asscalar())
+
+    def __float__(self) -> float:
+        return float(self.asscalar())
+
+    def __int__(self) -> int:
+        return int(self.asscalar())
+
+    def __index__(self) -> int:
+        if self._v.dtype.kind not in "biu":
+            raise ArgumentTypeError(f"an array of {self._v.dtype} cannot be used as an index; cast it to int32")
+        return int(self.asscalar())
+
+    def __repr__(self) -> str:
+        shape = "x".join(str(n) for n in self.shape)
+        return f"\n{self.asnumpy()!s}\n<{type(self).__name__} {shape} @{self.context}>"
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    # -- copies
+
+    def astype(self, dtype: Any, copy: bool = True) -> NDArray:
+        """Return the array cast to `dtype`; the same object if it has it already and `copy` is false."""
+        target = as_dtype(dtype)
+        if target == self._v.dtype and not copy:
+            return self
+        return invoke1(OPS["Cast"].call(dtype=target.name), self)
+
+    def copy(self) -> NDArray:
+        """Return a copy on the same context."""
+        return invoke1(OPS["_copy"].call(), self)
+
+    def copyto(self, other: Any) -> NDArray:
+        """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`."""
+        if isinstance(other, Handle):
+            if other is self:
+                raise ArgumentError("copyto: source and target are the same array")
+            check_writable(other, "copyto")
+            assign(other, self, "copyto")
+            return other  # type: ignore[return-value]
+        if isinstance(other, Context):
+            return self.copy() if other is self._v.ctx else copy_across(self, other)
+        raise ArgumentTypeError(f"copyto: other={other!r}: expected an NDArray or a Context")
+
+    def as_in_context(self, context: Context) -> NDArray:
+        """Return the array on `context`; the same object if it is there already."""
+        return self if context is self._v.ctx else copy_across(self, context)
+
+    as_in_ctx = as_in_context
+    to_device = as_in_context
+
+    def as_nd_ndarray(self) -> NDArray:
+        """Return the array itself: it is a classic array."""
+        return self
+
+    def tostype(self, stype: str) -> NDArray:
+        """Return the array in another storage type; only `"default"` here."""
+        if stype != "default":
+            raise ArgumentError(f"tostype: stype={stype!r}: expected 'default' for a dense array")
+        return self
+
+    def __copy__(self) -> NDArray:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> NDArray:
+        return self.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"data": self.asnumpy(), "ctx": str(self.context)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        ctx = Context.parse(state["ctx"])
+        made = concrete(put(state["data"], ctx), ctx)
+        self._tr, self._v, self._data, self._x = None, made._v, made._data, None
+
+    def __reduce__(self) -> Any:
+        return (_blank, (type(self),), self.__getstate__())
+
+    # -- views
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
+        """Return a view with another shape; writes to it are visible here, and the other way round.
+
+        Args:
+            shape: lengths, with MXNet's codes 0 (keep), -1 (infer), -2 (keep the rest), -3 (merge two), -4 (split).
+            reverse: match the codes from the right.
+        """
+        reverse = kwargs.pop("reverse", False)
+        if "shape" in kwargs:
+            shape = (kwargs.pop("shape"),)
+        if kwargs:
+            raise ArgumentTypeError(f"reshape: unknown argument {next(iter(kwargs))!r}; it takes shape and reverse")
+        if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
+            shape = tuple(shape[0])
+        if not shape:
+            raise ArgumentError("reshape: shape=(): expected at least one length")
+        lens = OPS["Reshape"].call(shape=shape, reverse=reverse)
+        shown = lens.infer(((self._v.shape, self._v.dtype),))[0][0]
+        return make_view(self, OPS["Reshape"].call(shape=shown) if all(shown) else lens)
+
+    # -- autograd
+
+    @property
+    def grad(self) -> NDArray | None:
+        """Gradient array of a variable, None without `attach_grad`."""
+        x = self._x
+        return None if x is None else x.grad  # type: ignore[return-value]
+
+    @property
+    def _fresh_grad(self) -> bool:
+        x = self._x
+        return x is not None and x.fresh
+
+    @_fresh_grad.setter
+    def _fresh_grad(self, value: bool) -> None:
+        self._extra().fresh = bool(value)
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make this array a variable with a zero gradient buffer; an upstream graph is cut off.
+
+        Args:
+            grad_req: `"write"` (each backward overwrites), `"add"` (accumulates) or `"null"`.
+            stype: storage type of the gradient; only dense ones.
+        """
+        if stype not in (None, "default"):
+            raise ArgumentError(f"attach_grad: stype={stype!r}: expected 'default'")
+        make_variable(self, None, grad_req)
+
+    def detach(self) -> NDArray:
+        """Return an array with the same value through which no gradient flows."""
+        return invoke1(OPS["BlockGrad"].call(), self)
+
+    def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
+        """Compute the gradients of this array with respect to the variables it was recorded from.
+
+        Args:
+            out_grad: gradient of this array, ones by default.
+            retain_graph: keep the recorded graph for another backward.
+            train_mode: accepted; the mode of each operation was fixed when it was recorded.
+        """
+        tape.backward([self], None if out_grad is None else [out_grad], retain_graph)
+
+    # -- interoperability
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self.asnumpy()
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    def __jax_array__(self) -> jax.Array:
+        return self._array()
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._array().__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> Any:
+        return self._array().__dlpack_device__()
+
+    def to_dlpack_for_read(self) -> Any:
+        """Return a DLPack capsule that shares the array's memory for reading."""
+        return self._array().__dlpack__()
+
+    def to_dlpack_for_write(self) -> Any:
+        """Return a DLPack capsule of a copy: an array's memory may be shared with pending programs, so it is not
+        writable from outside; copy the result back with `x[:] = …`."""
+        return self.copy()._array().__dlpack__()
+
+
+def _blank(cls: type[NDArray]) -> NDArray:
+    return object.__new__(cls)
+
+
+def make_view(base: NDArray, lens: Any) -> NDArray:
+    """Return what `lens` (a `_basic_slice` or `Reshape` call) shows of `base`, linked so that writes go through."""
+    shown = invoke1(lens, base)
+    x = base._x
+    root, window = (x.root, (*x.window, lens)) if x is not None and x.root is not None else (base, (lens,))
+    if local.recording and tape_tracks(base):
+        # Inside a recording writes to tracked arrays raise, so the view is only a value.
+        return shown
+    own = shown._extra()
+    own.root, own.window = root, window
+    root._extra().views.append(ref(shown))
+    return shown
+
+
+def tape_tracks(a: Handle) -> bool:
+    """True if gradients can flow to `a`."""
+    from .handle import is_tracked
+
+    return is_tracked(a)
+
+
+def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
+    """Make `a` a variable whose gradients go to `grad` (a new zero array if None)."""
+    if grad_req not in ("write", "add", "null"):
+        raise ArgumentError(f"attach_grad: grad_req={grad_req!r}: expected 'write', 'add' or 'null'")
+    x = a._extra()
+    if grad is None:
+        grad = concrete(put(np.zeros(a._v.shape, a._v.dtype), a._v.ctx), a._v.ctx)
+    elif grad._v.shape != a._v.shape or grad._v.dtype != a._v.dtype:
+        raise ArgumentError(
+            f"mark_variables: gradient {grad._v.dtype}{list(grad._v.shape)} does not match its variable "
+            f"{a._v.dtype}{list(a._v.shape)}"
+        )
+    x.grad = None if grad_req == "null" else grad
+    x.req = None if grad_req == "null" else grad_req
+    x.node = None
+    if a._tr is not None and a._tr is local.traces.get(a._v.ctx):
+        if x.req is None:
+            # A plain value enters anew; a pending one keeps its place but must not be followed backwards.
+            if a._data is not None:
+                a._tr = None
+        elif a._v.dtype.kind not in "biu":
+            a._tr.make_variable(a)
+
+
+set_array_class(NDArray)
+
+__all__ = ["Extra", "NDArray", "bfloat16", "engine", "make_variable", "make_view"]

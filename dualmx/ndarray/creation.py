@@ -1,0 +1,214 @@
+"""Arrays from values, constants and ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..compile.devices import context_of, device_of, put
+from ..core.context import Context, current_context
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..op.registry import OPS
+from .array import NDArray
+from .flush import concrete
+from .handle import Handle, create, invoke, invoke_out
+
+
+def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """Return an array with the values of `source_array` (an NDArray, NumPy or JAX array, or nested sequence).
+
+    Args:
+        source_array: values.
+        ctx: where to put it, the current context by default.
+        dtype: element type; by default that of an NDArray or JAX source, float32 for everything else.
+
+    Raises:
+        ArgumentTypeError: the source is not array-like, or its elements are not numbers.
+
+    Example:
+        >>> array([[1, 2]]).shape
+        (1, 2)
+    """
+    if isinstance(source_array, Handle):
+        made = source_array.as_in_context(ctx or source_array._v.ctx)  # type: ignore[attr-defined]
+        return made.astype(dtype) if dtype is not None else made.copy()
+    if isinstance(source_array, jax.Array):
+        return from_jax(source_array, ctx, dtype, copy=True)
+    if isinstance(source_array, (str, bytes, dict, set, type(None))):
+        raise ArgumentTypeError(f"array: source_array of type {type(source_array).__name__} is not array-like")
+    try:
+        values = np.asarray(source_array)
+    except ValueError as e:
+        raise ArgumentTypeError(f"array: source_array is not a regular array: {e}") from None
+    if values.dtype.kind not in "biufV":
+        raise ArgumentTypeError(f"array: elements of type {values.dtype} are not numbers")
+    target = as_dtype(dtype if dtype is not None else np.float32)
+    return from_host(values.astype(target, copy=False), ctx)
+
+
+def from_host(values: np.ndarray, ctx: Context | None = None) -> NDArray:
+    """Return an array with a copy of NumPy `values`, dtype kept."""
+    where = ctx or current_context()
+    return concrete(put(values, where), where)
+
+
+def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, copy: bool = False) -> NDArray:
+    """Return an array that shares the immutable `value`; its context is that of the value's device by default."""
+    where = ctx or context_of(value)
+    if len(value.sharding.device_set) == 1 and (copy or device_of(where) not in value.devices()):
+        value = put(value, where)
+    made = concrete(value, where)
+    return made if dtype is None else made.astype(dtype, copy=False)
+
+
+def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
+    """Return an array with the values and dtype of a NumPy array.
+
+    The values are copied whatever `zero_copy` says: programs may run after the caller changed its array.
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentTypeError(f"from_numpy: ndarray of type {type(ndarray).__name__}: expected a numpy.ndarray")
+    return from_host(ndarray)
+
+
+def from_dlpack(dlpack: Any) -> NDArray:
+    """Return an array from an object with `__dlpack__` (PyTorch, CuPy, NumPy, JAX …) or a DLPack capsule.
+
+    A CPU capsule is read through NumPy, which copies.
+    """
+    if hasattr(dlpack, "__dlpack__"):
+        return from_jax(jax.dlpack.from_dlpack(dlpack), copy=True)
+    return from_host(np.from_dlpack(_Capsule(dlpack)))
+
+
+class _Capsule:
+    """Wraps a bare capsule for consumers that expect the producing object; bare capsules carry no device: CPU."""
+
+    def __init__(self, capsule: Any):
+        self.capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def to_dlpack_for_read(data: NDArray) -> Any:
+    """Return a DLPack capsule that shares the memory of `data` for reading."""
+    return data.to_dlpack_for_read()
+
+
+def to_dlpack_for_write(data: NDArray) -> Any:
+    """Return a DLPack capsule of a copy of `data`."""
+    return data.to_dlpack_for_write()
+
+
+def _shape(shape: Any, what: str) -> tuple[int, ...]:
+    """Return a creation shape: positive lengths."""
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    try:
+        found = tuple(int(n) for n in shape)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what}: shape={shape!r}: expected an int or a tuple of ints") from None
+    if not found or any(n <= 0 for n in found):
+        raise ArgumentError(f"{what}: shape={found}: expected at least one axis and positive lengths")
+    return found
+
+
+def _made(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
+    if out is not None:
+        invoke_out(call, (), (out,))
+        return out
+    return create(call, Context(ctx) if ctx is not None else current_context())[0]
+
+
+def zeros(
+    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: NDArray | None = None
+) -> NDArray:
+    """Return an array of zeros, float32 by default."""
+    return _made(OPS["_zeros"].call(shape=_shape(shape, "zeros"), dtype=_name(dtype)), ctx, out)
+
+
+def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
+    """Return an array of ones, float32 by default."""
+    return _made(OPS["_ones"].call(shape=_shape(shape, "ones"), dtype=_name(dtype)), ctx, out)
+
+
+def full(
+    shape: Any, val: float, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None
+) -> NDArray:
+    """Return an array filled with `val`, float32 by default."""
+    return _made(OPS["_full"].call(shape=_shape(shape, "full"), value=val, dtype=_name(dtype)), ctx, out)
+
+
+def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
+    """Return an array of zeros: there is no uninitialised memory."""
+    return zeros(shape, ctx, dtype)
+
+
+def _name(dtype: Any) -> str:
+    return as_dtype(np.float32 if dtype is None else dtype).name
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: int = 1,
+    infer_range: bool | None = None,
+    ctx: Context | None = None,
+    dtype: Any = "float32",
+) -> NDArray:
+    """Return `start, start + step, …` below `stop` (`arange(n)` counts from 0), each value `repeat` times."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0 or not math.isfinite(step):
+        raise ArgumentError(f"arange: step={step}: expected a finite number other than 0")
+    if (stop - start) / step <= 0:
+        raise ArgumentError(f"arange: no values from {start} to {stop} by {step}")
+    values = np.repeat(np.arange(start, stop, step), repeat)
+    return from_host(values.astype(as_dtype(dtype or "float32")), ctx)
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    endpoint: bool = True,
+    ctx: Context | None = None,
+    dtype: Any = "float32",
+) -> NDArray:
+    """Return `num` evenly spaced values from `start` to `stop`."""
+    return from_host(np.linspace(start, stop, num, endpoint).astype(as_dtype(dtype or "float32")), ctx)
+
+
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+    """Return a matrix with ones on diagonal `k`; square if `M` is 0."""
+    return from_host(np.eye(int(N), int(M) or None, int(k)).astype(as_dtype(_name(dtype))), ctx)
+
+
+def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
+    """Join arrays along `axis`."""
+    if len(arrays) == 1 and not always_copy:
+        return arrays[0]
+    call = OPS["Concat"].call(dim=axis, num_args=len(arrays))
+    return invoke(call, list(arrays))[0]
+
+
+def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
+    """Move axes to new positions, as `numpy.moveaxis`."""
+    order = np.moveaxis(np.empty((0,) * 0 + tuple(range(1, tensor.ndim + 1))), source, destination).shape
+    return invoke(OPS["transpose"].call(axes=tuple(n - 1 for n in order)), (tensor,))[0]
+
+
+def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
+    """Write one-hot rows of `indices` to `out` of shape (n, depth)."""
+    invoke_out(OPS["one_hot"].call(depth=out.shape[1]), (indices,), (out,))
+    return out

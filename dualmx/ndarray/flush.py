@@ -1,0 +1,296 @@
+"""Flushing: a trace is executed as one program, its live handles receive their arrays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compile.counters import counters
+from ..compile.devices import duplicate, put
+from ..compile.executable import Executable, format_where
+from ..compile.lower import tape
+from ..compile.x64 import x64
+from ..core import knobs
+from ..core.errors import MXNetError
+from ..graph.trie import LEAF, VAR, State, Value, chain
+from ..op.registry import Call
+from .handle import Handle, fresh
+from .tape import keep_tape, needed_tape
+from .trace import Trace, engine, failed, local
+
+# Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
+# with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
+_COUNTS = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
+_getrefcount = sys.getrefcount
+
+
+def _alone() -> int:
+    only = [object()]
+    return _getrefcount(only[0])
+
+
+_ALONE = _alone()
+
+
+def flush(tr: Trace | None = None) -> None:
+    """Execute everything that this thread has recorded on the current context (or in `tr`).
+
+    Raises:
+        MXNetError: compilation or execution failed; the arrays that depended on it raise the same error when read.
+    """
+    if tr is None:
+        tr = local.tr
+    with tr.lock:
+        if tr.sealed:
+            return
+        if tr.state.depth == 0:
+            return
+        tr.sealed = True
+        if local.tr is tr:
+            local.renew(tr.ctx)
+        elif local.traces.get(tr.ctx) is tr:
+            del local.traces[tr.ctx]
+        live = [h for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None]
+        if live:
+            _execute(tr, live)
+
+
+def _execute(tr: Trace, live: list[Handle]) -> None:
+    state = tr.state
+    wanted = tuple([h._v for h in live])
+    try:
+        exe = state.programs.get(wanted) or _find_superset(state, wanted) or _compile(tr, wanted)
+        results = run(exe, tr)
+    except BaseException as e:
+        error = e if isinstance(e, MXNetError) else failed(last_line(state), e)
+        for h in live:
+            h._tr = h._data = None
+            h._extra().error = error
+        if not isinstance(e, Exception):
+            raise
+        raise error from e
+    counters.flushes += 1
+    for h, v, k in zip(live, wanted, exe.at[wanted], strict=True):
+        if h._v is v:
+            h._data = results[k]
+            h._tr = None
+            h._v = v.aval
+    if exe.tape:
+        keep_tape(exe, tr, dict(zip(exe.wanted, results, strict=True)), live, wanted)
+    # Arrays that entered still point here; what the trace held must not outlive it.
+    tr.handles, tr.scratch, tr.leaves = [], [], []
+    tr.replaced, tr.variables = {}, []
+
+
+def last_line(state: State | None) -> tuple[str, int] | None:
+    """Return the user line of the last step of a prefix that has one."""
+    while state is not None:
+        if state.where:
+            return state.where
+        state = state.parent
+    return None
+
+
+def run(exe: Executable, tr: Trace) -> list[Any]:
+    """Run an executable on the inputs of a trace; constants are made on the host, leaves handed through."""
+    results: list[Any] = []
+    args = leaves = tr.leaves
+    if exe.run is not None:
+        for i in exe.donate:
+            if not _COUNTS or _getrefcount(args[i]) > _ALONE:
+                args[i] = duplicate(args[i])
+                counters.kept_copies += 1
+        if exe.scratch:
+            args = args + _recycle(exe.scratch, tr.scratch)
+        if exe.has_keys:
+            args = [np.array(tr.keys, np.uint32), *args]
+        if exe.has_runtime:
+            args = [np.array(tr.runtime, np.float32), *args]
+        results = exe.run(*args)
+    for v in exe.constants:
+        results.append(put(constant(v), v.ctx))
+    for i in exe.passed:
+        results.append(leaves[i])
+    return results
+
+
+def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
+    """Return one donated buffer for each aval, taken from `scratch` or new."""
+    found = []
+    for v in wanted:
+        for i, d in enumerate(scratch):
+            if d is not None and d.shape == v.shape and d.dtype == v.dtype and _COUNTS:
+                d = None
+                if _getrefcount(scratch[i]) <= _ALONE:
+                    found.append(scratch[i])
+                    scratch[i] = None
+                    break
+        else:
+            found.append(put(np.zeros(v.shape, v.dtype), v.ctx))
+    return found
+
+
+def _find_superset(state: State, wanted: tuple[Value, ...]) -> Executable | None:
+    """Return an executable of this prefix that yields `wanted` and more, if nothing of the tape must be kept."""
+    need = set(wanted)
+    for exe in state.programs.values():
+        if not exe.tape and need.issubset(exe.wanted):
+            exe.at[wanted] = tuple(exe.wanted.index(v) for v in wanted)
+            state.programs[wanted] = exe
+            return exe
+    return None
+
+
+_CREATION = {"_zeros": 0, "_ones": 1, "_full": None}
+
+
+def constant(v: Value) -> np.ndarray:
+    """Return the array that a creation step yields."""
+    assert v.state is not None and v.state.call is not None
+    call = v.state.call
+    fill = _CREATION[call.op.name]
+    return np.full(v.shape, call.params["value"] if fill is None else fill, v.dtype)
+
+
+def is_constant(v: Value) -> bool:
+    """True for what `zeros`, `ones` and `full` yield: made on the host, it needs no program."""
+    return v.state is not None and v.state.call is not None and v.state.call.op.name in _CREATION
+
+
+def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
+    state = tr.state
+    steps = chain(state)
+    entries, kept = needed_tape(steps, wanted)
+    unique = list(dict.fromkeys((*wanted, *kept)))
+    leaves = [s.out for s in steps if s.kind == LEAF]
+    at = {v: i for i, v in enumerate(leaves)}
+    constants = [v for v in unique if is_constant(v)]
+    passed = [v for v in unique if source(v) in at]
+    apart = {*constants, *passed}
+    computed = [v for v in unique if v not in apart]
+    donate, paired = _pair(tr, leaves, computed, {source(v) for v in passed})
+    scratch, recycled = _match_scratch(tr, [v for v in computed if v not in paired])
+    rest = [v for v in computed if v not in paired and v not in recycled]
+    # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
+    order = [*paired, *recycled, *rest]
+    if order:
+        exe = Executable(steps, order, donate, scratch, tr.ctx, [_spread(d) for d in tr.leaves])
+    else:
+        exe = Executable.__new__(Executable)
+        exe.run, exe.donate, exe.scratch = None, (), ()
+        exe.has_keys = exe.has_runtime = False
+        exe.where, exe.wanted = last_line(state), ()
+    exe.constants = tuple(constants)
+    exe.passed = tuple(at[source(v)] for v in passed)
+    exe.wanted = (*order, *constants, *passed)
+    exe.tape = entries
+    exe.at = {wanted: tuple(exe.wanted.index(v) for v in wanted)}
+    state.programs[wanted] = exe
+    if int(knobs.DEBUG.read()):
+        print(f"[dualmx] flush of {state.depth} steps at {format_where(last_line(state))}", file=sys.stderr)
+    return exe
+
+
+def source(v: Value) -> Value:
+    """Return the value that `v` renames, through variables made of it."""
+    while v.state is not None and v.state.kind == VAR:
+        v = v.state.ins[0]
+    return v
+
+
+def _spread(data: Any) -> Any:
+    """Return the sharding of an array that lies on several devices, None for one device."""
+    return data.sharding if len(data.sharding.device_set) > 1 else None
+
+
+def _pair(tr: Trace, leaves: list[Value], outs: list[Value], kept: set[Value]) -> tuple[list[int], list[Value]]:
+    """Pair leaves that were overwritten with the outputs that overwrite them."""
+    donate, paired = [], []
+    for i, v in enumerate(leaves):
+        r = tr.replaced.get(v)
+        h = r() if r is not None else None
+        if h is None or v in kept or h._tr is not tr:
+            continue
+        new = h._v
+        if new in outs and new not in paired and new.aval is v.aval and new.state is not v.state:
+            donate.append(i)
+            paired.append(new)
+    return donate, paired
+
+
+def _match_scratch(tr: Trace, outs: list[Value]) -> tuple[list[Value], list[Value]]:
+    """Match buffers to recycle with outputs of the same shape and dtype."""
+    scratch, recycled = [], []
+    for d in tr.scratch:
+        for v in outs:
+            if v not in recycled and v.shape == d.shape and v.dtype == d.dtype:
+                scratch.append(v.aval)
+                recycled.append(v)
+                break
+    return scratch, recycled
+
+
+def peek(tr: Trace, h: Handle) -> None:
+    """Compute the pending value of `h` for another thread than the owner of `tr`, from a snapshot.
+
+    The owner keeps its trace and goes on recording; nothing is donated.
+    """
+    with tr.lock:
+        if h._data is not None or h._tr is not tr:
+            return
+        state = tr.state
+        shadow = Trace.__new__(Trace)
+        shadow.ctx, shadow.state = tr.ctx, state
+        shadow.leaves = tr.leaves[: state.n_leaves]
+        shadow.runtime = tr.runtime[: state.n_runtime]
+        shadow.keys = tr.keys[: state.n_keys]
+        shadow.replaced, shadow.scratch = {}, []
+        v = h._v
+        key = ("peek", v)
+        exe = state.programs.get(key)
+        if exe is None:
+            steps = chain(state)
+            exe = Executable(steps, [v], (), (), tr.ctx, [_spread(d) for d in shadow.leaves])
+            exe.constants = exe.passed = ()
+            exe.tape = ("peek",)
+            exe.at = {}
+            state.programs[key] = exe
+        try:
+            h._data = run(exe, shadow)[0]
+        except Exception as e:
+            raise failed(last_line(state), e) from e
+        h._tr, h._v = None, v.aval
+
+
+def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
+    """Execute a call whose output shapes depend on values at once, outside any program."""
+    datas = []
+    for a in ins:
+        if a._data is None:
+            a._force(None)
+        datas.append(a._data)
+    ctx = ins[0]._v.ctx if ins else local.tr.ctx
+    with x64():
+        results = call.apply_keys(datas, (), runtime)
+    return [concrete(put(r, ctx), ctx) for r in results]
+
+
+def concrete(data: Any, ctx: Any) -> Any:
+    """Return a new handle of a JAX array on `ctx`."""
+    from . import handle
+
+    o = object.__new__(handle.array_class)
+    o._tr = o._x = None
+    o._data = data
+    o._v = engine.aval(tuple(data.shape), np.dtype(data.dtype), ctx)
+    return o
+
+
+engine.flush = flush
+engine.peek = peek
+engine.run_now = run_now
+
+__all__ = ["concrete", "flush", "fresh", "peek", "run", "tape"]

@@ -1,0 +1,143 @@
+"""User-defined differentiable functions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from .creation import zeros
+from .handle import Handle, ref
+from .trace import engine, local
+
+_order = itertools.count()
+
+
+class _Quiet:
+    """Nothing is recorded in this scope."""
+
+    def __enter__(self) -> None:
+        self.before = local.recording
+        local.recording = False
+        local.tr.set_mode(False)
+
+    def __exit__(self, *exc: object) -> None:
+        local.recording = self.before
+        local.tr.set_mode(self.before)
+
+
+class _Application:
+    """One call of a function while recording: its inputs, and its outputs as the variables where the graph is cut."""
+
+    def __init__(self, function: Function, inputs: Sequence[Handle], outputs: Sequence[Handle]):
+        self.function, self.inputs, self.order = function, inputs, next(_order)
+        self.outputs = [(o._v.shape, o._v.dtype, o._v.ctx) for o in outputs]
+
+    def pull(self, grads: dict[int, Any]) -> tuple[Sequence[Handle], Sequence[Handle]] | None:
+        """Run the user's backward; return the inputs that gradients go on from and their gradients."""
+        full = [grads.get(i, None) for i in range(len(self.outputs))]
+        given = [zeros(s, c, d) if g is None else g for g, (s, d, c) in zip(full, self.outputs, strict=True)]
+        name = type(self.function).__name__
+        with _Quiet():
+            got = self.function.backward(*given)
+        got = [got] if isinstance(got, Handle) or got is None else list(got)
+        if len(got) != len(self.inputs):
+            raise MXNetError(f"{name}.backward returned {len(got)} gradients for {len(self.inputs)} inputs; expected one each")
+        kept = []
+        for i, (a, g) in enumerate(zip(self.inputs, got, strict=True)):
+            if g is None:
+                continue
+            if not isinstance(g, Handle) or g._v.shape != a._v.shape:
+                shown = g._v.shape if isinstance(g, Handle) else type(g).__name__
+                raise MXNetError(f"{name}.backward: gradient {i} is {shown}; expected an NDArray of shape {a._v.shape}")
+            if _tracked(a):
+                kept.append((a, g.astype(a._v.dtype, copy=False)))  # type: ignore[attr-defined]
+        return ([a for a, _ in kept], [g for _, g in kept]) if kept else None
+
+
+def _tracked(a: Handle) -> bool:
+    from .handle import is_tracked
+
+    return is_tracked(a) or (a._tr is not None and a._v.tracked)
+
+
+def _alias(a: Handle) -> Handle:
+    """Return a handle that keeps the present value and place on the tape of `a` when `a` is overwritten."""
+    if a._x is not None and a._x.req is not None:
+        return a
+    o = object.__new__(type(a))
+    o._tr, o._v, o._data, o._x = a._tr, a._v, a._data, None
+    if a._tr is not None and a._data is None:
+        a._tr.handles.append(ref(o))
+    if a._x is not None and a._x.node is not None:
+        o._extra().node = a._x.node
+    return o
+
+
+class Function:
+    """A function with its own gradient.
+
+    Subclass it, define `forward(self, *inputs)` and `backward(self, *output_grads)` on NDArrays, and call an instance.
+    Both run as they are written, without being recorded, and may convert to NumPy.
+
+    Example:
+        >>> import dualmx as mx
+        >>> class Double(mx.autograd.Function):
+        ...     def forward(self, x):
+        ...         return x * 2
+        ...     def backward(self, dy):
+        ...         return dy * 2
+        >>> x = mx.nd.ones((2,)); x.attach_grad()
+        >>> with mx.autograd.record():
+        ...     y = Double()(x)
+        >>> y.backward(); x.grad.asnumpy().tolist()
+        [2.0, 2.0]
+    """
+
+    def __init__(self) -> None:
+        self._used = False
+        self._saved: tuple[Any, ...] = ()
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Keep arrays for `backward`, which finds them in `saved_tensors`."""
+        self._saved = args
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` kept."""
+        return self._saved
+
+    def forward(self, *inputs: Any) -> Any:
+        """Compute the outputs; to be overridden."""
+        raise NotImplementedError(f"{type(self).__name__} must define forward")
+
+    def backward(self, *output_grads: Any) -> Any:
+        """Return one gradient per input from one gradient per output; to be overridden."""
+        raise NotImplementedError(f"{type(self).__name__} must define backward")
+
+    def __call__(self, *inputs: Any) -> Any:
+        name = type(self).__name__
+        if getattr(self, "_used", False):
+            raise MXNetError(f"{name}: each Function instance can be called once; make a new one")
+        for i, a in enumerate(inputs):
+            if not isinstance(a, Handle):
+                raise ArgumentTypeError(f"{name}: input {i} is a {type(a).__name__}; expected an NDArray")
+        self._used = True
+        before = [_alias(a) for a in inputs] if local.recording else []
+        with _Quiet():
+            got = self.forward(*inputs)
+        outs = [got] if isinstance(got, Handle) else list(got)
+        if not all(isinstance(o, Handle) for o in outs):
+            raise ArgumentError(f"{name}.forward must return NDArrays")
+        if local.recording and any(_tracked(a) for a in before):
+            outs = [o.copy() if any(o is a for a in inputs) else o for o in outs]
+            made = _Application(self, before, outs)
+            for i, o in enumerate(outs):
+                x = o._extra()
+                x.req, x.function, x.node = "function", (made, i), None
+                if o._tr is not None and o._tr is local.traces.get(o._v.ctx) and o._v.dtype.kind not in "biu":
+                    o._tr.make_variable(o)
+        if engine.naive:
+            engine.flush(local.tr)
+        return outs[0] if isinstance(got, Handle) else outs

@@ -1,0 +1,389 @@
+"""The array handle's core: what it may hold, how a value is forced, how a write renames it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.context import Context
+from ..core.errors import ArgumentError, MXNetError
+from ..core.seeds import streams
+from ..graph.trie import Value
+from ..op.registry import OPS, Call
+from .trace import Restart, Trace, bring, engine, local
+
+ref = weakref.ref
+_new = object.__new__
+
+
+class Extra:
+    """What only some arrays have.
+
+    Attributes:
+        grad, req: gradient array and `grad_req` ("write" or "add") of a variable.
+        fresh: the gradient was computed since the last optimizer step.
+        root, window: the array that a view is a window of, and the lenses from it to the view.
+        views: weak references to the views of a root.
+        node: place on the tape of an array computed by recorded operations and already executed.
+        error: why there is no value.
+        function: the application of a user's `autograd.Function` that this array is an output of, and which one.
+    """
+
+    __slots__ = ("grad", "req", "fresh", "root", "window", "views", "node", "error", "function")
+
+    def __init__(self) -> None:
+        self.grad: Handle | None = None
+        self.req: str | None = None
+        self.fresh = False
+        self.root: Handle | None = None
+        self.window: tuple[Any, ...] = ()
+        self.views: list[weakref.ref[Handle]] = []
+        self.node: Any = None
+        self.error: MXNetError | None = None
+        self.function: tuple[Any, int] | None = None
+
+
+class Handle:
+    """A mutable name for an immutable value.
+
+    `_data` is the JAX array once there is one; until then `_v` names a value of the pending trace `_tr`. An array that
+    entered the pending trace has both. A stale view and a failed array have neither. `_v` always tells shape, dtype and
+    context.
+    """
+
+    __slots__ = ("_tr", "_v", "_data", "_x", "__weakref__")
+    _tr: Trace | None
+    _v: Value
+    _data: Any
+    _x: Extra | None
+
+    def _extra(self) -> Extra:
+        if self._x is None:
+            self._x = Extra()
+        return self._x
+
+    def _force(self, into: Trace | None) -> Any:
+        """Make the value concrete and return it; a stale view that is read into `into` only needs to be recorded there."""
+        tr = self._tr
+        if tr is None:
+            x = self._x
+            if x is not None and x.error is not None:
+                raise x.error
+            if x is None or x.root is None:
+                raise MXNetError("the array has no value: the program that computed it was interrupted")
+            fresh = read_window(x.root, x.window)
+            self._tr, self._v, self._data = fresh._tr, fresh._v, fresh._data
+            if self._data is not None:
+                return self._data
+            assert self._tr is not None
+            self._tr.handles.append(ref(self))
+            if self._tr is into:
+                return None
+            tr = self._tr
+        if tr.sealed or local.traces.get(tr.ctx) is tr:
+            engine.flush(tr)
+        else:
+            engine.peek(tr, self)
+        if self._data is None:
+            return self._force(into)
+        return self._data
+
+
+array_class: type[Handle] = Handle
+
+
+def set_array_class(cls: type[Handle]) -> None:
+    """Tell which class new arrays have (the public `NDArray`, defined above this module)."""
+    global array_class
+    array_class = cls
+
+
+def invoke1(call: Call, a: Handle) -> Any:
+    """Record a one-input, one-result, deterministic call."""
+    tr = local.tr
+    try:
+        va = a._v if a._tr is tr else tr.leaf(a)
+        nx = tr.state.next.get((call, va))
+        if nx is None:
+            nx = tr.miss(call, (va,))
+    except Restart:
+        return invoke(call, (a,))[0]
+    tr.state = nx
+    o = _new(array_class)
+    o._tr = tr
+    o._v = nx.out
+    o._data = o._x = None
+    tr.handles.append(ref(o))
+    if engine.naive:
+        engine.flush(tr)
+    return o
+
+
+def invoke2(call: Call, a: Handle, b: Handle) -> Any:
+    """Record a two-input, one-result, deterministic call."""
+    tr = local.tr
+    try:
+        va = a._v if a._tr is tr else tr.leaf(a)
+        vb = b._v if b._tr is tr else tr.leaf(b)
+        nx = tr.state.next.get((call, va, vb))
+        if nx is None:
+            nx = tr.miss(call, (va, vb))
+    except Restart:
+        return invoke(call, (a, b))[0]
+    tr.state = nx
+    o = _new(array_class)
+    o._tr = tr
+    o._v = nx.out
+    o._data = o._x = None
+    tr.handles.append(ref(o))
+    if engine.naive:
+        engine.flush(tr)
+    return o
+
+
+def settle(ins: Sequence[Handle]) -> Sequence[Handle]:
+    """Switch to the trace on the context of the first input, and return the inputs with the others copied there."""
+    ctx = ins[0]._v.ctx
+    local.switch(ctx)
+    return [a if a._v.ctx is ctx else copy_across(a, ctx) for a in ins]
+
+
+def record(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> tuple[Trace, Any, Sequence[Handle]]:
+    """Record a call and return the trace, the state reached, and the inputs as they were used."""
+    for _ in range(4):
+        tr = local.tr
+        try:
+            vals = [a._v if a._tr is tr else tr.leaf(a) for a in ins]
+            nx = tr.state.next.get((call, *vals))
+            if nx is None:
+                nx = tr.miss(call, vals)
+        except Restart:
+            ins = settle(ins)
+            continue
+        if runtime:
+            tr.runtime.extend(runtime)
+        if call.n_keys:
+            tr.keys.append(streams.draw(tr.ctx))
+        tr.state = nx
+        return tr, nx, ins
+    raise MXNetError(f"{call!r}: could not place its inputs on one context")
+
+
+def fresh(tr: Trace, v: Value) -> Any:
+    """Return a new handle for a pending value."""
+    o = _new(array_class)
+    o._tr, o._v, o._data, o._x = tr, v, None, None
+    tr.handles.append(ref(o))
+    return o
+
+
+def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> list[Any]:
+    """Record a call on arrays and return its outputs, hidden ones included.
+
+    Auxiliary inputs are overwritten with their next values. The inputs must be on one context; others are copied to
+    that of the first.
+
+    Args:
+        call: operator with bound parameters.
+        ins: input arrays.
+        runtime: values of the runtime parameters, `()` for those stored in the call.
+
+    Raises:
+        MXNetError: the inputs do not fit the operator; nothing has been recorded then.
+    """
+    if call.n_runtime and not runtime:
+        runtime = call.op.runtime_values(call.params)
+    if call.op.dynamic:
+        return engine.run_now(call, ins, runtime)
+    if not ins:
+        return create(call, local.tr.ctx, runtime)
+    tr, nx, used = record(call, ins, runtime)
+    n = call.n_outputs
+    outs = [fresh(tr, v) for v in nx.outs[:n]]
+    if call.n_aux:
+        for i, v in zip(call.aux_positions(len(used)), nx.outs[n:], strict=True):
+            overwrite(ins[i], tr, v)
+    if engine.naive:
+        engine.flush(tr)
+    return outs
+
+
+def create(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> list[Any]:
+    """Record a call without inputs on `ctx`."""
+    for _ in range(2):
+        tr = local.tr
+        if tr.ctx is not ctx:
+            engine.check_device(ctx)
+            tr = local.switch(ctx)
+        try:
+            nx = tr.state.next.get((call,))
+            if nx is None:
+                nx = tr.miss(call, ())
+        except Restart:
+            continue
+        if call.n_runtime:
+            tr.runtime.extend(runtime or call.op.runtime_values(call.params))
+        if call.n_keys:
+            tr.keys.append(streams.draw(ctx))
+        tr.state = nx
+        outs = [fresh(tr, v) for v in nx.outs]
+        if engine.naive:
+            engine.flush(tr)
+        return outs
+    raise MXNetError(f"{call!r}: the trace could not be extended")
+
+
+def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtime: Sequence[float] = ()) -> None:
+    """Record a call whose outputs overwrite existing arrays (`out=`, `+=`, optimizer updates).
+
+    Raises:
+        MXNetError: an output has another shape than the array it would overwrite, or overwriting it would falsify
+            gradients.
+    """
+    if call.op.dynamic:
+        for o, r in zip(outs, invoke(call, ins, runtime), strict=False):
+            assign(o, r, call.op.name)
+        return
+    if call.n_runtime and not runtime:
+        runtime = call.op.runtime_values(call.params)
+    for o in outs:
+        check_writable(o, call.op.name)
+    if not ins:
+        for o, r in zip(outs, create(call, outs[0]._v.ctx, runtime), strict=False):
+            assign(o, r, call.op.name)
+        return
+    tr, nx, used = record(call, ins, runtime)
+    n = call.n_outputs
+    results = nx.outs
+    for o, v in zip(outs, results[:n], strict=False):
+        x = o._x
+        if o._v.aval is v.aval and (x is None or x.root is None):
+            overwrite(o, tr, v)
+        else:
+            assign(o, fresh(tr, v), call.op.name)
+    if call.n_aux:
+        for i, v in zip(call.aux_positions(len(used)), results[n:], strict=True):
+            overwrite(ins[i], tr, v)
+    if engine.naive:
+        engine.flush(tr)
+
+
+def check_writable(a: Handle, what: str) -> None:
+    """Raise if overwriting `a` now would falsify a recorded gradient."""
+    if local.recording and is_tracked(a):
+        raise MXNetError(
+            f"{what}: in-place operations on an array that is part of the recorded graph are not supported inside "
+            f"autograd.record(); write to a new array, or use autograd.pause()"
+        )
+
+
+def is_tracked(a: Handle) -> bool:
+    """True if gradients can flow to `a`: it is a variable, or was computed from one while recording."""
+    x = a._x
+    if x is not None and (x.req is not None or x.node is not None):
+        return True
+    if x is not None and x.root is not None and is_tracked(x.root):
+        return True
+    return a._data is None and a._tr is not None and a._v.tracked
+
+
+def assign(o: Handle, value: Handle, what: str) -> None:
+    """Make `o` hold what `value` holds now, cast and moved to the dtype and context of `o`; shapes must be equal."""
+    if o._v.shape != value._v.shape:
+        raise ArgumentError(f"{what}: out has shape {o._v.shape}, the result has shape {value._v.shape}; they must agree")
+    if value._v.dtype != o._v.dtype:
+        value = invoke1(OPS["Cast"].call(dtype=o._v.dtype.name), value)
+    if value._v.ctx is not o._v.ctx:
+        value = copy_across(value, o._v.ctx)
+    x = o._x
+    if x is not None and x.root is not None:
+        write_window(x.root, x.window, value)
+        return
+    if value is o:
+        return
+    tr = local.tr if local.tr.ctx is o._v.ctx else local.switch(o._v.ctx)
+    if value._data is not None and value._tr is not tr and not local.scopes:
+        # The value is concrete: sharing the immutable array is enough.
+        if o._data is None and o._tr is not None:
+            o._tr = None
+        o._data, o._tr = value._data, None
+        invalidate(o)
+        return
+    v = value._v if value._tr is tr else tr.leaf(value)
+    overwrite(o, tr, v)
+
+
+def overwrite(o: Handle, tr: Trace, v: Value) -> None:
+    """Rename `o` to the value `v` of the current trace `tr`; of the same shape, dtype and context."""
+    x = o._x
+    if x is not None and x.root is not None:
+        write_window(x.root, x.window, fresh(tr, v))
+        return
+    if o._data is not None:
+        if o._tr is tr:
+            tr.replaced[o._v] = ref(o)
+        else:
+            tr.scratch.append(o._data)
+        o._data = None
+        tr.handles.append(ref(o))
+    elif o._tr is not tr:
+        tr.handles.append(ref(o))
+    o._tr, o._v = tr, v
+    if x is not None:
+        invalidate(o)
+        if x.req is not None and local.scopes:
+            tr.make_variable(o)
+
+
+def invalidate(o: Handle) -> None:
+    """Make the views of `o` stale, and forget its place on the tape."""
+    x = o._x
+    if x is None:
+        return
+    x.node = x.error = None
+    if x.views:
+        alive = []
+        for w in x.views:
+            view = w()
+            if view is not None:
+                view._tr = view._data = None
+                alive.append(w)
+        x.views = alive
+
+
+def copy_across(a: Handle, ctx: Context) -> Any:
+    """Return `a` on another context; the copy is differentiable."""
+    engine.check_device(ctx)
+    o = _new(array_class)
+    tracked = local.recording and is_tracked(a)
+    o._data = bring(a, ctx)
+    o._tr, o._x = None, None
+    o._v = engine.aval(a._v.shape, a._v.dtype, ctx)
+    if tracked:
+        engine.link_copy(a, o)
+    return o
+
+
+def read_window(root: Handle, window: Sequence[Call]) -> Any:
+    """Return what the lenses of `window` show of `root`."""
+    value = root
+    for lens in window:
+        value = invoke1(lens, value)
+    return value
+
+
+def write_window(root: Handle, window: Sequence[Call], value: Handle) -> None:
+    """Overwrite what `window` shows of `root` with `value` (same shape)."""
+    check_writable(root, "assignment through a view")
+    shown = [root]
+    for lens in window[:-1]:
+        shown.append(invoke1(lens, shown[-1]))
+    for lens, whole in zip(reversed(window), reversed(shown), strict=True):
+        if lens.op.name == "_basic_slice":
+            p = lens.params
+            put = OPS["_basic_slice_assign"].call(begin=p["begin"], end=p["end"], step=p["step"], squeeze=p["squeeze"])
+            value = invoke2(put, whole, value)
+        else:
+            value = invoke1(OPS["Reshape"].call(shape=whole._v.shape), value)
+    assign(root, value, "assignment through a view")

@@ -1,0 +1,255 @@
+"""`x[...]` and `x[...] = value`: contiguous windows are views, other basic windows and index arrays are copies."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
+from ..op.defs.window import to_spec
+from ..op.registry import OPS
+from .array import NDArray, make_view
+from .creation import array
+from .handle import Handle, assign, check_writable, invoke, invoke1, invoke2, write_window
+
+
+def _integer(item: Any, size: int, axis: int) -> int:
+    at = int(item)
+    if not -size <= at < size:
+        raise RangeError(f"index {at} is out of bounds for axis {axis} with size {size}")
+    return at + size if at < 0 else at
+
+
+def _is_integer(item: Any) -> bool:
+    return isinstance(item, (numbers.Integral, np.integer, bool))
+
+
+def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Return one item per axis (plus None for new axes): an int, a `range`, or an index array.
+
+    Raises:
+        RangeError: too many items or an integer out of bounds. ArgumentError: an item of another kind.
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    used = sum(i is not None and i is not Ellipsis for i in items)
+    if used > len(shape):
+        raise RangeError(f"too many indices ({used}) for array with {len(shape)} dimensions")
+    dots = [k for k, i in enumerate(items) if i is Ellipsis]
+    if len(dots) > 1:
+        raise RangeError("an index can only have a single ellipsis ('...')")
+    at = dots[0] if dots else len(items)
+    items[at : at + 1] = [slice(None)] * (len(shape) - used)
+    found: list[Any] = []
+    axis = 0
+    for item in items:
+        if item is None:
+            found.append(None)
+            continue
+        size = shape[axis]
+        if _is_integer(item):
+            found.append(_integer(item, size, axis))
+        elif isinstance(item, slice):
+            try:
+                found.append(range(*item.indices(size)))
+            except TypeError:
+                raise ArgumentTypeError(f"slice {item} along axis {axis}: expected integers or None") from None
+        elif isinstance(item, (list, np.ndarray, Handle, range)) or (isinstance(item, tuple) and item):
+            found.append(item)
+        else:
+            raise ArgumentError(
+                f"index {item!r} of type {type(item).__name__} along axis {axis}: expected an integer, a slice, "
+                f"None, ..., a list or an array of integers"
+            )
+        axis += 1
+    return found
+
+
+def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
+    """Return an index array on the context of `beside`, its bounds checked when its values are at hand."""
+    if isinstance(item, Handle):
+        if item._v.dtype.kind not in "iu":
+            item = invoke1(OPS["Cast"].call(dtype="int32"), item)
+        return item  # type: ignore[return-value]
+    values = np.asarray(item)
+    if values.dtype.kind not in "biuf":
+        raise ArgumentError(f"index array of {values.dtype} along axis {axis}: expected integers")
+    values = values.astype(np.int64)
+    if values.size and not (-size <= values.min() and values.max() < size):
+        bad = values[(values < -size) | (values >= size)].flat[0]
+        raise RangeError(f"index {bad} is out of bounds for axis {axis} with size {size}")
+    return array(values, ctx=beside.context, dtype="int32" if size < 2**31 else "int64")
+
+
+def _lens(items: list[Any], shape: tuple[int, ...]) -> Any:
+    """Return the `_basic_slice` call of ints and ranges."""
+    begin, end, step, squeeze = [], [], [], []
+    for axis, item in enumerate(i for i in items if i is not None):
+        if isinstance(item, range):
+            begin.append(item.start)
+            end.append(item.stop)
+            step.append(item.step)
+        else:
+            begin.append(item)
+            end.append(item + 1)
+            step.append(1)
+            squeeze.append(axis)
+    return OPS["_basic_slice"].call(begin=tuple(begin), end=tuple(end), step=tuple(step), squeeze=tuple(squeeze))
+
+
+def contiguous(items: list[Any], shape: tuple[int, ...]) -> bool:
+    """True if the window is one run of memory: length-1 axes, then one stretch, then whole axes."""
+    open_run = False
+    for item, size in zip((i for i in items if i is not None), shape, strict=True):
+        n = len(item) if isinstance(item, range) else 1
+        if n == 0 or (isinstance(item, range) and n > 1 and item.step != 1):
+            return False
+        if open_run and n != size:
+            return False
+        open_run = open_run or n > 1
+    return True
+
+
+def _with_new_axes(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
+    """Return the shape with the axes that `None` items add, None if there are none."""
+    if None not in items:
+        return None
+    lengths = iter(shown.shape if any(isinstance(i, range) for i in items) else ())
+    return tuple(1 if i is None else next(lengths) for i in items if i is None or isinstance(i, range))
+
+
+def getitem(a: NDArray, key: Any) -> NDArray:
+    """Return `a[key]`.
+
+    Integers, contiguous slices, `None` and `...` give views (writes go through to `a`); other slices and index arrays
+    (lists, NumPy arrays, NDArrays; floats are cut to integers) give copies. An index of every axis gives shape (1,).
+    """
+    items = expand(key, a.shape)
+    if not items:
+        return make_view(a, OPS["Reshape"].call(shape=a.shape)) if a.shape else a.copy()
+    if any(i is not None and not isinstance(i, (int, range)) for i in items):
+        return _advanced_get(a, items)
+    for axis, item in enumerate(i for i in items if i is not None):
+        if isinstance(item, range) and len(item) == 0 and a.shape[axis]:
+            if item.start > item.stop:
+                raise RangeError(f"slice of axis {axis} from {item.start} to {item.stop} is empty; begin must be below end")
+    lens = _lens(items, a.shape)
+    if not contiguous(items, a.shape):
+        shown = invoke1(lens, a)
+        wide = _with_new_axes(items, shown)
+        return shown if wide is None else invoke1(OPS["Reshape"].call(shape=wide), shown)
+    shown = make_view(a, lens)
+    wide = _with_new_axes(items, shown)
+    return shown if wide is None else make_view(shown, OPS["Reshape"].call(shape=wide))
+
+
+def _advanced(a: NDArray, items: list[Any]) -> tuple[str, list[NDArray]]:
+    words: list[Any] = []
+    arrays: list[NDArray] = []
+    axis = 0
+    for item in items:
+        if item is None or isinstance(item, (int, range)):
+            words.append(item)
+        else:
+            words.append("a")
+            arrays.append(_index_array(item, a.shape[axis], axis, a))
+        axis += item is not None
+    return to_spec(words), arrays
+
+
+def _advanced_get(a: NDArray, items: list[Any]) -> NDArray:
+    spec, arrays = _advanced(a, items)
+    return invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (a, *arrays))[0]
+
+
+def setitem(a: NDArray, key: Any, value: Any) -> None:
+    """Write `value` (an array broadcastable to the window, or a number) to `a[key]`, cast to the dtype of `a`.
+
+    Raises:
+        MXNetError: `a` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
+    """
+    check_writable(a, "assignment x[...] =")
+    items = expand(key, a.shape)
+    is_number = isinstance(value, (numbers.Number, np.number, np.bool_))
+    if not is_number and not isinstance(value, Handle):
+        value = _as_value(a, value)
+        is_number = not isinstance(value, Handle)
+    if any(i is not None and not isinstance(i, (int, range)) for i in items):
+        spec, arrays = _advanced(a, items)
+        given = array(np.full((1,), value), ctx=a.context, dtype=a.dtype) if is_number else value
+        call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
+        _rewrite(a, invoke(call, (a, given, *arrays))[0])
+        return
+    whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, a.shape, strict=False))
+    if whole and len(items) == len(a.shape):
+        if is_number:
+            fill = OPS["_full"].call(shape=a.shape, value=float(value), dtype=a._v.dtype.name)
+            _rewrite(a, invoke_on(fill, a))
+        else:
+            _rewrite(a, _broadcast(a, value))
+        return
+    lens = _lens(items, a.shape)
+    p = lens.params
+    window = {n: p[n] for n in ("begin", "end", "step", "squeeze")}
+    if is_number:
+        _rewrite(a, invoke1(OPS["_basic_slice_fill"].call(**window, scalar=float(value)), a))
+        return
+    if value._v.ctx is not a._v.ctx:
+        value = value.as_in_context(a.context)
+    _rewrite(a, invoke2(OPS["_basic_slice_assign"].call(**window), a, value))
+
+
+def invoke_on(call: Any, beside: NDArray) -> NDArray:
+    """Record a call without inputs on the context of `beside`."""
+    from .handle import create
+
+    return create(call, beside._v.ctx)[0]
+
+
+def _as_value(a: NDArray, value: Any) -> Any:
+    if isinstance(value, (str, bytes, dict, set, type(None))):
+        raise ArgumentTypeError(
+            f"assignment: value of type {type(value).__name__}: expected a number, an NDArray or an array-like"
+        )
+    return array(value, ctx=a.context, dtype=a.dtype)
+
+
+def _broadcast(a: NDArray, value: NDArray) -> NDArray:
+    """Return `value` as an array of the shape, dtype and context of `a`."""
+    if value._v.ctx is not a._v.ctx:
+        value = value.as_in_context(a.context)
+    if value._v.dtype != a._v.dtype:
+        value = value.astype(a.dtype)
+    if value.shape == a.shape:
+        return value
+    try:
+        fits = np.broadcast_shapes(value.shape, a.shape) == a.shape
+    except ValueError:
+        fits = False
+    extra = value.ndim - a.ndim
+    if not fits and not (extra > 0 and value.shape[:extra] == (1,) * extra):
+        raise ArgumentError(f"assignment: a value of shape {value.shape} cannot be broadcast to shape {a.shape}")
+    call = OPS["_basic_slice_assign"].call(begin=(0,) * a.ndim, end=a.shape, step=(1,) * a.ndim, squeeze=())
+    return invoke2(call, a, value)
+
+
+def _rewrite(a: NDArray, value: NDArray) -> None:
+    """Make `a` hold `value`, through its root if it is a view."""
+    x = a._x
+    if x is not None and x.root is not None:
+        write_window(x.root, x.window, value)
+    else:
+        assign(a, value, "assignment")
+
+
+def iterate(a: NDArray) -> Iterator[NDArray]:
+    """Yield `a[0]`, `a[1]`, …"""
+    for i in range(len(a)):
+        yield a[i]
+
+
+NDArray.__getitem__ = getitem  # type: ignore[attr-defined]
+NDArray.__setitem__ = setitem  # type: ignore[attr-defined]
+NDArray.__iter__ = iterate  # type: ignore[attr-defined]

@@ -1,0 +1,140 @@
+"""Python operators on arrays: each is one prepared call per operand kind, so that recording stays a look-up."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentTypeError
+from ..op import defs as _defs  # noqa: F401  (fills the registry)
+from ..op.registry import OPS, Call
+from .array import NDArray
+from .handle import Handle, invoke1, invoke2, invoke_out
+
+
+class ScalarCalls(dict):
+    """The calls of one scalar operator by scalar; made when first met."""
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.op = OPS[name]
+
+    def __missing__(self, scalar: Any) -> Call:
+        value = float(scalar)
+        call = self.op.bind(self.op.parse({"scalar": value}))
+        # 0.0 and -0.0 are one key but two calls; neither is kept.
+        if value != 0.0:
+            if len(self) > 4096:
+                self.clear()
+            self[scalar] = call
+        return call
+
+
+_PLAIN = {int, float}
+
+
+def _scalar(b: Any, what: str) -> Any:
+    """Return `b` as a number, or None when it is array-like and must be converted."""
+    if isinstance(b, (numbers.Number, np.number, np.bool_)) and not isinstance(b, complex):
+        return b
+    raise ArgumentTypeError(f"{what}: {type(b).__name__} operand is not supported; expected an NDArray or a number")
+
+
+def _as_operand(a: NDArray, b: Any, what: str) -> Any:
+    """Convert a NumPy or JAX array operand to an NDArray beside `a`; numbers pass."""
+    if isinstance(b, np.ndarray) or hasattr(b, "__jax_array__") or type(b).__module__.startswith("jax"):
+        if getattr(b, "ndim", 0) == 0 and isinstance(b, np.ndarray):
+            return b.item()
+        from .creation import array
+
+        return array(b, ctx=a.context, dtype=a.dtype if isinstance(b, np.ndarray) else None)
+    return _scalar(b, what)
+
+
+def binary(symbol: str, name: str, scalar_name: str) -> Any:
+    """Return the method for `a <symbol> b`."""
+    call = OPS[name].call()
+    scalars = ScalarCalls(scalar_name)
+
+    def method(a: NDArray, b: Any) -> Any:
+        if b.__class__ is NDArray:
+            return invoke2(call, a, b)
+        if b.__class__ in _PLAIN:
+            return invoke1(scalars[b], a)
+        if isinstance(b, Handle):
+            return invoke2(call, a, b)
+        b = _as_operand(a, b, symbol)
+        return invoke2(call, a, b) if isinstance(b, Handle) else invoke1(scalars[b], a)
+
+    method.__doc__ = f"Element-wise `a {symbol} b`, broadcast; a number is cast to the array's dtype first."
+    return method
+
+
+def reflected(symbol: str, name: str, scalar_name: str) -> Any:
+    """Return the method for `b <symbol> a` with an array on the right."""
+    call = OPS[name].call()
+    scalars = ScalarCalls(scalar_name)
+
+    def method(a: NDArray, b: Any) -> Any:
+        if b.__class__ in _PLAIN:
+            return invoke1(scalars[b], a)
+        b = _as_operand(a, b, symbol)
+        return invoke2(call, b, a) if isinstance(b, Handle) else invoke1(scalars[b], a)
+
+    method.__doc__ = f"Element-wise `b {symbol} a` with the array on the right."
+    return method
+
+
+def inplace(symbol: str, name: str, scalar_name: str) -> Any:
+    """Return the method for `a <symbol>= b`; the object keeps its identity."""
+    call = OPS[name].call()
+    scalars = ScalarCalls(scalar_name)
+
+    def method(a: NDArray, b: Any) -> Any:
+        if not isinstance(b, Handle):
+            b = b if b.__class__ in _PLAIN else _as_operand(a, b, symbol)
+        if isinstance(b, Handle):
+            invoke_out(call, (a, b), (a,))
+        else:
+            invoke_out(scalars[b], (a,), (a,))
+        return a
+
+    method.__doc__ = f"In-place `a {symbol} b`; raises on arrays that are part of a recorded graph."
+    return method
+
+
+_ARITHMETIC = {
+    "add": ("+", "broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "sub": ("-", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "mul": ("*", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "truediv": ("/", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "mod": ("%", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "pow": ("**", "broadcast_power", "_power_scalar", "_rpower_scalar"),
+}
+_COMPARISON = {
+    "eq": ("==", "broadcast_equal", "_equal_scalar"),
+    "ne": ("!=", "broadcast_not_equal", "_not_equal_scalar"),
+    "gt": (">", "broadcast_greater", "_greater_scalar"),
+    "ge": (">=", "broadcast_greater_equal", "_greater_equal_scalar"),
+    "lt": ("<", "broadcast_lesser", "_lesser_scalar"),
+    "le": ("<=", "broadcast_lesser_equal", "_lesser_equal_scalar"),
+}
+
+
+def install(cls: type) -> None:
+    """Give the array class its operators."""
+    for key, (symbol, name, scalar_name, reflected_name) in _ARITHMETIC.items():
+        setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
+        setattr(cls, f"__r{key}__", reflected(symbol, name, reflected_name))
+        setattr(cls, f"__i{key}__", inplace(symbol, name, scalar_name))
+    for key, (symbol, name, scalar_name) in _COMPARISON.items():
+        setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
+    negative, absolute = OPS["negative"].call(), OPS["abs"].call()
+    cls.__neg__ = lambda a: invoke1(negative, a)  # type: ignore[attr-defined]
+    cls.__abs__ = lambda a: invoke1(absolute, a)  # type: ignore[attr-defined]
+    cls.__matmul__ = lambda a, b: invoke2(OPS["dot"].call(), a, b)  # type: ignore[attr-defined]
+
+
+install(NDArray)

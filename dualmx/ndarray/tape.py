@@ -1,0 +1,443 @@
+"""The tape: backward passes, and recorded steps that outlive the flush that executed them.
+
+While a recording is pending, the tape is the trie chain itself. When it is flushed before its backward, the steps that
+a live array depends on are kept as `Entry` objects over immutable values; a later backward enters them once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..compile.devices import put
+from ..compile.gradient import GradCall
+from ..compile.lower import Plan, find_path, tape
+from ..core.errors import ArgumentError, MXNetError
+from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value, chain, trie
+from ..op.registry import OPS, Call
+from .handle import Handle, assign, copy_across, fresh, overwrite
+from .trace import Restart, Trace, engine, local
+
+
+class Node:
+    """An immutable value on the tape.
+
+    Attributes:
+        aval: shape, dtype, context.
+        data: the array, if a step needs it as input.
+        entry: the step that computed it, None for a variable or a constant.
+        variable, req: the array handle whose gradient it contributes to, and how.
+    """
+
+    __slots__ = ("aval", "data", "entry", "variable", "req")
+
+    def __init__(self, aval: Value, data: Any):
+        self.aval, self.data = aval, data
+        self.entry: Entry | None = None
+        self.variable: Handle | None = None
+        self.req: str | None = None
+
+
+class Entry:
+    """A recorded step that has been executed: what it read, what it yielded, whether a backward freed it."""
+
+    __slots__ = ("call", "ins", "outs", "keys", "runtime", "freed")
+
+    def __init__(self, call: Call, ins: list[Node], outs: list[Node], keys: list[Any], runtime: list[float]):
+        self.call, self.ins, self.outs, self.keys, self.runtime = call, ins, outs, keys, runtime
+        self.freed = False
+        for o in outs:
+            o.entry = self
+
+
+def needed_tape(steps: Sequence[State], live: Sequence[Value]) -> tuple[tuple[State, ...], list[Value]]:
+    """Return the recorded steps that values in `live` depend on, and the values that those steps read."""
+    wanted = set(live)
+    kept = []
+    for e in reversed(tape(steps)):
+        if any(v in wanted for v in e.outs):
+            kept.append(e)
+            wanted.update(v for v in e.ins if v.tracked)
+    kept.reverse()
+    return tuple(kept), [v for e in kept for v in e.ins]
+
+
+def variables_of(steps: Sequence[State]) -> dict[Value, tuple[int, int, str]]:
+    """Map each variable value of a chain to (position of its handle, variable number, grad_req)."""
+    found = {}
+    for s in steps:
+        if s.kind in (LEAF, VAR) and s.payload:
+            req, number = s.payload
+            found[s.out] = (s.n_vars - 1, number, req)
+    return found
+
+
+def keep_tape(
+    exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle], wanted: Sequence[Value]
+) -> None:
+    """Turn the open tape of an executed trace into entries, and link the live arrays to them."""
+    steps = chain(tr.state)
+    variables = variables_of(steps)
+    nodes: dict[Value, Node] = {}
+
+    def node_of(v: Value) -> Node:
+        n = nodes.get(v)
+        if n is None:
+            n = tr.saved.get(v) or Node(v.aval, results.get(v))
+            if v in variables:
+                at, _, n.req = variables[v]
+                n.variable = tr.variables[at]
+            nodes[v] = n
+        return n
+
+    for s in exe.tape:
+        if s.kind == AGAIN:
+            continue
+        keys = tr.keys[s.n_keys - s.call.n_keys : s.n_keys]
+        runtime = tr.runtime[s.n_runtime - s.call.n_runtime : s.n_runtime]
+        Entry(s.call, [node_of(v) for v in s.ins], [node_of(v) for v in s.outs], keys, runtime)
+    for h, v in zip(live, wanted, strict=True):
+        n = nodes.get(v)
+        if n is not None and v not in variables and (h._x is None or h._x.req is None):
+            h._extra().node = n
+
+
+def link_copy(source: Handle, copy: Handle) -> None:
+    """Record that `copy`, on another context, is the same value as the tracked `source`."""
+    x = source._x
+    node = x.node if x is not None else None
+    if node is None:
+        node = Node(source._v.aval, source._data)
+        if x is not None and x.req is not None:
+            node.variable, node.req = source, x.req
+    out = Node(copy._v.aval, copy._data)
+    Entry(OPS["_copy"].call(), [node], [out], [], [])
+    copy._extra().node = out
+
+
+engine.link_copy = link_copy
+
+
+def _open_entries(tr: Trace) -> Iterator[Entry]:
+    """Yield, inputs first, the entries that the saved values of a trace depend on and that were not entered yet."""
+    done: set[Entry] = set(tr.again)
+    stack: list[tuple[Entry, bool]] = [(n.entry, False) for n in reversed(list(tr.saved.values())) if n.entry]
+    while stack:
+        e, expanded = stack.pop()
+        if e in done or e.freed:
+            continue
+        if expanded:
+            done.add(e)
+            yield e
+        else:
+            stack.append((e, True))
+            stack.extend((n.entry, False) for n in e.ins if n.entry is not None)
+
+
+def reenter(tr: Trace) -> None:
+    """Enter the earlier recorded steps behind the saved values of a trace once more."""
+    for e in list(_open_entries(tr)):
+        ins = tuple(_enter_node(tr, n) for n in e.ins)
+        outs = tuple(tr.entered.get(n) for n in e.outs)
+        key = (AGAIN, e.call, ins, outs)
+        st = tr.state
+        nx = st.next.get(key)
+        if nx is None:
+            made = State(st, AGAIN, e.call, ins, tr.ctx)
+            made.yields(tuple(n.aval for n in e.outs), True)
+            made.outs = tuple(old or new for old, new in zip(outs, made.outs, strict=True))
+            made.out = made.outs[0]
+            nx = trie.add(st, key, made)
+        tr.keys.extend(e.keys)
+        tr.runtime.extend(e.runtime)
+        tr.state = nx
+        tr.again.append(e)
+        for n, v in zip(e.outs, nx.outs, strict=True):
+            tr.entered.setdefault(n, v)
+
+
+def _enter_node(tr: Trace, n: Node) -> Value:
+    v = tr.entered.get(n)
+    if v is not None:
+        return v
+    data, like = n.data, n.aval
+    if like.ctx is not tr.ctx:
+        data, like = put(data, tr.ctx), engine.aval(like.shape, like.dtype, tr.ctx)
+    if n.variable is not None and like.dtype.kind not in "biu":
+        a = n.variable
+        if a._tr is tr and a._data is n.data:
+            v = a._v
+        else:
+            number = next((i for i, o in enumerate(tr.variables) if o is a), len(tr.variables))
+            v = tr.enter(data, like, True, (n.req, number))
+            tr.variables.append(a)
+    elif n.entry is not None and not n.entry.freed:
+        v = tr.enter(data, like, True)
+        tr.saved[v] = n
+    else:
+        v = tr.enter(data, like)
+    tr.entered[n] = v
+    return v
+
+
+def _enter_heads(
+    heads: Sequence[Handle], head_grads: Sequence[Handle | None]
+) -> tuple[Trace, tuple[Value, ...], tuple[Value | None, ...]]:
+    """Bring heads and their gradients into one trace."""
+    for _ in range(3):
+        tr = local.tr
+        try:
+            vals = tuple([tr.leaf(h) for h in heads])
+            return tr, vals, tuple([None if g is None else tr.leaf(g) for g in head_grads])
+        except Restart:
+            ctx = heads[0]._v.ctx
+            local.switch(ctx)
+            heads = [h if h._v.ctx is ctx else copy_across(h, ctx) for h in heads]
+            head_grads = [g if g is None or g._v.ctx is ctx else copy_across(g, ctx) for g in head_grads]
+    raise MXNetError("backward: the heads cannot be brought to one context")
+
+
+def _check_seeds(what: str, heads: Sequence[Handle], head_grads: Any) -> list[Handle | None]:
+    if head_grads is None:
+        return [None] * len(heads)
+    seeds = [head_grads] if isinstance(head_grads, Handle) else list(head_grads)
+    if len(seeds) != len(heads):
+        raise ArgumentError(f"{what}: {len(seeds)} head gradients for {len(heads)} heads; expected one each")
+    for h, g in zip(heads, seeds, strict=True):
+        if g is not None and (g._v.shape != h._v.shape or g._v.dtype != h._v.dtype):
+            raise ArgumentError(
+                f"{what}: head gradient {g._v.dtype}{list(g._v.shape)} does not match its head "
+                f"{h._v.dtype}{list(h._v.shape)}"
+            )
+    return seeds
+
+
+def _not_recorded(what: str) -> MXNetError:
+    return MXNetError(
+        f"{what}: the heads do not depend on any variable through recorded operations. Compute them inside "
+        f"autograd.record() from arrays with attach_grad(); a graph is freed by its first backward unless "
+        f"retain_graph=True"
+    )
+
+
+def _freed_entries(tr: Trace, path: Sequence[State]) -> list[Entry]:
+    """Return the earlier entries that AGAIN steps of `path` stand for."""
+    ordinals = {s: i for i, s in enumerate(s for s in chain(tr.state) if s.kind == AGAIN)}
+    return [tr.again[ordinals[s]] for s in path if s.kind == AGAIN]
+
+
+class Route:
+    """What a backward from given heads reaches: per variable its values and how its gradient is stored."""
+
+    __slots__ = ("groups", "handles", "reqs", "path", "need")
+
+    def __init__(self, steps: Sequence[State], heads: Sequence[Value]):
+        variables = variables_of(steps)
+        self.path, self.need, reached = find_path(tape(steps), heads, variables)
+        by_number: dict[int, list[Value]] = {}
+        self.handles: list[int] = []
+        self.reqs: list[str] = []
+        for v, (at, number, req) in variables.items():
+            if v in reached:
+                if number not in by_number:
+                    self.handles.append(at)
+                    self.reqs.append(req)
+                by_number.setdefault(number, []).append(v)
+        self.groups = tuple(tuple(g) for g in by_number.values())
+
+
+def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool = False) -> None:
+    """Compute the gradients of `heads` and store them in the `grad` of every variable they depend on.
+
+    Args:
+        heads: arrays computed while recording.
+        head_grads: gradient of each head, None for ones.
+        retain_graph: keep the recorded graph for another backward.
+
+    Raises:
+        MXNetError: no variable is reached; a head gradient does not fit.
+    """
+    given = _check_seeds("backward", heads, head_grads)
+    tr, hv, sv = _enter_heads(heads, given)
+    if tr.saved:
+        reenter(tr)
+    route = _route(tr, hv)
+    if "function" in route.reqs:
+        for a, g in _passes(heads, given, retain_graph):
+            _store(a, g)
+        return
+    targets = [tr.variables[k] for k in route.handles]
+    adds = tuple(
+        tr.leaf(_grad_on(a, tr)) if req == "add" else None for a, req in zip(targets, route.reqs, strict=True)
+    )
+    nx = _step(tr, route, hv, sv, adds, retain_graph)
+    for a, v in zip(targets, nx.outs, strict=True):
+        x = a._extra()
+        x.fresh = True
+        g = x.grad
+        assert g is not None
+        if g._v.ctx is tr.ctx and (g._x is None or g._x.root is None):
+            overwrite(g, tr, v)
+        else:
+            assign(g, fresh(tr, v), "backward")
+    if engine.naive:
+        engine.flush(tr)
+
+
+def _route(tr: Trace, hv: tuple[Value, ...]) -> Route:
+    st = tr.state
+    key = ("route", hv)
+    route: Any = st.next.get(key)
+    if route is None:
+        route = Route(chain(st), hv)
+        if not route.groups:
+            raise _not_recorded("backward")
+        st.next[key] = route
+    return route
+
+
+def _step(
+    tr: Trace, route: Route, hv: tuple[Value, ...], sv: tuple[Value | None, ...], adds: Any, retain_graph: bool
+) -> State:
+    """Record one backward step over `route`."""
+    st = tr.state
+    key = (BACKWARD, hv, sv, retain_graph, adds)
+    nx = st.next.get(key)
+    if nx is None:
+        made = State(st, BACKWARD, None, (), tr.ctx)
+        made.payload = Plan(hv, sv, route.groups, adds, retain_graph, route.path, route.need)
+        made.yields(tuple(g[0].aval for g in route.groups), False)
+        nx = trie.add(st, key, made)
+    tr.state = nx
+    if tr.again and not retain_graph:
+        for e in _freed_entries(tr, route.path):
+            e.freed = True
+    return nx
+
+
+def _passes(
+    heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_graph: bool
+) -> list[tuple[Handle, Handle]]:
+    """Return (variable, gradient) pairs of a graph with user-defined functions.
+
+    The graph is cut at the outputs of each function: one pass reaches them, the function's own backward carries the
+    gradients to its inputs, from where the next pass starts. Later functions come first, so that a function runs when
+    all gradients of its outputs are known.
+    """
+    found: dict[int, tuple[Handle, Handle]] = {}
+    waiting: dict[Any, dict[int, Handle]] = {}
+    work: tuple[Sequence[Handle], Sequence[Handle | None]] | None = (heads, seeds)
+    while work is not None:
+        tr, hv, sv = _enter_heads(*work)
+        if tr.saved:
+            reenter(tr)
+        route = _route(tr, hv)
+        targets = [tr.variables[k] for k in route.handles]
+        nx = _step(tr, route, hv, sv, (None,) * len(targets), retain_graph)
+        for a, v in zip(targets, nx.outs, strict=True):
+            g = fresh(tr, v)
+            made = a._extra().function
+            if made is not None:
+                at = waiting.setdefault(made[0], {})
+                at[made[1]] = at[made[1]] + g if made[1] in at else g
+            else:
+                old = found.get(id(a))
+                found[id(a)] = (a, g if old is None else old[1] + g)
+        work = None
+        while waiting and work is None:
+            last = max(waiting, key=lambda f: f.order)
+            work = last.pull(waiting.pop(last))
+    return list(found.values())
+
+
+def _store(a: Handle, g: Handle) -> None:
+    x = a._extra()
+    x.fresh = True
+    assert x.grad is not None
+    assign(x.grad, x.grad + g if x.req == "add" else g, "backward")
+
+
+def _grad_on(a: Handle, tr: Trace) -> Handle:
+    g = a._extra().grad
+    assert g is not None
+    return g if g._v.ctx is tr.ctx else copy_across(g, tr.ctx)
+
+
+def gradients(
+    heads: Sequence[Handle], variables: Sequence[Handle], head_grads: Any, retain_graph: bool, create_graph: bool
+) -> list[Any]:
+    """Return the gradients of `heads` with respect to `variables`, differentiable themselves if `create_graph`.
+
+    Raises:
+        MXNetError: a variable is not reached from the heads.
+    """
+    given = _check_seeds("grad", heads, head_grads)
+    tr, hv, sv = _enter_heads(heads, given)
+    if tr.saved:
+        reenter(tr)
+    tv = tuple([_values_of(tr, a) for a in variables])
+    hv_route = Route(chain(tr.state), hv) if any(v.tracked for v in hv) else None
+    if hv_route is not None and "function" in hv_route.reqs:
+        return _through_functions(heads, variables, given, retain_graph, create_graph)
+    st = tr.state
+    key = ("grad" if create_graph else BACKWARD, hv, sv, retain_graph, tv)
+    nx = st.next.get(key)
+    if nx is None:
+        nx = _new_gradient(tr, st, key, hv, sv, tv, retain_graph, create_graph)
+    if nx.kind == OP:
+        key_at, runtime_at = nx.payload
+        tr.runtime.extend([tr.runtime[i] for i in runtime_at])
+        tr.keys.extend([tr.keys[i] for i in key_at])
+    elif tr.again and not retain_graph:
+        for e in _freed_entries(tr, nx.payload.path):
+            e.freed = True
+    tr.state = nx
+    outs = [fresh(tr, v) for v in nx.outs]
+    if engine.naive:
+        engine.flush(tr)
+    return outs
+
+
+def _through_functions(
+    heads: Sequence[Handle], variables: Sequence[Handle], seeds: Any, retain_graph: bool, create_graph: bool
+) -> list[Any]:
+    if create_graph:
+        raise MXNetError("grad: create_graph=True cannot pass an autograd.Function: its backward is not recorded")
+    found = {id(a): g for a, g in _passes(heads, seeds, retain_graph)}
+    for i, a in enumerate(variables):
+        if id(a) not in found:
+            raise MXNetError(f"grad: variable {i} is not reached from the heads through recorded operations")
+    return [found[id(a)] for a in variables]
+
+
+def _values_of(tr: Trace, a: Handle) -> tuple[Value, ...]:
+    """Return the values under which `a` takes part in the recorded program."""
+    found = {tr.leaf(a)}
+    variables = variables_of(chain(tr.state))
+    found.update(v for v, (at, _, _) in variables.items() if tr.variables[at] is a)
+    return tuple(sorted(found, key=lambda v: (v.state.depth if v.state else 0, v.index)))
+
+
+def _new_gradient(
+    tr: Trace, st: State, key: Any, hv: Any, sv: Any, tv: Any, retain_graph: bool, create_graph: bool
+) -> State:
+    entries = tape(chain(st))
+    path, need, reached = find_path(entries, hv, [v for g in tv for v in g])
+    for i, group in enumerate(tv):
+        if not any(v in reached for v in group):
+            raise MXNetError(f"grad: variable {i} is not reached from the heads through recorded operations")
+    plan = Plan(hv, sv, tv, (None,) * len(tv), retain_graph or create_graph, path, need)
+    avals = tuple(g[0].aval for g in tv)
+    if not create_graph:
+        made = State(st, BACKWARD, None, (), tr.ctx)
+        made.payload = plan
+        made.yields(avals, False)
+        return trie.add(st, key, made)
+    call = GradCall(plan)
+    made = State(st, OP, call, call.boundary, tr.ctx)
+    made.payload = (call.key_at, call.runtime_at)
+    made.yields(avals, st.rec and any(v.tracked for v in call.boundary))
+    return trie.add(st, key, made)
+
+
+__all__ = ["Entry", "Node", "backward", "gradients", "keep_tape", "needed_tape", "reenter"]

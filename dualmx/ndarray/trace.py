@@ -1,0 +1,302 @@
+"""The trace: what a thread has recorded on one context and not executed yet.
+
+A trace walks the trie of prefixes. Threads never share one: a thread that reads another's pending value computes it
+from a snapshot of the other's trace (`peek`), and the owner goes on undisturbed.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..compile.counters import counters
+from ..compile.devices import device_of, put
+from ..core import knobs
+from ..core.context import Context, current_context
+from ..core.errors import MXNetError
+from ..graph.trie import LEAF, MODE, OP, VAR, State, Value, aval, trie
+from ..op.registry import OPS, Call
+
+if TYPE_CHECKING:
+    from .array import NDArray
+
+_PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
+
+
+class Restart(Exception):
+    """Raised while a step is being recorded when the thread's current trace changed and the step must begin again."""
+
+
+class Trace:
+    """One thread's pending program on one context.
+
+    Attributes:
+        state: the prefix recorded so far. Written last, after the lists it counts, so that another thread that reads
+            it sees lists at least as long.
+        handles: weak references to arrays whose value is pending here; the dead ones never become outputs.
+        leaves: arrays that entered, in order.
+        runtime, keys: runtime scalars and random keys, in order.
+        variables: array handles that entered as variables, by variable number.
+        replaced: leaf value -> handle that entered as it and has been overwritten since (a donation pair).
+        scratch: buffers of overwritten handles that never entered, to be recycled.
+        saved: leaf value -> tape value of an earlier flush that it stands for; `entered` the reverse.
+        again: tape entries of earlier flushes that were entered once more, in order.
+        sealed: executed; the handles hold their arrays.
+    """
+
+    __slots__ = (
+        "state", "handles", "leaves", "runtime", "keys", "variables", "replaced", "scratch", "saved", "entered", "again",
+        "ctx", "lock", "sealed", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(self, ctx: Context, recording: bool):
+        self.ctx = ctx
+        self.handles: list[weakref.ref[NDArray]] = []
+        self.leaves: list[Any] = []
+        self.runtime: list[float] = []
+        self.keys: list[tuple[int, int]] = []
+        self.variables: list[NDArray] = []
+        self.replaced: dict[Value, weakref.ref[NDArray]] = {}
+        self.scratch: list[Any] = []
+        self.saved: dict[Value, Any] = {}
+        self.entered: dict[Any, Value] = {}
+        self.again: list[Any] = []
+        self.lock = threading.RLock()
+        self.sealed = False
+        self.state = trie.root(ctx)
+        if recording:
+            self.set_mode(True)
+
+    # -- steps without operations
+
+    def set_mode(self, recording: bool) -> None:
+        """Switch whether the steps from here on belong to the tape."""
+        st = self.state
+        if st.rec != recording:
+            nx = st.next.get(recording)
+            if nx is None:
+                made = State(st, MODE, None, (), self.ctx)
+                made.rec = recording
+                nx = trie.add(st, recording, made)
+            self.state = nx
+
+    def enter(self, data: Any, like: Value, tracked: bool = False, variable: tuple[Any, ...] = ()) -> Value:
+        """Add a concrete array as a leaf and return its value."""
+        st = self.state
+        key = (like, tracked, variable) if tracked else like
+        nx = st.next.get(key)
+        if nx is None:
+            made = State(st, LEAF, None, (), self.ctx)
+            made.yields((like,), tracked)
+            if variable:
+                made.payload, made.n_vars = variable, st.n_vars + 1
+            nx = trie.add(st, key, made)
+        self.leaves.append(data)
+        self.state = nx
+        return nx.out
+
+    def leaf(self, a: NDArray) -> Value:
+        """Return the value of `a` in this trace, entering it if need be; the slow path of recording."""
+        if a._tr is self:
+            return a._v
+        data = a._data
+        if data is None:
+            data = a._force(self)
+            if a._tr is self:
+                return a._v
+        like = a._v.aval
+        if like.ctx is not self.ctx:
+            raise Restart
+        x = a._x
+        if x is None or (x.node is None and x.req is None):
+            v = self.enter(data, like)
+        elif x.req is not None:
+            v = self.enter_variable(a, data, like)
+        else:
+            v = self.entered.get(x.node)
+            if v is None:
+                v = self.enter_saved(x.node, data)
+        a._v, a._tr = v, self
+        return v
+
+    def enter_saved(self, node: Any, data: Any) -> Value:
+        """Enter the value of a tape entry of an earlier flush, so that gradients continue into that entry."""
+        v = self.enter(data, node.aval, True)
+        self.saved[v] = node
+        self.entered[node] = v
+        return v
+
+    def enter_variable(self, a: NDArray, data: Any, like: Value) -> Value:
+        """Enter `a` as a variable; a variable that entered before, with another value, keeps its number."""
+        x = a._x
+        number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
+        # A gradient that cannot exist (integer variable) is left out, so that the array enters as a plain leaf.
+        if like.dtype.kind in "biu":
+            return self.enter(data, like)
+        v = self.enter(data, like, True, (x.req, number))
+        self.variables.append(a)
+        return v
+
+    def make_variable(self, a: NDArray) -> None:
+        """Turn the current value of `a`, already in this trace, into a variable: gradients stop there."""
+        st, x = self.state, a._x
+        number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
+        key = (VAR, a._v, x.req, number)
+        nx = st.next.get(key)
+        if nx is None:
+            made = State(st, VAR, None, (a._v,), self.ctx)
+            made.yields((a._v.aval,), True)
+            made.payload, made.n_vars = (x.req, number), st.n_vars + 1
+            nx = trie.add(st, key, made)
+        self.variables.append(a)
+        self.state = nx
+        a._v = nx.out
+
+    # -- operations
+
+    def miss(self, call: Call, vals: Sequence[Value]) -> State:
+        """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
+        st = self.state
+        if st.depth >= engine.bound:
+            engine.overflow(self)
+            raise Restart
+        if call.op.name in engine.dynamic_twin and vals[0].dtype.kind not in "biu" and vals[0].dtype.itemsize < 8:
+            promoted = self._promote(call, tuple(vals))
+            if promoted is not None:
+                return promoted
+        counters.misses += 1
+        results = call.infer(tuple([(v.shape, v.dtype) for v in vals]))
+        made = State(st, OP, call, tuple(vals), self.ctx)
+        made.yields(tuple(aval(s, d, self.ctx) for s, d in results), st.rec and any([v.tracked for v in vals]))
+        made.where = user_line()
+        return trie.add(st, (call, *vals), made)
+
+    def _promote(self, call: Call, vals: tuple[Value, ...]) -> State | None:
+        """From the third scalar met at one site on, make it a runtime input; returns the step, None before that."""
+        st = self.state
+        if st.seen is None:
+            st.seen = {}
+        site = (call.op, vals)
+        known = st.seen.setdefault(site, {})
+        scalar = call.params["scalar"]
+        known[scalar] = call
+        if len(known) < 3:
+            return None
+        twin = OPS[engine.dynamic_twin[call.op.name]]
+        params = {n: call.params.get(n, f.default) for n, f in twin.params.items()}
+        dyn = twin.bind(params)
+        for old in known.values():
+            st.next.pop((old, *vals), None)
+        while len(known) > 3:
+            known.pop(next(iter(known)))
+        nx = st.next.get((dyn, *vals))
+        if nx is None:
+            nx = self.miss(dyn, vals)
+        self.runtime.append(scalar)
+        return nx
+
+
+def user_line() -> tuple[str, int] | None:
+    """Return file and line of the innermost frame outside the package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+class Engine:
+    """Process-wide settings of the lazy engine.
+
+    Attributes:
+        naive: execute each operation at once.
+        bound: most steps recorded before they are executed.
+        dynamic_twin: scalar op name -> the op that takes the scalar at run time.
+    """
+
+    def __init__(self) -> None:
+        self.naive = knobs.ENGINE.read() == "NaiveEngine" or knobs.BULK_ON.read() == "0"
+        self.limit = knobs.BULK.integer(1)
+        self.bound = self.limit
+        self.dynamic_twin: dict[str, str] = {}
+        self.aval = aval
+        self.check_device = device_of
+        # Filled by the modules that build on handles.
+        self.flush: Any = None
+        self.peek: Any = None
+        self.run_now: Any = None
+        self.link_copy: Any = None
+
+    def overflow(self, trace: Trace) -> None:
+        """Execute a trace that reached the bound, and choose the next bound as a multiple of the program's period.
+
+        Cutting a K-step loop every N steps would give K / gcd(K, N) different programs; cutting at a multiple of K
+        gives one.
+        """
+        period = find_period(trace.state)
+        if period:
+            self.bound = max(period, self.limit // period * period)
+        self.flush(trace)
+
+
+def find_period(state: State) -> int | None:
+    """Return the smallest number of steps after which the calls of a chain repeat three times, None if they do not."""
+    calls = []
+    st: State | None = state
+    while st is not None and st.parent is not None:
+        calls.append(id(st.call))
+        st = st.parent
+    for k in range(1, len(calls) // 3 + 1):
+        if calls[:k] == calls[k : 2 * k] == calls[2 * k : 3 * k]:
+            return k
+    return None
+
+
+engine = Engine()
+
+
+class Local(threading.local):
+    """What one thread is doing: its current trace, all its traces, the autograd flags, and how deep `record` is nested."""
+
+    def __init__(self) -> None:
+        self.recording = False
+        self.training = False
+        self.scopes = 0
+        self.traces: dict[Context, Trace] = {}
+        self.tr: Trace = self.renew(current_context())
+
+    def renew(self, ctx: Context) -> Trace:
+        """Begin an empty trace on `ctx` and make it the current one."""
+        self.tr = self.traces[ctx] = Trace(ctx, self.recording)
+        return self.tr
+
+    def switch(self, ctx: Context) -> Trace:
+        """Make the trace on `ctx` the current one, beginning it if there is none."""
+        tr = self.traces.get(ctx)
+        if tr is None or tr.sealed:
+            return self.renew(ctx)
+        tr.set_mode(self.recording)
+        self.tr = tr
+        return tr
+
+
+local = Local()
+
+
+def bring(a: NDArray, ctx: Context) -> Any:
+    """Return the array of `a` copied to `ctx`."""
+    if a._data is None:
+        a._force(None)
+    return put(a._data, ctx)
+
+
+def failed(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
+    """Return the error that poisons the results of a program whose execution raised `e`."""
+    line = f"{where[0]}:{where[1]}" if where else "an unknown line"
+    first = str(e).strip().split("\n")[0]
+    return MXNetError(f"execution of the operations recorded up to {line} failed: {type(e).__name__}: {first}")
