@@ -1,0 +1,24 @@
+"""Gluon: imperative networks, their parameters, losses and training."""
+
+from . import block, loss, nn, parameter, trainer, utils
+from .block import Block, HybridBlock, SymbolBlock
+from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
+from .trainer import Trainer
+
+__all__ = [
+    "Block",
+    "Constant",
+    "DeferredInitializationError",
+    "HybridBlock",
+    "Parameter",
+    "ParameterDict",
+    "SymbolBlock",
+    "Trainer",
+    "block",
+    "loss",
+    "nn",
+    "parameter",
+    "tensor_types",
+    "trainer",
+    "utils",
+]

@@ -1,0 +1,153 @@
+"""`CachedGraph`: a hybridized block, traced once with symbols and run as one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import autograd
+from ..core.context import Context
+from ..core.errors import ArgumentError, MXNetError
+from ..namespace import sym
+from ..ndarray import NDArray, invoke
+from ..symbol import Symbol
+from ..symbol.lowering import graph_call
+from .parameter import GENERATION, DeferredInitializationError, Parameter, brief
+from .structure import LEAF, Format, flatten, regroup
+
+if TYPE_CHECKING:
+    from .hybrid import HybridBlock
+
+
+class CachedGraph:
+    """The symbol of a block's `hybrid_forward`, and how to feed it.
+
+    Args:
+        block: traced once, here, with variables `data` (or `data0`, `data1`, ...) in place of `args`.
+        args: inputs of the block; only their nesting matters.
+    """
+
+    def __init__(self, block: HybridBlock, args: tuple[Any, ...]):
+        self.where = block.name or type(block).__name__
+        flat, self.in_format = flatten(args, f"{self.where} (hybridized)")
+        names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
+        self.inputs = [sym.var(name) for name in names]
+        self._adopt(names, *block._trace(*regroup(self.inputs, self.in_format)), block.collect_params()._params)
+
+    @classmethod
+    def of_symbol(cls, outputs: Symbol, inputs: list[Symbol], params: dict[str, Parameter], where: str) -> CachedGraph:
+        """Wrap a ready symbol whose output format is that of its list of outputs."""
+        self = cls.__new__(cls)
+        self.where, self.in_format, self.inputs = where, [LEAF] * len(inputs), inputs
+        fmt = LEAF if len(outputs.list_outputs()) == 1 else [LEAF] * len(outputs.list_outputs())
+        self._adopt([s.name for s in inputs], outputs, fmt, params)
+        return self
+
+    def _adopt(self, names: list[str], symbol: Symbol, out_format: Format, params: dict[str, Parameter]) -> None:
+        self.names, self.symbol, self.out_format = names, symbol, out_format
+        self._calls: dict[bool, Any] = {}
+        self._templates: dict[Context, list[Any]] = {}
+        self._generation = -1
+        order = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
+        self._fed = [(slot, names.index(n)) for slot, n in enumerate(order) if n in names]
+        self._held: list[tuple[int, Parameter]] = []
+        for slot, name in enumerate(order):
+            if name not in names:
+                if name not in params:
+                    raise ArgumentError(
+                        f"{self.where}: variable {name!r} is neither an input nor a parameter of the block; inputs are "
+                        f"{brief(names)}, parameters {brief(params)}"
+                    )
+                self._held.append((slot, params[name]))
+        self._size = len(order)
+
+    @property
+    def params(self) -> list[Parameter]:
+        """The parameters that the graph reads."""
+        return [p for _, p in self._held]
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        if len(args) == 1 and isinstance(args[0], NDArray):
+            flat, fmt = args, [LEAF]
+        else:
+            flat, fmt = flatten(args, f"{self.where} (hybridized)")
+        if fmt != self.in_format:
+            raise ArgumentError(
+                f"{self.where}: the nesting of the inputs, {fmt}, differs from {self.in_format} at the call that was "
+                "traced; call hybridize() again to trace anew"
+            )
+        ins = self._template(flat[0].context)[:]
+        for slot, i in self._fed:
+            ins[slot] = flat[i]
+        train = autograd.is_training()
+        call = self._calls.get(train)
+        if call is None:
+            call = self._calls[train] = graph_call(self.symbol, train)[0]
+        outs = invoke(call, ins)
+        return outs[0] if self.out_format == LEAF else regroup(outs, self.out_format)
+
+    def _template(self, ctx: Context) -> list[Any]:
+        """The list of inputs with the parameters of `ctx` filled in, kept while no parameter array is replaced."""
+        if self._generation != GENERATION.count:
+            self._templates.clear()
+            self._generation = GENERATION.count
+        ins = self._templates.get(ctx)
+        if ins is None:
+            ins = [None] * self._size
+            for slot, param in self._held:
+                ins[slot] = param.data(ctx)
+            self._templates[ctx] = ins
+        return ins
+
+    def infer_shape(self, args: tuple[Any, ...]) -> None:
+        """Set the shapes of the parameters from the inputs' shapes; raises `ArgumentError` if they do not follow."""
+        flat, _ = flatten(args, self.where)
+        known = {name: array.shape for name, array in zip(self.names, flat, strict=True)}
+        try:
+            args_found, _, aux_found = self.symbol.infer_shape(**known)
+        except MXNetError as e:
+            raise ArgumentError(
+                f"{self.where}: deferred initialization failed because the shapes of its parameters cannot be "
+                f"inferred: {e}"
+            ) from e
+        found = [*(args_found or ()), *(aux_found or ())]
+        if not found:
+            missing = [p.name for p in self.params if not p.shape or not all(d > 0 for d in p.shape)]
+            raise ArgumentError(
+                f"{self.where}: deferred initialization failed because the shapes of {brief(missing)} do not follow "
+                f"from the inputs {known}; give these parameters their shape"
+            )
+        for slot, param in self._held:
+            param.shape = found[slot]
+
+    def infer_type(self, args: tuple[Any, ...]) -> None:
+        """Cast the parameters to the dtypes that follow from the inputs' dtypes."""
+        flat, _ = flatten(args, self.where)
+        known = {name: array.dtype for name, array in zip(self.names, flat, strict=True)}
+        args_found, _, aux_found = self.symbol.infer_type(**known)
+        found = [*(args_found or ()), *(aux_found or ())]
+        for slot, param in self._held:
+            if found:
+                param.cast(found[slot])
+
+    def monitor(self, args: tuple[Any, ...], callback: Callable[[str, str, NDArray], None], everything: bool) -> None:
+        """Compute all inner outputs (and variables, if `everything`) and pass each to `callback(name, op, array)`."""
+        flat, _ = flatten(args, self.where)
+        ins = self._template(flat[0].context)[:]
+        for slot, i in self._fed:
+            ins[slot] = flat[i]
+        inner = self.symbol.get_internals()
+        with autograd.pause(train_mode=autograd.is_training()):
+            call, arg_names, aux_names = graph_call(inner, autograd.is_training())
+            order = [*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()]
+            by_name = dict(zip(order, ins, strict=True))
+            outs = invoke(call, [by_name[n] for n in (*arg_names, *aux_names)])
+        variables = set(order)
+        for name, node, array in zip(inner.list_outputs(), inner, outs, strict=False):
+            if name not in variables:
+                callback(name, node.attr("op") or "", array)
+            elif everything:
+                callback(name, "null", array)
+
+
+__all__ = ["CachedGraph", "DeferredInitializationError"]

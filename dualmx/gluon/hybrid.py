@@ -1,0 +1,266 @@
+"""`HybridBlock`: a block that runs on arrays and on symbols, and compiles into one graph when hybridized."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ..core.context import Context
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..namespace import nd, sym
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .base import Block
+from .cached_graph import CachedGraph
+from .parameter import DeferredInitializationError, Parameter, ParameterDict
+from .structure import flatten
+
+
+class HybridBlock(Block):
+    """A block whose `hybrid_forward(F, x, ..., **params)` works with `F = mx.nd` and with `F = mx.sym`.
+
+    Called on arrays, it computes step by step; after `hybridize()` its first call traces `hybrid_forward` once with
+    symbols, and this and later calls run the traced graph. Called on symbols, it returns a symbol. Parameters held in
+    attributes arrive as keyword arguments under the attribute's name.
+
+    Args:
+        prefix: of the names of parameters and children; counted from the class name if `None`.
+        params: parameters to share instead of creating new ones.
+
+    Example:
+        >>> import dualmx as mx
+        >>> class Scale(mx.gluon.HybridBlock):
+        ...     def __init__(self, **kwargs):
+        ...         super().__init__(**kwargs)
+        ...         self.factor = self.params.get("factor", shape=(1,), init="ones")
+        ...
+        ...     def hybrid_forward(self, F, x, factor):
+        ...         return F.broadcast_mul(x, factor)
+        >>> net = Scale()
+        >>> net.initialize()
+        >>> net.hybridize()
+        >>> net(mx.nd.ones((2, 3))).asnumpy().sum()
+        6.0
+    """
+
+    # Shortcut of a layer class for one NDArray; a subclass that defines its own hybrid_forward loses it.
+    _eager: Callable[[Any], Any] | None = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "hybrid_forward" in cls.__dict__ and "_eager" not in cls.__dict__:
+            cls._eager = None
+
+    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
+        super().__init__(prefix, params)
+        self._active = False
+        self._graph: CachedGraph | None = None
+        self._flags: list[tuple[str, Any]] = []
+        self._op_hook: tuple[Callable[..., None], bool] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if isinstance(value, (Block, Parameter)):
+            self._forget_graph()
+
+    def _forget_graph(self) -> None:
+        object.__setattr__(self, "_graph", None)
+
+    def register_child(self, block: Block, name: str | None = None) -> None:
+        """Add a child, which must be a `HybridBlock` too."""
+        if not isinstance(block, HybridBlock):
+            raise ArgumentTypeError(
+                f"{self.name}: children of a HybridBlock must be HybridBlocks, got {type(block).__name__}; "
+                "for containers, use HybridSequential instead of Sequential"
+            )
+        super().register_child(block, name)
+        self._forget_graph()
+
+    def hybridize(
+        self,
+        active: bool = True,
+        backend: str | None = None,
+        clear: bool = True,
+        static_alloc: bool = False,
+        static_shape: bool = False,
+        inline_limit: int = 2,
+        forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Trace at the next call and run the traced graph from then on, or stop doing so.
+
+        Args:
+            active: false returns to step-by-step execution.
+            backend: name of a graph partitioner; none is built in.
+            clear: forget what was traced before.
+            static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: MXNet's tuning flags;
+                accepted without effect, because XLA always plans memory and specializes on shapes.
+
+        Raises:
+            MXNetError: an unknown backend.
+        """
+        if backend is not None:
+            raise MXNetError(f"hybridize: backend={backend!r}: no graph partitioner of this name is registered")
+        self._active = active
+        self._flags = [
+            ("static_alloc", static_alloc),
+            ("static_shape", static_shape),
+            ("inline_limit", inline_limit),
+            *kwargs.items(),
+        ]
+        if clear:
+            self._forget_graph()
+        if active and (self._forward_hooks or self._forward_pre_hooks):
+            warnings.warn(
+                f"{self.name!r} is hybridized while it has forward hooks; as a child of a hybridized block they run "
+                "only while tracing",
+                stacklevel=2,
+            )
+        super().hybridize(active, static_alloc=static_alloc, static_shape=static_shape, inline_limit=inline_limit)
+
+    def cast(self, dtype: Any) -> None:
+        """Convert all parameters to `dtype`; what was traced is forgotten."""
+        self._forget_graph()
+        super().cast(dtype)
+
+    def forward(self, x: Any, *args: Any) -> Any:
+        """Run `hybrid_forward` on arrays (or the traced graph, when hybridized) or on symbols."""
+        if isinstance(x, NDArray):
+            if self._active:
+                return self._run_graph(x, *args)
+            if self._eager is not None and not args:
+                return self._eager(x)
+            return self._run_eager(x.context, x, *args)
+        if isinstance(x, Symbol):
+            return self._on_symbols(x, *args)
+        first = _first_array((x, *args))
+        if isinstance(first, NDArray):
+            return self._run_graph(x, *args) if self._active else self._run_eager(first.context, x, *args)
+        if isinstance(first, Symbol):
+            return self._on_symbols(x, *args)
+        raise ArgumentTypeError(
+            f"{self.name}: expected an NDArray or a Symbol among the inputs, got {type(x).__name__}"
+        )
+
+    def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs with the functions of `F`, which is `mx.nd` or `mx.sym`; subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward() or forward()")
+
+    def _run_eager(self, ctx: Context, x: Any, *args: Any) -> Any:
+        try:
+            params = {name: param._at[ctx] for name, param in self._reg_params.items()}
+        except KeyError:
+            self._ready(ctx, x, *args)
+            params = {name: param.data(ctx) for name, param in self._reg_params.items()}
+        return self.hybrid_forward(nd, x, *args, **params)
+
+    def _ready(self, ctx: Context, *args: Any) -> None:
+        """Finish the deferred initialization of this block's parameters, inferring their shapes from `args`."""
+        for param in self._reg_params.values():
+            try:
+                param.data(ctx)
+            except DeferredInitializationError:
+                self.infer_shape(*args)
+                for own in self.params.values():
+                    own._finish_deferred_init()
+                return
+
+    def _run_graph(self, *args: Any) -> Any:
+        graph = self._graph_for(args)
+        if self._op_hook is not None:
+            self._finish_deferred(graph, args)
+            graph.monitor(args, *self._op_hook)
+        try:
+            return graph(args)
+        except DeferredInitializationError:
+            self._finish_deferred(graph, args)
+            return graph(args)
+
+    def _finish_deferred(self, graph: CachedGraph, args: tuple[Any, ...]) -> None:
+        if any(p._deferred_init for p in graph.params):
+            self.infer_shape(*args)
+            for param in graph.params:
+                param._finish_deferred_init()
+
+    def _graph_for(self, args: tuple[Any, ...]) -> CachedGraph:
+        graph = self._graph
+        if graph is None:
+            graph = self._graph = CachedGraph(self, args)
+        return graph
+
+    def _on_symbols(self, x: Any, *args: Any) -> Any:
+        with self.name_scope():
+            return self.hybrid_forward(sym, x, *args, **{name: p.var() for name, p in self._reg_params.items()})
+
+    def _trace(self, *args: Any) -> tuple[Symbol, Any]:
+        """Symbol and output format of `hybrid_forward` on symbols."""
+        flat, fmt = flatten(self._on_symbols(*args), f"{self.name}.hybrid_forward, outputs")
+        return (flat[0] if len(flat) == 1 else sym.Group(flat)), fmt
+
+    def infer_shape(self, *args: Any) -> None:
+        """Set the unknown shapes of parameters from example inputs.
+
+        Raises:
+            ArgumentError: the shapes do not follow from the inputs.
+        """
+        self._graph_for(args).infer_shape(args)
+
+    def infer_type(self, *args: Any) -> None:
+        """Cast parameters to the dtypes that example inputs call for."""
+        self._graph_for(args).infer_type(args)
+
+    def register_op_hook(self, callback: Callable[[str, str, Any], None], monitor_all: bool = False) -> None:
+        """When hybridized, call `callback(array name, op name, array)` for the outputs of all ops of each call.
+
+        Args:
+            callback: receives the names and an NDArray.
+            monitor_all: pass inputs and parameters too.
+        """
+        super().register_op_hook(callback, monitor_all)
+        self._op_hook = (callback, monitor_all)
+
+    def optimize_for(
+        self, x: Any, *args: Any, backend: str | None = None, clear: bool = False, static_alloc: bool = False,
+        static_shape: bool = False, inline_limit: int = 2, forward_bulk_size: int | None = None,
+        backward_bulk_size: int | None = None, **kwargs: Any,
+    ) -> None:  # fmt: skip
+        """Hybridize for a registered graph partitioner and run once on the example inputs.
+
+        Raises:
+            ArgumentError: no backend given. MXNetError: an unknown backend.
+        """
+        if backend is None:
+            raise ArgumentError("optimize_for: give the name of a backend")
+        self.hybridize(True, backend, clear, static_alloc, static_shape, inline_limit, **kwargs)
+        self(x, *args)
+
+    def export(self, path: str, epoch: int = 0, remove_amp_cast: bool = True) -> None:
+        """Write the traced graph and the parameters for MXNet's other interfaces.
+
+        The files `path-symbol.json` and `path-%04d.params` (numbered `epoch`) load in `SymbolBlock.imports`,
+        `mx.mod.Module` and MXNet itself.
+
+        Raises:
+            MXNetError: the block was not hybridized, or not called since.
+        """
+        graph = self._graph
+        if graph is None or not self._active:
+            raise MXNetError(
+                f"{self.name}: nothing to export; call hybridize(), then run the block once on example data"
+            )
+        graph.symbol.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
+        aux = set(graph.symbol.list_auxiliary_states())
+        values = {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._reduce() for p in self.collect_params().values()}
+        used = {p.name for p in graph.params}
+        nd.save(f"{path}-{epoch:04d}.params", {k: v for k, v in values.items() if k[4:] in used})
+
+
+def _first_array(value: Any) -> Any:
+    """The first array or symbol in nested lists, or `None`."""
+    if isinstance(value, (NDArray, Symbol)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return next((found for v in value if (found := _first_array(v)) is not None), None)
+    return None

@@ -1,0 +1,20 @@
+"""Parameters: named arrays with gradients, one copy per context, created when their shape is known."""
+
+from ...ndarray import NDArray
+from .collection import ParameterDict, brief
+from .constant import Constant
+from .single import GENERATION, DeferredInitializationError, Parameter, context_list, shape_is_known
+
+tensor_types = (NDArray,)
+
+__all__ = [
+    "GENERATION",
+    "Constant",
+    "DeferredInitializationError",
+    "Parameter",
+    "ParameterDict",
+    "brief",
+    "context_list",
+    "shape_is_known",
+    "tensor_types",
+]

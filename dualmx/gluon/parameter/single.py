@@ -1,0 +1,427 @@
+"""`Parameter`: a named array with a gradient, copied to each context, created when its shape is known."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ... import autograd, initializer
+from ...core.context import Context, cpu, current_context
+from ...core.dtypes import as_dtype
+from ...core.errors import ArgumentError, MXNetError
+from ...namespace import nd, sym
+from ...ndarray import NDArray
+
+_REMEDY_UNINITIALIZED = (
+    "has not been initialized. Call initialize() on the block, or on block.collect_params(), first; "
+    "block.params leaves out the parameters of child blocks, collect_params() does not"
+)
+_REMEDY_DEFERRED = (
+    "has not been initialized yet because its shape {shape} is not fully known and initialization was deferred "
+    "to the first forward pass. Pass one batch through the network before you read it, or give the layer its "
+    "input size (in_units, in_channels, ...)"
+)
+_GRAD_REQS = ("write", "add", "null")
+_STYPES = ("default", "row_sparse", "csr")
+
+
+class DeferredInitializationError(MXNetError):
+    """A parameter was read before its first forward pass told its shape."""
+
+
+class _Generation:
+    """Counts how often parameter arrays were replaced; lists of arrays may be kept while it stands still."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+GENERATION = _Generation()
+
+
+def shape_is_known(shape: tuple[int, ...] | None) -> bool:
+    """True if no dimension of `shape` is unknown (0 or -1)."""
+    return shape is not None and all(d > 0 for d in shape)
+
+
+def context_list(ctx: Context | Iterable[Context] | None) -> list[Context]:
+    """Return `ctx` as a list: the current context for `None`, itself for one context."""
+    if ctx is None:
+        return [current_context()]
+    return [ctx] if isinstance(ctx, Context) else list(ctx)
+
+
+class Parameter:
+    """A named array that a block learns, with one copy and one gradient per context.
+
+    The arrays exist after `initialize()`; if `shape` has unknown dimensions (0) they exist after the first forward
+    pass, provided that `allow_deferred_init` is true.
+
+    Args:
+        name: full name, unique within a model.
+        grad_req: `"write"` replaces the gradient in each backward pass, `"add"` accumulates, `"null"` has none.
+        shape: an int or a tuple of ints; 0 or -1 stands for a dimension not known yet.
+        dtype: element type.
+        lr_mult, wd_mult: factors of the Trainer's learning rate and weight decay for this parameter.
+        init: initializer (instance, name or JSON string); `None` takes the one given to `initialize()`.
+        allow_deferred_init: accept an unknown shape at `initialize()`.
+        differentiable: false forces `grad_req` to stay `"null"`.
+        stype, grad_stype: storage types declared for data and gradient; arrays are dense.
+
+    Raises:
+        ArgumentError: an unknown `grad_req` or storage type.
+
+    Example:
+        >>> import dualmx as mx
+        >>> w = mx.gluon.Parameter("w", shape=(2, 3), init="ones")
+        >>> w.initialize(ctx=mx.cpu())
+        >>> w.data().shape
+        (2, 3)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        grad_req: str = "write",
+        shape: int | Iterable[int] | None = None,
+        dtype: Any = np.float32,
+        lr_mult: float = 1.0,
+        wd_mult: float = 1.0,
+        init: Any = None,
+        allow_deferred_init: bool = False,
+        differentiable: bool = True,
+        stype: str = "default",
+        grad_stype: str = "default",
+    ):
+        for what, kind in (("stype", stype), ("grad_stype", grad_stype)):
+            if kind not in _STYPES:
+                raise ArgumentError(f"Parameter {name!r}: {what}={kind!r}: expected one of {', '.join(_STYPES)}")
+        self.name = name
+        self.lr_mult = lr_mult
+        self.wd_mult = wd_mult
+        self.init = init
+        self.allow_deferred_init = allow_deferred_init
+        self._differentiable = differentiable
+        self._stype, self._grad_stype = stype, grad_stype
+        self._dtype = dtype
+        self._shape = (int(shape),) if isinstance(shape, (int, np.integer)) else shape and tuple(shape)
+        self._grad_req: str = "null"
+        self._data: list[NDArray] | None = None
+        self._at: dict[Context | None, NDArray] = {}
+        self._deferred_init: tuple[Any, ...] = ()
+        self._var: Any = None
+        self._trainer: Any = None
+        self.grad_req = grad_req
+
+    def __repr__(self) -> str:
+        return f"Parameter {self.name} (shape={self.shape}, dtype={self.dtype})"
+
+    @property
+    def grad_req(self) -> str:
+        """How backward passes store the gradient: `"write"`, `"add"` or `"null"`."""
+        return self._grad_req
+
+    @grad_req.setter
+    def grad_req(self, req: str) -> None:
+        if req not in _GRAD_REQS:
+            raise ArgumentError(f"Parameter {self.name!r}: grad_req={req!r}: expected 'write', 'add' or 'null'")
+        if not self._differentiable:
+            req = "null"
+        if req == self._grad_req:
+            return
+        self._grad_req = req
+        if self._data is not None:
+            self._attach_grads()
+            GENERATION.count += 1
+
+    @property
+    def dtype(self) -> Any:
+        """Element type, as it was given."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        self.cast(dtype)
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Shape; 0 (or -1) stands for a dimension that is not known yet, `None` for an unknown shape."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, new: tuple[int, ...]) -> None:
+        new = tuple(new)
+        old = self._shape
+        if old is not None and (len(old) != len(new) or any(a > 0 and a != b for a, b in zip(old, new, strict=True))):
+            raise ArgumentError(f"Parameter {self.name!r}: shape {new} does not fit the declared shape {old}")
+        self._shape = new
+
+    def initialize(
+        self,
+        init: Any = None,
+        ctx: Context | list[Context] | None = None,
+        default_init: Any = None,
+        force_reinit: bool = False,
+    ) -> None:
+        """Create the arrays on the given contexts and fill them.
+
+        Args:
+            init: initializer; `None` takes the parameter's own, then `default_init`.
+            ctx: one context or several; the same values are put on each. The current context by default.
+            default_init: used when neither `init` nor the parameter's own is set; `Uniform(0.07)` if `None`.
+            force_reinit: draw anew even if the parameter holds values.
+
+        Raises:
+            ArgumentError: the shape is unknown and deferred initialization is not allowed.
+        """
+        if self._data is not None and not force_reinit:
+            warnings.warn(
+                f"Parameter {self.name!r} is already initialized, ignoring. Set force_reinit=True to re-initialize.",
+                stacklevel=2,
+            )
+            return
+        contexts = context_list(ctx)
+        if init is None:
+            init = self.init
+        if not shape_is_known(self._shape) and not self.allow_deferred_init:
+            raise ArgumentError(
+                f"Parameter {self.name!r}: cannot initialize the incomplete shape {self._shape}; give every "
+                "dimension, or create the parameter with allow_deferred_init=True"
+            )
+        self._drop_arrays()
+        self._deferred_init = (
+            init,
+            contexts,
+            default_init if default_init is not None else initializer.Uniform(),
+            None,
+        )
+        if shape_is_known(self._shape):
+            self._finish_deferred_init()
+
+    def set_data(self, data: Any) -> None:
+        """Overwrite the values on every context; before a deferred initialization, provide them.
+
+        Raises:
+            ArgumentError: the shape does not fit, or the parameter was never initialized.
+        """
+        self.shape = tuple(data.shape)
+        if self._data is None:
+            if not self._deferred_init:
+                raise ArgumentError(f"Parameter {self.name!r} {_REMEDY_UNINITIALIZED}")
+            self._deferred_init = (*self._deferred_init[:3], data)
+            return
+        with autograd.pause():
+            for array in self._data:
+                array[:] = data
+        if self._trainer is not None:
+            self._trainer._parameter_was_set(self)
+
+    def data(self, ctx: Context | None = None) -> NDArray:
+        """Return the array on `ctx` (which may be left out when there is only one).
+
+        Raises:
+            DeferredInitializationError: no forward pass has told the shape yet.
+            MXNetError: not initialized, or not on `ctx`.
+        """
+        try:
+            return self._at[ctx]
+        except KeyError:
+            return self._at[self._place(ctx)]
+
+    def list_data(self) -> list[NDArray]:
+        """Return the arrays of all contexts, in the order given to `initialize()`."""
+        return list(self._arrays())
+
+    def grad(self, ctx: Context | None = None) -> NDArray:
+        """Return the gradient on `ctx`; raises like `data`, and if `grad_req` is `"null"`."""
+        array = self.data(ctx)
+        if self._grad_req == "null":
+            raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
+        return array.grad
+
+    def list_grad(self) -> list[NDArray]:
+        """Return the gradients of all contexts; raises like `grad`."""
+        arrays = self._arrays()
+        if self._grad_req == "null":
+            raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
+        return [a.grad for a in arrays]
+
+    def list_ctx(self) -> list[Context]:
+        """Return the contexts the parameter is (or will be) on."""
+        if self._data is None:
+            if self._deferred_init:
+                return self._deferred_init[1]
+            raise MXNetError(f"Parameter {self.name!r} {_REMEDY_UNINITIALIZED}")
+        return [c for c in self._at if c is not None]
+
+    def zero_grad(self) -> None:
+        """Set the gradients of all contexts to zero; nothing happens where there is none."""
+        if self._data is not None and self._grad_req != "null":
+            for array in self._data:
+                array.grad[:] = 0
+
+    def reset_ctx(self, ctx: Context | list[Context]) -> None:
+        """Move the parameter to other contexts; several copies are averaged first.
+
+        Raises:
+            ArgumentError: the parameter was never initialized.
+        """
+        contexts = context_list(ctx)
+        if self._data is not None:
+            self._create(self._reduce(), contexts)
+        elif self._deferred_init:
+            init, _, default_init, data = self._deferred_init
+            self._deferred_init = (init, contexts, default_init, data)
+        else:
+            raise ArgumentError(f"Parameter {self.name!r}: cannot change the context: it {_REMEDY_UNINITIALIZED}")
+
+    def cast(self, dtype: Any) -> None:
+        """Convert values and gradients to `dtype`; gradients start again at zero."""
+        self._dtype = dtype
+        self._var = None
+        if self._data is not None:
+            with autograd.pause():
+                fresh = [a.astype(as_dtype(dtype)) for a in self._data]
+            self._hold(fresh, self.list_ctx())
+
+    def var(self) -> Any:
+        """Return the symbol variable that stands for this parameter, always the same one."""
+        if self._var is None:
+            self._var = sym.var(
+                self.name,
+                shape=self._shape,
+                dtype=self._dtype,
+                lr_mult=self.lr_mult,
+                wd_mult=self.wd_mult,
+                init=self.init,
+                stype=self._stype,
+            )
+        return self._var
+
+    def row_sparse_data(self, row_id: NDArray) -> NDArray:
+        """Return the rows `row_id` of a `row_sparse` parameter; raises `MXNetError` for a dense one."""
+        if self._stype != "row_sparse":
+            raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
+        return nd.take(self.data(row_id.context), row_id)
+
+    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
+        """Return `row_sparse_data` of every context."""
+        return [self.row_sparse_data(row_id.as_in_context(c)) for c in self.list_ctx()]
+
+    def _arrays(self) -> list[NDArray]:
+        if self._data is None:
+            self._place(None)
+        assert self._data is not None
+        return self._data
+
+    def _place(self, ctx: Context | None) -> Context | None:
+        """The key of `_at` meant by `ctx`; raises with the reason when there is none."""
+        if self._data is not None:
+            ctx = current_context() if ctx is None else ctx
+            if ctx in self._at:
+                return ctx
+            held = ", ".join(str(c) for c in self.list_ctx())
+            raise MXNetError(
+                f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}; "
+                "move the input there, or call reset_ctx()"
+            )
+        if self._deferred_init:
+            raise DeferredInitializationError(f"Parameter {self.name!r} {_REMEDY_DEFERRED.format(shape=self._shape)}")
+        raise MXNetError(f"Parameter {self.name!r} {_REMEDY_UNINITIALIZED}")
+
+    def _finish_deferred_init(self) -> None:
+        """Create the arrays now that the shape is known."""
+        if not self._deferred_init:
+            return
+        init, contexts, default_init, data = self._deferred_init
+        if not shape_is_known(self._shape):
+            raise DeferredInitializationError(f"Parameter {self.name!r} {_REMEDY_DEFERRED.format(shape=self._shape)}")
+        with autograd.pause():
+            if data is None:
+                data = nd.zeros(self._shape, ctx=contexts[0], dtype=as_dtype(self._dtype))
+                self._fill(data, init, default_init)
+                self._create(data, contexts, fresh=True)
+            else:
+                self._create(data, contexts)
+        self._deferred_init = ()
+
+    def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
+        chosen = initializer.create(default_init if init is None else init)
+        described = {"__init__": chosen.dumps()} if isinstance(chosen, initializer.Initializer) else {}
+        initializer.create(default_init)(initializer.InitDesc(self.name, described), data)
+
+    def _create(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
+        """Put copies of `data` on `contexts`; a `fresh` array, which nobody else holds, becomes the first one."""
+        dtype = as_dtype(self._dtype)
+        data = data.astype(dtype, copy=False) if isinstance(data, NDArray) else nd.array(data, dtype=dtype)
+        with autograd.pause():
+            self._hold([data if fresh and i == 0 else data.copyto(c) for i, c in enumerate(contexts)], contexts)
+
+    def _hold(self, arrays: list[NDArray], contexts: list[Context]) -> None:
+        self._data = arrays
+        self._at = dict(zip(contexts, arrays, strict=True))
+        if len(arrays) == 1:
+            self._at[None] = arrays[0]
+        self._attach_grads()
+        GENERATION.count += 1
+
+    def _attach_grads(self) -> None:
+        for array in self._data or ():
+            if self._grad_req != "null" or array.grad is not None:
+                array.attach_grad(self._grad_req)
+
+    def _drop_arrays(self) -> None:
+        self._data = None
+        self._at = {}
+        GENERATION.count += 1
+
+    def _reduce(self) -> NDArray:
+        """The mean of the copies, on the first CPU."""
+        with autograd.pause():
+            arrays = [a.as_in_context(cpu()) for a in self._arrays()]
+            if len(arrays) == 1:
+                return arrays[0]
+            return nd.add_n(*arrays) / len(arrays)
+
+    def _load_init(
+        self,
+        data: NDArray,
+        ctx: Context | list[Context] | None,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """Take values read from a file, checking shape and dtype."""
+        if dtype_source not in ("current", "saved"):
+            raise ArgumentError(f"dtype_source={dtype_source!r}: expected 'current' or 'saved'")
+        own, read = self._shape, tuple(data.shape)
+        if own is not None and (len(own) != len(read) or any(a > 0 and a != b for a, b in zip(own, read, strict=True))):
+            raise ArgumentError(
+                f"Parameter {self.name!r}: the saved shape {read} does not fit the expected shape {own}"
+            )
+        self._shape = read
+        if as_dtype(self._dtype) != as_dtype(data.dtype):
+            if not cast_dtype:
+                raise ArgumentError(
+                    f"Parameter {self.name!r}: expected dtype {as_dtype(self._dtype).name}, saved "
+                    f"{as_dtype(data.dtype).name}; set cast_dtype=True to convert"
+                )
+            if dtype_source == "saved":
+                self.cast(as_dtype(data.dtype))
+            else:
+                data = data.astype(as_dtype(self._dtype))
+        held = self.list_ctx() if self._data is not None or self._deferred_init else None
+        wanted = held or [cpu()] if ctx is None else context_list(ctx)
+        if held is not None and set(wanted) != set(held):
+            raise ArgumentError(
+                f"Parameter {self.name!r}: cannot load on {wanted} because it is on {held}; call reset_ctx() first"
+            )
+        if self._data is None:
+            self._create(data, wanted)
+        else:
+            self.set_data(data)
+        self._deferred_init = ()

@@ -1,0 +1,142 @@
+"""Splitting of batches over contexts, clipping of gradients, and files given by checksum."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import warnings
+from typing import Any
+
+from ..core.context import Context
+from ..core.errors import ArgumentError, MXNetError
+from ..namespace import nd
+from ..ndarray import NDArray
+
+
+def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
+    """Cut an array into `num_slice` parts along `batch_axis`.
+
+    Args:
+        data: any shape.
+        num_slice: number of parts.
+        batch_axis: the axis that is cut.
+        even_split: require parts of equal size; otherwise the first parts are one longer.
+
+    Returns:
+        The parts, in order.
+
+    Raises:
+        ArgumentError: the axis cannot be cut this way.
+
+    Example:
+        >>> import dualmx as mx
+        >>> [part.shape for part in split_data(mx.nd.ones((7, 2)), 3, even_split=False)]
+        [(3, 2), (2, 2), (2, 2)]
+    """
+    size = data.shape[batch_axis]
+    if even_split and size % num_slice:
+        raise ArgumentError(
+            f"split_data: shape {data.shape} cannot be cut evenly into {num_slice} slices along axis {batch_axis}; "
+            f"use a batch size that is a multiple of {num_slice}, or even_split=False"
+        )
+    if num_slice == 1:
+        return [data]
+    step, longer = divmod(size, num_slice)
+    ends = [step * (i + 1) + min(i + 1, longer) for i in range(num_slice)]
+    return [
+        data[begin:end] if batch_axis == 0 else nd.slice_axis(data, axis=batch_axis, begin=begin, end=end)
+        for begin, end in zip([0, *ends], ends, strict=False)
+    ]
+
+
+def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
+    """Cut an array along `batch_axis` and put one part on each context.
+
+    Args:
+        data: an NDArray, a NumPy array or nested lists.
+        ctx_list: contexts, one per part.
+        batch_axis, even_split: see `split_data`.
+
+    Raises:
+        ArgumentError: the axis cannot be cut this way.
+    """
+    if not isinstance(data, NDArray):
+        data = nd.array(data, ctx=ctx_list[0])
+    if len(ctx_list) == 1:
+        return [data.as_in_context(ctx_list[0])]
+    parts = split_data(data, len(ctx_list), batch_axis, even_split)
+    return [part.as_in_context(ctx) for part, ctx in zip(parts, ctx_list, strict=True)]
+
+
+def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: bool = True) -> Any:
+    """Scale arrays in place so that the Euclidean norm of all of them together is at most `max_norm`.
+
+    Args:
+        arrays: float arrays, possibly on several contexts.
+        max_norm: upper bound.
+        check_isfinite: return a Python float and warn about a norm that is not finite, which waits for the arrays;
+            otherwise return an array of shape (1,) without waiting.
+
+    Returns:
+        The norm before scaling.
+
+    Raises:
+        ArgumentError: no arrays.
+    """
+    if not arrays:
+        raise ArgumentError("clip_global_norm: got no arrays")
+    ctx = arrays[0].context
+    squares = [nd.sum(nd.square(a.astype("float32"))).as_in_context(ctx) for a in arrays]
+    norm = nd.sqrt(nd.add_n(*squares))
+    scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
+    result: Any = norm
+    if check_isfinite:
+        result = float(norm.asscalar())
+        if not math.isfinite(result):
+            warnings.warn("clip_global_norm: the norm is nan or inf; clipping gives undefined results", stacklevel=2)
+    for array in arrays:
+        factor = scale.astype(array.dtype).as_in_context(array.context)
+        array[:] = nd.broadcast_mul(array.reshape((-1,)), factor).reshape(array.shape)
+    return result
+
+
+def check_sha1(filename: str, sha1_hash: str) -> bool:
+    """True if the SHA-1 of a file's content is `sha1_hash` (hexadecimal)."""
+    with open(filename, "rb") as f:
+        return hashlib.file_digest(f, "sha1").hexdigest() == sha1_hash.lower()
+
+
+def replace_file(src: str, dst: str) -> None:
+    """Rename `src` to `dst` in one step, replacing what is there."""
+    os.replace(src, dst)
+
+
+def download(
+    url: str,
+    path: str | None = None,
+    overwrite: bool = False,
+    sha1_hash: str | None = None,
+    retries: int = 5,
+    verify_ssl: bool = True,
+) -> str:
+    """Return the local path of `url`; the file must be there already, because dualmx never uses the network.
+
+    Args:
+        url: only its last part is used, as the file name.
+        path: where the file is: a path or a directory; the working directory by default.
+        overwrite, retries, verify_ssl: accepted without effect.
+        sha1_hash: SHA-1 that the file must have.
+
+    Raises:
+        MXNetError: the file is missing, or has another checksum.
+    """
+    name = url.split("/")[-1]
+    found = name if path is None else os.path.join(os.path.expanduser(path), name) if os.path.isdir(path) else path
+    if url.startswith("file://"):
+        found = url.removeprefix("file://")
+    if not os.path.exists(found):
+        raise MXNetError(f"download: {url}: there is no network access; put the file at {os.path.abspath(found)}")
+    if sha1_hash and not check_sha1(found, sha1_hash):
+        raise MXNetError(f"download: {os.path.abspath(found)} does not have the SHA-1 {sha1_hash}; fetch it again")
+    return found

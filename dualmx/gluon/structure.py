@@ -1,0 +1,48 @@
+"""Nested lists of arrays as flat lists plus a format, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..ndarray import NDArray
+from ..symbol import Symbol
+
+# A format is LEAF for one array, ABSENT for None, or the list of the formats of a list's items.
+LEAF, ABSENT = 0, -1
+Format = Any
+
+
+def flatten(value: Any, where: str) -> tuple[list[Any], Format]:
+    """Return the arrays in `value` (an array, None, or nested lists of them) and its format.
+
+    Raises:
+        ArgumentTypeError: something else is in `value`; `where` begins the message.
+    """
+    if isinstance(value, (NDArray, Symbol)):
+        return [value], LEAF
+    if value is None:
+        return [], ABSENT
+    if isinstance(value, (list, tuple)):
+        flat, formats = [], []
+        for item in value:
+            arrays, fmt = flatten(item, where)
+            flat += arrays
+            formats.append(fmt)
+        return flat, formats
+    raise ArgumentTypeError(f"{where}: expected (nested lists of) NDArray or Symbol, got {type(value).__name__}")
+
+
+def regroup(flat: list[Any], fmt: Format) -> Any:
+    """Return the arrays of `flat` nested as `fmt` says."""
+    rest = iter(flat)
+
+    def build(fmt: Format) -> Any:
+        if fmt == LEAF:
+            return next(rest)
+        return None if fmt == ABSENT else [build(f) for f in fmt]
+
+    out = build(fmt)
+    if next(rest, None) is not None:
+        raise ArgumentError(f"{len(flat)} arrays do not fit the format {fmt}")
+    return out

@@ -1,0 +1,287 @@
+"""`Trainer`: applies an optimizer to a set of parameters after each backward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import optimizer as opt
+from ..core.context import Context
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.knobs import UPDATE_ON_KVSTORE
+from ..ndarray import flush
+from .local_store import LocalStore
+from .parameter import Parameter, ParameterDict
+
+
+class StaleGradientError(MXNetError, UserWarning):
+    """A gradient was not computed since the last step; also a `UserWarning`, as in MXNet."""
+
+
+class Trainer:
+    """Update parameters by an optimizer; all of them in one recorded call where the optimizer allows it.
+
+    On one context the update happens in place. On several, gradients are summed over the contexts first; with
+    `update_on_kvstore` (the default then) one update is made and copied to all contexts.
+
+    Args:
+        params: the parameters, as from `collect_params()`.
+        optimizer: name, `Optimizer`, or an Optax gradient transformation.
+        optimizer_params: keyword arguments of the optimizer, if given by name.
+        kvstore: name of a store, a store, or `None` to leave the contexts to themselves.
+        compression_params: settings of gradient compression, passed to the store.
+        update_on_kvstore: apply the optimizer in the store; decided by the store if `None`.
+
+    Raises:
+        ArgumentTypeError: not parameters, or not a store. ArgumentError: an unknown optimizer or contexts that differ.
+        MXNetError: a parameter was never initialized.
+
+    Example:
+        >>> import dualmx as mx
+        >>> net = mx.gluon.nn.Dense(1, in_units=2)
+        >>> net.initialize()
+        >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        >>> with mx.autograd.record():
+        ...     loss = net(mx.nd.ones((4, 2)))
+        >>> loss.backward()
+        >>> trainer.step(batch_size=4)
+    """
+
+    def __init__(
+        self,
+        params: ParameterDict | Mapping[str, Parameter] | Iterable[Parameter],
+        optimizer: Any,
+        optimizer_params: Mapping[str, Any] | None = None,
+        kvstore: Any = "device",
+        compression_params: Mapping[str, Any] | None = None,
+        update_on_kvstore: bool | None = None,
+    ):
+        self._params = _listed(params)
+        self._index = {id(p): i for i, p in enumerate(self._params)}
+        self._contexts = self._common_contexts()
+        self._optimizer = self._make_optimizer(optimizer, optimizer_params)
+        self._scale = self._optimizer.rescale_grad
+        self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+        if kvstore is not None and not isinstance(kvstore, str) and not hasattr(kvstore, "push"):
+            raise ArgumentTypeError(f"Trainer: kvstore={kvstore!r}: expected a store, the name of one, or None")
+        self._wanted_store = kvstore
+        self._compression_params = compression_params
+        self._wanted_update_on_kvstore = update_on_kvstore
+        self._kvstore: Any = None
+        self._update_on_kvstore: bool | None = None
+        self._connected = False
+        for param in self._params:
+            param._trainer = self
+
+    def _common_contexts(self) -> list[Context]:
+        contexts: list[Context] | None = None
+        for param in self._params:
+            held = param.list_ctx()
+            if contexts is not None and held != contexts:
+                raise ArgumentError(
+                    f"Trainer: all parameters must be on the same contexts, but {param.name!r} is on {held} and "
+                    f"others are on {contexts}"
+                )
+            contexts = held
+        return contexts or []
+
+    def _make_optimizer(self, optimizer: Any, settings: Mapping[str, Any] | None) -> Any:
+        by_index = dict(enumerate(self._params))
+        if isinstance(optimizer, str):
+            return opt.create(optimizer, param_dict=by_index, **(settings or {}))
+        if settings:
+            raise ArgumentError("Trainer: optimizer_params go with an optimizer's name; pass None with an object")
+        if not isinstance(optimizer, opt.Optimizer):
+            from .bridge import OptaxOptimizer
+
+            optimizer = OptaxOptimizer(optimizer)
+        optimizer.param_dict = by_index
+        return optimizer
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer."""
+        return self._optimizer
+
+    @property
+    def learning_rate(self) -> float:
+        """The current learning rate."""
+        return self._optimizer.learning_rate
+
+    def set_learning_rate(self, lr: float) -> None:
+        """Change the learning rate; raises `UserWarning` if a scheduler decides it."""
+        self._optimizer.set_learning_rate(lr)
+
+    def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """Make one step: sum the gradients over contexts and workers, update, and start the computation.
+
+        Args:
+            batch_size: gradients are divided by it.
+            ignore_stale_grad: leave parameters alone whose gradient was not computed since the last step.
+
+        Raises:
+            StaleGradientError: there is such a parameter.
+        """
+        self._optimizer.rescale_grad = self._scale / batch_size
+        if not self._connected:
+            self._connect()
+        fresh = self._fresh(ignore_stale_grad)
+        self._exchange(fresh)
+        self._apply(fresh)
+        flush()
+
+    def allreduce_grads(self) -> None:
+        """Sum the gradients over contexts and workers, to be followed by `update`.
+
+        Raises:
+            MXNetError: updates happen in the store.
+        """
+        self._connect()
+        self._refuse_in_store("allreduce_grads")
+        self._exchange([(i, p) for i, p in enumerate(self._params) if p.grad_req != "null"])
+
+    def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
+        """Update from gradients that `allreduce_grads` summed (and you changed in between, perhaps).
+
+        Raises:
+            MXNetError: updates happen in the store. StaleGradientError: see `step`.
+        """
+        self._connect()
+        self._refuse_in_store("update")
+        self._optimizer.rescale_grad = self._scale / batch_size
+        self._apply(self._fresh(ignore_stale_grad))
+        flush()
+
+    def _refuse_in_store(self, what: str) -> None:
+        if self._update_on_kvstore:
+            raise MXNetError(
+                f"Trainer.{what}: not possible while the store updates; make the Trainer with update_on_kvstore=False"
+            )
+
+    def _fresh(self, ignore_stale_grad: bool) -> list[tuple[int, Parameter]]:
+        """Index and parameter of those with a new gradient."""
+        found = []
+        for i, param in enumerate(self._params):
+            if param._grad_req == "null":
+                continue
+            arrays = param._arrays()
+            stale = [a for a in arrays if not a._fresh_grad]
+            if not stale:
+                found.append((i, param))
+            elif not ignore_stale_grad:
+                raise StaleGradientError(
+                    f"the gradient of parameter {param.name!r} on {stale[0].context} was not computed by a backward "
+                    "pass since the last step; does the loss depend on it? If only a part of the network is used on "
+                    "purpose, call step(..., ignore_stale_grad=True)"
+                )
+        return found
+
+    def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
+        store = self._kvstore
+        if store is None or not chosen:
+            return
+        keys = [i for i, _ in chosen]
+        grads = [p.list_grad() for _, p in chosen]
+        store.push(keys, grads)
+        if self._update_on_kvstore:
+            store.pull(keys, out=[p.list_data() for _, p in chosen])
+        else:
+            store.pull(keys, out=grads)
+
+    def _apply(self, chosen: list[tuple[int, Parameter]]) -> None:
+        if not self._update_on_kvstore and chosen:
+            indices = [i for i, _ in chosen]
+            for k, updater in enumerate(self._updaters):
+                arrays = [p._arrays()[k] for _, p in chosen]
+                updater(indices, [a.grad for a in arrays], arrays)
+        for _, param in chosen:
+            for array in param._arrays():
+                array._fresh_grad = False
+
+    def _connect(self) -> None:
+        """Make the store, if one is needed, and hand it the initial values."""
+        if self._connected:
+            return
+        store = self._make_store()
+        if store is not None:
+            in_store = self._wanted_update_on_kvstore
+            if in_store is None:
+                in_store = UPDATE_ON_KVSTORE.read() == "1" and store.is_capable("optimizer")
+            if "async" in store.type and not in_store:
+                raise ArgumentError(f"Trainer: kvstore={store.type!r} needs update_on_kvstore=True")
+            if self._compression_params:
+                store.set_gradient_compression(self._compression_params)
+            self._update_on_kvstore = bool(in_store)
+            keys = [i for i, p in enumerate(self._params) if p.grad_req != "null"]
+            store.init(keys, [self._params[i].list_data()[0] for i in keys])
+            if store.num_workers > 1:
+                store.pull(keys, out=[self._params[i].list_data() for i in keys])
+            if in_store:
+                store.set_optimizer(self._optimizer)
+        self._kvstore = store
+        self._connected = True
+
+    def _make_store(self) -> Any:
+        wanted = self._wanted_store
+        if wanted is None or not isinstance(wanted, str):
+            return wanted
+        if "dist" in wanted.lower():
+            try:
+                from .. import kvstore  # type: ignore[attr-defined]
+            except ImportError:
+                raise MXNetError(f"Trainer: kvstore={wanted!r}: this build has no distributed stores") from None
+            return kvstore.create(wanted)
+        if len(self._contexts) < 2:
+            return None
+        return LocalStore(wanted)
+
+    def _parameter_was_set(self, param: Parameter) -> None:
+        """Keep the store's copy of a parameter that the user overwrote equal to it."""
+        if self._update_on_kvstore and hasattr(self._kvstore, "reset"):
+            self._kvstore.reset(self._index[id(param)], param.list_data()[0])
+
+    def save_states(self, fname: str) -> None:
+        """Write the optimizer and its states (such as momenta) to a file in MXNet's format."""
+        for param in self._params:
+            param.list_data()
+        self._connect()
+        if self._update_on_kvstore:
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
+        else:
+            with open(fname, "wb") as f:
+                f.write(self._updaters[0].get_states(dump_optimizer=True))
+
+    def load_states(self, fname: str) -> None:
+        """Read what `save_states` (of dualmx or MXNet) wrote.
+
+        Raises:
+            FormatError: the file is damaged, or holds classes other than optimizers and arrays.
+        """
+        self._connect()
+        if self._update_on_kvstore:
+            self._kvstore.load_optimizer_states(fname)
+            self._optimizer = self._kvstore._updater.optimizer
+        else:
+            with open(fname, "rb") as f:
+                states = f.read()
+            for updater in self._updaters:
+                updater.set_states(states)
+                updater.optimizer = self._updaters[0].optimizer
+            self._optimizer = self._updaters[0].optimizer
+        self._optimizer.param_dict = dict(enumerate(self._params))
+
+
+def _listed(params: Any) -> list[Parameter]:
+    if isinstance(params, (dict, ParameterDict)):
+        params = [params[name] for name in sorted(params.keys())]
+    elif not isinstance(params, (list, tuple)):
+        raise ArgumentTypeError(
+            f"Trainer: params: expected parameters in a dict or a list, got {type(params).__name__}"
+        )
+    for param in params:
+        if not isinstance(param, Parameter):
+            raise ArgumentTypeError(f"Trainer: params: expected Parameters, got a {type(param).__name__}")
+    return list(params)
+
+
+__all__ = ["StaleGradientError", "Trainer"]
