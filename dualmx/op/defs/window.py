@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from ...core.errors import ArgumentError
+from ..backend import platform
 from ..registry import op
 from ..schema import Count, Free, Shape, Tensor
 
@@ -204,21 +205,16 @@ def last_wins(indices: Sequence[jax.Array], dims: Sequence[int]) -> list[jax.Arr
     XLA's CPU backend writes in order, so nothing is needed there; elsewhere earlier duplicates move out of bounds,
     where `mode="drop"` ignores them.
     """
-
-    def keep(*points: jax.Array) -> tuple[jax.Array, ...]:
+    points = list(jnp.broadcast_arrays(*indices))
+    if platform() == "cpu":
         return points
-
-    def drop_earlier(*points: jax.Array) -> tuple[jax.Array, ...]:
-        flat = jnp.zeros(points[0].shape, jnp.int64)
-        for p, n in zip(points, dims, strict=True):
-            flat = flat * n + jnp.where(p < 0, p + n, p)
-        order = lax.iota(jnp.int32, flat.size).reshape(flat.shape)
-        newest = jnp.full((prod(dims),), -1, jnp.int32).at[flat].max(order, mode="drop")
-        wins = newest.at[flat].get(mode="fill", fill_value=-1) == order
-        return (jnp.where(wins, points[0], jnp.asarray(dims[0], points[0].dtype)), *points[1:])
-
-    points = jnp.broadcast_arrays(*indices)
-    return list(lax.platform_dependent(*points, cpu=keep, default=drop_earlier))
+    flat = jnp.zeros(points[0].shape, jnp.int64)
+    for p, n in zip(points, dims, strict=True):
+        flat = flat * n + jnp.where(p < 0, p + n, p)
+    order = lax.iota(jnp.int32, flat.size).reshape(flat.shape)
+    newest = jnp.full((prod(dims),), -1, jnp.int32).at[flat].max(order, mode="drop")
+    wins = newest.at[flat].get(mode="fill", fill_value=-1) == order
+    return [jnp.where(wins, points[0], jnp.asarray(dims[0], points[0].dtype)), *points[1:]]
 
 
 @op(outputs=1)
