@@ -1,0 +1,27 @@
+"""Initializers: callables that fill a variable in place, chosen by its name or carried in its attributes."""
+
+from .base import InitDesc, Initializer, alias, create, register
+from .compound import FusedRNN, Load, Mixed
+from .drawn import MSRAPrelu, Normal, Orthogonal, Uniform, Xavier
+from .fixed import Bilinear, Constant, LSTMBias, One, Zero
+
+__all__ = [
+    "Bilinear",
+    "Constant",
+    "FusedRNN",
+    "InitDesc",
+    "Initializer",
+    "LSTMBias",
+    "Load",
+    "MSRAPrelu",
+    "Mixed",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Uniform",
+    "Xavier",
+    "Zero",
+    "alias",
+    "create",
+    "register",
+]

@@ -1,0 +1,192 @@
+"""What initializers share: the description of a variable, the choice by name suffix, JSON, the registry."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.errors import ArgumentError
+from ..core.registry import Registry
+from ..namespace import nd
+from ..ndarray import NDArray
+
+INITIALIZERS = Registry("initializer")
+_log = logging.getLogger(__name__)
+
+
+class InitDesc(str):
+    """A variable's name with what its initializer needs to know besides.
+
+    Args:
+        name: the variable's name.
+        attrs: its attributes; `__init__` holds the JSON of its own initializer, which then wins.
+        global_init: the initializer of the whole model, for initializers that delegate to it.
+    """
+
+    attrs: Mapping[str, str]
+    global_init: Initializer | None
+
+    def __new__(
+        cls, name: str, attrs: Mapping[str, str] | None = None, global_init: Initializer | None = None
+    ) -> InitDesc:
+        made = super().__new__(cls, name)
+        made.attrs = attrs or {}
+        made.global_init = global_init
+        return made
+
+
+def _describe(arr: NDArray) -> str:
+    return str(float(((arr * arr).mean() ** 0.5).asscalar()))
+
+
+class Initializer:
+    """Base of initializers: fills an array in place, by the end of the variable's name.
+
+    Names ending in `weight` get `_init_weight`, which subclasses define; `bias`, `beta`, `min` and moving means get 0,
+    `gamma`, `max` and moving variances 1. Other names raise, unless the variable carries an `__init__` attribute.
+
+    Args:
+        **kwargs: parameters, kept for `dumps`.
+
+    Example:
+        >>> @register
+        ... class Halves(Initializer):
+        ...     def _init_weight(self, name, arr):
+        ...         arr[:] = 0.5
+        >>> w = nd.zeros((2,))
+        >>> Halves()("fc_weight", w)
+        >>> w.asnumpy()
+        array([0.5, 0.5], dtype=float32)
+    """
+
+    def __init__(self, **kwargs: Any):
+        self._kwargs = kwargs
+        self._verbose = False
+        self._print_func: Callable[[NDArray], str] = _describe
+
+    def set_verbosity(self, verbose: bool = False, print_func: Callable[[NDArray], str] | None = None) -> Initializer:
+        """Log every initialized variable with `print_func(array)`, the root mean square by default."""
+        self._verbose = verbose
+        self._print_func = print_func or _describe
+        return self
+
+    def dumps(self) -> str:
+        """JSON `["name", {parameters}]`, which `create` accepts."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs], default=_plain)
+
+    def __call__(self, desc: str, arr: NDArray) -> None:
+        """Fill `arr`, the variable described by `desc` (a name or `InitDesc`).
+
+        Raises:
+            ArgumentError: the name has no known ending and the variable no initializer of its own.
+        """
+        if not isinstance(desc, str):
+            raise ArgumentError(f"initializer: {desc!r}: expected a name or an InitDesc")
+        own = desc.attrs.get("__init__") if isinstance(desc, InitDesc) else None
+        if isinstance(desc, InitDesc) and desc.global_init is None:
+            desc.global_init = self
+        if own:
+            create(own)._init_weight(desc, arr)
+            self._report(desc, own, arr)
+            return
+        for ending, fill in self._endings(desc):
+            if desc.endswith(ending):
+                fill(desc, arr)
+                self._report(desc, ending, arr)
+                return
+        self._init_default(desc, arr)
+
+    def _endings(self, desc: str) -> tuple[tuple[str, Callable[[str, NDArray], None]], ...]:
+        plain = (
+            ("weight", self._init_weight),
+            ("bias", self._init_bias),
+            ("gamma", self._init_gamma),
+            ("beta", self._init_beta),
+            ("min", self._init_zero),
+            ("max", self._init_one),
+            ("weight_quantize", self._init_quantized_weight),
+            ("bias_quantize", self._init_quantized_bias),
+        )
+        if isinstance(desc, InitDesc):
+            return plain
+        moving = ("moving_mean", "moving_inv_var", "moving_avg")
+        return (*plain, *((n, self._init_zero) for n in moving), ("moving_var", self._init_one))
+
+    def _report(self, desc: str, what: str, arr: NDArray) -> None:
+        if self._verbose:
+            _log.info("Initialized %s as %s: %s", desc, what, self._print_func(arr))
+
+    def _init_zero(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_one(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_bias(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_quantized_bias(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0
+
+    def _init_gamma(self, _: str, arr: NDArray) -> None:
+        arr[:] = 1.0
+
+    def _init_beta(self, _: str, arr: NDArray) -> None:
+        arr[:] = 0.0
+
+    def _init_weight(self, name: str, arr: NDArray) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must define _init_weight(name, arr)")
+
+    def _init_quantized_weight(self, _: str, arr: NDArray) -> None:
+        arr[:] = nd.random.randint(-127, 127, shape=arr.shape, dtype="int32", ctx=arr.context).astype(arr.dtype)
+
+    def _init_default(self, name: str, arr: NDArray) -> None:
+        raise ArgumentError(
+            f"initializer: the name {str(name)!r} does not tell how to fill it: names ending in weight, bias, gamma, "
+            "beta, min or max do; give other variables their own, as in sym.var(name, init=mx.init.Zero())"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.dumps() == other.dumps()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
+        return f"{type(self).__name__}({shown})"
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "asnumpy"):
+        value = value.asnumpy()
+    return value.tolist()
+
+
+def register(klass: type) -> type:
+    """Register an Initializer class under its lower-cased name; usable as a decorator."""
+    if not (isinstance(klass, type) and issubclass(klass, Initializer)):
+        raise ArgumentError(f"initializer.register: {klass!r}: expected a subclass of Initializer")
+    return INITIALIZERS.register(klass)
+
+
+def alias(*names: str) -> Callable[[type], type]:
+    """Decorator that registers a class under `names` as well as its own."""
+    return INITIALIZERS.alias(*names)
+
+
+def create(initializer: Any, *args: Any, **kwargs: Any) -> Any:
+    """Build an initializer from a name, the JSON of `dumps`, a class, or return an instance as it is.
+
+    Raises:
+        ArgumentError: unknown name.
+
+    Example:
+        >>> create("xavier").magnitude
+        3.0
+        >>> create('["normal", {"sigma": 2}]').sigma
+        2
+    """
+    return INITIALIZERS.create(initializer, *args, **kwargs)
