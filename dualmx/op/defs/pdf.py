@@ -14,6 +14,7 @@ from ..schema import Tensor
 from .rules import need_float, typed_body
 
 LogDensity = Callable[..., jax.Array]
+COUNTS = ("poisson", "negative_binomial", "generalized_negative_binomial")  # no derivative by a whole number
 
 
 def _uniform(x: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
@@ -65,7 +66,7 @@ def _register(stem: str, log_density: LogDensity, doc: str, *params: str) -> Non
                     + (" and its last one" if event else "")
                 )
             values.append(given[n].reshape(lead + (1,) * (sample.ndim - event - len(lead)) + tail))
-        y = log_density(sample, *values)
+        y = log_density(lax.stop_gradient(sample) if stem in COUNTS else sample, *values)
         return y if is_log else jnp.exp(y)
 
     shapes = (
