@@ -27,7 +27,8 @@ ORDER: list[dict[str, set[str]]] = [
     {"autograd": set(), "random": set(), "profiler": set(), "debug": set(), "visualization": set()},
     {"initializer": set(), "lr_scheduler": set(), "optimizer": {"lr_scheduler"}, "metric": set(), "io": set()},
     {"kvstore": set()},
-    {"callback": set(), "model": set(), "gluon": {"callback", "model"}, "module": {"callback", "model"}},
+    {"model": set(), "monitor": set(), "callback": {"model"}},
+    {"gluon": set(), "module": set()},
 ]
 LEFT: dict[str, set[str]] = {}
 for _line in ORDER:
