@@ -216,8 +216,9 @@ def _softmaxes() -> list[Case]:
                 still=("length",),
             )
         )
-    for mode in ("instance", "channel"):
-        made.append(Case("SoftmaxActivation", {"data": (2, 3, 4)}, {"mode": mode}))
+    # In more than 2 axes MXNet 1.9.1 pairs a forward over the last axis with a backward over all of them.
+    made.append(Case("SoftmaxActivation", {"data": (3, 4)}))
+    made.append(Case("SoftmaxActivation", {"data": (2, 3, 4)}, {"mode": "channel"}))
     made.append(_labelled("softmax_cross_entropy", (4, 3), [0.0, 2, 1, 1]))
     return made
 
@@ -261,7 +262,8 @@ def _losses() -> list[Case]:
 def _sequences() -> list[Case]:
     made = []
     for op in ("SequenceMask", "SequenceLast", "SequenceReverse"):
-        made.append(Case(op, {"data": (4, 3, 2)}))
+        if op != "SequenceLast":  # without lengths, MXNet 1.9.1 crashes in its backward pass
+            made.append(Case(op, {"data": (4, 3, 2)}))
         lengths = np.array([1, 4, 2], np.float32)
         for axis in (0,) if op == "SequenceReverse" else (0, 1):
             data = (4, 3, 2) if axis == 0 else (3, 4, 2)

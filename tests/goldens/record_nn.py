@@ -34,7 +34,7 @@ def record(case: Case) -> dict[str, np.ndarray]:
         outs = function(case.op)(*arrays.values(), **case.params)
     outs = outs if isinstance(outs, list) else [outs]
     found = {f"out{i}": o.asnumpy() for i, o in enumerate(outs)}
-    outs[0].backward(mx.nd.array(case.head(outs[0].shape)))
+    outs[0].backward(mx.nd.array(case.head(outs[0].shape)), train_mode=case.train)
     for name, array in arrays.items():
         if name in case.still and name.startswith("moving"):
             found[f"next:{name}"] = array.asnumpy()

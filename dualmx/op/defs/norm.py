@@ -239,7 +239,7 @@ def _standardize(x: jax.Array, axes: Sequence[int], eps: float) -> tuple[jax.Arr
     centred = x - mean
     var = jnp.mean(centred * centred, tuple(axes), keepdims=True)
     std = jnp.sqrt(var + eps)
-    return centred * lax.rsqrt(var + eps), mean, std
+    return centred * lax.rsqrt(var + eps), lax.stop_gradient(mean), lax.stop_gradient(std)
 
 
 @op(
@@ -255,7 +255,8 @@ def LayerNorm(
     """`(x − mean) / √(var + eps) · gamma + beta` with statistics along `axis` (Ba et al. 2016).
 
     Shapes: data any with K entries on `axis`, gamma and beta (K,). Outputs: the normalized data, and, shown with
-    `output_mean_var`, mean and √(var + eps) with `axis` kept as 1. 16-bit floats are computed in float32.
+    `output_mean_var`, mean and √(var + eps) with `axis` kept as 1, which pass no gradient. Sums of 16-bit floats are
+    kept in float32.
     """
     check_float("LayerNorm", data)
     at = _channel_axis("LayerNorm", axis, data)
@@ -304,7 +305,7 @@ def GroupNorm(
     """`(x − mean) / √(var + eps) · gamma + beta` with statistics per sample and group of channels (Wu & He 2018).
 
     Shapes: data (N, C, *S) with C divisible by num_groups, gamma and beta (num_groups,). Outputs: the normalized data,
-    and, shown with `output_mean_var`, mean and √(var + eps), both (N, num_groups).
+    and, shown with `output_mean_var`, mean and √(var + eps), both (N, num_groups), which pass no gradient.
     """
     check_float("GroupNorm", data)
     if data.ndim < 3:
@@ -337,7 +338,7 @@ def L2Normalization(
 
 @op()
 def LRN(data: Tensor, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, nsize: Positive) -> jax.Array:
-    """Local response normalization `x · (knorm + alpha/nsize · Σ x²)^−beta` over `nsize` neighbouring channels.
+    """Local response normalization `x · (knorm + alpha/nsize · Σ x²)^−beta` over `nsize` neighbouring channels (odd).
 
     Shapes: data (N, C, H, W), kept. Source: Krizhevsky et al. 2012, section 3.3.
     """
@@ -345,7 +346,7 @@ def LRN(data: Tensor, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float =
     if data.ndim != 4:
         raise ArgumentError(f"LRN: data has shape {data.shape}: expected (N, C, H, W)")
     x = widen(data)
-    half = nsize // 2
+    half = (nsize - 1) // 2
     squares = jnp.pad(x * x, ((0, 0), (half, half), (0, 0), (0, 0)))
     channels = data.shape[1]
     total = sum(squares[:, i : i + channels] for i in range(2 * half + 1))

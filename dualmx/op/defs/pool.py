@@ -84,8 +84,13 @@ def _unslice(parts: list[jax.Array], shape: Sequence[int], win: Window) -> jax.A
     return total
 
 
+def _lowest(x: jax.Array) -> float:
+    """What padding holds for a maximum: finite, so that a window in the padding alone does no harm later."""
+    return float(jnp.finfo(x.dtype).min)
+
+
 def _max_forward(x: jax.Array, win: Window) -> jax.Array:
-    best, *rest = _slices(x, win, -math.inf)
+    best, *rest = _slices(x, win, _lowest(x))
     for part in rest:
         best = jnp.maximum(best, part)
     return best
@@ -106,7 +111,7 @@ def _max_bwd(win: Window, res: tuple[jax.Array, jax.Array], dy: jax.Array) -> tu
     x, y = res
     taken = jnp.zeros(y.shape, bool)
     parts = []
-    for part in _slices(x, win, -math.inf):
+    for part in _slices(x, win, _lowest(x)):
         hit = (part == y) & ~taken
         taken = taken | hit
         parts.append(jnp.where(hit, dy, 0))
@@ -119,16 +124,17 @@ _max_sliced.defvjp(_max_fwd, _max_bwd)
 def _max(x: jax.Array, win: Window) -> jax.Array:
     if math.prod(win.kernel) <= _SLICED:
         return _max_sliced(x, win)
-    low = jnp.array(-math.inf, x.dtype)
+    low = np.array(-np.inf, x.dtype)  # a tracer would hide from JAX that this is a maximum
     kernel, stride = win.full(win.kernel, x.ndim), win.full(win.stride, x.ndim)
-    return lax.reduce_window(x, low, lax.max, kernel, stride, win.pads(x.ndim))
+    x = jnp.pad(x, win.pads(x.ndim), constant_values=_lowest(x)) if any(win.low + win.high) else x
+    return lax.reduce_window(x, low, lax.max, kernel, stride, "VALID")
 
 
 def _sum(x: jax.Array, win: Window) -> jax.Array:
     if math.prod(win.kernel) <= _SLICED:
         return sum(_slices(x, win, 0.0)[1:], _slices(x, win, 0.0)[0])
     kernel, stride = win.full(win.kernel, x.ndim), win.full(win.stride, x.ndim)
-    return lax.reduce_window(x, jnp.zeros((), x.dtype), lax.add, kernel, stride, win.pads(x.ndim))
+    return lax.reduce_window(x, np.zeros((), x.dtype), lax.add, kernel, stride, win.pads(x.ndim))
 
 
 def _divisors(win: Window, size: Sequence[int], pad: Sequence[int], include_pad: bool, ndim: int) -> np.ndarray:
@@ -145,18 +151,17 @@ def _divisors(win: Window, size: Sequence[int], pad: Sequence[int], include_pad:
 
 
 def _root(total: jax.Array, p: int) -> jax.Array:
-    """`total ** (1/p)` with gradient 0 where total is 0."""
+    """The p-th root of `total`, with gradient 0 where total is 0."""
     if p == 1:
         return total
-    positive = total > 0
-    safe = jnp.where(positive, total, 1)
-    return jnp.where(positive, jnp.sqrt(safe) if p == 2 else safe ** (1 / p), 0)
+    safe = jnp.where(total == 0, 1, total)
+    return jnp.where(total == 0, 0, jnp.sqrt(safe) if p == 2 else jnp.cbrt(safe))
 
 
 def _powers(x: jax.Array, p: int | None) -> jax.Array:
     if p not in (1, 2, 3):
         raise ArgumentError(f"Pooling: p_value={p}: expected 1, 2 or 3 with pool_type='lp'")
-    return x * x if p == 2 else jnp.abs(x) ** p
+    return lax.integer_pow(x, p)
 
 
 def _global(x: jax.Array, axes: tuple[int, ...], pool_type: str, p: int | None) -> jax.Array:
@@ -204,7 +209,7 @@ def Pooling(
     count_include_pad: bool | None = None,
     layout: Layout | None = None,
 ) -> jax.Array:
-    """Reduce windows of the spatial axes by their maximum, mean, sum or p-norm.
+    """Reduce windows of the spatial axes by their maximum, mean, sum or `(Σ x^p)^(1/p)` ("lp", signed as written).
 
     Shapes: data (N, C, *S), or (N, *S, C) in channels-last layouts, 1 to 3 spatial axes. The output size is
     floor((S + 2·pad − kernel) / stride) + 1 ("valid"), the same with ceil ("full"), or ceil(S / stride) ("same", no

@@ -110,14 +110,11 @@ def softmin(
 
 @op()
 def SoftmaxActivation(data: Tensor, *, mode: Literal["instance", "channel"] = "instance") -> jax.Array:
-    """Softmax over all axes but the first ("instance") or over axis 1 ("channel"). Shapes: any, kept."""
+    """Softmax over the last axis ("instance") or over axis 1 ("channel"). Shapes: any, kept."""
     x = _logits("SoftmaxActivation", data, None, None)
-    if mode == "channel":
-        if data.ndim < 3:
-            raise ArgumentError(f"SoftmaxActivation: mode='channel' needs at least 3 axes, got shape {data.shape}")
-        return jax.nn.softmax(x, 1).astype(data.dtype)
-    axes = tuple(range(1, data.ndim)) or (0,)
-    return jax.nn.softmax(x, axes).astype(data.dtype)
+    if data.ndim < (3 if mode == "channel" else 1):
+        raise ArgumentError(f"SoftmaxActivation: data has shape {data.shape}: too few axes for mode={mode!r}")
+    return jax.nn.softmax(x, 1 if mode == "channel" else -1).astype(data.dtype)
 
 
 def _label_rows(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
