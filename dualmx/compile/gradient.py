@@ -37,7 +37,7 @@ class GradCall(Call):
         self.key_at = [k for s in steps if s.call for k in range(s.n_keys - s.call.n_keys, s.n_keys)]
         self.runtime_at = [k for s in steps if s.call for k in range(s.n_runtime - s.call.n_runtime, s.n_runtime)]
         self.n_keys, self.n_runtime = len(self.key_at), len(self.runtime_at)
-        self.has_key = self.n_keys > 0
+        self.has_key, self.plain = self.n_keys > 0, False
         self.n_outputs = self.n_visible = self.n_results = len(plan.targets)
 
     def __repr__(self) -> str:

@@ -42,6 +42,7 @@ class ProgramCall(Call):
         self.n_aux = len(aux)
         self.n_results = n_outputs + self.n_aux
         self.aux_at = tuple(i - n_inputs for i, _ in aux)
+        self.plain = self.n_results == 1 and not self.n_keys
 
     def __repr__(self) -> str:
         return self.op.name

@@ -13,7 +13,7 @@ from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import array
-from ..ndarray.handle import Handle, create, invoke, invoke_out
+from ..ndarray.handle import Handle, create, invoke, invoke1, invoke2, invoke_out
 from ..ndarray.trace import local
 from ..op.registry import Call, Op
 from .signature import docstring, signature
@@ -80,43 +80,36 @@ def _optional(op: Op) -> set[str]:
 
 
 def array_function(op: Op, name: str) -> Callable[..., Any]:
-    """Return the front-end function of `op` called `name`."""
-    prepared: dict[Any, Call] = {}
-    n_required = len([i for i in op.inputs if not i.optional])
-    plain = not op.variadic and bool(op.inputs)
+    """Return the front-end function of `op` called `name`.
+
+    A call seen before, all its arrays positional, is found by the number of arrays and the keywords.
+    """
+    prepared: dict[Any, tuple[Call, tuple[float, ...]]] = {}
+    moded = op.has_train
 
     def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
-        call = None
-        if plain and len(args) == n_required:
-            for v in args:
-                if not isinstance(v, Handle):
+        try:
+            found = prepared.get((len(args), *kwargs.items()))
+        except TypeError:
+            found = None
+        if found is not None:
+            for a in args:
+                if not isinstance(a, Handle):
+                    found = None
                     break
-            else:
-                for v in kwargs.values():
-                    if isinstance(v, Handle):
-                        break
-                else:
-                    try:
-                        key = tuple(kwargs.items())
-                        call = prepared.get(key)
-                        if call is None and all(i.when is None for i in op.inputs):
-                            call = op.call(**kwargs)
-                            if len(prepared) > 1024:
-                                prepared.clear()
-                            prepared[key] = call
-                    except TypeError:
-                        call = None
-        if call is None:
+        if found is None:
             ctx = _pop_context(op, kwargs)
-            args_list, params = split_arguments(op, args, kwargs)
-            call = op.call(**params)
-            if not args_list and not op.variadic:
-                return _create(call, ctx, params, out)
-            args = tuple(args_list)
-        runtime: Any = ()
-        if call.n_runtime:
-            runtime = op.runtime_values(op.parse({k: v for k, v in kwargs.items() if k in op.params}))
-        if call.op.key_name or call.op.train_name:
+            arrays, params = split_arguments(op, args, kwargs)
+            parsed = op.parse(params)
+            call, runtime = op.bind(parsed), op.runtime_values(parsed)
+            if not arrays and not op.variadic:
+                return _create(call, ctx, runtime, out)
+            if len(arrays) == len(args) and all(isinstance(a, Handle) for a in args):
+                remember(prepared, len(args), kwargs, (call, runtime))
+            args = tuple(arrays)
+        else:
+            call, runtime = found
+        if moded:
             call = call.at(local.training)
         if out is not None:
             invoke_out(call, args, [out] if isinstance(out, Handle) else list(out), runtime)
@@ -124,11 +117,47 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
         outs = invoke(call, args, runtime)
         return outs[0] if call.n_visible == 1 else outs[: call.n_visible]
 
+    if op.inputs and not op.variadic and not any(f.required for f in op.params.values()) and not moded:
+        n = len(op.inputs)
+        simple = all(i.when is None and not i.optional for i in op.inputs) and not op.runtime
+        call0 = op.call() if simple else None
+        if call0 is not None and call0.plain and n in (1, 2):
+            function = _shortened(function, call0, n)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = docstring(op)
     function.__signature__ = signature(op, NDArray)  # type: ignore[attr-defined]
     function.__module__ = "dualmx.ndarray"
     return function
+
+
+def _shortened(function: Callable[..., Any], call: Call, n: int) -> Callable[..., Any]:
+    """Return `function` with a way around it for a call on `n` arrays alone."""
+    if n == 1:
+
+        def shortened(*args: Any, **kwargs: Any) -> Any:
+            if not kwargs and len(args) == 1 and args[0].__class__ is NDArray:
+                return invoke1(call, args[0])
+            return function(*args, **kwargs)
+    else:
+
+        def shortened(*args: Any, **kwargs: Any) -> Any:
+            if not kwargs and len(args) == 2 and args[0].__class__ is NDArray and args[1].__class__ is NDArray:
+                return invoke2(call, args[0], args[1])
+            return function(*args, **kwargs)
+
+    return shortened
+
+
+def remember(prepared: dict[Any, Any], n: int, kwargs: dict[str, Any], found: Any) -> None:
+    """Keep a prepared call for the keywords `kwargs`, unless they hold arrays or what cannot be hashed."""
+    if any(isinstance(v, Handle) for v in kwargs.values()):
+        return
+    if len(prepared) > 1024:
+        prepared.clear()
+    try:
+        prepared[(n, *kwargs.items())] = found
+    except TypeError:
+        return
 
 
 def _pop_context(op: Op, kwargs: dict[str, Any]) -> Context | None:
@@ -141,8 +170,7 @@ def _pop_context(op: Op, kwargs: dict[str, Any]) -> Context | None:
     return Context.parse(ctx) if isinstance(ctx, str) else Context(ctx)
 
 
-def _create(call: Call, ctx: Context | None, params: dict[str, Any], out: Any) -> Any:
-    runtime = call.op.runtime_values(call.op.parse(params)) if call.n_runtime else ()
+def _create(call: Call, ctx: Context | None, runtime: tuple[float, ...], out: Any) -> Any:
     if out is not None:
         invoke_out(call, (), [out] if isinstance(out, Handle) else list(out), runtime)
         return out

@@ -162,12 +162,14 @@ class Call:
         train: training flag frozen into the call.
         n_outputs, n_visible, n_aux: counts of outputs, of those front ends show, of auxiliary next values.
         n_runtime: count of runtime scalars (see `Op.runtime_values`).
+        plain: one result, no state, no random key, nothing decided at run time; recording it can be short.
         aux_at: where the auxiliary inputs are, as indices into the input list (negative: from its end).
     """
 
     __slots__ = (
         "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_at", "static",
-        "avals", "twin", "has_key", "n_keys", "__weakref__",
+        "avals", "twin", "has_key", "n_keys", "plain",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, op: Op, params: dict[str, Any], train: bool):
@@ -188,6 +190,7 @@ class Call:
         self.n_results = self.n_outputs + self.n_aux
         self.has_key = op.has_key
         self.n_keys = int(op.has_key)
+        self.plain = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
         self.avals: dict[Any, tuple[Any, ...]] = {}
         self.twin: Call | None = None
 

@@ -1,0 +1,62 @@
+"""The `dualmx` command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from importlib import metadata
+
+from .core.knobs import KNOBS
+
+_FOREIGN = ("XLA_FLAGS", "JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_COMPILATION_CACHE_DIR", "XLA_PYTHON_CLIENT_PREALLOCATE",
+            "XLA_PYTHON_CLIENT_MEM_FRACTION", "OMP_NUM_THREADS", "GLIBC_TUNABLES")  # fmt: skip
+
+
+def doctor() -> int:
+    """Print versions, devices, and every recognised environment variable with its value and effect; 0 if all is well."""
+    import jax
+
+    from .compile.devices import devices_of
+    from .compile.executable import options_for
+
+    problems = 0
+    print(f"python    {platform.python_version()} ({sys.executable})")
+    for name in ("dualmx", "jax", "jaxlib", "numpy", "flax", "optax"):
+        try:
+            print(f"{name:9} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            print(f"{name:9} not installed")
+    for kind in ("cpu", "gpu", "tpu"):
+        found = devices_of(kind)
+        if found:
+            print(f"{kind:9} {len(found)} device(s): {', '.join(str(d) for d in found)}")
+            print(f"          compiler options: {options_for(found[0].platform) or 'none'}")
+    print(f"x64       {'on' if jax.config.jax_enable_x64 else 'off'} for your own JAX code; dualmx always keeps 64-bit types")
+    print("\nenvironment (dualmx):")
+    for knob in KNOBS:
+        try:
+            value = knob.read()
+            shown = f"{value!r}" + ("" if knob.name in os.environ else " (default)")
+        except ValueError as e:
+            problems += 1
+            shown = f"INVALID: {e}"
+        print(f"  {knob.name}={shown}\n      {knob.doc}")
+    print("\nenvironment (JAX, XLA, system; yours, never changed by dualmx):")
+    for name in _FOREIGN:
+        print(f"  {name}={os.environ.get(name, '(unset)')}")
+    return 1 if problems else 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="dualmx", description="Tools of dualmx.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("doctor", help="show versions, devices and settings, and what is wrong with them")
+    options = parser.parse_args(argv)
+    return {"doctor": doctor}[options.command]()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Looking inside: what is pending, what was compiled and why."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from .compile.counters import counters
+from .compile.executable import format_where
+from .core.errors import MXNetError
+from .graph.trie import LEAF, chain
+from .ndarray.handle import Handle
+from .ndarray.trace import local
+
+
+def explain(x: Handle) -> str:
+    """Return how the value of `x` will be, or was, computed: one line per pending step it depends on.
+
+    Example:
+        >>> import dualmx as mx
+        >>> x = mx.nd.ones((2,)) + 1
+        >>> print(mx.debug.explain(x))  # doctest: +ELLIPSIS
+        float32[2]@cpu(0): pending, 2 steps...
+    """
+    x_extra = x._x
+    if x._data is not None:
+        state = "computed"
+        if x._tr is not None and not x._tr.sealed:
+            state += f", an input of the pending program ({x._tr.state.depth} steps)"
+        return f"{x._v!r}: {state}"
+    if x._tr is None:
+        if x_extra is not None and x_extra.error is not None:
+            return f"{x._v!r}: failed: {x_extra.error}"
+        return f"{x._v!r}: a view whose base was written; it is read again when needed"
+    steps = chain(x._tr.state)
+    wanted = {x._v}
+    lines = []
+    for s in reversed(steps):
+        if not any(v in wanted for v in s.outs):
+            continue
+        wanted.update(s.ins)
+        what = "input" if s.kind == LEAF else repr(s.call) if s.call else s.kind
+        ins = ", ".join(repr(v) for v in s.ins)
+        outs = ", ".join(repr(v) for v in s.outs)
+        taped = " (on the tape)" if s.rec and s.out is not None and s.out.tracked else ""
+        lines.append(f"  {what}({ins}) -> {outs}{taped}  at {format_where(s.where)}")
+    lines.reverse()
+    return f"{x._v!r}: pending, {len(lines)} steps of {len(steps)} recorded since the last flush\n" + "\n".join(lines)
+
+
+@contextlib.contextmanager
+def assert_compiles(n: int) -> Iterator[None]:
+    """Raise unless exactly `n` programs are compiled in this scope (pending work of this thread included).
+
+    Raises:
+        AssertionError: another number was compiled; the text says how many.
+    """
+    from .ndarray.storage import waitall
+
+    waitall()
+    before = counters.compiles
+    yield
+    waitall()
+    found = counters.compiles - before
+    if found != n:
+        raise AssertionError(f"expected {n} compiled programs in this scope, {found} were compiled; see DUALMX_DEBUG=1")
+
+
+def statistics() -> dict[str, Any]:
+    """Return the engine's counts since import: programs compiled and run, new steps, buffers copied to be kept."""
+    return {name: getattr(counters, name) for name in counters.__slots__}
+
+
+def pending() -> int:
+    """Return how many steps this thread has recorded and not executed on the current context."""
+    tr = local.tr
+    if tr.sealed:
+        raise MXNetError("the current trace was executed while it was being inspected")
+    return tr.state.depth
+
+
+__all__ = ["assert_compiles", "explain", "pending", "statistics"]

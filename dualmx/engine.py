@@ -1,0 +1,49 @@
+"""Settings of the lazy engine."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from .core.errors import ArgumentError
+from .ndarray.flush import flush
+from .ndarray.trace import engine
+
+
+def set_bulk_size(size: int) -> int:
+    """Set the most operations recorded before they are executed; returns what it was.
+
+    0 or 1 executes each operation at once.
+    """
+    if int(size) < 0:
+        raise ArgumentError(f"set_bulk_size: size={size}: expected 0 or more")
+    flush()
+    before = engine.limit
+    engine.limit = engine.bound = max(1, int(size))
+    engine.naive = engine.limit == 1
+    return before
+
+
+@contextlib.contextmanager
+def bulk(size: int) -> Iterator[None]:
+    """Return a scope in which at most `size` operations are recorded before they are executed."""
+    before = set_bulk_size(size)
+    try:
+        yield
+    finally:
+        set_bulk_size(before)
+
+
+@contextlib.contextmanager
+def naive() -> Iterator[None]:
+    """Return a scope in which each operation is executed at once, so that errors show at their line."""
+    flush()
+    before, engine.naive = engine.naive, True
+    try:
+        yield
+    finally:
+        flush()
+        engine.naive = before
+
+
+__all__ = ["bulk", "naive", "set_bulk_size"]
