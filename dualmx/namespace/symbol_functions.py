@@ -45,7 +45,9 @@ def populate(top: ModuleType, ops: Mapping[str, Op] = OPS) -> None:
     Names follow the prefixes of the registry: `_contrib_X` is `contrib.X`, `_linalg_X` is `linalg.X`; other names with
     a leading underscore are in `_internal`. Functions that exist already (written by hand) stay.
     """
-    rooms = {room: module(top, room, f"Symbolic operators: {room}.") for room in {*PREFIXES.values(), "_internal", "op"}}
+    rooms = {
+        room: module(top, room, f"Symbolic operators: {room}.") for room in {*PREFIXES.values(), "_internal", "op"}
+    }
     texts: dict[Op, tuple[inspect.Signature, str]] = {}
     for name, op in ops.items():
         if op not in texts:

@@ -32,7 +32,7 @@ def _draw(kind: str, sampled: dict[str, Any], numbers: dict[str, Any], kwargs: d
 
 
 def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Symbol:
-    """Samples from the uniform distribution on [low, high); `shape` samples, per element if low and high are symbols."""
+    """Samples from the uniform distribution on [low, high); `shape` samples per distribution."""
     both = {"low": low, "high": high}
     return _draw("uniform", both, both, {"shape": shape, "dtype": dtype, **kwargs})
 
@@ -86,7 +86,7 @@ def randint(low: Any, high: Any, shape: Any = None, dtype: Any = None, **kwargs:
 
 
 def multinomial(data: Symbol, shape: Any = None, get_prob: bool = True, dtype: Any = "int32", **kwargs: Any) -> Symbol:
-    """Samples of category numbers with the probabilities in the last axis of `data`; with `get_prob` also their logs."""
+    """Samples of category numbers with probabilities in the last axis of `data`; with `get_prob` also their logs."""
     params = {"get_prob": get_prob, "dtype": dtype, **({} if shape is None else {"shape": shape})}
     return create(get_op("_sample_multinomial"), (data,), params, kwargs.get("name"), None, "_sample_multinomial")
 

@@ -1,2 +1,210 @@
-class Binding:
+"""Binding a symbol to arrays: `bind`, `simple_bind` and `eval`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.context import Context, current_context
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..graph.passes.infer import default_dtypes, infer_shapes, is_known
+from ..ndarray import NDArray, zeros
+from .compose import SymbolBase
+from .executor import GRAD_REQS, Executor
+from .inference import known_dtypes, known_shapes
+from .node import split_variables, topological
+
+if TYPE_CHECKING:
+    from .symbol import Symbol
+
+
+def _requests(names: Sequence[str], grad_req: Any) -> list[str]:
+    """Return one gradient request per argument name."""
+    if isinstance(grad_req, str):
+        reqs = [grad_req] * len(names)
+    elif isinstance(grad_req, Mapping):
+        reqs = [grad_req.get(name, "null") for name in names]
+    elif isinstance(grad_req, (list, tuple)):
+        if len(grad_req) != len(names):
+            raise ArgumentError(f"grad_req has {len(grad_req)} entries for {len(names)} arguments")
+        reqs = list(grad_req)
+    else:
+        raise ArgumentTypeError(f"grad_req={grad_req!r}: expected a string, a list or a dict")
+    for name, req in zip(names, reqs, strict=True):
+        if req not in GRAD_REQS:
+            raise ArgumentError(f"grad_req={req!r} for {name!r}: {suggest(str(req), GRAD_REQS)}")
+    return reqs
+
+
+def _listed(what: str, names: Sequence[str], given: Any, partial: bool) -> list[Any]:
+    """Return one array per name from a list or a dict; a missing name is an error unless `partial`."""
+    if isinstance(given, Mapping):
+        found = []
+        for name in names:
+            if name not in given and not partial:
+                raise ArgumentError(f"bind: key {name!r} is missing in {what}; it needs {', '.join(names)}")
+            found.append(given.get(name))
+    elif isinstance(given, (list, tuple)):
+        if len(given) != len(names):
+            raise ArgumentError(f"bind: {what} has {len(given)} arrays for {len(names)} names: {', '.join(names)}")
+        found = list(given)
+    else:
+        raise ArgumentTypeError(f"bind: {what} of type {type(given).__name__}: expected a list or a dict of NDArrays")
+    for name, value in zip(names, found, strict=True):
+        if not isinstance(value, NDArray) and not (partial and value is None):
+            raise ArgumentTypeError(f"bind: {what} {name!r} is {value!r}: expected an NDArray")
+    return found
+
+
+def _check_context(ctx: Any) -> Context:
+    if not isinstance(ctx, Context):
+        raise ArgumentTypeError(f"bind: ctx={ctx!r}: expected a Context such as mx.cpu()")
+    return ctx
+
+
+class Binding(SymbolBase):
+    """The binding methods of `Symbol`."""
+
     __slots__ = ()
+
+    def _variables(self, what: str) -> tuple[list[Any], list[str], list[str]]:
+        order = topological(self.entries)
+        arguments, states = split_variables(order)
+        names, aux_names = [n.name for n in arguments], [n.name for n in states]
+        seen: set[str] = set()
+        for name in (*names, *aux_names):
+            if name in seen:
+                raise MXNetError(f"{what}: two different variables are called {name!r}; rename one, or use one of them")
+            seen.add(name)
+        return order, names, aux_names
+
+    def bind(
+        self: Symbol,  # pyright: ignore[reportGeneralTypeIssues]
+        ctx: Context,
+        args: Any,
+        args_grad: Any = None,
+        grad_req: Any = "write",
+        aux_states: Any = None,
+        group2ctx: Mapping[str, Context] | None = None,
+        shared_exec: Executor | None = None,
+    ) -> Executor:
+        """Bind arrays to the variables and return an executor.
+
+        Args:
+            ctx: where to run.
+            args: arrays of all arguments, as a list in their order or a dict by name.
+            args_grad: arrays that receive the gradients, as a list or a dict; arguments without one get no gradient.
+            grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name.
+            aux_states: arrays of all auxiliary states, as a list or a dict.
+            group2ctx: contexts by `ctx_group` attribute; arrays may lie there, the program runs on `ctx`.
+            shared_exec: accepted; memory is shared by the engine itself.
+
+        Raises:
+            ArgumentError: an array is missing or superfluous. ArgumentTypeError: something is not an array.
+            MXNetError: shapes or dtypes do not fit the graph, or a variable name occurs twice.
+
+        Example:
+            >>> import dualmx as mx
+            >>> exe = (mx.sym.var("a") + mx.sym.var("b")).bind(mx.cpu(), {"a": mx.nd.ones(2), "b": mx.nd.ones(2)})
+            >>> exe.forward()[0].asnumpy().tolist()
+            [2.0, 2.0]
+        """
+        ctx = _check_context(ctx)
+        order, names, aux_names = self._variables("bind")
+        arrays = _listed("args", names, args, False)
+        grads = [None] * len(names) if args_grad is None else _listed("args_grad", names, args_grad, True)
+        states = _listed("aux_states", aux_names, {} if aux_states is None else aux_states, False)
+        reqs = _requests(names, grad_req)
+        for name, value, grad in zip(names, arrays, grads, strict=True):
+            if grad is not None and grad.shape != value.shape:
+                raise ArgumentError(f"bind: args_grad {name!r} has shape {grad.shape}, its argument {value.shape}")
+        shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
+        infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
+        return Executor(self, ctx, arrays, grads, reqs, states, group2ctx)
+
+    def simple_bind(
+        self: Symbol,  # pyright: ignore[reportGeneralTypeIssues]
+        ctx: Context,
+        grad_req: Any = "write",
+        type_dict: Mapping[str, Any] | None = None,
+        stype_dict: Mapping[str, str] | None = None,
+        group2ctx: Mapping[str, Context] | None = None,
+        shared_arg_names: Sequence[str] | None = None,
+        shared_exec: Executor | None = None,
+        shared_buffer: dict[str, NDArray] | None = None,
+        **kwargs: Any,
+    ) -> Executor:
+        """Infer all shapes and dtypes, allocate the arrays, and return an executor.
+
+        Args:
+            ctx: where to run and to allocate.
+            grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name; every argument
+                whose request is not `"null"` gets a gradient array, data and labels included.
+            type_dict: dtypes by variable name; what does not follow from them is float32.
+            stype_dict: accepted; arrays are dense.
+            group2ctx: contexts by `ctx_group` attribute; arguments of a group are allocated there, the program runs on
+                `ctx`.
+            shared_arg_names: arguments whose arrays are taken from `shared_exec`, with their gradients.
+            shared_exec: executor to share these arrays and the auxiliary states with.
+            shared_buffer: accepted; memory is shared by the engine itself.
+            kwargs: shapes by variable name; names that the graph does not have are ignored.
+
+        Raises:
+            MXNetError: shapes do not follow (the text lists them), contradict each other, or a name occurs twice.
+
+        Example:
+            >>> import dualmx as mx
+            >>> exe = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc").simple_bind(mx.cpu(), x=(2, 4))
+            >>> exe.arg_dict["fc_weight"].shape
+            (3, 4)
+        """
+        ctx = _check_context(ctx)
+        order, names, aux_names = self._variables("simple_bind")
+        variables = {n.name: n for n in order if n.op is None}
+        for name, shape in kwargs.items():
+            if isinstance(shape, (int, list)):
+                kwargs[name] = (shape,) if isinstance(shape, int) else tuple(shape)
+        given = [(variables[k], s) for k, s in kwargs.items() if k in variables]
+        shapes = infer_shapes(order, known_shapes(order, given))
+        missing = [n for n in (*names, *aux_names) if not is_known(shapes.get((id(variables[n]), 0)))]
+        if missing:
+            listed = ", ".join(f"{n}: {shapes.get((id(variables[n]), 0))}" for n in missing)
+            raise MXNetError(f"simple_bind: these shapes do not follow from {kwargs}; give more of them: {listed}")
+        types = [(variables[k], d) for k, d in (type_dict or {}).items() if k in variables]
+        dtypes = default_dtypes(order, known_dtypes(order, types), shapes)
+        reqs = _requests(names, grad_req)
+        places = {n: (group2ctx or {}).get(variables[n].attrs.get("__ctx_group__", ""), ctx) for n in variables}
+
+        def new(name: str) -> NDArray:
+            shape = shapes[id(variables[name]), 0]
+            return zeros(shape, ctx=places[name], dtype=dtypes[id(variables[name]), 0])
+
+        def shared(name: str, pool: Mapping[str, NDArray | None]) -> NDArray:
+            old = pool.get(name)
+            wanted = shapes[id(variables[name]), 0]
+            if old is None or old.shape != wanted:
+                found = None if old is None else old.shape
+                raise MXNetError(f"simple_bind: {name!r} of shape {wanted} cannot be shared: shared_exec has {found}")
+            return old
+
+        args, grads = [], []
+        for name, req in zip(names, reqs, strict=True):
+            if shared_exec is not None and name in (shared_arg_names or ()):
+                args.append(shared(name, shared_exec.arg_dict))
+                grads.append(None if req == "null" else shared_exec.grad_dict.get(name) or new(name))
+            else:
+                args.append(new(name))
+                grads.append(None if req == "null" else new(name))
+        pool = shared_exec.aux_dict if shared_exec is not None else {}
+        states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
+        return Executor(self, ctx, args, grads, reqs, states, group2ctx)
+
+    def eval(self: Symbol, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:  # pyright: ignore[reportGeneralTypeIssues]
+        """Run the graph once on arrays given by variable name and return the outputs, in inference mode.
+
+        Raises:
+            ArgumentError: a variable has no array.
+        """
+        names = self.list_auxiliary_states()
+        states = {n: kwargs[n] for n in names if n in kwargs}
+        return self.bind(ctx or current_context(), kwargs, aux_states=states).forward()

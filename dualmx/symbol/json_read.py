@@ -145,7 +145,9 @@ def _operator_node(op: Op, name: str, inputs: list[Entry], attrs: dict[str, str]
     node = Node(op, name, inputs, params, attrs)
     for at in node.aux_positions():
         if inputs[at][0].op is not None:
-            raise FormatError(f"symbol JSON: node {name!r}: input {live[at].name!r} is a state, but no variable feeds it")
+            raise FormatError(
+                f"symbol JSON: node {name!r}: input {live[at].name!r} is a state, but no variable feeds it"
+            )
     return node
 
 

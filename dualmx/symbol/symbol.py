@@ -113,7 +113,7 @@ class Symbol(Arithmetic, Inference, Binding):
         return [node.name for node in self._order() if node.op is None]
 
     def get_internals(self) -> Symbol:
-        """Return a group of the outputs of all nodes, variables included; pick one as in `s.get_internals()["fc1_output"]`."""
+        """Return a group of all nodes' outputs, variables included; pick one by name: `internals["fc1_output"]`."""
         return Symbol([(node, i) for node in self._order() for i in range(node.n_visible)])
 
     def get_children(self) -> Symbol | None:

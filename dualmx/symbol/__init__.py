@@ -1,0 +1,53 @@
+"""Symbols: named expressions over variables, their JSON form, inference, and executors that run them."""
+
+from .arithmetic import NotImplementedForSymbol
+from .attributes import AttrScope
+from .creation import (
+    arange,
+    eye,
+    full,
+    histogram,
+    hypot,
+    linspace,
+    maximum,
+    minimum,
+    ones,
+    pow,
+    power,
+    split_v2,
+    zeros,
+)
+from .executor import Executor
+from .lowering import graph_call
+from .names import NameManager, Prefix
+from .symbol import Group, Symbol, Variable, create, fromjson, load, load_json, var
+
+__all__ = [
+    "AttrScope",
+    "Executor",
+    "Group",
+    "NameManager",
+    "NotImplementedForSymbol",
+    "Prefix",
+    "Symbol",
+    "Variable",
+    "arange",
+    "create",
+    "eye",
+    "fromjson",
+    "full",
+    "graph_call",
+    "histogram",
+    "hypot",
+    "linspace",
+    "load",
+    "load_json",
+    "maximum",
+    "minimum",
+    "ones",
+    "pow",
+    "power",
+    "split_v2",
+    "var",
+    "zeros",
+]

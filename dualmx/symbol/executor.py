@@ -1,0 +1,337 @@
+"""`Executor`: a symbol bound to arrays, run forward and backward through the lazy engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.context import Context
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..ndarray import NDArray, array, invoke, zeros
+from ..ndarray.tape import backward as run_backward
+from .lowering import graph_call
+from .replay import Replay, training_scope, without_recording
+
+if TYPE_CHECKING:
+    from .symbol import Symbol
+
+GRAD_REQS = ("write", "add", "null")
+# Heads that define their own gradient: `backward` needs no head gradient for them.
+LOSSES = frozenset(
+    (
+        "SoftmaxOutput", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "SVMOutput",
+        "MakeLoss", "make_loss",
+    )
+)  # fmt: skip
+# Heads through which no gradient flows.
+CONSTANT_HEADS = frozenset(
+    (
+        "BlockGrad", "zeros_like", "ones_like", "argmax", "argmin", "argmax_channel", "argsort", "one_hot", "round",
+        "rint", "ceil", "floor", "trunc", "fix", "sign", "shape_array", "size_array", "logical_not", "_equal",
+        "_not_equal", "_greater", "_greater_equal", "_lesser", "_lesser_equal", "_equal_scalar", "_not_equal_scalar",
+        "_greater_scalar", "_greater_equal_scalar", "_lesser_scalar", "_lesser_equal_scalar", "broadcast_equal",
+        "broadcast_not_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_lesser",
+        "broadcast_lesser_equal",
+    )
+)  # fmt: skip
+
+
+class Executor:
+    """A symbol bound to argument arrays, gradient arrays and auxiliary states.
+
+    `forward` and `backward` record into the lazy engine, so that forward, backward and the parameter updates that
+    follow are one compiled program. Made by `Symbol.bind` and `Symbol.simple_bind`.
+
+    Args:
+        symbol: what to run.
+        ctx: where to run it.
+        args: one array per argument.
+        grads: one gradient array or `None` per argument.
+        reqs: `"write"`, `"add"` or `"null"` per argument.
+        states: one array per auxiliary state.
+
+    Example:
+        >>> import dualmx as mx
+        >>> x = mx.sym.var("x")
+        >>> exe = mx.sym.MakeLoss(x * x).simple_bind(mx.cpu(), x=(2,))
+        >>> _ = exe.forward(is_train=True, x=mx.nd.array([1, 2]))
+        >>> exe.backward()
+        >>> exe.grad_dict["x"].asnumpy().tolist()
+        [2.0, 4.0]
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        ctx: Context,
+        args: Sequence[NDArray],
+        grads: Sequence[NDArray | None],
+        reqs: Sequence[str],
+        states: Sequence[NDArray],
+        group2ctx: Mapping[str, Context] | None = None,
+    ):
+        self._symbol, self._ctx = symbol, ctx
+        self._arg_names, self._aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
+        self._output_names = symbol.list_outputs()
+        self.arg_arrays, self.grad_arrays, self.aux_arrays = list(args), list(grads), list(states)
+        self._grad_req = list(reqs)
+        self._group2ctx = dict(group2ctx or {})
+        self._calls: dict[Any, Any] = {}
+        self._outputs: list[NDArray] = []
+        self._replay: Replay | None = None
+        self._monitor: tuple[Callable[[str, NDArray], Any], bool] | None = None
+
+    # ---- arrays by name
+
+    @property
+    def arg_dict(self) -> dict[str, NDArray]:
+        """Argument arrays by name."""
+        return dict(zip(self._arg_names, self.arg_arrays, strict=True))
+
+    @property
+    def grad_dict(self) -> dict[str, NDArray | None]:
+        """Gradient arrays by argument name, `None` where no gradient is kept."""
+        return dict(zip(self._arg_names, self.grad_arrays, strict=True))
+
+    @property
+    def aux_dict(self) -> dict[str, NDArray]:
+        """Auxiliary states by name."""
+        return dict(zip(self._aux_names, self.aux_arrays, strict=True))
+
+    @property
+    def outputs(self) -> list[NDArray]:
+        """Outputs of the last `forward`, in the order of `Symbol.list_outputs`; zeros before the first one."""
+        if not self._outputs:
+            call = self._call(False)
+            inputs = [*self.arg_arrays, *self.aux_arrays]
+            found = call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in inputs))[: call.n_outputs]
+            self._outputs = [zeros(shape, ctx=self._ctx, dtype=dtype) for shape, dtype in found]
+        return list(self._outputs)
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """Outputs of the last `forward` by name."""
+        return dict(zip(self._output_names, self.outputs, strict=True))
+
+    # ---- running
+
+    def _call(self, train: bool, internals: bool = False) -> Any:
+        key = (train, internals)
+        if key not in self._calls:
+            symbol = self._symbol.get_internals() if internals else self._symbol
+            shapes = {n: a.shape for n, a in (self.arg_dict | self.aux_dict).items()}
+            self._calls[key] = graph_call(symbol, train, shapes)[0]
+        return self._calls[key]
+
+    def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
+        """Run the graph and return the outputs.
+
+        Args:
+            is_train: training mode: dropout and batch statistics are active, states are updated, and `backward` may
+                follow.
+            kwargs: new values of arguments (NDArray or NumPy array of the bound shape), copied in first.
+
+        Raises:
+            ArgumentTypeError: unknown argument, or a value that is no array. ArgumentError: wrong shape.
+        """
+        for name, value in kwargs.items():
+            self._feed(name, value)
+        self._replay = None
+        self._watch(is_train)
+        if is_train:
+            with training_scope():
+                self._replay = Replay(self._call(True), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
+                self._outputs = self._replay.run(self.aux_arrays)
+        else:
+            with without_recording():
+                inputs = [a.as_in_context(self._ctx) for a in (*self.arg_arrays, *self.aux_arrays)]
+                self._outputs = invoke(self._call(False), inputs) if inputs else invoke_on(self._call(False), self._ctx)
+        return list(self._outputs)
+
+    def _feed(self, name: str, value: Any) -> None:
+        try:
+            target = self.arg_arrays[self._arg_names.index(name)]
+        except ValueError:
+            raise ArgumentTypeError(f"forward: unknown argument {name!r}; {suggest(name, self._arg_names)}") from None
+        if isinstance(value, np.ndarray):
+            value = array(value, ctx=self._ctx, dtype=target.dtype)
+        if not isinstance(value, NDArray):
+            raise ArgumentError(f"forward: {name}={value!r}: expected an NDArray or a NumPy array")
+        if value.shape != target.shape:
+            raise ArgumentError(
+                f"forward: argument {name!r} is bound with shape {target.shape}, received {value.shape}"
+            )
+        if value is not target:
+            value.copyto(target)
+
+    def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
+        """Compute gradients of the last `forward(is_train=True)` into the gradient arrays.
+
+        `"write"` gradients are overwritten, `"add"` gradients are added to. A second backward after the same forward
+        computes the forward pass again, from the present values of the arguments.
+
+        Args:
+            out_grads: gradient of each output: an array, a list, or a dict by output name. Outputs that define their
+                own gradient (`SoftmaxOutput`, `MakeLoss`, …) need none.
+            is_train: accepted for compatibility; the mode is that of the forward pass.
+
+        Raises:
+            MXNetError: there was no forward in training mode, or a gradient is missing for an output that is no loss.
+            ArgumentTypeError: a gradient is not an NDArray. ArgumentError: it has the wrong shape.
+        """
+        seeds = self._seeds(out_grads)
+        if self._replay is None:
+            if not self._outputs or not is_train:
+                raise MXNetError("backward: call forward(is_train=True) first; it records what gradients need")
+            raise MXNetError("backward: the last forward was not in training mode; call forward(is_train=True)")
+        heads = self._replay.heads()
+        pairs = [(h, s) for h, s in zip(heads, seeds, strict=True) if np.dtype(h.dtype).kind not in "biu"]
+        if pairs and self._replay.has_variables:
+            run_backward([h for h, _ in pairs], [s for _, s in pairs])
+
+    def _seeds(self, out_grads: Any) -> list[NDArray | None]:
+        names = self._output_names
+        if out_grads is None:
+            given: list[Any] = []
+        elif isinstance(out_grads, NDArray):
+            given = [out_grads]
+        elif isinstance(out_grads, Mapping):
+            given = [out_grads.get(name) for name in names]
+        else:
+            given = list(out_grads)
+        if len(given) > len(names):
+            raise ArgumentError(f"backward: got {len(given)} out_grads for {len(names)} outputs")
+        given += [None] * (len(names) - len(given))
+        current = self.outputs
+        for i, (node, _) in enumerate(self._symbol.entries):
+            seed = given[i]
+            if seed is None:
+                if node.op is None or node.op.name not in LOSSES | CONSTANT_HEADS:
+                    raise MXNetError(
+                        f"backward: output {names[i]!r} is not a loss, so its gradient is required: pass out_grads, or "
+                        f"end the network with make_loss"
+                    )
+                continue
+            if not isinstance(seed, NDArray):
+                raise ArgumentTypeError(f"backward: out_grads[{i}]={seed!r}: expected an NDArray")
+            if seed.shape != current[i].shape:
+                raise ArgumentError(
+                    f"backward: out_grads[{i}] has shape {seed.shape}, output {names[i]!r} has {current[i].shape}"
+                )
+            given[i] = seed.astype(current[i].dtype, copy=False)
+        return given
+
+    # ---- parameters
+
+    def copy_params_from(
+        self,
+        arg_params: Mapping[str, NDArray],
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_extra_params: bool = False,
+    ) -> None:
+        """Copy arrays into arguments and auxiliary states by name, casting to the bound dtypes.
+
+        Raises:
+            ArgumentError: a name that is not bound (unless `allow_extra_params`), or a wrong shape.
+        """
+        for what, given, bound in (
+            ("arguments", arg_params, self.arg_dict),
+            ("auxiliary states", aux_params or {}, self.aux_dict),
+        ):
+            for name, value in given.items():
+                if name in bound:
+                    if value.shape != bound[name].shape:
+                        raise ArgumentError(
+                            f"copy_params_from: {name!r} has shape {value.shape}, bound is {bound[name].shape}"
+                        )
+                    value.copyto(bound[name])
+                elif not allow_extra_params:
+                    raise ArgumentError(
+                        f"copy_params_from: name {name!r} is not among the {what}; {suggest(name, bound)}"
+                    )
+
+    def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False, **kwargs: Any) -> Executor:
+        """Return an executor for other input shapes that shares the arrays whose shapes stay the same.
+
+        Args:
+            partial_shaping: allow shapes of arguments that are not given to change.
+            allow_up_sizing: allow arrays to become larger.
+            kwargs: new shapes by argument name.
+
+        Raises:
+            ArgumentTypeError: unknown argument. MXNetError: a shape changes or grows without permission.
+        """
+        for name in kwargs:
+            if name not in self._arg_names:
+                raise ArgumentTypeError(f"reshape: unknown argument {name!r}; {suggest(name, self._arg_names)}")
+        arg_shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
+        if arg_shapes is None or aux_shapes is None:
+            raise MXNetError(f"reshape: not all shapes follow from {kwargs}; give the shapes of more arguments")
+        args, grads = [], []
+        for name, shape, old, grad in zip(self._arg_names, arg_shapes, self.arg_arrays, self.grad_arrays, strict=True):
+            if shape == old.shape:
+                args.append(old)
+                grads.append(grad)
+                continue
+            if name not in kwargs and not partial_shaping:
+                raise MXNetError(
+                    f"reshape: the shape of {name!r}, which was not given, changes from {old.shape} to {shape}; pass "
+                    f"partial_shaping=True if this is intended"
+                )
+            args.append(self._resized(name, old, shape, allow_up_sizing))
+            grads.append(None if grad is None else zeros(shape, ctx=grad.context, dtype=grad.dtype))
+        states = []
+        for name, shape, old in zip(self._aux_names, aux_shapes, self.aux_arrays, strict=True):
+            if shape != old.shape and not partial_shaping:
+                raise MXNetError(
+                    f"reshape: the shape of state {name!r} changes from {old.shape} to {shape}; pass "
+                    f"partial_shaping=True if this is intended"
+                )
+            states.append(old if shape == old.shape else self._resized(name, old, shape, allow_up_sizing))
+        return Executor(self._symbol, self._ctx, args, grads, self._grad_req, states, self._group2ctx)
+
+    def _resized(self, name: str, old: NDArray, shape: tuple[int, ...], allow_up_sizing: bool) -> NDArray:
+        if int(np.prod(shape)) > old.size and not allow_up_sizing:
+            raise MXNetError(
+                f"reshape: {name!r} would grow from {old.shape} to {shape}; pass allow_up_sizing=True to allocate anew"
+            )
+        return zeros(shape, ctx=old.context, dtype=old.dtype)
+
+    # ---- looking inside
+
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], Any], monitor_all: bool = False) -> None:
+        """Call `callback(name, array)` for every operator output of each forward, for variables too if `monitor_all`.
+
+        Monitoring runs the graph a second time with all intermediate results kept.
+        """
+        if not callable(callback):
+            raise ArgumentTypeError(f"set_monitor_callback: callback={callback!r}: expected a function (name, array)")
+        self._monitor = (callback, bool(monitor_all))
+
+    def _watch(self, is_train: bool) -> None:
+        if self._monitor is None:
+            return
+        callback, monitor_all = self._monitor
+        internals = self._symbol.get_internals()
+        with without_recording():
+            copies = [a.as_in_context(self._ctx).copy() for a in (*self.arg_arrays, *self.aux_arrays)]
+            results = invoke(self._call(is_train, internals=True), copies)
+        for name, (node, _), value in zip(internals.list_outputs(), internals.entries, results, strict=True):
+            if monitor_all or node.op is not None:
+                callback(name, value)
+
+    def get_optimized_symbol(self) -> Symbol:
+        """Return the bound symbol; optimization happens in XLA, below symbols."""
+        return self._symbol
+
+    def debug_str(self) -> str:
+        """Return a readable listing of the bound graph."""
+        return self._symbol.debug_str()
+
+
+def invoke_on(call: Any, ctx: Context) -> list[NDArray]:
+    """Run a call without inputs on a context."""
+    with ctx:
+        return invoke(call, [])

@@ -1,0 +1,109 @@
+"""Recording an executor's forward pass, apart from the gradients that users record on the same arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..core.context import Context
+from ..ndarray import NDArray, invoke
+from ..ndarray.handle import Extra, is_tracked
+from ..ndarray.trace import engine, local
+from ..op.registry import Call
+
+
+@contextmanager
+def _mode(recording: bool, training: bool) -> Iterator[None]:
+    before = (local.recording, local.training)
+    local.scopes += recording
+    local.recording, local.training = recording, training
+    local.tr.set_mode(recording)
+    try:
+        yield
+    finally:
+        local.scopes -= recording
+        local.recording, local.training = before
+        local.tr.set_mode(before[0])
+
+
+@contextmanager
+def training_scope() -> Iterator[None]:
+    """Record in training mode; what is pending runs first, so that every step begins with the same empty program."""
+    if not local.scopes:
+        for trace in list(local.traces.values()):
+            engine.flush(trace)
+    with _mode(True, True):
+        yield
+
+
+@contextmanager
+def without_recording() -> Iterator[None]:
+    """Run in inference mode, recording nothing."""
+    with _mode(False, False):
+        yield
+
+
+class Replay:
+    """One forward pass in training mode, and the variables through which its gradients reach the bound arrays.
+
+    The bound arrays are not made variables themselves: users may record their own gradients on them. Each pass reads
+    their present values under variables of its own.
+    """
+
+    def __init__(
+        self,
+        call: Call,
+        ctx: Context,
+        args: Sequence[NDArray],
+        grads: Sequence[NDArray | None],
+        reqs: Sequence[str],
+    ):
+        self.call, self.ctx, self.args = call, ctx, list(args)
+        self.targets = [
+            (grad, req) if grad is not None and req != "null" and np.dtype(arg.dtype).kind not in "biu" else None
+            for arg, grad, req in zip(args, grads, reqs, strict=True)
+        ]
+        self.has_variables = any(t is not None for t in self.targets)
+        self._states: list[NDArray] = []
+        self._heads: list[NDArray] | None = None
+
+    def run(self, states: Sequence[NDArray]) -> list[NDArray]:
+        """Record the forward pass, update `states`, and return the outputs; call inside `training_scope`."""
+        self._states = list(states)
+        inputs = [self._input(arg, target) for arg, target in zip(self.args, self.targets, strict=True)]
+        here = [s.as_in_context(self.ctx) for s in states]
+        if not inputs and not here:
+            with self.ctx:
+                outputs = invoke(self.call, [])
+        else:
+            outputs = invoke(self.call, [*inputs, *here])
+        for state, used in zip(states, here, strict=True):
+            if used is not state:
+                used.copyto(state)
+        self._heads = outputs
+        return outputs
+
+    def _input(self, arg: NDArray, target: tuple[NDArray, str] | None) -> NDArray:
+        value = arg.as_in_context(self.ctx)
+        if target is None:
+            return value.detach() if is_tracked(value) else value
+        trace = local.tr if local.tr.ctx is self.ctx else local.switch(self.ctx)
+        variable: Any = object.__new__(type(value))
+        variable._v, variable._tr, variable._data, variable._x = trace.leaf(value), trace, None, Extra()
+        variable._x.grad, variable._x.req = target
+        # Not among the trace's handles: the value passed in is not asked for again, so its buffer may be donated.
+        trace.make_variable(variable)
+        return variable
+
+    def heads(self) -> list[NDArray]:
+        """Return the recorded outputs for one backward; later calls record the forward pass again, leaving states."""
+        heads, self._heads = self._heads, None
+        if heads is None:
+            with training_scope():
+                self.run([s.copy() for s in self._states])
+            heads, self._heads = self._heads, None
+        assert heads is not None
+        return heads
