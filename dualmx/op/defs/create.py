@@ -1,0 +1,124 @@
+"""Operators that make arrays from parameters alone, and histograms."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...core.errors import ArgumentError
+from ..axes import one_axis
+from ..registry import op
+from ..schema import Count, DType, Floats, Free, Ignored, Maybe, Positive, Shape, Tensor
+from .window import constant
+
+Ctx = Annotated[str, str, Ignored]
+
+
+def _filled(shape: tuple[int, ...], value: float, dtype: Any) -> jax.Array:
+    if any(n < 0 for n in shape):
+        raise ArgumentError(f"shape={shape}: expected lengths of 0 or more")
+    return jnp.full(shape, constant(value, np.dtype(dtype)))
+
+
+@op()
+def _zeros(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32"):
+    """An array of `shape` filled with 0."""
+    return _filled(shape, 0.0, dtype)
+
+
+@op()
+def _ones(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32"):
+    """An array of `shape` filled with 1."""
+    return _filled(shape, 1.0, dtype)
+
+
+@op(aliases=("_npi_full",))
+def _full(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32", value: float):
+    """An array of `shape` filled with `value`, cast to `dtype`."""
+    return _filled(shape, value, dtype)
+
+
+def _progression(start: float, step: float, count: int, repeat: int, dtype: Any) -> jax.Array:
+    """`count` numbers start + (i // repeat)·step: exact for whole numbers, computed in float64 otherwise."""
+    steps = lax.iota(jnp.int64, count)
+    if repeat > 1:
+        steps = steps // repeat
+    if start.is_integer() and step.is_integer() and max(abs(start), abs(step)) < 2**53:
+        return (steps * int(step) + int(start)).astype(dtype)
+    return (steps.astype(jnp.float64) * step + start).astype(dtype)
+
+
+@op()
+def _arange(
+    *,
+    start: float,
+    stop: float | None = None,
+    step: float = 1.0,
+    repeat: Positive = 1,
+    infer_range: bool = False,
+    ctx: Ctx = "",
+    dtype: DType = "float32",
+):
+    """Numbers from `start` below `stop` at distance `step`, each `repeat` times; only `start` given means [0, start).
+
+    Length: ceil((stop - start) / step) · repeat. Raises `ArgumentError` for an empty range or step 0.
+    """
+    if stop is None:
+        start, stop = 0.0, start
+    if step == 0 or (stop - start) / step <= 0:
+        raise ArgumentError(f"start={start:g}, stop={stop:g}, step={step:g}: expected a range of at least one number")
+    return _progression(start, step, ceil((stop - start) / step) * repeat, repeat, dtype)
+
+
+@op(aliases=("_npi_linspace",))
+def _linspace(*, start: float, stop: float, num: Count, endpoint: bool = True, ctx: Ctx = "", dtype: DType = "float32"):
+    """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
+    step = (stop - start) / max(num - 1 if endpoint else num, 1)
+    return _progression(start, step, num, 1, dtype)
+
+
+@op()
+def _eye(*, N: Positive, M: Count = 0, k: int = 0, ctx: Ctx = "", dtype: DType = "float32"):
+    """The (N, M or N) matrix with 1 on diagonal `k` (positive above the main one) and 0 elsewhere."""
+    return jnp.eye(N, M or N, k, dtype=dtype)
+
+
+@op(aliases=("_npx_arange_like",))
+def _contrib_arange_like(
+    data: Tensor, *, start: float = 0.0, step: float = 1.0, repeat: Positive = 1, ctx: Ctx = "", axis: int | None = None
+):
+    """Numbers start, start + step, …, each `repeat` times, in the shape of `data` or as a vector as long as `axis`."""
+    shape = data.shape if axis is None else (data.shape[one_axis(axis, data.ndim)],)
+    return _progression(start, step, int(np.prod(shape)), repeat, data.dtype).reshape(shape)
+
+
+@op(aliases=("_npi_histogram",), outputs=2)
+def _histogram(
+    data: Free,
+    bins: Annotated[Free, Maybe] = None,  # type: ignore[assignment]
+    *,
+    bin_cnt: int | None = None,
+    range: Floats | None = None,
+):
+    """Count the elements of `data` in bins; returns counts (int64, (n,)) and bin edges (dtype of `data`, (n+1,)).
+
+    Bins are given by ascending edges `bins`, or as `bin_cnt` equal ones over `range`. A bin contains its lower edge,
+    the last one also its upper edge; elements outside are not counted.
+    """
+    if bins is None:
+        if not bin_cnt or bin_cnt < 1 or range is None or len(range) != 2 or not range[0] < range[1]:
+            raise ArgumentError(f"bin_cnt={bin_cnt}, range={range}: expected 1 bin or more over (low, high), or bins")
+        edges = _progression(range[0], (range[1] - range[0]) / bin_cnt, bin_cnt + 1, 1, jnp.float64)
+    else:
+        edges = bins.astype(jnp.float64)
+    values = data.reshape(-1).astype(jnp.float64)
+    at = jnp.searchsorted(edges, values, side="right") - 1
+    last = edges.size - 2
+    at = jnp.where(values == edges[-1], last, at)
+    counts = jnp.zeros(edges.size - 1, jnp.int64).at[jnp.where(at < 0, last + 1, at)].add(1, mode="drop")
+    return counts, edges.astype(data.dtype) if bins is None else bins
