@@ -16,28 +16,43 @@ from .parameter import GENERATION, DeferredInitializationError, Parameter, brief
 from .structure import LEAF, Format, flatten, regroup
 
 if TYPE_CHECKING:
+    from .base import Block
     from .hybrid import HybridBlock
 
 
 class CachedGraph:
-    """The symbol of a block's `hybrid_forward`, and how to feed it.
+    """The symbol of a block, and how to feed it; made by `of_hybrid`, `of_block` or `of_symbol`."""
 
-    Args:
-        block: traced once, here, with variables `data` (or `data0`, `data1`, ...) in place of `args`.
-        args: inputs of the block; only their nesting matters.
-    """
+    where: str
+    in_format: Format
+    inputs: list[Symbol]
 
-    def __init__(self, block: HybridBlock, args: tuple[Any, ...]):
+    @classmethod
+    def of_hybrid(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
+        """Trace `hybrid_forward` once, with variables `data` (or `data0`, `data1`, ...) in place of `args`."""
+        return cls._traced(block, args, block._on_symbols)
+
+    @classmethod
+    def of_block(cls, block: Block, args: tuple[Any, ...]) -> CachedGraph:
+        """Trace a call of any block that works on symbols."""
+        return cls._traced(block, args, block)
+
+    @classmethod
+    def _traced(cls, block: Block, args: tuple[Any, ...], run: Callable[..., Any]) -> CachedGraph:
+        self = cls()
         self.where = block.name or type(block).__name__
         flat, self.in_format = flatten(args, f"{self.where} (hybridized)")
         names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
         self.inputs = [sym.var(name) for name in names]
-        self._adopt(names, *block._trace(*regroup(self.inputs, self.in_format)), block.collect_params()._params)
+        outs, out_format = flatten(run(*regroup(self.inputs, self.in_format)), f"{self.where}, outputs")
+        symbol = outs[0] if len(outs) == 1 else sym.Group(outs)
+        self._adopt(names, symbol, out_format, block.collect_params()._params)
+        return self
 
     @classmethod
     def of_symbol(cls, outputs: Symbol, inputs: list[Symbol], params: dict[str, Parameter], where: str) -> CachedGraph:
         """Wrap a ready symbol whose output format is that of its list of outputs."""
-        self = cls.__new__(cls)
+        self = cls()
         self.where, self.in_format, self.inputs = where, [LEAF] * len(inputs), inputs
         fmt = LEAF if len(outputs.list_outputs()) == 1 else [LEAF] * len(outputs.list_outputs())
         self._adopt([s.name for s in inputs], outputs, fmt, params)

@@ -14,7 +14,6 @@ from ..symbol import Symbol
 from .base import Block
 from .cached_graph import CachedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
-from .structure import flatten
 
 
 class HybridBlock(Block):
@@ -187,17 +186,12 @@ class HybridBlock(Block):
     def _graph_for(self, args: tuple[Any, ...]) -> CachedGraph:
         graph = self._graph
         if graph is None:
-            graph = self._graph = CachedGraph(self, args)
+            graph = self._graph = CachedGraph.of_hybrid(self, args)
         return graph
 
     def _on_symbols(self, x: Any, *args: Any) -> Any:
         with self.name_scope():
             return self.hybrid_forward(sym, x, *args, **{name: p.var() for name, p in self._reg_params.items()})
-
-    def _trace(self, *args: Any) -> tuple[Symbol, Any]:
-        """Symbol and output format of `hybrid_forward` on symbols."""
-        flat, fmt = flatten(self._on_symbols(*args), f"{self.name}.hybrid_forward, outputs")
-        return (flat[0] if len(flat) == 1 else sym.Group(flat)), fmt
 
     def infer_shape(self, *args: Any) -> None:
         """Set the unknown shapes of parameters from example inputs.

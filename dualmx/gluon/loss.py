@@ -49,7 +49,7 @@ class Loss(HybridBlock):
         if graph is None:
             if not all(a is None or isinstance(a, NDArray) for a in args):
                 return super().forward(x, *args)
-            graph = self._graphs[key] = CachedGraph(self, (x, *args))
+            graph = self._graphs[key] = CachedGraph.of_hybrid(self, (x, *args))
         return graph((x, *args))
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

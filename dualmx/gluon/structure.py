@@ -13,24 +13,29 @@ LEAF, ABSENT = 0, -1
 Format = Any
 
 
-def flatten(value: Any, where: str) -> tuple[list[Any], Format]:
+def flatten(value: Any, where: str, kinds: Any = (NDArray, Symbol)) -> tuple[list[Any], Format]:
     """Return the arrays in `value` (an array, None, or nested lists of them) and its format.
 
+    Args:
+        value: what to flatten.
+        where: begins the error message.
+        kinds: types that count as arrays.
+
     Raises:
-        ArgumentTypeError: something else is in `value`; `where` begins the message.
+        ArgumentTypeError: something else is in `value`.
     """
-    if isinstance(value, (NDArray, Symbol)):
+    if isinstance(value, kinds):
         return [value], LEAF
     if value is None:
         return [], ABSENT
     if isinstance(value, (list, tuple)):
         flat, formats = [], []
         for item in value:
-            arrays, fmt = flatten(item, where)
+            arrays, fmt = flatten(item, where, kinds)
             flat += arrays
             formats.append(fmt)
         return flat, formats
-    raise ArgumentTypeError(f"{where}: expected (nested lists of) NDArray or Symbol, got {type(value).__name__}")
+    raise ArgumentTypeError(f"{where}: expected (nested lists of) arrays or symbols, got {type(value).__name__}")
 
 
 def regroup(flat: list[Any], fmt: Format) -> Any:

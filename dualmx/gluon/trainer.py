@@ -10,6 +10,7 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..ndarray import flush
+from .bridge import OptaxOptimizer
 from .local_store import LocalStore
 from .parameter import Parameter, ParameterDict
 
@@ -92,8 +93,6 @@ class Trainer:
         if settings:
             raise ArgumentError("Trainer: optimizer_params go with an optimizer's name; pass None with an object")
         if not isinstance(optimizer, opt.Optimizer):
-            from .bridge import OptaxOptimizer
-
             optimizer = OptaxOptimizer(optimizer)
         optimizer.param_dict = by_index
         return optimizer
@@ -267,6 +266,8 @@ class Trainer:
             for updater in self._updaters:
                 updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer
+            if isinstance(self._optimizer, OptaxOptimizer):
+                self._updaters[0].optimizer.adopt(self._optimizer)
             self._optimizer = self._updaters[0].optimizer
         self._optimizer.param_dict = dict(enumerate(self._params))
 

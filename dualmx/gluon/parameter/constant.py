@@ -35,7 +35,7 @@ class Constant(Parameter):
             grad_req="null",
             shape=value.shape,
             dtype=value.dtype,
-            init=_Fixed(value),
+            init=initializer.Constant(value),
             differentiable=False,
         )
 
@@ -51,19 +51,3 @@ class Constant(Parameter):
     def grad_req(self, req: str) -> None:
         if req != "null":
             warnings.warn(f"Constant {self.name!r} keeps grad_req='null'; it has no gradient", stacklevel=2)
-
-    def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
-        data[:] = self.value
-
-
-class _Fixed(initializer.Initializer):
-    """The initializer that a `Constant` shows: it writes the constant's value."""
-
-    def __init__(self, value: NDArray):
-        super().__init__()
-        self.value = value
-
-    def _init_weight(self, name: Any, arr: NDArray) -> None:
-        arr[:] = self.value
-
-    _init_default = _init_weight

@@ -352,7 +352,7 @@ class Parameter:
 
     def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
         chosen = initializer.create(default_init if init is None else init)
-        described = {"__init__": chosen.dumps()} if isinstance(chosen, initializer.Initializer) else {}
+        described: Any = {"__init__": chosen} if isinstance(chosen, initializer.Initializer) else {}
         initializer.create(default_init)(initializer.InitDesc(self.name, described), data)
 
     def _create(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
