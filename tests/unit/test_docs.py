@@ -20,6 +20,7 @@ MODULES = sorted(
     m.name
     for m in pkgutil.walk_packages(dualmx.__path__, "dualmx.")
     if not any(part.startswith("_") for part in m.name.split(".")[1:])
+    and not m.name.startswith("dualmx.op.defs.")  # operators speak for themselves, see below
 )
 
 
