@@ -1,16 +1,97 @@
 """dualmx: MXNet's imperative and symbolic programming model on JAX/XLA.
 
 `import dualmx as mx` takes the place of `import mxnet as mx`.
+
+Example:
+    >>> import dualmx as mx
+    >>> (mx.nd.ones((2, 2)) + 1).asnumpy().tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
 """
 
-from . import namespace  # noqa: F401
-from . import autograd, random
-from . import ndarray
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from . import namespace  # noqa: F401  (fills nd and sym)
+from . import autograd, context, engine, ndarray, random, symbol
 from . import ndarray as nd
-from . import symbol
+from . import random as rnd
 from . import symbol as sym
-from .core import context, errors
-from .core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
+from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, tpu
 from .core.errors import MXNetError
+from .ndarray import NDArray, waitall
+from .symbol import AttrScope, Symbol
+
+if TYPE_CHECKING:
+    from . import (
+        attribute,
+        base,
+        bridge,
+        callback,
+        debug,
+        gluon,
+        initializer,
+        io,
+        kvstore,
+        lr_scheduler,
+        metric,
+        model,
+        module,
+        monitor,
+        name,
+        optimizer,
+        profiler,
+        visualization,
+    )
 
 __version__ = "0.1.0"
+
+# Rooms that a script may not need are imported when first named, so that `import dualmx` stays quick.
+_LAZY = {
+    "attribute": "attribute",
+    "base": "base",
+    "bridge": "bridge",
+    "callback": "callback",
+    "debug": "debug",
+    "gluon": "gluon",
+    "init": "initializer",
+    "initializer": "initializer",
+    "io": "io",
+    "kv": "kvstore",
+    "kvstore": "kvstore",
+    "lr_scheduler": "lr_scheduler",
+    "metric": "metric",
+    "mod": "module",
+    "model": "model",
+    "module": "module",
+    "mon": "monitor",
+    "monitor": "monitor",
+    "name": "name",
+    "optimizer": "optimizer",
+    "opt": "optimizer",
+    "profiler": "profiler",
+    "test_utils": "test_utils",
+    "util": "util",
+    "visualization": "visualization",
+    "viz": "visualization",
+}
+
+
+def __getattr__(name: str) -> Any:
+    target = _LAZY.get(name)
+    if target is None:
+        raise AttributeError(f"module 'dualmx' has no attribute {name!r}")
+    found = importlib.import_module(f".{target}", __name__)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+__all__ = [
+    "AttrScope", "Context", "MXNetError", "NDArray", "Symbol", "autograd", "context", "cpu", "cpu_pinned",
+    "current_context", "engine", "gpu", "nd", "ndarray", "num_gpus", "random", "rnd", "sym", "symbol", "tpu", "waitall",
+]  # fmt: skip

@@ -8,19 +8,24 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..core.seeds import streams
-from ..namespace import nd
 from ..ndarray import NDArray, array
 from .base import Initializer, register
 
 
+def fill(arr: NDArray, values: np.ndarray) -> None:
+    """Overwrite `arr` with host `values`: drawing on the host compiles nothing."""
+    arr[:] = array(values, ctx=arr.context, dtype=arr.dtype)
+
+
 def fill_uniform(arr: NDArray, bound: float) -> None:
     """Overwrite `arr` with draws from [-bound, bound)."""
-    nd.random.uniform(-bound, bound, shape=arr.shape, dtype=arr.dtype, ctx=arr.context, out=arr)
+    draws = streams.generator(arr.context).random(arr.shape, np.float32)
+    fill(arr, (2 * bound) * draws - np.float32(bound))
 
 
 def fill_normal(arr: NDArray, sigma: float) -> None:
     """Overwrite `arr` with draws from N(0, sigma ** 2)."""
-    nd.random.normal(0, sigma, shape=arr.shape, dtype=arr.dtype, ctx=arr.context, out=arr)
+    fill(arr, np.float32(sigma) * streams.generator(arr.context).standard_normal(arr.shape, np.float32))
 
 
 @register
@@ -77,7 +82,7 @@ class Orthogonal(Initializer):
         raw = draw.uniform(-1.0, 1.0, (rows, cols)) if self.rand_type == "uniform" else draw.normal(size=(rows, cols))
         u, _, v = np.linalg.svd(raw, full_matrices=False)
         made = self.scale * (u if u.shape == raw.shape else v)
-        arr[:] = array(made.reshape(arr.shape), ctx=arr.context, dtype=arr.dtype)
+        fill(arr, made.reshape(arr.shape))
 
 
 @register

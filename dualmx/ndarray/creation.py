@@ -17,6 +17,7 @@ from ..op.registry import OPS
 from .array import NDArray
 from .flush import concrete
 from .handle import Handle, create, invoke, invoke_out
+from .trace import engine, local
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
@@ -126,7 +127,14 @@ def _made(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
     if out is not None:
         invoke_out(call, (), (out,))
         return out
-    return create(call, Context(ctx) if ctx is not None else current_context())[0]
+    where = Context(ctx) if ctx is not None else current_context()
+    if not local.recording and not engine.naive:
+        # Made at once, it is an input of the programs that use it: the first step of a loop, which makes optimizer
+        # states, is then the same program as the others.
+        shape, value, dtype = (call.params[n] if n in call.params else None for n in ("shape", "value", "dtype"))
+        fill = value if value is not None else float(call.op.name == "_ones")
+        return from_host(np.full(shape, fill, as_dtype(dtype)), where)
+    return create(call, where)[0]
 
 
 def zeros(

@@ -15,6 +15,7 @@ from ..compile.lower import tape
 from ..compile.x64 import x64
 from ..core import knobs
 from ..core.errors import MXNetError
+from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, chain
 from ..op.registry import Call
 from .handle import Handle, fresh
@@ -99,6 +100,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
     results: list[Any] = []
     args = leaves = tr.leaves
     if exe.run is not None:
+        process.require_compute()
         for i in exe.donate:
             if not _COUNTS or _getrefcount(args[i]) > _ALONE:
                 args[i] = duplicate(args[i])
@@ -120,14 +122,18 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
 def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
     """Return one donated buffer for each aval, taken from `scratch` or new."""
     found = []
+    # By index only: a loop variable would be a second reference.
+    free: dict[Any, list[int]] = {}
+    for i in range(len(scratch)):
+        free.setdefault((scratch[i].shape, scratch[i].dtype), []).append(i)
     for v in wanted:
-        for i, d in enumerate(scratch):
-            if d is not None and d.shape == v.shape and d.dtype == v.dtype and _COUNTS:
-                d = None
-                if _getrefcount(scratch[i]) <= _ALONE:
-                    found.append(scratch[i])
-                    scratch[i] = None
-                    break
+        at = free.get((v.shape, v.dtype), [])
+        while at:
+            i = at.pop(0)
+            if _COUNTS and _getrefcount(scratch[i]) <= _ALONE:
+                found.append(scratch[i])
+                scratch[i] = None
+                break
         else:
             found.append(put(np.zeros(v.shape, v.dtype), v.ctx))
     return found
@@ -267,6 +273,7 @@ def peek(tr: Trace, h: Handle) -> None:
 
 def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
     """Execute a call whose output shapes depend on values at once, outside any program."""
+    process.require_compute()
     datas = []
     for a in ins:
         if a._data is None:

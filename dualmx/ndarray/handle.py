@@ -330,7 +330,7 @@ def assign(o: Handle, value: Handle, what: str) -> None:
     if value is o:
         return
     tr = local.tr if local.tr.ctx is o._v.ctx else local.switch(o._v.ctx)
-    if value._data is not None and value._tr is not tr and not local.scopes:
+    if value._data is not None and value._tr is not tr and not (local.recording and is_tracked(value)):
         # The value is concrete: sharing the immutable array is enough.
         if o._data is None and o._tr is not None:
             o._tr = None

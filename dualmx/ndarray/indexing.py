@@ -12,8 +12,9 @@ from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..op.defs.window import to_spec
 from ..op.registry import OPS
 from .array import NDArray, make_view
-from .creation import array
-from .handle import Handle, assign, check_writable, invoke, invoke1, invoke2, write_window
+from .creation import array, from_host
+from .handle import Handle, assign, check_writable, create, invoke, invoke1, invoke2, write_window
+from .trace import engine, local
 
 
 def _integer(item: Any, size: int, axis: int) -> int:
@@ -184,9 +185,11 @@ def setitem(a: NDArray, key: Any, value: Any) -> None:
         return
     whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, a.shape, strict=False))
     if whole and len(items) == len(a.shape):
-        if is_number:
+        if is_number and not local.recording and not engine.naive:
+            _rewrite(a, from_host(np.full(a.shape, value).astype(a._v.dtype), a._v.ctx))
+        elif is_number:
             fill = OPS["_full"].call(shape=a.shape, value=float(value), dtype=a._v.dtype.name)
-            _rewrite(a, invoke_on(fill, a))
+            _rewrite(a, create(fill, a._v.ctx)[0])
         else:
             _rewrite(a, _broadcast(a, value))
         return
@@ -199,13 +202,6 @@ def setitem(a: NDArray, key: Any, value: Any) -> None:
     if value._v.ctx is not a._v.ctx:
         value = value.as_in_context(a.context)
     _rewrite(a, invoke2(OPS["_basic_slice_assign"].call(**window), a, value))
-
-
-def invoke_on(call: Any, beside: NDArray) -> NDArray:
-    """Record a call without inputs on the context of `beside`."""
-    from .handle import create
-
-    return create(call, beside._v.ctx)[0]
 
 
 def _as_value(a: NDArray, value: Any) -> Any:

@@ -77,6 +77,10 @@ class Trace:
         """Switch whether the steps from here on belong to the tape."""
         st = self.state
         if st.rec != recording:
+            if st.kind == MODE and st.parent is not None and st.parent.rec == recording:
+                # Nothing was recorded since the last switch: a scope without work leaves no mark on the program.
+                self.state = st.parent
+                return
             nx = st.next.get(recording)
             if nx is None:
                 made = State(st, MODE, None, (), self.ctx)
