@@ -313,7 +313,10 @@ def _linalg_syevd(A: Tensor):
     """Eigenvectors and eigenvalues of symmetric matrices: A = Uᵀ · diag(L) · U.
 
     Returns U (…, n, n), whose rows are the eigenvectors, and L (…, n) in ascending order. The lower triangle is read.
+    The largest component of every eigenvector is positive.
     """
     _matrices(A)
     values, vectors = jnp.linalg.eigh(A, UPLO="L", symmetrize_input=False)
-    return _t(vectors), values
+    rows = _t(vectors)
+    peak = jnp.take_along_axis(rows, jnp.argmax(jnp.abs(rows), -1, keepdims=True), -1)
+    return rows * lax.stop_gradient(jnp.where(peak < 0, -1, 1).astype(A.dtype)), values
