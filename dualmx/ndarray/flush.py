@@ -167,6 +167,7 @@ def is_constant(v: Value) -> bool:
 
 
 def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
+    process.require_compute()
     state = tr.state
     steps = chain(state)
     entries, kept = needed_tape(steps, wanted)

@@ -359,3 +359,11 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     while any(alive(p) for p in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(alive(p) for p in pids)
+
+
+def test_computing_with_arrays_in_a_fork_is_refused():
+    x = mx.nd.ones((2, 2))
+    dataset = ArrayDataset(np.arange(4)).transform(lambda a: mx.nd.dot(x, x) * int(a))
+    with pytest.raises(MXNetError, match="thread_pool=True"):
+        list(DataLoader(dataset, 2, num_workers=1))
+    assert len(list(DataLoader(dataset, 2))) == len(list(DataLoader(dataset, 2, num_workers=2, thread_pool=True))) == 2

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.process import process
 from ...ndarray import NDArray
 from .host import role, to_host
 
@@ -149,6 +150,10 @@ def run_forked(sock: socket.socket, seed: int, dataset: Any, batchify: Any) -> N
     """Be a worker in a fresh fork of the calling process; does not return."""
     # Inherited objects must never be finalised here: their owners' threads exist only in the parent.
     gc.freeze()
+    process.no_compute = (
+        "this process is a fork that makes data batches, and cannot compute with NDArrays: use NumPy in the dataset's "
+        "functions and the collation, or DataLoader(thread_pool=True), or num_workers=0"
+    )
     _be_worker(seed)
     try:
         serve(sock, dataset, batchify)

@@ -122,8 +122,7 @@ class WorkerPool:
                 self.close()
                 raise MXNetError(
                     f"DataLoader: no batch within timeout={self.timeout:g} seconds; the dataset or the collation is "
-                    "slow or blocked (a worker must not compute with NDArrays): raise timeout=, or find the cause "
-                    "with num_workers=0"
+                    "slow or blocked: raise timeout=, or find the cause with num_workers=0"
                 )
             for key, _ in ready:
                 self._take(key.data)
