@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from .node import Entry, Node, topological
 
 MXNET_VERSION = 10901  # the format version written: major * 10000 + minor * 100 + patch
+# MXNet's outputs that hold work space, counted in `node_row_ptr` though nothing reads them.
+WORKSPACE = {"CTCLoss": 2, "Dropout": 2, "InstanceNorm": 3, "LRN": 2}
 CASTS = ("amp_cast", "amp_multicast")
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
     chr(c): f"\\u{c:04x}" for c in range(32) if chr(c) not in "\n\r\t"
@@ -29,7 +31,7 @@ def to_json(entries: Sequence[Entry], remove_amp_cast: bool = True) -> str:
             versions[child] = versions.get(child, 0) + 1
         inputs = [f"[{number[id(c)]}, {i}, {versions.get(id(c), 0)}]" for c, i in node.inputs]
         nodes.append(_node(node, inputs))
-        row_ptr.append(row_ptr[-1] + node.n_outputs)
+        row_ptr.append(row_ptr[-1] + _counted_outputs(node))
     fields = [
         '"nodes": [\n' + ", \n".join(nodes) + "\n  ]" if nodes else '"nodes": []',
         f'"arg_nodes": {_sequence([str(number[id(n)]) for n in order if n.op is None], 2)}',
@@ -58,6 +60,14 @@ def without_casts(entries: Sequence[Entry]) -> list[Entry]:
             skipped.update(((id(node), i), entry) for i, entry in enumerate(inputs))
         moved[id(node)] = Node(node.op, node.name, inputs, node.params, node.attrs)
     return [follow(e) for e in entries]
+
+
+def _counted_outputs(node: Node) -> int:
+    """Number of outputs that MXNet counts."""
+    if node.op is None:
+        return 1
+    extra = 2 if node.op.name == "Pooling" and node.params["pool_type"] == "max" else 1
+    return max(node.n_outputs, WORKSPACE.get(node.op.name, extra))
 
 
 def _text(value: str) -> str:

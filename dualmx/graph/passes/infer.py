@@ -164,15 +164,12 @@ class ShapePass:
     def _forward_partly(self, node: GraphNode, ins: Sequence[ShapeT]) -> None:
         """Infer outputs from inputs with unknown dimensions: what does not vary with them is known."""
         tries: list[list[ShapeT]] = []
-        for size in STAND_INS:
+        for size in dict.fromkeys((*STAND_INS, *(d for s in ins for d in s if d))):
             try:
-                results = infer_call(node.call, [tuple(d or size for d in s) for s in ins])
+                tries.append(infer_call(node.call, [tuple(d or size for d in s) for s in ins]))
             except MXNetError:
-                if size != STAND_INS[0]:
-                    return
                 continue
-            tries.append(results)
-        for i in range(node.n_outputs):
+        for i in range(node.n_outputs if tries else 0):
             shapes = [t[i] for t in tries]
             if len({len(s) for s in shapes}) == 1:
                 self._put(
@@ -275,7 +272,18 @@ class DtypePass:
                 if node.op is not None:
                     self._visit(node)
             if not self.changed:
+                self._follow_data()
+            if not self.changed:
                 return self.dtypes
+
+    def _follow_data(self) -> None:
+        """Give label variables of unknown dtype the dtype of the data beside them."""
+        for node in self.order:
+            if node.op is None or node.op.variadic or "label" not in (names := node.input_names()):
+                continue
+            (data, index), (label, at) = node.inputs[0], node.inputs[names.index("label")]
+            if label.op is None and (id(data), index) in self.dtypes and (id(label), at) not in self.dtypes:
+                self._put(node, "input 'label'", (id(label), at), self.dtypes[id(data), index])
 
     def _put(self, node: GraphNode, what: str, key: Key, dtype: np.dtype) -> None:
         old = self.dtypes.get(key)
@@ -358,8 +366,8 @@ def default_dtypes(
 ) -> dict[Key, np.dtype]:
     """Like `infer_dtypes`, with a default for variables whose dtype does not follow.
 
-    Inputs whose dtype is independent of the others become float32, labels follow the data; if none of these is
-    left, the first variable becomes float32 and inference goes on from there.
+    Inputs whose dtype is independent of the others become float32; if none of these is left, the first variable
+    becomes float32 and inference goes on from there.
     """
     known = dict(known)
     strict_use = {id(node.inputs[at][0]) for node in order if node.op is not None for at in _strict_positions(node)}
@@ -368,20 +376,8 @@ def default_dtypes(
         missing = [n for n in order if n.op is None and (id(n), 0) not in dtypes]
         if not missing:
             return dtypes
-        labels = _label_dtypes(order, dtypes)
         free = [n for n in missing if id(n) not in strict_use]
-        known.update((id(n), labels.get(id(n), FLOAT32)) for n in free or missing[:1])
-
-
-def _label_dtypes(order: Sequence[GraphNode], dtypes: Mapping[Key, np.dtype]) -> dict[int, np.dtype]:
-    """Dtype of the data beside every input called `label`."""
-    found: dict[int, np.dtype] = {}
-    for node in order:
-        if node.op is not None and not node.op.variadic and "label" in (names := node.input_names()):
-            data, index = node.inputs[0]
-            if (id(data), index) in dtypes:
-                found[id(node.inputs[names.index("label")][0])] = dtypes[id(data), index]
-    return found
+        known.update((id(n), FLOAT32) for n in free or missing[:1])
 
 
 def _strict_positions(node: GraphNode) -> list[int]:

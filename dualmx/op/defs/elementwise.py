@@ -21,14 +21,14 @@ from .rules import alike, convert, merge_shapes, need_float, through_float, type
 Map = Callable[[jax.Array], jax.Array]
 
 
-def unary(name: str, fn: Map, doc: str, *aliases: str) -> None:
-    """Register `name`: `fn` on every element, the result in the dtype of the input."""
+def unary(name: str, fn: Map, doc: str, *aliases: str, output: str = "output") -> None:
+    """Register `name`: `fn` on every element, the result, called `output`, in the dtype of the input."""
 
     def body(data: Tensor) -> jax.Array:
         return fn(data)
 
     body.__doc__ = f"{doc}\n\n    data: any shape and dtype; the result has the same."
-    op(name=name, aliases=aliases)(body)
+    op(name=name, aliases=aliases, output_names=(output,))(body)
 
 
 def sparse_too(name: str, fn: Map, doc: str, *aliases: str) -> None:
@@ -154,7 +154,10 @@ def _loss(x: jax.Array) -> jax.Array:
 
 
 _loss.defvjp(lambda x: (x, x), lambda x, head: (jnp.ones_like(x),))
-unary("make_loss", _loss, "The input, as a loss: its gradient is 1 whatever gradient comes in.", "_sparse_make_loss")
+unary(
+    "make_loss", _loss, "The input, as a loss: its gradient is 1 whatever gradient comes in.", "_sparse_make_loss",
+    output="loss",
+)  # fmt: skip
 
 
 def _straight_through(fn: Map) -> Map:

@@ -1,0 +1,143 @@
+"""Record names, JSON, inference results and executor runs of `symbol_cases.py` from MXNet 1.9.1 into `symbol*.json`.
+
+Run with a Python that has MXNet: `python tests/goldens/record_symbol.py` from the repository root.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import Any
+
+import mxnet as mx  # pyright: ignore[reportMissingImports]
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+from symbol_cases import BUILDS, EXPRESSIONS, INFERENCES, RUNS  # noqa: E402
+
+
+def facts(symbol: Any) -> dict[str, Any]:
+    """Everything a symbol says of itself."""
+    return {
+        "json": symbol.tojson(),
+        "name": symbol.name,
+        "arguments": symbol.list_arguments(),
+        "outputs": symbol.list_outputs(),
+        "states": symbol.list_auxiliary_states(),
+        "internals": symbol.get_internals().list_outputs(),
+        "attr_dict": symbol.attr_dict(),
+        "debug_str": symbol.debug_str(),
+    }
+
+
+def evaluate(text: str) -> Any:
+    """The symbol of one expression, named as if it were the first of the program."""
+    with mx.name.NameManager():
+        scope = {"sym": mx.sym, **{n: mx.sym.Variable(n) for n in "xyz"}}
+        return eval(text, scope)
+
+
+def infer(text: str, method: str, kwargs: dict[str, Any]) -> Any:
+    """The result of an inference method, dtypes by name, errors as the text `error`."""
+    try:
+        lists = getattr(evaluate(text), method)(**kwargs)
+    except Exception:
+        return "error"
+    return [None if part is None else [plain(v) for v in part] for part in lists]
+
+
+def plain(value: Any) -> Any:
+    """A shape or dtype as JSON."""
+    return None if value is None else list(value) if isinstance(value, tuple) else np.dtype(value).name
+
+
+def run(build: str, shapes: dict[str, tuple[int, ...]], grad_req: str) -> dict[str, Any]:
+    """Two steps forward and backward: outputs, gradients, states."""
+    with mx.name.NameManager():
+        symbol = BUILDS[build](mx)
+    exe = symbol.simple_bind(mx.cpu(), grad_req=grad_req, **shapes)
+    rng = np.random.RandomState(7)
+    for name in sorted(exe.arg_dict):
+        exe.arg_dict[name][:] = rng.uniform(-1, 1, exe.arg_dict[name].shape).astype(np.float32)
+    for name, array in exe.aux_dict.items():
+        array[:] = 1 if name.endswith("var") else 0
+    steps = []
+    for _ in range(2):
+        exe.forward(is_train=True)
+        heads = [mx.nd.array(rng.uniform(0.5, 1.5, o.shape)) for o in exe.outputs]
+        exe.backward(heads)
+        steps.append(
+            {
+                "outputs": [o.asnumpy().tolist() for o in exe.outputs],
+                "grads": {n: g.asnumpy().tolist() for n, g in exe.grad_dict.items()},
+                "states": {n: a.asnumpy().tolist() for n, a in exe.aux_dict.items()},
+            }
+        )
+    return {"steps": steps, "inference": [o.asnumpy().tolist() for o in exe.forward()]}
+
+
+def registered_names() -> dict[str, str]:
+    """Registry name of every operator name: one that fails to load tells it in its error, another in its JSON."""
+    import ctypes
+
+    from mxnet.base import _LIB, check_call, py_str  # pyright: ignore[reportMissingImports]
+
+    count, names = ctypes.c_uint(), ctypes.POINTER(ctypes.c_char_p)()
+    check_call(_LIB.MXListAllOpNames(ctypes.byref(count), ctypes.byref(names)))
+    return {name: found for name in sorted(py_str(names[i]) for i in range(count.value)) if (found := ask(name))}
+
+
+def ask(name: str) -> str:
+    """Registry name of one operator, asked in a child process because some operators crash on missing inputs."""
+    end, start = os.pipe()
+    child = os.fork()
+    if child == 0:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        node = {"op": name, "name": "n", "inputs": []}
+        heads = {"arg_nodes": [], "heads": [[0, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}}
+        try:
+            found = json.loads(mx.sym.load_json(json.dumps({"nodes": [node], **heads})).tojson())["nodes"][0]["op"]
+        except Exception as e:
+            match = re.search(r"in operator ([^(\s]+)\(", str(e))
+            found = match.group(1) if match else ""
+        os.write(start, found.encode())
+        os._exit(0)
+    os.close(start)
+    found = os.read(end, 1 << 16).decode()
+    os.close(end)
+    os.waitpid(child, 0)
+    return found
+
+
+def dump(name: str, value: Any) -> None:
+    """Write one golden file."""
+    with open(os.path.join(HERE, name), "w", encoding="utf-8") as f:
+        json.dump(value, f, indent=None, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+        f.write("\n")
+
+
+def main() -> None:
+    """Record everything."""
+    graphs = {}
+    for name, build in BUILDS.items():
+        with mx.name.NameManager():
+            graphs[name] = facts(build(mx))
+    dump("symbol_graphs.json", graphs)
+    nodes = {}
+    for text in EXPRESSIONS:
+        s = evaluate(text)
+        nodes[text] = {"json": s.tojson(), "outputs": s.list_outputs(), "name": s.name}
+    dump("symbol_nodes.json", nodes)
+    dump("symbol_inference.json", [[t, m, k, infer(t, m, k)] for t, m, k in INFERENCES])
+    dump("symbol_runs.json", {name: run(*case) for name, case in RUNS.items()})
+    dump("symbol_names.json", registered_names())
+
+
+if __name__ == "__main__":
+    main()
