@@ -86,6 +86,8 @@ class Handle:
         else:
             engine.peek(tr, self)
         if self._data is None:
+            if self._tr is tr:
+                raise MXNetError("the array has no value: the program that computes it was executed without it")
             return self._force(into)
         return self._data
 
@@ -283,15 +285,18 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
     tr, nx, used = record(call, ins, runtime)
     n = call.n_outputs
     results = nx.outs
+    cast = []
     for o, v in zip(outs, results[:n], strict=False):
         x = o._x
         if o._v.aval is v.aval and (x is None or x.root is None):
             overwrite(o, tr, v)
         else:
-            assign(o, fresh(tr, v), call.op.name)
+            cast.append((o, fresh(tr, v)))
     if call.n_aux:
         for i, v in zip(call.aux_positions(len(used)), results[n:], strict=True):
             overwrite(ins[i], tr, v)
+    for o, made in cast:
+        assign(o, made, call.op.name)
     if engine.naive:
         engine.flush(tr)
 

@@ -136,8 +136,13 @@ def _open_entries(tr: Trace) -> Iterator[Entry]:
 
 def reenter(tr: Trace) -> None:
     """Enter the earlier recorded steps behind the saved values of a trace once more."""
-    for e in list(_open_entries(tr)):
-        ins = tuple(_enter_node(tr, n) for n in e.ins)
+    entries = list(_open_entries(tr))
+    for e in entries:
+        # What the steps read enters with its saved value first, so that nothing is computed forward again.
+        for n in e.ins:
+            _enter_node(tr, n)
+    for e in entries:
+        ins = tuple(tr.entered[n] for n in e.ins)
         outs = tuple(tr.entered.get(n) for n in e.outs)
         key = (AGAIN, e.call, ins, outs)
         st = tr.state
@@ -271,6 +276,7 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
         tr.leaf(_grad_on(a, tr)) if req == "add" else None for a, req in zip(targets, route.reqs, strict=True)
     )
     nx = _step(tr, route, hv, sv, adds, retain_graph)
+    elsewhere = []
     for a, v in zip(targets, nx.outs, strict=True):
         x = a._extra()
         x.fresh = True
@@ -279,7 +285,9 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
         if g._v.ctx is tr.ctx and (g._x is None or g._x.root is None):
             overwrite(g, tr, v)
         else:
-            assign(g, fresh(tr, v), "backward")
+            elsewhere.append((g, fresh(tr, v)))
+    for g, made in elsewhere:
+        assign(g, made, "backward")
     if engine.naive:
         engine.flush(tr)
 
@@ -334,8 +342,7 @@ def _passes(
         route = _route(tr, hv)
         targets = [tr.variables[k] for k in route.handles]
         nx = _step(tr, route, hv, sv, (None,) * len(targets), retain_graph)
-        for a, v in zip(targets, nx.outs, strict=True):
-            g = fresh(tr, v)
+        for a, g in zip(targets, [fresh(tr, v) for v in nx.outs], strict=True):
             made = a._extra().function
             if made is not None:
                 at = waiting.setdefault(made[0], {})

@@ -302,5 +302,7 @@ def bring(a: NDArray, ctx: Context) -> Any:
 def failed(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
     """Return the error that poisons the results of a program whose execution raised `e`."""
     line = f"{where[0]}:{where[1]}" if where else "an unknown line"
-    first = str(e).strip().split("\n")[0]
-    return MXNetError(f"execution of the operations recorded up to {line} failed: {type(e).__name__}: {first}")
+    lines = str(e).strip().splitlines() or [""]
+    # Errors out of callbacks carry a traceback; its first and last lines say what happened.
+    text = lines[0] if len(lines) == 1 else f"{lines[0]} … {lines[-1].strip()}"
+    return MXNetError(f"execution of the operations recorded up to {line} failed: {type(e).__name__}: {text}")

@@ -1,0 +1,285 @@
+"""The lazy engine: one program per step, donation, reuse, failures, threads."""
+
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx import autograd, debug, nd
+from dualmx.ndarray.trace import engine
+
+
+def step(w, x):
+    with autograd.record():
+        loss = ((x * w) ** 2).sum()
+    loss.backward()
+    w -= 0.1 * w.grad
+    return loss
+
+
+def variable(values):
+    a = nd.array(values)
+    a.attach_grad()
+    return a
+
+
+def test_nothing_runs_until_a_value_is_needed():
+    before = debug.statistics()["flushes"]
+    x = nd.array([1.0, 2.0])
+    y = x * 3 + 1
+    assert debug.statistics()["flushes"] == before
+    assert debug.pending() > 0
+    assert y.asnumpy().tolist() == [4.0, 7.0]
+    assert debug.statistics()["flushes"] == before + 1
+
+
+def test_a_repeated_step_compiles_once():
+    w, x = variable([1.0, 2.0, 3.0]), nd.array([1.0, 1.0, 1.0])
+    for _ in range(2):
+        step(w, x)
+        w.wait_to_read()
+    with debug.assert_compiles(0):
+        for _ in range(3):
+            step(w, x)
+            w.wait_to_read()
+
+
+def test_a_second_instance_of_the_same_program_compiles_nothing():
+    def make():
+        w, x = variable(np.ones((3, 5))), nd.array(np.ones((3, 5)))
+        for _ in range(2):
+            step(w, x)
+            w.wait_to_read()
+
+    make()
+    with debug.assert_compiles(0):
+        make()
+
+
+def test_a_hit_never_infers():
+    x = nd.array(np.ones((7, 3)))
+    nd.exp(x * 2).wait_to_read()
+    before = debug.statistics()["misses"]
+    nd.exp(x * 2).wait_to_read()
+    assert debug.statistics()["misses"] == before
+
+
+def test_an_executable_with_more_outputs_is_reused():
+    x = nd.array(np.ones((5, 9)))
+    a = x * 2
+    b = a + 1
+    c = b.asnumpy(), a.asnumpy()
+    with debug.assert_compiles(0):
+        b = x * 2 + 1
+        d = b.asnumpy()
+    np.testing.assert_array_equal(c[0], d)
+
+
+def test_dead_intermediates_are_not_outputs():
+    x = nd.array(np.ones((11, 3)))
+    y = nd.exp(nd.sin(x) * 2)
+    tr = mx.ndarray.trace.local.tr
+    state = tr.state
+    y.wait_to_read()
+    (program,) = {p for p in state.programs.values()}
+    assert len(program.wanted) == 1
+
+
+def test_a_varying_scalar_stops_compiling_at_the_third_value():
+    x = nd.array(np.ones((13,)))
+    for s in (0.5, 0.25, 0.125):
+        (x * s).wait_to_read()
+    with debug.assert_compiles(0):
+        for s in (0.3, 0.7, 0.9):
+            np.testing.assert_allclose((x * s).asnumpy(), np.full(13, s, np.float32))
+
+
+def test_integer_scalars_keep_their_meaning_when_they_vary():
+    x = nd.array([3, 5], dtype="int32")
+    for s in (2.5, 0.25, 3.9, 1.5):
+        assert (x * s).asnumpy().tolist() == [3 * int(s), 5 * int(s)]
+
+
+def test_overwritten_inputs_are_donated():
+    w = nd.array(np.ones((64, 64)))
+    w += 1  # the first buffer belongs to NumPy and cannot be taken over
+    w.wait_to_read()
+    old = w.as_jax()
+    pointer = old.unsafe_buffer_pointer()
+    del old
+    w += 1
+    w.wait_to_read()
+    assert w.as_jax().unsafe_buffer_pointer() == pointer
+
+
+def test_a_buffer_somebody_holds_is_copied_instead_of_donated():
+    w = nd.array(np.ones((64, 65)))
+    held = w.as_jax()
+    w += 1
+    w.wait_to_read()
+    assert np.asarray(held).sum() == 64 * 65
+    assert w.asnumpy().sum() == 2 * 64 * 65
+
+
+def test_two_names_of_one_buffer_survive_a_write_to_either():
+    a = nd.array(np.ones((32, 33)))
+    b = nd.zeros((32, 33))
+    b[:] = a
+    a += 1
+    a.wait_to_read()
+    assert b.asnumpy().sum() == 32 * 33
+    b += 5
+    assert (a.asnumpy().sum(), b.asnumpy().sum()) == (2 * 32 * 33, 6 * 32 * 33)
+
+
+def test_overflow_cuts_a_loop_at_its_period():
+    x = nd.array(np.ones((3, 17)))
+    with mx.engine.bulk(40):
+        y = x
+        for _ in range(60):
+            y = nd.tanh(y) * 1.5 + x
+        compiled = debug.statistics()["compiles"]
+        for _ in range(300):
+            y = nd.tanh(y) * 1.5 + x
+        assert debug.statistics()["compiles"] - compiled <= 1
+        got = y.asnumpy()
+    want = np.ones((3, 17), np.float32)
+    for _ in range(360):
+        want = np.tanh(want) * np.float32(1.5) + 1
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def fail(_):
+    raise ValueError("the callback refuses")
+
+
+@pytest.fixture
+def failing_op():
+    from dualmx.op import OPS, op
+    from dualmx.op.schema import Tensor
+
+    @op(name="_test_failing")
+    def _test_failing(data: Tensor):
+        """An op that fails when it runs."""
+        return jax.pure_callback(fail, jax.ShapeDtypeStruct(data.shape, data.dtype), data)
+
+    yield _test_failing.call()
+    del OPS["_test_failing"]
+
+
+def test_a_failed_execution_poisons_what_depended_on_it_and_nothing_else(failing_op):
+    x = nd.array([1.0, 2.0])
+    y = mx.nd.invoke(failing_op, [x])[0]
+    with pytest.raises(mx.MXNetError, match="refuses"):
+        y.asnumpy()
+    with pytest.raises(mx.MXNetError, match="refuses"):
+        y.wait_to_read()
+    assert (x + 1).asnumpy().tolist() == [2.0, 3.0]
+    y[:] = 4
+    assert y.asnumpy().tolist() == [4.0, 4.0]
+
+
+def test_a_wrong_shape_raises_at_the_call_and_leaves_the_trace_usable():
+    x, y = nd.array(np.ones((2, 3))), nd.array(np.ones((4, 5)))
+    z = x * 2
+    with pytest.raises(mx.MXNetError, match="broadcast"):
+        x + y
+    assert z.asnumpy().tolist() == [[2.0] * 3] * 2
+
+
+def in_thread(fn):
+    out = []
+
+    def run():
+        try:
+            out.append(fn())
+        except BaseException as e:  # handed to the caller
+            out.append(e)
+
+    t = threading.Thread(target=run)
+    t.start()
+    t.join(60)
+    assert out, "the thread did not finish"
+    if isinstance(out[0], BaseException):
+        raise out[0]
+    return out[0]
+
+
+def test_another_thread_reads_a_pending_value_and_the_owner_goes_on():
+    x = nd.array([1.0, 2.0, 3.0])
+    y = x * 2
+    assert in_thread(y.asnumpy).tolist() == [2.0, 4.0, 6.0]
+    z = y + x
+    assert z.asnumpy().tolist() == [3.0, 6.0, 9.0]
+
+
+def test_another_thread_computes_with_pending_values():
+    x = nd.array([1.0, 2.0, 3.0])
+    y = x * 2
+    got = in_thread(lambda: (y + 1).asnumpy())
+    assert got.tolist() == [3.0, 5.0, 7.0]
+    assert (y * 2).asnumpy().tolist() == [4.0, 8.0, 12.0]
+
+
+def test_random_values_agree_between_threads():
+    x = nd.random.uniform(shape=(100,))
+    seen = in_thread(x.asnumpy)
+    y = x + 0
+    np.testing.assert_array_equal(seen, y.asnumpy())
+
+
+def test_values_of_an_ended_thread_can_be_read():
+    y = in_thread(lambda: nd.array([1.0, 2.0]) * 5)
+    assert y.asnumpy().tolist() == [5.0, 10.0]
+
+
+def test_threads_record_and_read_each_other_without_interference():
+    shared = [nd.array(np.full((8,), float(i))) * 2 for i in range(20)]
+
+    def work(seed):
+        total = nd.zeros((8,))
+        for i, s in enumerate(shared):
+            total = total + s * (seed + 1)
+            if (i + seed) % 5 == 0:
+                total.wait_to_read()
+        return total.asnumpy()
+
+    threads = [threading.Thread(target=lambda k=k: results.__setitem__(k, work(k))) for k in range(6)]
+    results: dict[int, np.ndarray] = {}
+    for t in threads:
+        t.start()
+    for s in shared[::3]:
+        s += 0
+    for t in threads:
+        t.join(120)
+    want = sum(2.0 * i for i in range(20))
+    for k in range(6):
+        np.testing.assert_allclose(results[k], want * (k + 1))
+
+
+def test_naive_mode_executes_at_the_call():
+    with mx.engine.naive():
+        y = nd.array([1.0]) * 2
+        assert debug.pending() == 0
+        assert y._data is not None
+    assert not engine.naive
+
+
+def test_no_global_jax_setting_is_changed():
+    assert not jax.config.jax_enable_x64
+    assert jax.config.jax_compilation_cache_dir is None
+    x = nd.array([1.0], dtype="float64") + 1e-12
+    assert x.dtype is np.float64 and x.asscalar() == 1.0 + 1e-12
+    assert jax.numpy.asarray(1.5).dtype == np.float32
+    assert jax.config.jax_compilation_cache_dir is None
+
+
+def test_explain_names_the_pending_steps():
+    x = nd.array([1.0, 2.0])
+    y = nd.exp(x) * 3
+    text = debug.explain(y)
+    assert "exp" in text and "test_flush.py" in text and "pending" in text
+    y.wait_to_read()
+    assert "computed" in debug.explain(y)
