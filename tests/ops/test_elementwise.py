@@ -15,6 +15,7 @@ from tests.goldens.elementwise_cases import RANGES, Case, binary, unary, with_sc
 from tests.ops.replay import apply, check_numeric, check_recorded, defined_in, gradients, run
 
 CASES = [*unary(), *binary(), *with_scalar()]
+FIRST = {c.op: c for c in reversed(CASES)}  # one case of each operator is enough for second derivatives
 INF, NAN = np.inf, np.nan
 
 
@@ -35,7 +36,7 @@ def test_agrees_with_mxnet(case):
 
 @named([c for c in CASES if c.numeric])
 def test_derivatives_agree_with_differences(case):
-    check_numeric(case)
+    check_numeric(case, order=2 if case is FIRST[case.op] else 1)
 
 
 NUMPY = {

@@ -86,6 +86,8 @@ def test_each_element_has_its_own_parameters():
     x = draw("_sample_normal", np.array([0, 100], np.float32), np.array([1, 5], np.float32), shape=5000)
     np.testing.assert_allclose(x.mean(1), [0, 100], atol=0.4)
     np.testing.assert_allclose(x.std(1), [1, 5], rtol=0.05)
+    low = np.array([1 + 2**-40], np.float64)
+    assert draw("_sample_uniform", low, low, dtype="float64") == low
     x = draw("_sample_generalized_negative_binomial", np.full(2, 3, np.float32), np.array([0, 1], np.float32), shape=N)
     np.testing.assert_allclose(x.var(1), [3, 12], rtol=0.15)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
+from ..axes import many_axes
 
 _SMALL = ("int8", "uint8", "int16", "uint16")
 
@@ -105,7 +106,7 @@ def alike(name: str, *inputs: str) -> Callable[..., dict[str, tuple[int, ...]]]:
     return complete
 
 
-def resolve_axes(name: str, axis: tuple[int, ...] | None, ndim: int, exclude: bool = False) -> tuple[int, ...]:
+def reduced_axes(axis: tuple[int, ...] | None, ndim: int, exclude: bool = False) -> tuple[int, ...]:
     """Return the axes to reduce as sorted non-negative numbers; `None` and `()` mean all, `exclude` the complement.
 
     Raises:
@@ -113,13 +114,8 @@ def resolve_axes(name: str, axis: tuple[int, ...] | None, ndim: int, exclude: bo
     """
     if not axis:
         return tuple(range(ndim))
-    for a in axis:
-        if not -ndim <= a < ndim:
-            raise ArgumentError(f"{name}: axis={a}: out of range for an array of {ndim} dimensions")
-    axes = {a % ndim for a in axis}
-    if len(axes) != len(axis):
-        raise ArgumentError(f"{name}: axis={axis}: an axis is named twice")
-    return tuple(a for a in range(ndim) if (a in axes) != exclude)
+    named = many_axes(axis, ndim)
+    return tuple(a for a in range(ndim) if (a in named) != exclude)
 
 
 def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:

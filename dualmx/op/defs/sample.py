@@ -166,7 +166,7 @@ def _register(stem: str, d: Distribution) -> None:
         values = [jax.lax.stop_gradient(given[n]) for n in arrays]
         if any(v.shape != values[0].shape for v in values):
             raise ArgumentError(f"{each}: {arrays} have different shapes {[list(v.shape) for v in values]}")
-        spread = [v.reshape(v.shape + (1,) * len(shape)).astype(jnp.float32) for v in values]
+        spread = [v.reshape(v.shape + (1,) * len(shape)) for v in values]
         size = (*values[0].shape, *shape)
         return _drawn(d, key, size, _real(each, dtype), [jnp.broadcast_to(v, size) for v in spread])
 
