@@ -164,13 +164,13 @@ def test_norm_and_cumsum_dtypes():
 @pytest.mark.parametrize(
     ("name", "x", "params", "want"),
     [
-        ("uniform", [0.5, 1], (0, 2), scipy.stats.uniform(0, 2).pdf),
-        ("normal", [0.5, 1], (1, 2), scipy.stats.norm(1, 2).pdf),
-        ("exponential", [0.5, 1], (3,), scipy.stats.expon(scale=1 / 3).pdf),
-        ("gamma", [0.5, 1], (3, 2), scipy.stats.gamma(3, scale=1 / 2).pdf),
-        ("poisson", [0, 3], (3,), scipy.stats.poisson(3).pmf),
-        ("negative_binomial", [0, 3], (3, 0.25), scipy.stats.nbinom(3, 0.25).pmf),
-        ("generalized_negative_binomial", [0, 3], (3, 0.25), scipy.stats.nbinom(4, 1 / 1.75).pmf),
+        ("uniform", [0.5, 1], (0, 2), lambda x: scipy.stats.uniform.pdf(x, 0, 2)),
+        ("normal", [0.5, 1], (1, 2), lambda x: scipy.stats.norm.pdf(x, 1, 2)),
+        ("exponential", [0.5, 1], (3,), lambda x: scipy.stats.expon.pdf(x, scale=1 / 3)),
+        ("gamma", [0.5, 1], (3, 2), lambda x: scipy.stats.gamma.pdf(x, 3, scale=1 / 2)),
+        ("poisson", [0, 3], (3,), lambda x: scipy.stats.poisson.pmf(x, 3)),
+        ("negative_binomial", [0, 3], (3, 0.25), lambda x: scipy.stats.nbinom.pmf(x, 3, 0.25)),
+        ("generalized_negative_binomial", [0, 3], (3, 0.25), lambda x: scipy.stats.nbinom.pmf(x, 4, 1 / 1.75)),
     ],
 )
 def test_densities_agree_with_scipy(name, x, params, want):
