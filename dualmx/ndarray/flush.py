@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import weakref
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +28,9 @@ from .trace import Trace, engine, failed, local
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
 _COUNTS = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
 _getrefcount = sys.getrefcount
+
+# Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
+in_flight: deque[list[weakref.ref[Any]]] = deque(maxlen=64)
 
 
 def _alone() -> int:
@@ -112,6 +117,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         if exe.has_runtime:
             args = [np.array(tr.runtime, np.float32), *args]
         results = exe.run(*args)
+        in_flight.append([weakref.ref(r) for r in results])
     for v in exe.constants:
         results.append(put(constant(v), v.ctx))
     for i in exe.passed:

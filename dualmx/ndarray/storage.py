@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import weakref
 from typing import Any
 
+import jax
 import numpy as np
 
-from ..compile.devices import device_of
-from ..core.context import current_context
-from ..core.errors import FormatError
+from ..core.errors import FormatError, MXNetError
 from . import serialize
 from .array import NDArray
 from .creation import from_host
-from .flush import flush
+from .flush import flush, in_flight
 from .trace import local
 
 
@@ -60,12 +61,20 @@ def waitall() -> None:
     """
     for tr in list(local.traces.values()):
         flush(tr)
-    # XLA runs the programs of one device in order, so a fresh transfer ends after all of them.
-    for ctx in {current_context(), *local.traces}:
-        import jax
-
-        jax.device_put(np.zeros(1, np.float32), device_of(ctx)).block_until_ready()
+    # Programs without a dependency may end in any order, so each is waited for; donated results have gone elsewhere.
+    with contextlib.suppress(IndexError):
+        while True:
+            _wait(in_flight.popleft())
     jax.effects_barrier()
+
+
+def _wait(results: list[weakref.ref[Any]]) -> None:
+    for result in [r() for r in results]:
+        if result is not None and not result.is_deleted():
+            try:
+                result.block_until_ready()
+            except RuntimeError as e:
+                raise MXNetError(f"execution failed: {str(e).strip()}") from e
 
 
 __all__ = ["gc", "load", "load_frombuffer", "save", "save_tobuffer", "waitall"]
