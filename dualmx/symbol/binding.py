@@ -191,7 +191,8 @@ class Binding(SymbolBase):
         for name, req in zip(names, reqs, strict=True):
             if shared_exec is not None and name in (shared_arg_names or ()):
                 args.append(shared(name, shared_exec.arg_dict))
-                grads.append(None if req == "null" else shared_exec.grad_dict.get(name) or new(name))
+                grad = shared_exec.grad_dict[name]
+                grads.append(None if req == "null" else new(name) if grad is None else grad)
             else:
                 args.append(new(name))
                 grads.append(None if req == "null" else new(name))

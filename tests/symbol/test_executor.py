@@ -1,0 +1,316 @@
+"""Executors: binding, gradients, states, reshaping, monitors, and their place in the lazy engine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+
+
+def fc(**kwargs):
+    return mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="fc", **kwargs)
+
+
+def bound(**kwargs):
+    return fc().simple_bind(mx.cpu(), x=(2, 4), **kwargs)
+
+
+def test_the_introductory_example():
+    x, y = mx.sym.Variable("X"), mx.sym.Variable("Y")
+    m = (x + y) / 100
+    assert m.list_arguments() == ["X", "Y"]
+    exe = m.bind(mx.cpu(), {"X": mx.nd.ones(10), "Y": mx.nd.ones(10)})
+    np.testing.assert_allclose(exe.forward()[0].asnumpy(), np.full(10, 0.02), rtol=1e-6)
+
+
+def test_simple_bind_gives_every_argument_a_gradient():
+    exe = bound()
+    assert [a.shape for a in exe.arg_arrays] == [(2, 4), (3, 4), (3,)]
+    assert all(g is not None for g in exe.grad_arrays)
+    assert exe.aux_arrays == []
+
+
+@pytest.mark.parametrize(
+    ("grad_req", "kept"),
+    [
+        ("null", []),
+        ({"fc_weight": "write"}, ["fc_weight"]),
+        (["write", "null", "add"], ["x", "fc_bias"]),
+    ],
+)
+def test_gradient_requests(grad_req, kept):
+    assert [n for n, g in bound(grad_req=grad_req).grad_dict.items() if g is not None] == kept
+
+
+@pytest.mark.parametrize("grad_req", ["foo", ["write"], 3])
+def test_wrong_gradient_requests_raise(grad_req):
+    with pytest.raises(mx.MXNetError, match="grad_req"):
+        bound(grad_req=grad_req)
+
+
+def test_types_follow():
+    exe = bound(type_dict={"x": "float16"})
+    assert exe.arg_dict["fc_weight"].dtype == np.float16
+    assert exe.grad_dict["fc_bias"].dtype == np.float16
+    assert exe.outputs[0].dtype == np.float16
+
+
+def test_missing_shapes_are_listed():
+    with pytest.raises(mx.MXNetError, match="fc_weight"):
+        fc().simple_bind(mx.cpu())
+
+
+def test_backward_needs_a_training_forward_and_a_head_gradient():
+    exe = bound()
+    with pytest.raises(mx.MXNetError, match="out_grads"):
+        exe.backward()
+    with pytest.raises(mx.MXNetError, match="forward"):
+        exe.backward(mx.nd.ones((2, 3)))
+    exe.forward()
+    with pytest.raises(mx.MXNetError, match="training"):
+        exe.backward(mx.nd.ones((2, 3)))
+    exe.forward(is_train=True)
+    with pytest.raises(mx.MXNetError, match="out_grads"):
+        exe.backward()
+    with pytest.raises(TypeError):
+        exe.backward([1])
+    with pytest.raises(mx.MXNetError, match="shape"):
+        exe.backward(mx.nd.ones((2, 2)))
+    exe.backward(mx.nd.ones((2, 3)))
+    np.testing.assert_allclose(exe.grad_dict["fc_bias"].asnumpy(), [2, 2, 2])
+    exe.forward(is_train=True)
+    exe.backward({"fc_output": mx.nd.ones((2, 3)) * 2})
+    np.testing.assert_allclose(exe.grad_dict["fc_bias"].asnumpy(), [4, 4, 4])
+
+
+def test_write_overwrites_and_add_adds():
+    x = mx.sym.var("x")
+    for req, want in (("write", [2.0, 2.0]), ("add", [6.0, 6.0])):
+        exe = mx.sym.MakeLoss(x * 2).simple_bind(mx.cpu(), grad_req=req, x=(2,))
+        for _ in range(2):
+            exe.forward(is_train=True)
+            exe.backward()
+        exe.backward()
+        assert exe.grad_dict["x"].asnumpy().tolist() == want
+
+
+@pytest.mark.parametrize("op", ["BlockGrad", "zeros_like", "argmax", "round", "shape_array"])
+def test_constant_heads_need_no_gradient(op):
+    x = mx.sym.var("x")
+    net = mx.sym.Group([mx.sym.MakeLoss(x), getattr(mx.sym, op)(x)])
+    exe = net.simple_bind(mx.cpu(), x=(2,))
+    exe.forward(is_train=True)
+    exe.backward()
+    assert exe.grad_dict["x"].asnumpy().tolist() == [1.0, 1.0]
+
+
+def test_a_group_with_another_head_needs_its_gradient():
+    x = mx.sym.var("x")
+    exe = mx.sym.Group([mx.sym.MakeLoss(x), x * 3]).simple_bind(mx.cpu(), x=(2,))
+    exe.forward(is_train=True)
+    with pytest.raises(mx.MXNetError, match="_mulscalar"):
+        exe.backward()
+    exe.backward([None, mx.nd.array([1, 2])])
+    assert exe.grad_dict["x"].asnumpy().tolist() == [4.0, 7.0]
+
+
+def test_forward_takes_new_values_and_checks_them():
+    exe = bound()
+    exe.copy_params_from({"fc_weight": mx.nd.ones((3, 4)), "fc_bias": mx.nd.zeros(3)})
+    assert exe.forward(x=np.ones((2, 4)))[0].asnumpy().tolist() == [[4.0] * 3] * 2
+    assert exe.forward(x=mx.nd.ones((2, 4)) * 2)[0].asnumpy().tolist() == [[8.0] * 3] * 2
+    with pytest.raises(TypeError, match="nope"):
+        exe.forward(nope=mx.nd.ones(2))
+    with pytest.raises(ValueError, match="shape"):
+        exe.forward(x=mx.nd.ones((3, 4)))
+    with pytest.raises(ValueError):
+        exe.forward(x=1)
+
+
+def test_copy_params_from_checks_names_and_shapes():
+    exe = bound()
+    with pytest.raises(ValueError, match="nope"):
+        exe.copy_params_from({"nope": mx.nd.ones((3, 4))})
+    exe.copy_params_from({"nope": mx.nd.ones((3, 4))}, allow_extra_params=True)
+    with pytest.raises(ValueError, match="nope"):
+        exe.copy_params_from({}, {"nope": mx.nd.ones(1)})
+    with pytest.raises(mx.MXNetError, match="shape"):
+        exe.copy_params_from({"fc_weight": mx.nd.ones((3, 5))})
+
+
+def test_bind_checks_its_arrays():
+    x, w, b = mx.nd.ones((2, 4)), mx.nd.ones((3, 4)), mx.nd.zeros(3)
+    names = dict(zip(["x", "fc_weight", "fc_bias"], [x, w, b], strict=True))
+    assert fc().bind(mx.cpu(), names).forward()[0].asnumpy()[0, 0] == 4
+    assert fc().bind(mx.cpu(), [x, w, b]).grad_dict == {"x": None, "fc_weight": None, "fc_bias": None}
+    for args, error in (
+        ({"x": x, "fc_weight": w}, ValueError),
+        ([x, w], ValueError),
+        ([x, w, 1], TypeError),
+        (3, TypeError),
+        ([x, w, mx.nd.zeros(4)], mx.MXNetError),
+    ):
+        with pytest.raises(error):
+            fc().bind(mx.cpu(), args)
+    with pytest.raises(TypeError, match="ctx"):
+        fc().bind("cpu", [x, w, b])
+    with pytest.raises(ValueError, match="args_grad"):
+        fc().bind(mx.cpu(), [x, w, b], args_grad=[mx.nd.zeros((2, 4))])
+
+
+def test_two_variables_of_one_name_cannot_be_bound():
+    with pytest.raises(mx.MXNetError, match="'w'"):
+        (mx.sym.var("w") + mx.sym.var("w")).simple_bind(mx.cpu(), w=(2,))
+
+
+def test_eval():
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    assert (a * b).eval(a=mx.nd.ones(2) * 3, b=mx.nd.ones(2) * 2)[0].asnumpy().tolist() == [6.0, 6.0]
+    with pytest.raises(ValueError, match="'b'"):
+        (a * b).eval(a=mx.nd.ones(2))
+
+
+def test_bound_arrays_are_seen_live():
+    exe = fc().bind(mx.cpu(), [mx.nd.ones((2, 4)), weight := mx.nd.ones((3, 4)), mx.nd.zeros(3)])
+    exe.forward()
+    weight[:] = 2
+    assert exe.forward()[0].asnumpy()[0, 0] == 8
+
+
+def test_reshape_shares_what_keeps_its_shape():
+    exe = bound()
+    other = exe.reshape(x=(1, 4))
+    assert other.outputs[0].shape == (1, 3)
+    exe.arg_dict["fc_weight"][:] = 7
+    assert other.arg_dict["fc_weight"].asnumpy()[0, 0] == 7
+    with pytest.raises(mx.MXNetError, match="allow_up_sizing"):
+        exe.reshape(x=(5, 4))
+    assert exe.reshape(x=(5, 4), allow_up_sizing=True).forward()[0].shape == (5, 3)
+    with pytest.raises(mx.MXNetError, match="partial_shaping"):
+        exe.reshape(x=(1, 5))
+    wide = exe.reshape(partial_shaping=True, allow_up_sizing=True, x=(1, 5))
+    assert wide.arg_dict["fc_weight"].shape == (3, 5)
+    with pytest.raises(TypeError, match="nope"):
+        exe.reshape(nope=(1, 2))
+
+
+def test_shared_arguments():
+    big = bound()
+    small = fc().simple_bind(mx.cpu(), x=(1, 4), shared_arg_names=["fc_weight", "fc_bias"], shared_exec=big)
+    big.arg_dict["fc_weight"][:] = 3
+    assert small.arg_dict["fc_weight"].asnumpy()[0, 0] == 3
+
+
+def test_monitor_sees_every_output():
+    seen = []
+    exe = mx.sym.relu(fc(), name="act").simple_bind(mx.cpu(), x=(2, 4))
+    exe.set_monitor_callback(lambda name, array: seen.append((name, array.shape)))
+    exe.forward(is_train=True)
+    assert seen == [("fc_output", (2, 3)), ("act_output", (2, 3))]
+    seen.clear()
+    exe.set_monitor_callback(lambda name, array: seen.append(name), monitor_all=True)
+    exe.forward()
+    assert seen == ["x", "fc_weight", "fc_bias", "fc_output", "act_output"]
+
+
+def test_states_move_in_training_only():
+    exe = mx.sym.BatchNorm(mx.sym.var("x"), name="bn", fix_gamma=False).simple_bind(mx.cpu(), x=(2, 3))
+    exe.arg_dict["x"][:] = mx.nd.array([[1, 2, 3], [3, 4, 5]])
+    exe.forward()
+    assert exe.aux_dict["bn_moving_mean"].asnumpy().tolist() == [0, 0, 0]
+    exe.forward(is_train=True)
+    np.testing.assert_allclose(exe.aux_dict["bn_moving_mean"].asnumpy(), [0.2, 0.3, 0.4], rtol=1e-5)
+    exe.backward(mx.nd.ones((2, 3)))
+    exe.backward(mx.nd.ones((2, 3)))
+    np.testing.assert_allclose(exe.aux_dict["bn_moving_mean"].asnumpy(), [0.2, 0.3, 0.4], rtol=1e-5)
+
+
+def test_dropout_is_on_in_training_only():
+    exe = mx.sym.Dropout(mx.sym.var("x"), p=0.5).simple_bind(mx.cpu(), x=(100,))
+    exe.arg_dict["x"][:] = 1
+    assert exe.forward()[0].asnumpy().min() == 1
+    first, second = (exe.forward(is_train=True)[0].asnumpy() for _ in range(2))
+    assert set(np.unique(first)) == {0, 2}
+    assert (first != second).any()
+    exe.forward(is_train=True)
+    exe.backward(mx.nd.ones(100))
+    np.testing.assert_array_equal(exe.grad_dict["x"].asnumpy(), exe.outputs[0].asnumpy())
+
+
+def test_the_users_own_gradients_are_left_alone():
+    w = mx.nd.array([1.0, 2.0])
+    w.attach_grad()
+    with mx.autograd.record():
+        y = w * 3
+    exe = mx.sym.MakeLoss(mx.sym.var("w") * 5).bind(mx.cpu(), {"w": w}, args_grad={"w": mx.nd.zeros(2)})
+    exe.forward(is_train=True)
+    exe.backward()
+    y.backward()
+    assert exe.grad_dict["w"].asnumpy().tolist() == [5, 5]
+    assert w.grad.asnumpy().tolist() == [3, 3]
+
+
+def test_integer_arguments_get_no_gradient():
+    net = mx.sym.MakeLoss(mx.sym.take(mx.sym.var("a"), mx.sym.var("i")))
+    exe = net.simple_bind(mx.cpu(), a=(3, 2), i=(2,), type_dict={"i": "int32"})
+    exe.arg_dict["i"][:] = mx.nd.array([2, 2], dtype="int32")
+    exe.forward(is_train=True)
+    exe.backward()
+    assert exe.grad_dict["a"].asnumpy().tolist() == [[0, 0], [0, 0], [2, 2]]
+
+
+def test_zeros_take_their_batch_size_from_the_graph():
+    x = mx.sym.var("x")
+    state = mx.sym.zeros((0, 3), name="begin")
+    step = mx.sym.FullyConnected(x, num_hidden=3, name="i2h") + mx.sym.FullyConnected(state, num_hidden=3, name="h2h")
+    assert step.infer_shape(x=(5, 2))[1] == [(5, 3)]
+    exe = mx.sym.Activation(step, act_type="tanh").simple_bind(mx.cpu(), x=(5, 2))
+    assert exe.forward()[0].shape == (5, 3)
+    with pytest.raises(mx.MXNetError, match="begin"):
+        mx.symbol.graph_call(step, False)
+
+
+def test_a_symbol_without_variables_runs():
+    assert (mx.sym.ones((2, 2)) * 3).eval()[0].asnumpy().tolist() == [[3, 3], [3, 3]]
+
+
+def test_a_training_step_compiles_once():
+    net = mx.sym.SoftmaxOutput(fc(), name="softmax")
+
+    def steps(exe, n):
+        for _ in range(n):
+            exe.forward(is_train=True)
+            exe.backward()
+            for name in ("fc_weight", "fc_bias"):
+                weight = exe.arg_dict[name]
+                mx.nd.sgd_update(weight, exe.grad_dict[name], out=weight, lr=0.1)
+            exe.outputs[0].asnumpy()
+
+    steps(net.simple_bind(mx.cpu(), x=(2, 4)), 3)
+    before = counters().compiles
+    steps(net.simple_bind(mx.cpu(), x=(2, 4)), 3)
+    assert counters().compiles == before
+
+
+def counters():
+    from dualmx.compile.counters import counters
+
+    return counters
+
+
+def test_scalars_of_two_graphs_stay_apart():
+    x = mx.sym.var("x")
+    found = [(x * k).eval(x=mx.nd.ones(2))[0].asnumpy()[0] for k in (2, 3, 4, 5)]
+    assert found == [2, 3, 4, 5]
+
+
+def test_a_deep_chain_runs():
+    net = mx.sym.var("x")
+    for _ in range(1500):
+        net = net + 1
+    exe = mx.sym.MakeLoss(net).simple_bind(mx.cpu(), x=(2,))
+    exe.forward(is_train=True)
+    exe.backward()
+    assert exe.outputs[0].asnumpy().tolist() == [1500, 1500]
+    assert exe.grad_dict["x"].asnumpy().tolist() == [1, 1]
