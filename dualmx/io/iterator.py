@@ -109,7 +109,7 @@ class ResizeIter(_Current):
         reset_internal: whether `reset` also resets `data_iter`.
     """
 
-    def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):
+    def __init__(self, data_iter: Any, size: int, reset_internal: bool = True):
         super().__init__(data_iter.batch_size)
         self.data_iter, self.size, self.reset_internal = data_iter, size, reset_internal
         self.cur = 0
@@ -158,7 +158,7 @@ class PrefetchingIter(_Current):
         rename_data: Sequence[Mapping[str, str]] | None = None,
         rename_label: Sequence[Mapping[str, str]] | None = None,
     ):
-        self.iters = list(iters) if isinstance(iters, (list, tuple)) else [iters]
+        self.iters: list[Any] = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         if not self.iters:
             raise ArgumentError("PrefetchingIter: iters is empty: expected at least one iterator")
         self.n_iter = len(self.iters)

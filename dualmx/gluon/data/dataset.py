@@ -133,14 +133,14 @@ class ArrayDataset(Dataset):
         return self._length
 
     def __getitem__(self, idx: int) -> Any:
-        item = tuple(
+        item: tuple[Any, ...] = tuple(
             array(a[idx], dtype=a.dtype) if device and not role.worker else a[idx]
             for a, device in zip(self._host, self._on_device, strict=True)
         )
         return item if len(item) > 1 else item[0]
 
     def host_item(self, idx: int) -> Any:
-        item = tuple(to_host(a[idx]) for a in self._host)
+        item: tuple[Any, ...] = tuple(to_host(a[idx]) for a in self._host)
         return item if len(item) > 1 else item[0]
 
     def host_batch(self, indices: Sequence[int]) -> Any:

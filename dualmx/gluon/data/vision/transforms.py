@@ -242,7 +242,7 @@ class CenterCrop(Block):
         _need_image(self, x)
         w = self._window(x.shape)
         out = crop(x, x0=w["x"], y0=w["y"], width=w["width"], height=w["height"])
-        return out if out.shape[-3:-1] == self._size[::-1] else resize(out, *self._size, self._interp)
+        return out if out.shape[-3:-1] == self._size[::-1] else resize(out, self._size[0], self._size[1], self._interp)
 
     def forward(self, x: Any) -> Any:
         out = nd.image.crop(x, **self._window(x.shape))

@@ -1,0 +1,183 @@
+"""Executors of a symbol, one per context, over parameters that several groups of executors may share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.context import Context
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, MXNetError
+from ..io import DataDesc
+from ..namespace import nd
+from ..ndarray import NDArray, zeros
+
+
+def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
+    """Return one slice of a batch of `rows` per context, in proportion to `workload`.
+
+    Raises:
+        ArgumentError: there are fewer rows than contexts.
+    """
+    total = sum(workload)
+    sizes = [round(rows * w / total) for w in workload]
+    sizes[-1] += rows - sum(sizes)
+    if min(sizes) < 1:
+        raise ArgumentError(f"Module: a batch of {rows} rows cannot be split over {len(sizes)} contexts")
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
+class DeviceArrays:
+    """Parameters, their gradients and the auxiliary states on one context, by name."""
+
+    def __init__(self, ctx: Context):
+        self.ctx = ctx
+        self.args: dict[str, NDArray] = {}
+        self.grads: dict[str, NDArray] = {}
+        self.aux: dict[str, NDArray] = {}
+
+    def take(self, table: dict[str, NDArray], name: str, shape: tuple[int, ...], dtype: Any) -> NDArray:
+        """Return the array `name` of a table, made at first sight; its shape can never change."""
+        found = table.get(name)
+        if found is None:
+            found = table[name] = zeros(shape, ctx=self.ctx, dtype=dtype)
+        elif found.shape != tuple(shape):
+            raise MXNetError(
+                f"Module: parameter {name!r} has shape {found.shape}, but {tuple(shape)} follows from these inputs; "
+                "parameters must not depend on the shapes of the data"
+            )
+        return found
+
+
+class ExecutorGroup:
+    """The executors of one set of input shapes.
+
+    Args:
+        symbol: the network.
+        devices: parameters of each context; arrays missing there are made.
+        workload: share of the batch of each context.
+        data_shapes, label_shapes: descriptions of whole batches.
+        grad_reqs: `"write"`, `"add"` or `"null"` by argument name.
+        state_names: inputs carried over between batches.
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        devices: Sequence[DeviceArrays],
+        workload: Sequence[float],
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc],
+        grad_reqs: Mapping[str, str],
+        state_names: Sequence[str],
+    ):
+        self.symbol, self.devices = symbol, devices
+        self.data_shapes, self.label_shapes = list(data_shapes), list(label_shapes)
+        self.grad_reqs, self.state_names = grad_reqs, state_names
+        self.output_axes = [DataDesc.get_batch_axis(s.attr("__layout__")) for s in symbol]
+        first = self.data_shapes[0]
+        self.batch_size = first.shape[max(DataDesc.get_batch_axis(first.layout), 0)]
+        self.slices = split_rows(self.batch_size, workload) if len(devices) > 1 else [slice(0, self.batch_size)]
+        self.inputs = {d.name: d for d in (*self.data_shapes, *self.label_shapes)}
+        self.execs = [self._bind(device, rows) for device, rows in zip(devices, self.slices, strict=True)]
+
+    def _bind(self, device: DeviceArrays, rows: slice) -> Any:
+        shapes, types = {}, {}
+        for d in self.inputs.values():
+            axis = DataDesc.get_batch_axis(d.layout)
+            shape = list(d.shape)
+            if axis >= 0 and len(self.devices) > 1:
+                shape[axis] = rows.stop - rows.start
+            shapes[d.name], types[d.name] = tuple(shape), as_dtype(d.dtype)
+        arguments, states = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
+        known = set(arguments)
+        arg_shapes, _, aux_shapes = self.symbol.infer_shape(**{n: s for n, s in shapes.items() if n in known})
+        if arg_shapes is None:
+            raise MXNetError(f"Module.bind: not all shapes follow from {shapes}; give the shapes of more inputs")
+        arg_types, _, aux_types = self.symbol.infer_type(**{n: t for n, t in types.items() if n in known})
+        args, grads = {}, {}
+        for name, shape, dtype in zip(arguments, arg_shapes, arg_types, strict=True):
+            shared = name not in self.inputs and name not in self.state_names
+            table = device.args if shared else {}
+            args[name] = device.take(table, name, shape, dtype)
+            if self.grad_reqs.get(name, "null") != "null":
+                grads[name] = device.take(device.grads if shared else {}, name, shape, dtype)
+        aux = {
+            name: device.take(device.aux, name, shape, dtype)
+            for name, shape, dtype in zip(states, aux_shapes, aux_types, strict=True)
+        }
+        reqs = {name: self.grad_reqs.get(name, "null") for name in arguments}
+        return self.symbol.bind(device.ctx, args, args_grad=grads, grad_req=reqs, aux_states=aux)
+
+    def _part(self, value: NDArray, desc: DataDesc, rows: slice) -> NDArray:
+        axis = DataDesc.get_batch_axis(desc.layout)
+        if len(self.devices) == 1 or axis < 0:
+            return value
+        return value[rows] if axis == 0 else nd.slice_axis(value, axis=axis, begin=rows.start, end=rows.stop)
+
+    def forward(self, data: Sequence[NDArray], label: Sequence[NDArray], is_train: bool) -> None:
+        """Feed a batch and run all executors."""
+        given = list(zip(self.data_shapes, data, strict=True))
+        given += list(zip(self.label_shapes, label, strict=False))
+        for exe, rows in zip(self.execs, self.slices, strict=True):
+            bound = exe.arg_dict
+            for desc, value in given:
+                if desc.name in bound:
+                    target, part = bound[desc.name], self._part(value, desc, rows)
+                    if part.shape != target.shape:
+                        raise ArgumentError(
+                            f"Module.forward: input {desc.name!r} has shape {part.shape}: expected {target.shape}"
+                        )
+                    part.copyto(target)
+            exe.forward(is_train=is_train)
+
+    def backward(self, out_grads: Sequence[NDArray] | None) -> None:
+        """Run all executors backward."""
+        for exe, rows in zip(self.execs, self.slices, strict=True):
+            if out_grads is None:
+                exe.backward()
+            else:
+                many = len(self.devices) > 1
+                exe.backward([g[rows].as_in_context(exe_context(exe)) if many else g for g in out_grads])
+
+    def outputs(self, merge: bool) -> list[Any]:
+        """Outputs, joined over the contexts if `merge`, else a list per output."""
+        per_exec = [exe.outputs for exe in self.execs]
+        return self._joined(per_exec, self.output_axes, merge)
+
+    def input_grads(self, merge: bool) -> list[Any]:
+        """Gradients of the inputs, joined or not like `outputs`."""
+        names = [d.name for d in self.data_shapes]
+        axes = [DataDesc.get_batch_axis(d.layout) for d in self.data_shapes]
+        grads = [exe.grad_dict for exe in self.execs]
+        return self._joined([[g[n] for n in names] for g in grads], axes, merge)
+
+    def states(self, merge: bool) -> list[Any]:
+        """Carried states, joined or not like `outputs`."""
+        found = [[exe.arg_dict[n] for n in self.state_names] for exe in self.execs]
+        return self._joined(found, [0] * len(self.state_names), merge)
+
+    def _joined(self, per_exec: list[list[Any]], axes: list[int], merge: bool) -> list[Any]:
+        columns = [list(c) for c in zip(*per_exec, strict=True)]
+        if not merge:
+            return columns
+        if len(self.devices) == 1:
+            return [c[0] for c in columns]
+        ctx = self.devices[0].ctx
+        return [
+            nd.concatenate([x.as_in_context(ctx) for x in c], axis=axis) if axis >= 0 else c[0]
+            for c, axis in zip(columns, axes, strict=True)
+        ]
+
+    def label_parts(self, labels: Sequence[NDArray], k: int) -> dict[str, NDArray]:
+        """Labels by name, of context number `k`."""
+        pairs = zip(self.label_shapes, labels, strict=False)
+        return {d.name: self._part(value, d, self.slices[k]) for d, value in pairs}
+
+
+def exe_context(exe: Any) -> Context:
+    """Return the context of an executor's arrays."""
+    return exe.arg_arrays[0].context

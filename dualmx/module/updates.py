@@ -1,0 +1,139 @@
+"""How gradients become new parameters: here, for all contexts of the process, or in a key-value store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import optimizer as opt
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..ndarray import NDArray
+from ..ndarray.serialize import write_file
+from .executors import DeviceArrays
+
+
+class Updates:
+    """Sums gradients over the contexts, updates the first context's parameters, and copies them to the others.
+
+    Args:
+        devices: parameters and gradients of each context.
+        names: parameters to update.
+        index_of: index of each parameter, under which the optimizer knows it.
+    """
+
+    num_workers = 1
+
+    def __init__(self, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):
+        self._devices = devices
+        self._names = list(names)
+        self._indices = [index_of[n] for n in names]
+        self._updater: opt.Updater | None = None
+
+    def start(self, optimizer: opt.Optimizer) -> None:
+        """Update with `optimizer` from now on."""
+        self._updater = opt.get_updater(optimizer)
+
+    @property
+    def _started(self) -> opt.Updater:
+        if self._updater is None:
+            raise MXNetError("Module: no optimizer is set; call init_optimizer() first")
+        return self._updater
+
+    def _summed(self) -> list[NDArray]:
+        main = self._devices[0]
+        sums = [main.grads[n] for n in self._names]
+        for other in self._devices[1:]:
+            sums = [s + other.grads[n].as_in_context(main.ctx) for s, n in zip(sums, self._names, strict=True)]
+        return sums
+
+    def apply(self) -> None:
+        """Update all parameters from their gradients."""
+        main = self._devices[0]
+        self._started(self._indices, self._summed(), [main.args[n] for n in self._names])
+        for other in self._devices[1:]:
+            for n in self._names:
+                main.args[n].copyto(other.args[n])
+
+    def save_states(self, fname: str) -> None:
+        """Write the optimizer's states to a file."""
+        write_file(fname, self._started.get_states())
+
+    def load_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        try:
+            with open(fname, "rb") as f:
+                content = f.read()
+        except OSError as e:
+            raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+        self._started.set_states(content)
+
+
+class StoreUpdates(Updates):
+    """Exchanges gradients through a key-value store, which updates the parameters if it can.
+
+    Args:
+        store: the store; its keys are the names of the parameters.
+        devices, names, index_of: see `Updates`.
+    """
+
+    def __init__(self, store: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):
+        super().__init__(devices, names, index_of)
+        self._store = store
+        kind = getattr(store, "type", "")
+        self._in_store = not hasattr(store, "is_capable") or store.is_capable("optimizer")
+        if "dist" in kind and "_sync" in kind:
+            self.num_workers = store.num_workers
+
+    def start(self, optimizer: opt.Optimizer) -> None:
+        main = self._devices[0]
+        self._store.init(self._names, [main.args[n] for n in self._names])
+        if self._in_store:
+            optimizer.idx2name = {**optimizer.idx2name, **{n: n for n in self._names}}
+            self._store.set_optimizer(optimizer)
+        else:
+            super().start(optimizer)
+        # The store's values win: all workers begin with those of the first.
+        self._store.pull(self._names, out=self._all("args"))
+
+    def _all(self, table: str) -> list[list[NDArray]]:
+        return [[getattr(d, table)[n] for d in self._devices] for n in self._names]
+
+    def apply(self) -> None:
+        self._store.push(self._names, self._all("grads"))
+        if self._in_store:
+            self._store.pull(self._names, out=self._all("args"))
+            return
+        self._store.pull(self._names, out=self._all("grads"))
+        for device in self._devices:
+            self._started(self._indices, [device.grads[n] for n in self._names], [device.args[n] for n in self._names])
+
+    def save_states(self, fname: str) -> None:
+        if self._in_store:
+            self._store.save_optimizer_states(fname)
+        else:
+            super().save_states(fname)
+
+    def load_states(self, fname: str) -> None:
+        if self._in_store:
+            self._store.load_optimizer_states(fname)
+        else:
+            super().load_states(fname)
+
+
+def make_updates(
+    kvstore: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int], compression: Any
+) -> Updates:
+    """Return how to update, for the name of a store, a store, or `None`.
+
+    Raises:
+        ArgumentError: the name of a store that is not within this process. ArgumentTypeError: something else.
+    """
+    if isinstance(kvstore, str) and "dist" in kvstore:
+        raise ArgumentError(f"Module.init_optimizer: kvstore={kvstore!r}: pass the store itself instead of its name")
+    if kvstore is None or isinstance(kvstore, str):
+        return Updates(devices, names, index_of)
+    if not hasattr(kvstore, "push") or not hasattr(kvstore, "pull"):
+        raise ArgumentTypeError(f"Module.init_optimizer: kvstore={kvstore!r}: expected a store, its name, or None")
+    if compression:
+        kvstore.set_gradient_compression(compression)
+    return StoreUpdates(kvstore, devices, names, index_of)
