@@ -101,6 +101,8 @@ def create_entries(
     attrs.update((k, to_text(v)) for k, v in raw.items())
 
     count = max(int(params[arity]) if arity else 0, len(sequence)) if op.variadic else len(live_inputs(op, params))
+    if op.variadic and count == 0:
+        raise ArgumentError(f"{op.name}: it needs at least one input symbol")
     names = input_names(op, params, count)
     symbols.update(zip(names, sequence, strict=False))
     for key in symbols:

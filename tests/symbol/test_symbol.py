@@ -1,0 +1,231 @@
+"""The Symbol API: outputs, names, attributes, composition, errors."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.symbol import NotImplementedForSymbol
+
+sym = mx.sym
+
+
+@pytest.fixture(autouse=True)
+def own_names():
+    with mx.name.NameManager():
+        yield
+
+
+@pytest.fixture
+def x():
+    return sym.var("x")
+
+
+def test_outputs_by_number_name_and_slice(x):
+    parts = sym.split(x, num_outputs=3, name="sp")
+    assert len(parts) == 3 and parts.name == "sp"
+    assert parts.list_outputs() == ["sp_output0", "sp_output1", "sp_output2"]
+    assert parts[1].list_outputs() == parts["sp_output1"].list_outputs() == ["sp_output1"]
+    assert parts[0:2].list_outputs() == ["sp_output0", "sp_output1"]
+    assert [s.list_outputs()[0] for s in parts] == parts.list_outputs()
+    with pytest.raises(IndexError):
+        parts[3]
+    with pytest.raises(ValueError, match="nope"):
+        parts["nope"]
+    with pytest.raises(mx.MXNetError, match="3 outputs"):
+        sym.relu(parts)
+
+
+def test_groups(x):
+    group = sym.Group([x, sym.relu(x, name="r")])
+    assert group.name is None and group.list_outputs() == ["x", "r_output"]
+    assert repr(group) == "<Symbol group [x, r]>" and repr(x) == "<Symbol x>"
+    assert group.list_attr() == {}
+    for wrong in ([], [x, 1]):
+        with pytest.raises(TypeError):
+            sym.Group(wrong)
+
+
+def test_internals_and_children(x):
+    net = sym.FullyConnected(sym.relu(x, name="r"), num_hidden=2, name="fc")
+    assert net.get_internals().list_outputs() == ["x", "r_output", "fc_weight", "fc_bias", "fc_output"]
+    assert net.get_internals()["r_output"].list_arguments() == ["x"]
+    assert net.get_children().list_outputs() == ["r_output", "fc_weight", "fc_bias"]
+    assert x.get_children() is None
+    assert net.list_inputs() == ["x", "fc_weight", "fc_bias"]
+
+
+def test_names_count_by_kind(x):
+    assert [sym.relu(x).name, sym.relu(x).name, sym.tanh(x).name, (x + x).name] == ["relu0", "relu1", "tanh0", "_plus0"]
+    with mx.name.Prefix("net_"):
+        assert sym.relu(x).name == "net_relu0"
+        assert sym.relu(x, name="mine").name == "net_mine"
+    assert sym.relu(x).name == "relu2"
+
+
+def test_names_are_counted_per_thread(x):
+    sym.relu(x)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(sym.exp(x).name))
+    thread.start()
+    thread.join()
+    assert sym.exp(x).name == "exp0" and found[0].startswith("exp")
+
+
+def test_attributes():
+    with mx.AttrScope(ctx_group="a", __n__="1"), mx.AttrScope(ctx_group="b"):
+        w = sym.var("w", lr_mult=2)
+    assert w.list_attr() == {
+        "__ctx_group__": "b", "ctx_group": "b", "__n__": "1", "__lr_mult__": "2", "lr_mult": "2",
+    }  # fmt: skip
+    assert w.attr("lr_mult") == w.attr("__lr_mult__") == "2" and w.attr("nope") is None
+    w._set_attr(__more__="x")
+    assert w.attr("__more__") == "x"
+    with pytest.raises(ValueError, match="strings"):
+        w._set_attr(a=1)
+    with pytest.raises(ValueError, match="strings"):
+        mx.AttrScope(a=1)
+    with pytest.raises(ValueError, match="foo"):
+        sym.var("w", foo="1")
+    with pytest.raises(TypeError):
+        sym.var(3)
+
+
+def test_an_attribute_that_is_a_parameter_changes_the_operator(x):
+    net = sym.FullyConnected(x, num_hidden=2, name="fc")
+    net._set_attr(num_hidden="5")
+    assert net.infer_shape(x=(2, 3))[1] == [(2, 5)]
+    with pytest.raises(mx.MXNetError, match="foo"):
+        net._set_attr(foo="1")
+    with pytest.raises(mx.MXNetError, match="num_hidden"):
+        net._set_attr(num_hidden="many")
+    assert net.list_attr() == {"num_hidden": "5"}
+
+
+def test_multipliers_belong_on_the_variable(x):
+    with pytest.raises(mx.MXNetError, match="weight"):
+        sym.FullyConnected(x, num_hidden=2, weight_lr_mult="2")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "part"),
+    [
+        (lambda x: sym.FullyConnected(x), mx.MXNetError, "num_hidden"),
+        (lambda x: sym.FullyConnected(x, num_hidden=0), mx.MXNetError, "num_hidden"),
+        (lambda x: sym.FullyConnected(x, num_hiden=1), mx.MXNetError, "num_hidden"),
+        (lambda x: sym.FullyConnected(x, num_hidden=1, nope=x), mx.MXNetError, "nope"),
+        (lambda x: sym.FullyConnected(x, num_hidden=1, no_bias=True, bias=x), mx.MXNetError, "bias"),
+        (lambda x: sym.FullyConnected(1, num_hidden=1), TypeError, "data"),
+        (lambda x: sym.FullyConnected(x, data=x, num_hidden=1), TypeError, "data"),
+        (lambda x: sym.Concat(x, 1), TypeError, "symbols"),
+        (lambda x: sym.Concat(), mx.MXNetError, "num_args|Concat"),
+        (lambda x: x + "a", TypeError, "str"),
+        (lambda x: x + None, TypeError, "NoneType"),
+        (lambda x: x + mx.nd.ones(1), TypeError, "NDArray"),
+        (lambda x: sym.BatchNorm(x, moving_mean=sym.relu(x)), mx.MXNetError, "moving_mean"),
+        (lambda x: sym.nope(x), AttributeError, "nope"),
+    ],
+)
+def test_wrong_calls_say_what_is_wrong(x, call, error, part):
+    with pytest.raises(error, match=part):
+        call(x)
+
+
+def test_what_needs_values_raises(x):
+    for call in (bool, lambda s: s.asnumpy(), lambda s: s.asscalar(), lambda s: s.wait_to_read(), lambda s: s.detach()):
+        with pytest.raises(NotImplementedForSymbol):
+            call(x)
+    with pytest.raises(mx.MXNetError):
+        x.gradient(["x"])
+    with pytest.raises(TypeError):
+        hash(x)
+
+
+def test_composition(x):
+    net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
+    act = sym.Activation(sym.var("z"), act_type="relu", name="act")
+    assert act(z=net).list_arguments() == ["data", "fc_weight", "fc_bias"]
+    assert act(net).list_arguments() == ["data", "fc_weight", "fc_bias"]
+    assert act.list_arguments() == ["z"]
+    assert act(z=net, name="new").list_outputs() == ["new_output"]
+    assert sym.Group([net, act])(data=x, z=sym.var("y")).list_arguments() == ["x", "fc_weight", "fc_bias", "y"]
+    with pytest.raises(mx.MXNetError, match="nope"):
+        act(nope=net)
+    with pytest.raises(TypeError):
+        act(1)
+    with pytest.raises(TypeError):
+        act(net, z=net)
+    with pytest.raises(mx.MXNetError, match="outputs"):
+        act(z=sym.Group([x, x]))
+
+
+def test_signatures_and_documentation():
+    import inspect
+
+    parameters = list(inspect.signature(sym.FullyConnected).parameters)
+    assert parameters[:4] == ["data", "weight", "bias", "num_hidden"] and {"name", "attr"} <= set(parameters)
+    assert sym.FullyConnected.__doc__ and sym.FullyConnected.__name__ == "FullyConnected"
+
+
+def test_sub_namespaces():
+    import sys
+
+    assert sys.modules["dualmx.symbol.random"] is sym.random
+    assert sym.linalg.gemm2(sym.var("a"), sym.var("b")).name == "gemm20"
+    assert callable(sym._internal._plus_scalar) and callable(sym.op.relu)
+
+
+def test_random_symbols_take_numbers_or_symbols(x):
+    assert sym.random.normal(0, 1, shape=(2, 3)).infer_shape()[1] == [(2, 3)]
+    assert sym.random.uniform(x, sym.var("y"), shape=(4,)).infer_shape(x=(2,))[1] == [(2, 4)]
+    with pytest.raises(TypeError, match="low"):
+        sym.random.uniform(0, x)
+
+
+def test_shape_attributes_start_inference():
+    s = sym.relu(sym.var("s", shape=(2, 3), dtype="float16"))
+    assert s.infer_shape() == ([(2, 3)], [(2, 3)], [])
+    assert s.infer_type() == ([np.float16], [np.float16], [])
+    assert s.infer_shape(s=(4, 3))[1] == [(4, 3)]
+    assert sym.relu(x_ := sym.var("x")).infer_shape((2, 3)) == x_.infer_shape((2, 3))
+
+
+def test_contradictions_name_node_argument_and_both_shapes(x):
+    net = sym.FullyConnected(x, num_hidden=3, name="fc")
+    with pytest.raises(mx.MXNetError) as e:
+        net.infer_shape(x=(2, 4), fc_weight=(3, 5))
+    for part in ("fc", "weight", "(3, 5)", "(3, 4)"):
+        assert part in str(e.value)
+    with pytest.raises(mx.MXNetError, match="float32"):
+        net.infer_type(x="float16", fc_bias="float32")
+
+
+def test_a_long_chain_needs_no_recursion(x):
+    net = x
+    for _ in range(5000):
+        net = net + 1
+    assert net.infer_shape(x=(2,)) == ([(2,)], [(2,)], [])
+    assert net.infer_type(x="float32")[1] == [np.float32]
+    text = net.tojson()
+    assert sym.load_json(text).tojson() == text
+
+
+def test_backward_inference_through_many_layers(x):
+    h = sym.tanh(sym.relu(x) * 2 + 1)
+    assert (h + sym.var("y")).infer_shape(y=(3, 4)) == ([(3, 4), (3, 4)], [(3, 4)], [])
+
+
+def test_summary_and_drawing(capsys):
+    net = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
+    mx.viz.print_summary(net, shape={"data": (2, 4)})
+    out = capsys.readouterr().out
+    assert "fc(FullyConnected)" in out and "Total params: 15" in out
+    with pytest.raises(TypeError):
+        mx.viz.print_summary(3)
+    pytest.importorskip("graphviz")
+    source = mx.viz.plot_network(net, shape={"data": (2, 4)}).source
+    assert "FullyConnected" in source and "fc_weight" not in source
+    assert "fc_weight" in mx.viz.plot_network(net, hide_weights=False).source
