@@ -13,9 +13,11 @@ import numpy as np
 from ..core import knobs
 from ..core.context import Context
 from ..graph.trie import State, Value
+from ..op.backend import lowering_for
 from .cache import persistent_cache
 from .counters import counters
 from .devices import device_of, sharding_of
+from .layout import sink_transposes
 from .lower import lower
 from .x64 import x64
 
@@ -80,11 +82,13 @@ class Executable:
         specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.scratch]
         taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
         out = None if any(leaf_shardings) else place
-        with x64():
-            jitted = jax.jit(flat, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
+        platform = device_of(ctx).platform
+        body = sink_transposes(flat) if platform == "cpu" else flat
+        with x64(), lowering_for(platform):
+            jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             lowered = jitted.lower(*specs)
             with persistent_cache():
-                compiled = lowered.compile(compiler_options=options_for(device_of(ctx).platform))
+                compiled = lowered.compile(compiler_options=options_for(platform))
         counters.compiles += 1
         counters.compile_seconds += time.perf_counter() - began
         level = int(knobs.DEBUG.read())
