@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..core.errors import ArgumentTypeError
 from ..ndarray.handle import Handle, invoke1, invoke2
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
@@ -36,15 +37,39 @@ PAIRS: dict[str, tuple[str, str, str]] = {
 }
 
 
+# What each function does on two numbers.
+NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "true_divide": operator.truediv,
+    "modulo": operator.mod,
+    "power": operator.pow,
+    "maximum": max,
+    "minimum": min,
+    "hypot": math.hypot,
+    "equal": lambda a, b: int(a == b),
+    "not_equal": lambda a, b: int(a != b),
+    "greater": lambda a, b: int(a > b),
+    "greater_equal": lambda a, b: int(a >= b),
+    "lesser": lambda a, b: int(a < b),
+    "lesser_equal": lambda a, b: int(a <= b),
+    "logical_and": lambda a, b: int(bool(a) and bool(b)),
+    "logical_or": lambda a, b: int(bool(a) or bool(b)),
+    "logical_xor": lambda a, b: int(bool(a) != bool(b)),
+}
+
+
 def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[..., Any]:
     """Return the function `name(lhs, rhs)`."""
-    call = OPS[arrays].call()
+    call, on_numbers = OPS[arrays].call(), NUMBERS[name]
     with_right, with_left = ScalarCalls(right), ScalarCalls(left)
 
     def function(lhs: Any, rhs: Any) -> Any:
         number = (int, float, bool)
         if isinstance(lhs, number) and isinstance(rhs, number):
-            raise ArgumentTypeError(f"{name}: lhs={lhs!r}, rhs={rhs!r}: expected at least one NDArray")
+            return on_numbers(lhs, rhs)
         if isinstance(rhs, number):
             return invoke1(with_right[rhs], as_input(lhs, call.op, "lhs", None))
         if isinstance(lhs, number):

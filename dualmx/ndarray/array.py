@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 from ..compile.devices import put
 from ..core.context import Context
 from ..core.dtypes import as_dtype, bfloat16
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, RangeError
 from ..op.registry import OPS
 from . import tape
 from .flush import concrete
@@ -86,7 +87,7 @@ class NDArray(Handle):
 
     def __len__(self) -> int:
         if not self._v.shape:
-            raise ArgumentTypeError("len(): a 0-d array has no length")
+            raise RangeError("len(): a 0-d array has no length")
         return self._v.shape[0]
 
     # -- synchronization and conversion
@@ -179,7 +180,8 @@ class NDArray(Handle):
         """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`."""
         if isinstance(other, Handle):
             if other is self:
-                raise ArgumentError("copyto: source and target are the same array")
+                warnings.warn("copyto: source and target are the same array; nothing is copied", stacklevel=2)
+                return False  # type: ignore[return-value]
             check_writable(other, "copyto")
             assign(other, self, "copyto")
             return other  # type: ignore[return-value]
