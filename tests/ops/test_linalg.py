@@ -1,0 +1,115 @@
+"""Products and linear algebra: recorded MXNet results, NumPy on stacks of matrices, numeric derivatives."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from dualmx.op.registry import OPS
+from tests.goldens.shape_cases import MATRIX, SPD, Case, ramp
+from tests.ops.array_replay import check_numeric, check_recorded, count
+from tests.ops.replay import apply, defined_in, run
+
+# The gradient of the Cholesky factor is symmetric by definition, not a limit of differences.
+OTHER_GRADIENT = {"_linalg_potrf"}
+
+
+def named(cases: list[Case]) -> pytest.MarkDecorator:
+    """Parametrise over cases, which show up by name."""
+    return pytest.mark.parametrize("case", cases, ids=lambda c: c.name)
+
+
+def stack(*shape: int) -> np.ndarray:
+    """Random float64 matrices."""
+    return np.random.RandomState(3).randn(*shape)
+
+
+def positive(*shape: int) -> np.ndarray:
+    """Random symmetric positive-definite float64 matrices."""
+    a = stack(*shape)
+    return a @ np.swapaxes(a, -1, -2) + np.eye(shape[-1])
+
+
+def test_every_operator_has_a_case():
+    assert not set(defined_in("linalg")) - {c.op for c in MATRIX}
+
+
+@named(MATRIX)
+def test_agrees_with_mxnet(case):
+    check_recorded(Case(case.op, case.arrays, count(case), case.smooth) if case.op == "khatri_rao" else case)
+
+
+@named([c for c in MATRIX if c.smooth and c.op not in OTHER_GRADIENT])
+def test_derivatives_agree_with_differences(case):
+    check_numeric(case)
+
+
+@pytest.mark.parametrize("a", [False, True])
+@pytest.mark.parametrize("b", [False, True])
+def test_dot_contracts_one_axis(a, b):
+    x, y = stack(3, 2, 3), stack(3, 4, 3)
+    want = np.tensordot(x, y, (0 if a else 2, 2 if b else 0))
+    np.testing.assert_allclose(run("dot", x, y, transpose_a=a, transpose_b=b), want)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_short_floats_are_summed_in_float32(dtype):
+    ones = jnp.ones((1, 4096), dtype)
+    out = apply(OPS["dot"].call(transpose_b=True), np.asarray(ones), np.asarray(ones))[0]
+    assert out.dtype.name == dtype and float(out[0, 0]) == 4096
+
+
+def test_integer_products():
+    x = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(run("dot", x, x.T), x @ x.T)
+
+
+def test_cholesky_gradient_is_symmetric_and_consistent():
+    a, direction = positive(2, 4, 4), stack(2, 4, 4)
+    direction = direction + np.swapaxes(direction, -1, -2)
+    head = stack(2, 4, 4)
+    call = OPS["_linalg_potrf"].call()
+    with jax.enable_x64(True):
+        grad = np.asarray(jax.grad(lambda x: (call.apply([x])[0] * head).sum())(jnp.asarray(a)))
+    np.testing.assert_allclose(grad, np.swapaxes(grad, -1, -2))
+    h = 1e-6
+    up, down = (np.sum(np.linalg.cholesky(a + s * h * direction) * head) for s in (1, -1))
+    np.testing.assert_allclose(np.sum(grad * direction), (up - down) / (2 * h), rtol=1e-6)
+
+
+def test_factorisations_of_stacks():
+    a, wide = positive(2, 3, 4, 4), stack(2, 3, 5)
+    low = run("_linalg_potrf", a)
+    np.testing.assert_allclose(low @ np.swapaxes(low, -1, -2), a)
+    np.testing.assert_allclose(run("_linalg_potri", low) @ a, np.broadcast_to(np.eye(4), a.shape), atol=1e-9)
+    q, lower = run("_linalg_gelqf", wide)
+    np.testing.assert_allclose(lower @ q, wide)
+    np.testing.assert_allclose(q @ np.swapaxes(q, -1, -2), np.broadcast_to(np.eye(3), (2, 3, 3)), atol=1e-12)
+    u, values = run("_linalg_syevd", a)
+    np.testing.assert_allclose(np.swapaxes(u, -1, -2) @ (values[..., None] * u), a, atol=1e-9)
+    assert np.all(np.diff(values) >= 0)
+
+
+def test_numbers_per_matrix():
+    a = stack(2, 3, 4, 4)
+    np.testing.assert_allclose(run("_linalg_det", a), np.linalg.det(a))
+    np.testing.assert_allclose(run("_linalg_inverse", a), np.linalg.inv(a))
+    for got, want in zip(run("_linalg_slogdet", a), np.linalg.slogdet(a), strict=True):
+        np.testing.assert_allclose(got, want)
+    assert run("_linalg_sumlogdiag", SPD).shape == (1,)
+
+
+@pytest.mark.parametrize("offset", [-2, -1, 0, 1, 2])
+@pytest.mark.parametrize("lower", [True, False])
+def test_triangles_pack_and_unpack(offset, lower):
+    a = ramp(2, 4, 4)
+    packed = run("_linalg_extracttrian", a, offset=offset, lower=lower)
+    keep_lower = offset < 0 or (offset == 0 and lower)
+    want = np.tril(a, offset) if keep_lower else np.triu(a, offset)
+    np.testing.assert_array_equal(run("_linalg_maketrian", packed, offset=offset, lower=lower), want)
+
+
+def test_front_end_names():
+    assert OPS["linalg_gemm2"] is OPS["_linalg_gemm2"] and OPS["linalg_inverse"] is OPS["_linalg_inverse"]
