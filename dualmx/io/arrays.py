@@ -64,6 +64,8 @@ class NDArrayIter(DataIter):
         self.num_source = len(self._data)
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.idx = np.arange(self.num_data)
+        self._order = self.idx.copy()  # rows in the order of this epoch
+        self._ended = False
         self._left = self.idx[:0]  # rows of the last epoch that open the next one
         self.cursor = -self.batch_size
         self.hard_reset()
@@ -100,29 +102,35 @@ class NDArrayIter(DataIter):
 
     def _restart(self) -> None:
         if self.shuffle:
-            self._left = self._left.copy()
+            # MXNet draws each order relative to the last one; the same seed gives the same epochs.
             np.random.shuffle(self.idx)
+            self._order = self._order[self.idx]
+        self._ended = False
         self.cursor = -self.batch_size - len(self._left)
 
     def iter_next(self) -> bool:
+        if self._ended:
+            return False
         self.cursor += self.batch_size
         end = self.cursor + self.batch_size
         if end <= self.num_data or self.last_batch_handle == "pad":
             if self.cursor >= 0:
-                self._left = self.idx[:0]
-            return self.cursor < self.num_data
-        if self.last_batch_handle == "roll_over" and self.cursor < self.num_data:
-            kept = self._left if self.cursor < 0 else self.idx[:0]
-            self._left = np.concatenate([kept, self.idx[max(self.cursor, 0) :]])
+                self._left = self._left[:0]
+            self._ended = self.cursor >= self.num_data
+            return not self._ended
+        self._ended = True
+        if self.last_batch_handle == "roll_over":
+            kept = self._left if self.cursor < 0 else self._left[:0]
+            self._left = np.concatenate([kept, self._order[max(self.cursor, 0) :]])
         return False
 
     def _rows(self) -> slice | np.ndarray:
         c, end = self.cursor, self.cursor + self.batch_size
         if c < 0:
-            return np.concatenate([self._left, self.idx[:end]])
+            return np.concatenate([self._left, self._order[:end]])
         if end <= self.num_data:
-            return self.idx[c:end] if self.shuffle else slice(c, end)
-        return self.idx[np.arange(c, end) % self.num_data]
+            return self._order[c:end] if self.shuffle else slice(c, end)
+        return self._order[np.arange(c, end) % self.num_data]
 
     def getdata(self) -> list[NDArray]:
         rows = self._rows()

@@ -436,8 +436,8 @@ class Module(BaseModule):
             raise ArgumentTypeError(f"Module.init_optimizer: optimizer={optimizer!r}: expected a name or an Optimizer")
         elif optimizer.rescale_grad != rescale:
             warnings.warn(
-                f"the optimizer has rescale_grad={optimizer.rescale_grad}, but 1 / (batch size x workers) is {rescale}; is "
-                "this intended?",
+                f"the optimizer has rescale_grad={optimizer.rescale_grad}, but 1 / (batch size x workers) is "
+                f"{rescale}; is this intended?",
                 stacklevel=2,
             )
         if not optimizer.idx2name:

@@ -291,7 +291,9 @@ def test_an_abandoned_pass_does_not_disturb_the_next():
         break
     assert rows(loader) == [[i] for i in range(7)]
     a, b = iter(loader), iter(loader)
-    assert [(int(x[1].asscalar()), int(y[1].asscalar())) for x, y in zip(a, b, strict=True)] == [(i, i) for i in range(7)]
+    assert [(int(x[1].asscalar()), int(y[1].asscalar())) for x, y in zip(a, b, strict=True)] == [
+        (i, i) for i in range(7)
+    ]
 
 
 def test_auto_reload():

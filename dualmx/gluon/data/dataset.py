@@ -137,11 +137,11 @@ class ArrayDataset(Dataset):
             array(a[idx], dtype=a.dtype) if device and not role.worker else a[idx]
             for a, device in zip(self._host, self._on_device, strict=True)
         )
-        return item if len(item) > 1 else item[0]
+        return item[0] if len(item) == 1 else item
 
     def host_item(self, idx: int) -> Any:
         item: tuple[Any, ...] = tuple(to_host(a[idx]) for a in self._host)
-        return item if len(item) > 1 else item[0]
+        return item[0] if len(item) == 1 else item
 
     def host_batch(self, indices: Sequence[int]) -> Any:
         rows = np.asarray(indices)
