@@ -24,6 +24,13 @@ class NotImplementedForSymbol(MXNetError):
 
 # Symbol op, op with a scalar on the right, op with the scalar on the left; as (registry name, name hint).
 _Named = tuple[str, str]
+
+
+def _same(both: _Named, scalar: _Named) -> tuple[_Named, _Named, _Named]:
+    """A row of the table for an operator whose operands may change places."""
+    return both, scalar, scalar
+
+
 BINARY: dict[str, tuple[_Named, _Named, _Named]] = {
     "add": (("elemwise_add", "_plus"), ("_plus_scalar", "_plusscalar"), ("_plus_scalar", "_plusscalar")),
     "sub": (("elemwise_sub", "_minus"), ("_minus_scalar", "_minusscalar"), ("_rminus_scalar", "_rminusscalar")),
@@ -31,11 +38,11 @@ BINARY: dict[str, tuple[_Named, _Named, _Named]] = {
     "div": (("elemwise_div", "_div"), ("_div_scalar", "_divscalar"), ("_rdiv_scalar", "_rdivscalar")),
     "mod": (("_mod", "_mod"), ("_mod_scalar", "_modscalar"), ("_rmod_scalar", "_rmodscalar")),
     "pow": (("_power", "_power"), ("_power_scalar", "_powerscalar"), ("_rpower_scalar", "_rpowerscalar")),
-    "maximum": (("_maximum", "_maximum"), *[("_maximum_scalar", "_maximumscalar")] * 2),
-    "minimum": (("_minimum", "_minimum"), *[("_minimum_scalar", "_minimumscalar")] * 2),
-    "hypot": (("_hypot", "_hypot"), *[("_hypot_scalar", "_hypotscalar")] * 2),
-    "eq": (("_equal", "_equal"), *[("_equal_scalar", "_equal_scalar")] * 2),
-    "ne": (("_not_equal", "_not_equal"), *[("_not_equal_scalar", "_not_equal_scalar")] * 2),
+    "maximum": _same(("_maximum", "_maximum"), ("_maximum_scalar", "_maximumscalar")),
+    "minimum": _same(("_minimum", "_minimum"), ("_minimum_scalar", "_minimumscalar")),
+    "hypot": _same(("_hypot", "_hypot"), ("_hypot_scalar", "_hypotscalar")),
+    "eq": _same(("_equal", "_equal"), ("_equal_scalar", "_equal_scalar")),
+    "ne": _same(("_not_equal", "_not_equal"), ("_not_equal_scalar", "_not_equal_scalar")),
     "gt": (
         ("_greater", "_greater"),
         ("_greater_scalar", "_greater_scalar"),

@@ -121,8 +121,7 @@ class Executor:
         key = (train, internals)
         if key not in self._calls:
             symbol = self._symbol.get_internals() if internals else self._symbol
-            shapes = {n: a.shape for n, a in (self.arg_dict | self.aux_dict).items()}
-            self._calls[key] = graph_call(symbol, train, shapes)[0]
+            self._calls[key] = graph_call(symbol, train)[0]
         return self._calls[key]
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.errors import MXNetError
-from ..graph.passes.infer import infer_shapes
-from ..graph.program import Instr, program_call
-from ..op.registry import Call
+from ..graph.passes.infer import infer_shapes, is_known
+from ..graph.program import Instr, ProgramCall, program_call, run
+from ..op.registry import Call, Op
+from ..op.schema import FREE, Input
 from .compose import SymbolBase
 from .node import Node, split_variables, topological
 
@@ -20,19 +21,16 @@ _calls: dict[Any, Call] = {}
 _lock = Lock()
 
 
-def graph_call(
-    symbol: SymbolBase, train: bool, shapes: Mapping[str, tuple[int, ...]] | None = None
-) -> tuple[Call, list[str], list[str]]:
+def graph_call(symbol: SymbolBase, train: bool) -> tuple[Call, list[str], list[str]]:
     """Lower the graph of `symbol` to one `Call`.
 
     Inputs of the call are the arguments, then the auxiliary states, in the order of `list_arguments` and
-    `list_auxiliary_states`; new values of auxiliary states are written back by `ndarray.invoke`.
+    `list_auxiliary_states`; new values of auxiliary states are written back by `ndarray.invoke`. Nodes such as
+    `zeros(shape=(0, 3))` get the dimensions that follow from the shapes of the inputs when the call is compiled.
 
     Args:
         symbol: what to run; all its outputs are returned.
         train: training mode, frozen into the call.
-        shapes: shapes of variables by name; needed when nodes such as `zeros(shape=(0, 3))` have dimensions that
-            follow from the rest of the graph.
 
     Returns:
         The call, the names of the arguments, the names of the auxiliary states.
@@ -40,46 +38,60 @@ def graph_call(
     order = topological(symbol.entries)
     arguments, states = split_variables(order)
     variables = [*arguments, *states]
-    filled = _fill_creations(order, variables, shapes or {})
     slots: dict[tuple[int, int], int] = {(id(v), 0): i for i, v in enumerate(variables)}
     number = {id(v): i for i, v in enumerate(variables)}
     instrs: list[Instr] = []
     aux: dict[int, int] = {}
     n_slots = len(variables)
+    unfinished: dict[int, Node] = {}
     for node in order:
         if node.op is None:
             continue
-        call = frozen_call(node, train, filled.get(id(node)))
+        call = frozen_call(node, train)
         ins = tuple(slots[id(child), index] for child, index in node.inputs)
         outs = tuple(range(n_slots, n_slots + call.n_results))
         n_slots += call.n_results
+        if not ins and 0 in (node.params.get("shape") or ()):
+            unfinished[len(instrs)] = node
         instrs.append(Instr(call, ins, outs))
         slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
         for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
             state = node.inputs[at][0]
             aux[number[id(state)]] = slots[id(state), 0] = slot
-    outputs = tuple(slots[id(node), index] for node, index in symbol.entries)
-    call = _interned(tuple(instrs), len(variables), outputs, tuple(aux.items()), train, symbol)
+    program = _Program(
+        f"symbol {symbol.entries[0][0].name}" if symbol.entries else "symbol",
+        tuple(instrs),
+        len(variables),
+        tuple(slots[id(node), index] for node, index in symbol.entries),
+        tuple(aux.items()),
+        train,
+    )
+    key = (*program[1:], *((at, node.name) for at, node in unfinished.items()))
+    call = _interned(
+        key, lambda: _finished_later(program, order, variables, unfinished) if unfinished else program_call(*program)
+    )
     return call, [v.name for v in arguments], [v.name for v in states]
 
 
-def _interned(
-    instrs: tuple[Instr, ...],
-    n_inputs: int,
-    outputs: tuple[int, ...],
-    aux: tuple[tuple[int, int], ...],
-    train: bool,
-    symbol: SymbolBase,
-) -> Call:
-    key = (instrs, n_inputs, outputs, aux, train)
+class _Program(NamedTuple):
+    """The arguments of `program_call`."""
+
+    name: str
+    instrs: tuple[Instr, ...]
+    n_inputs: int
+    outputs: tuple[int, ...]
+    aux: tuple[tuple[int, int], ...]
+    train: bool
+
+
+def _interned(key: Any, make: Callable[[], Call]) -> Call:
     with _lock:
         if key in _programs:
             _programs.move_to_end(key)
             return _programs[key]
-    name = f"symbol {symbol.entries[0][0].name}" if symbol.entries else "symbol"
-    call = program_call(name, instrs, n_inputs, outputs, aux, train)
+    made = make()
     with _lock:
-        call = _programs.setdefault(key, call)
+        call = _programs.setdefault(key, made)
         while len(_programs) > _KEPT:
             _programs.popitem(last=False)
     return call
@@ -97,21 +109,28 @@ def frozen_call(node: Node, train: bool, shape: tuple[int, ...] | None = None) -
     return _calls.setdefault(key, Call(node.op, params, call.train))
 
 
-def _fill_creations(
-    order: Sequence[Node], variables: Sequence[Node], shapes: Mapping[str, tuple[int, ...]]
-) -> dict[int, tuple[int, ...]]:
-    """Shapes of the creation nodes that were written with unknown dimensions, by `id` of the node."""
-    open_nodes = [n for n in order if n.op is not None and not n.inputs and 0 in (n.params.get("shape") or ())]
-    if not open_nodes:
-        return {}
-    found = infer_shapes(order, {id(v): shapes[v.name] for v in variables if v.name in shapes})
-    filled = {}
-    for node in open_nodes:
-        shape = found.get((id(node), 0))
-        if shape is None or 0 in shape:
-            raise MXNetError(
-                f"node {node.name!r} ({node.op.name if node.op else ''}): shape={node.params['shape']} has unknown "
-                f"dimensions that do not follow from the graph; write the shape out, or bind with shapes"
-            )
-        filled[id(node)] = shape
-    return filled
+def _finished_later(
+    program: _Program, order: Sequence[Node], variables: Sequence[Node], unfinished: Mapping[int, Node]
+) -> Call:
+    """A program whose creation nodes of unknown shape are finished when the shapes of its inputs are known."""
+    results = (*program.outputs, *(slot for _, slot in program.aux))
+
+    def body(*data: Any, key: Any = None) -> tuple[Any, ...]:
+        found = infer_shapes(order, {id(v): tuple(d.shape) for v, d in zip(variables, data, strict=True)})
+        instrs = list(program.instrs)
+        for at, node in unfinished.items():
+            shape = found.get((id(node), 0))
+            if not is_known(shape):
+                raise MXNetError(
+                    f"node {node.name!r}: shape={node.params['shape']} has unknown dimensions that do not follow from "
+                    f"the graph; write the shape out"
+                )
+            instrs[at] = Instr(frozen_call(node, program.train, shape), (), instrs[at].outs)
+        env = dict(enumerate(data))
+        run(instrs, env, key)
+        return tuple(env[s] for s in results)
+
+    random = any(i.call.has_key for i in program.instrs)
+    inputs = (Input("data", FREE, variadic=True),)
+    op = Op(program.name, body, inputs, {}, outputs=len(program.outputs), key_name="key" if random else "")
+    return ProgramCall(op, program.train, len(program.outputs), program.aux, program.n_inputs)
