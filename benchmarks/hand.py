@@ -1,7 +1,7 @@
 """The reference: a hand-written JAX training step, one donated `jax.jit` over forward, gradients and momentum update.
 
-`plain` uses what JAX offers, channels-last. `kernels` uses the operator bodies of dualmx, so that a ratio against it
-shows the cost of recording, flushing and calling alone.
+`plain` uses what JAX offers, channels-last. `kernels` uses the operator bodies and compiler options of dualmx, so that
+a ratio against it shows the cost of recording, flushing and calling alone.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class Plain:
     """Layers by `jax.numpy` and `lax`, images as (N, H, W, C)."""
 
     channels_last = True
+    compiler_options = None
 
     @staticmethod
     def conv(layer: Conv, x: jax.Array, w: jax.Array, b: jax.Array | None) -> jax.Array:
@@ -56,10 +57,12 @@ class Kernels:
     channels_last = False
 
     def __init__(self) -> None:
-        import dualmx  # noqa: F401  (fills the registry, sets the XLA defaults)
+        import dualmx  # noqa: F401  (fills the registry)
+        from dualmx.compile.executable import options_for
         from dualmx.op.registry import get_op
 
         self._op = get_op
+        self.compiler_options = options_for("cpu")
 
     def _apply(self, name: str, *inputs: Any, train: bool = False, **params: Any) -> tuple[Any, ...]:
         return self._op(name).call(train, **params).apply(inputs)
@@ -153,7 +156,7 @@ class Hand:
         self.value: Any = None
         self.at = 0
 
-        @partial(jax.jit, donate_argnums=(0, 1, 2))
+        @partial(jax.jit, donate_argnums=(0, 1, 2), compiler_options=kernels.compiler_options)
         def step(weights: list, momenta: list, stats: list, x: jax.Array, y: jax.Array, rate: float) -> Any:
             grad = jax.value_and_grad(partial(loss_of, kernels, layers), has_aux=True)
             (loss, stats), slopes = grad(weights, stats, x, y)
