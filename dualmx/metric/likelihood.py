@@ -17,7 +17,7 @@ Names = Sequence[str] | None
 
 
 def chosen(label: NDArray, pred: NDArray, kind: str, axis: int = -1) -> NDArray:
-    """Probabilities of the labelled classes, flat: label of N elements in any shape, pred with the classes on `axis`."""
+    """Flat probabilities of the labelled classes: label of N elements in any shape, pred with the classes on `axis`."""
     if label.size * pred.shape[axis] != pred.size:
         raise ArgumentError(f"{kind}: labels of shape {label.shape} for predictions of shape {pred.shape}")
     label = label.as_in_context(pred.context).reshape((-1,)).astype("int32")
