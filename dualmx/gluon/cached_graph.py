@@ -157,10 +157,9 @@ class CachedGraph:
             order = [*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()]
             by_name = dict(zip(order, ins, strict=True))
             outs = invoke(call, [by_name[n] for n in (*arg_names, *aux_names)])
-        variables = set(order)
-        for name, node, array in zip(inner.list_outputs(), inner, outs, strict=False):
-            if name not in variables:
-                callback(name, node.attr("op") or "", array)
+        for name, (node, _), array in zip(inner.list_outputs(), inner.entries, outs, strict=True):
+            if node.op is not None:
+                callback(name, node.op.name, array)
             elif everything:
                 callback(name, "null", array)
 

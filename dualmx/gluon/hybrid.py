@@ -15,6 +15,8 @@ from .base import Block
 from .cached_graph import CachedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
 
+_LAYERS = __name__.rpartition(".")[0] + ".nn."
+
 
 class HybridBlock(Block):
     """A block whose `hybrid_forward(F, x, ..., **params)` works with `F = mx.nd` and with `F = mx.sym`.
@@ -43,12 +45,12 @@ class HybridBlock(Block):
         6.0
     """
 
-    # Shortcut of a layer class for one NDArray; a subclass that defines its own hybrid_forward loses it.
+    # Shortcut of a layer class for one NDArray; a user's subclass that defines its own hybrid_forward loses it.
     _eager: Callable[[Any], Any] | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "hybrid_forward" in cls.__dict__ and "_eager" not in cls.__dict__:
+        if "hybrid_forward" in cls.__dict__ and "_eager" not in cls.__dict__ and not cls.__module__.startswith(_LAYERS):
             cls._eager = None
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):

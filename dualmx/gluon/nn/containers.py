@@ -110,6 +110,8 @@ class HybridConcatenate(HybridSequential):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
+    _eager = None
+
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Call the children on `x` and join."""
         return F.concat(*[block(x) for block in self._children.values()], dim=self.axis)
