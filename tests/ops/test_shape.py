@@ -109,10 +109,9 @@ def test_slice_may_be_empty():
 def test_completion_deduces_inputs():
     p = type("P", (), {"begin": (1,), "end": (3,), "step": ()})
     assert OPS["_slice_assign"].complete(p, {"lhs": (5, 2)}) == {"rhs": (2, 2)}
-    p = type("P", (), {"dim": 1})
-    assert OPS["Concat"].complete(p, {"arg0": (2, 3), "arg1": (0, 3)}) == {"arg1": (2, 3)}
-    p = type("P", (), {"num_args": 2})
-    assert OPS["stack"].complete(p, {"arg1": (2, 3)}) == {"arg0": (2, 3)}
+    p = type("P", (), {"dim": 1, "num_args": 2})
+    assert OPS["Concat"].complete(p, {"arg0": (2, 5)}) == {"arg0": (2, 0), "arg1": (2, 0)}
+    assert OPS["stack"].complete(p, {"arg0": (0, 3), "arg1": (2, 3)})["arg0"] == (2, 3)
 
 
 def test_all_cases_have_different_names():

@@ -26,19 +26,19 @@ def _filled(shape: tuple[int, ...], value: float, dtype: Any) -> jax.Array:
 
 
 @op()
-def _zeros(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32"):
+def _zeros(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32") -> jax.Array:
     """An array of `shape` filled with 0."""
     return _filled(shape, 0.0, dtype)
 
 
 @op()
-def _ones(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32"):
+def _ones(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32") -> jax.Array:
     """An array of `shape` filled with 1."""
     return _filled(shape, 1.0, dtype)
 
 
 @op(aliases=("_npi_full",))
-def _full(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32", value: float):
+def _full(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32", value: float) -> jax.Array:
     """An array of `shape` filled with `value`, cast to `dtype`."""
     return _filled(shape, value, dtype)
 
@@ -63,7 +63,7 @@ def _arange(
     infer_range: bool = False,
     ctx: Ctx = "",
     dtype: DType = "float32",
-):
+) -> jax.Array:
     """Numbers from `start` below `stop` at distance `step`, each `repeat` times; only `start` given means [0, start).
 
     Length: ceil((stop - start) / step) · repeat. Raises `ArgumentError` for an empty range or step 0.
@@ -76,14 +76,16 @@ def _arange(
 
 
 @op(aliases=("_npi_linspace",))
-def _linspace(*, start: float, stop: float, num: Count, endpoint: bool = True, ctx: Ctx = "", dtype: DType = "float32"):
+def _linspace(
+    *, start: float, stop: float, num: Count, endpoint: bool = True, ctx: Ctx = "", dtype: DType = "float32"
+) -> jax.Array:
     """`num` evenly spaced numbers from `start` to `stop`, which is the last one unless `endpoint` is False."""
     step = (stop - start) / max(num - 1 if endpoint else num, 1)
     return _progression(start, step, num, 1, dtype)
 
 
 @op()
-def _eye(*, N: Positive, M: Count = 0, k: int = 0, ctx: Ctx = "", dtype: DType = "float32"):
+def _eye(*, N: Positive, M: Count = 0, k: int = 0, ctx: Ctx = "", dtype: DType = "float32") -> jax.Array:
     """The (N, M or N) matrix with 1 on diagonal `k` (positive above the main one) and 0 elsewhere."""
     return jnp.eye(N, M or N, k, dtype=dtype)
 
@@ -91,7 +93,7 @@ def _eye(*, N: Positive, M: Count = 0, k: int = 0, ctx: Ctx = "", dtype: DType =
 @op(aliases=("_npx_arange_like",))
 def _contrib_arange_like(
     data: Tensor, *, start: float = 0.0, step: float = 1.0, repeat: Positive = 1, ctx: Ctx = "", axis: int | None = None
-):
+) -> jax.Array:
     """Numbers start, start + step, …, each `repeat` times, in the shape of `data` or as a vector as long as `axis`."""
     shape = data.shape if axis is None else (data.shape[one_axis(axis, data.ndim)],)
     return _progression(start, step, int(np.prod(shape)), repeat, data.dtype).reshape(shape)
@@ -104,7 +106,7 @@ def _histogram(
     *,
     bin_cnt: int | None = None,
     range: Floats | None = None,
-):
+) -> tuple[jax.Array, ...]:
     """Count the elements of `data` in bins; returns counts (int64, (n,)) and bin edges (dtype of `data`, (n+1,)).
 
     Bins are given by ascending edges `bins`, or as `bin_cnt` equal ones over `range`. A bin contains its lower edge,

@@ -35,7 +35,7 @@ def rows(table: jax.Array, index: jax.Array, axis: int, mode: str) -> jax.Array:
 
 
 @op(aliases=("_npi_take",))
-def take(a: Tensor, indices: Free, *, axis: int = 0, mode: Literal["clip", "wrap", "raise"] = "clip"):
+def take(a: Tensor, indices: Free, *, axis: int = 0, mode: Literal["clip", "wrap", "raise"] = "clip") -> jax.Array:
     """Select slices of `a` along `axis`: (…, n, …) with indices (k, l) -> (…, k, l, …); dtype of `a`.
 
     Indices outside [0, n) are moved to the nearest end (`clip`), taken modulo n (`wrap`), or are an error (`raise`),
@@ -45,7 +45,7 @@ def take(a: Tensor, indices: Free, *, axis: int = 0, mode: Literal["clip", "wrap
 
 
 @op()
-def batch_take(a: Tensor, indices: Free):
+def batch_take(a: Tensor, indices: Free) -> jax.Array:
     """Read one element of every row: `out[i] = a[i, indices[i]]`; a (…, n), indices as many as rows, clipped."""
     flat = a.reshape(-1, a.shape[-1])
     if indices.size != flat.shape[0]:
@@ -70,7 +70,7 @@ def pick(
     axis: int | None = -1,
     keepdims: bool = False,
     mode: Literal["clip", "wrap"] = "clip",
-):
+) -> jax.Array:
     """Read one element along `axis` for every position of the other axes: data (m, n), index (m,) -> (m,).
 
     `index` has the shape of `data` without `axis` or with length 1 there; with `keepdims` the result keeps the axis.
@@ -89,7 +89,7 @@ def pick(
 
 
 @op()
-def fill_element_0index(lhs: Tensor, mhs: Tensor, rhs: Free):
+def fill_element_0index(lhs: Tensor, mhs: Tensor, rhs: Free) -> jax.Array:
     """Write one element of every row: `out[i, rhs[i]] = mhs[i]`, the rest as in `lhs`; lhs (m, n), mhs and rhs (m,)."""
     if lhs.ndim != 2 or mhs.shape != lhs.shape[:1] or rhs.shape != lhs.shape[:1]:
         raise ArgumentError(f"shapes {lhs.shape}, {mhs.shape}, {rhs.shape}: expected (m, n), (m,), (m,)")
@@ -115,7 +115,7 @@ def _scatter_shape(data: jax.Array, indices: jax.Array, shape: tuple[int, ...]) 
 
 
 @op(aliases=("_npi_gather_nd", "_npx_gather_nd"))
-def gather_nd(data: Tensor, indices: Free):
+def gather_nd(data: Tensor, indices: Free) -> jax.Array:
     """Read points: column k of `indices` holds the coordinates of point k along the first axes of `data`.
 
     Shapes: data (d1, …, dn), indices (M, k…) -> (k…, dM+1, …, dn). Negative coordinates count from the end, others
@@ -125,7 +125,7 @@ def gather_nd(data: Tensor, indices: Free):
 
 
 @op()
-def _backward_gather_nd(data: Tensor, indices: Free, *, shape: Shape):
+def _backward_gather_nd(data: Tensor, indices: Free, *, shape: Shape) -> jax.Array:
     """Add `data` at the points `indices` to zeros of `shape`: the transpose of `gather_nd`."""
     return jnp.zeros(shape, data.dtype).at[_scatter_shape(data, indices, shape)].add(data, mode="drop")
 
@@ -135,7 +135,7 @@ def _put_points(base: jax.Array, data: jax.Array, points: tuple[jax.Array, ...])
 
 
 @op()
-def scatter_nd(data: Tensor, indices: Free, *, shape: Shape):
+def scatter_nd(data: Tensor, indices: Free, *, shape: Shape) -> jax.Array:
     """Write `data` at the points `indices` into zeros of `shape`; of several writes to a point the last one stays.
 
     Shapes: data (k…, sM+1, …), indices (M, k…) with one column of coordinates per point -> shape.
@@ -144,7 +144,7 @@ def scatter_nd(data: Tensor, indices: Free, *, shape: Shape):
 
 
 @op(aliases=("_npi_scatter_set_nd",))
-def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Free, *, shape: Shape):
+def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Free, *, shape: Shape) -> jax.Array:
     """Return `lhs`, which has `shape`, with `rhs` written at the points `indices`, as `scatter_nd` does."""
     if lhs.shape != shape:
         raise ArgumentError(f"shape={shape}: expected the shape of lhs, {lhs.shape}")
@@ -152,7 +152,9 @@ def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Free, *, shape: Shape):
 
 
 @op(aliases=("_npx_one_hot",))
-def one_hot(indices: Free, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0, dtype: Dtype = "float32"):
+def one_hot(
+    indices: Free, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0, dtype: Dtype = "float32"
+) -> jax.Array:
     """Encode indices (…) as (…, depth): `on_value` at the index, `off_value` elsewhere and for indices outside."""
     index = as_index(indices)[..., None]
     hit = index == lax.broadcasted_iota(index.dtype, (*indices.shape, depth), indices.ndim)
@@ -160,7 +162,7 @@ def one_hot(indices: Free, *, depth: Count, on_value: float = 1.0, off_value: fl
 
 
 @op()
-def _onehot_encode(lhs: Free, rhs: Tensor):
+def _onehot_encode(lhs: Free, rhs: Tensor) -> jax.Array:
     """Encode the indices `lhs` (m,) as one-hot rows of the shape and dtype of `rhs` (m, n)."""
     if rhs.ndim != 2 or lhs.shape != rhs.shape[:1]:
         raise ArgumentError(f"shapes {lhs.shape} and {rhs.shape}: expected (m,) and (m, n)")
@@ -168,12 +170,11 @@ def _onehot_encode(lhs: Free, rhs: Tensor):
 
 
 def _where_inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    x = shapes.get("x") or shapes.get("y")
-    return {"x": x, "y": x} if x else {}
+    return {to: shapes[at] for at, to in (("x", "y"), ("y", "x")) if at in shapes}
 
 
 @op(complete=_where_inputs)
-def where(condition: Free, x: Tensor, y: Tensor):
+def where(condition: Free, x: Tensor, y: Tensor) -> jax.Array:
     """Choose `x` where `condition` is not 0, else `y`; all of one shape, or condition (m,) choosing rows."""
     if x.shape != y.shape or condition.shape not in (x.shape, x.shape[:1]):
         raise ArgumentError(
@@ -208,7 +209,7 @@ def embedding(
     output_dim: Positive,
     dtype: Dtype = "float32",
     sparse_grad: bool = False,
-):
+) -> jax.Array:
     """Look up rows of `weight`: data (…) of ids, weight (input_dim, output_dim) -> (…, output_dim).
 
     Ids outside [0, input_dim) are moved to the nearest row. `dtype` is that of the weight when nothing else tells.
@@ -225,13 +226,13 @@ def _contrib_SparseEmbedding(
     output_dim: Positive,
     dtype: Dtype = "float32",
     deterministic: bool = False,
-):
+) -> jax.Array:
     """Look up rows of `weight` as `Embedding` does; kept under its old name."""
     return _look_up(data, weight, (input_dim, output_dim))
 
 
 @op()
-def _contrib_index_copy(old_tensor: Tensor, index_vector: Free, new_tensor: Tensor):
+def _contrib_index_copy(old_tensor: Tensor, index_vector: Free, new_tensor: Tensor) -> jax.Array:
     """Return `old_tensor` (n, …) with row `index_vector[k]` replaced by `new_tensor[k]`, new_tensor (k, …)."""
     if index_vector.ndim != 1 or new_tensor.shape != (*index_vector.shape, *old_tensor.shape[1:]):
         raise ArgumentError(
@@ -242,14 +243,14 @@ def _contrib_index_copy(old_tensor: Tensor, index_vector: Free, new_tensor: Tens
 
 
 @op()
-def _contrib_index_array(data: Free, *, axes: Axes = None):
+def _contrib_index_array(data: Free, *, axes: Axes = None) -> jax.Array:
     """Coordinates (int64) of every element: data (d1, …, dn) -> (d1, …, dn, n), or one per axis in `axes`."""
     kept = range(data.ndim) if axes is None else [one_axis(a, data.ndim, "axes") for a in axes]
     return jnp.stack([lax.broadcasted_iota(jnp.int64, data.shape, a) for a in kept], -1)
 
 
 @op(aliases=("ravel_multi_index",))
-def _ravel_multi_index(data: Tensor, *, shape: Shape):
+def _ravel_multi_index(data: Tensor, *, shape: Shape) -> jax.Array:
     """Turn coordinates (n, k…) in an array of `shape` into flat positions (k…), of the dtype of `data`."""
     if data.ndim < 1 or data.shape[0] != len(shape):
         raise ArgumentError(f"shape={shape}: expected {data.shape[:1]} axes, the first length of data {data.shape}")
@@ -260,7 +261,7 @@ def _ravel_multi_index(data: Tensor, *, shape: Shape):
 
 
 @op(aliases=("unravel_index",))
-def _unravel_index(data: Tensor, *, shape: Shape):
+def _unravel_index(data: Tensor, *, shape: Shape) -> jax.Array:
     """Turn flat positions (k…) in an array of `shape` into coordinates (n, k…), of the dtype of `data`.
 
     The first length of `shape` may be -1 (unknown); it is not needed.

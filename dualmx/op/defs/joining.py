@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -18,6 +19,7 @@ from .window import constant
 
 def _same_but(shapes: list[tuple[int, ...]], axis: int | None) -> None:
     """Check that all shapes agree, except along `axis`."""
+
     def rest(shape: tuple[int, ...]) -> list[int]:
         return [-1 if k == axis else n for k, n in enumerate(shape)]
 
@@ -27,33 +29,37 @@ def _same_but(shapes: list[tuple[int, ...]], axis: int | None) -> None:
             raise ArgumentError(f"input {i} has shape {shape}, input 0 {shapes[0]}: expected equal shapes{apart}")
 
 
-def _siblings(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Fill unknown (0) lengths of one Concat input, except along the joined axis, from the others."""
+def _common(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...] | None:
+    """What the known shapes say together; a length that none of them knows is 0."""
     ndim = max((len(s) for s in shapes.values()), default=0)
-    known = [max((s[k] for s in shapes.values() if len(s) == ndim), default=0) for k in range(ndim)]
-    return {
-        name: tuple(n if n or k == p.dim % ndim else known[k] for k, n in enumerate(s))
-        for name, s in shapes.items()
-        if len(s) == ndim and 0 in s
-    }
+    return tuple(max(n) for n in zip(*(s for s in shapes.values() if len(s) == ndim), strict=True)) or None
+
+
+def _siblings(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """All inputs of Concat have equal lengths except along the joined axis."""
+    known = _common(shapes)
+    if known is None or not -len(known) <= p.dim < len(known):
+        return {}
+    shape = tuple(0 if k == p.dim % len(known) else n for k, n in enumerate(known))
+    return {f"arg{i}": shape for i in range(p.num_args)}
 
 
 def _alike(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Give every unknown input of `stack` the shape of a known one."""
-    known = next(iter(shapes.values()), None)
-    return {} if known is None else {f"arg{i}": known for i in range(p.num_args) if f"arg{i}" not in shapes}
+    """All inputs of `stack` have one shape."""
+    known = _common(shapes)
+    return {} if known is None else {f"arg{i}": known for i in range(p.num_args)}
 
 
 @op(name="Concat", aliases=("concat",), complete=_siblings)
-def concat(*args: Tensor, num_args: Count = 0, dim: int = 1):
+def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
     """Join the inputs along axis `dim`, along which their lengths add up; all other lengths are equal."""
     axis = one_axis(dim, args[0].ndim, "dim")
     _same_but([a.shape for a in args], axis)
     return jnp.concatenate(args, axis)
 
 
-@op()
-def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1):
+@op(complete=_siblings)
+def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
     """Join the weights and biases of a recurrent layer along axis `dim` into its flat parameter vector."""
     axis = one_axis(dim, args[0].ndim, "dim")
     _same_but([a.shape for a in args], axis)
@@ -61,7 +67,7 @@ def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1):
 
 
 @op(complete=_alike)
-def stack(*args: Tensor, axis: int = 0, num_args: Count = 0):
+def stack(*args: Tensor, axis: int = 0, num_args: Count = 0) -> jax.Array:
     """Join inputs of equal shape along a new axis at position `axis`: k times (m, n) -> (k, m, n)."""
     axis = one_axis(axis, args[0].ndim + 1)
     _same_but([a.shape for a in args], None)
@@ -82,7 +88,9 @@ def _parts(data: Any, cuts: list[int], axis: int, squeeze_axis: bool) -> tuple[A
 
 
 @op(name="SliceChannel", aliases=("split",), outputs=lambda p: p.num_outputs)
-def slice_channel(data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze_axis: bool = False):
+def slice_channel(
+    data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze_axis: bool = False
+) -> tuple[jax.Array, ...]:
     """Split `data` along `axis` into `num_outputs` parts of equal length; `squeeze_axis` drops that axis.
 
     Raises `ArgumentError` when `num_outputs` does not divide the axis, or with `squeeze_axis` is not its length.
@@ -96,7 +104,9 @@ def slice_channel(data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze
 
 
 @op(aliases=("_npi_split",), outputs=lambda p: p.sections or len(p.indices))
-def _split_v2(data: Tensor, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False, sections: Count = 0):
+def _split_v2(
+    data: Tensor, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False, sections: Count = 0
+) -> tuple[jax.Array, ...]:
     """Split `data` along `axis` into parts that begin at `indices`, the first of which is 0.
 
     With `sections` > 0 there are that many parts instead, the first ones longer by one when lengths do not divide.
@@ -113,7 +123,7 @@ def _split_v2(data: Tensor, *, indices: Shape, axis: int = 1, squeeze_axis: bool
 
 
 @op(aliases=("_npi_tile",))
-def tile(data: Tensor, *, reps: Shape):
+def tile(data: Tensor, *, reps: Shape) -> jax.Array:
     """Repeat the whole array `reps[i]` times along axis i; shape and `reps` are aligned at the last axis."""
     if any(r < 0 for r in reps):
         raise ArgumentError(f"reps={reps}: expected counts of 0 or more")
@@ -121,7 +131,7 @@ def tile(data: Tensor, *, reps: Shape):
 
 
 @op(aliases=("_np_repeat",))
-def repeat(data: Tensor, *, repeats: Count, axis: int | None = None):
+def repeat(data: Tensor, *, repeats: Count, axis: int | None = None) -> jax.Array:
     """Repeat each element `repeats` times along `axis`, or of the flattened array without `axis`."""
     if axis is None:
         data, axis = data.reshape(-1), 0
@@ -133,7 +143,9 @@ def repeat(data: Tensor, *, repeats: Count, axis: int | None = None):
 
 
 @op(name="Pad", aliases=("pad",))
-def pad(data: Tensor, *, mode: Literal["constant", "edge", "reflect"], pad_width: Shape, constant_value: float = 0.0):
+def pad(
+    data: Tensor, *, mode: Literal["constant", "edge", "reflect"], pad_width: Shape, constant_value: float = 0.0
+) -> jax.Array:
     """Widen every axis i by `pad_width[2·i]` elements before and `pad_width[2·i+1]` after.
 
     `constant` fills with `constant_value`, `edge` repeats the outermost elements, `reflect` mirrors without

@@ -26,7 +26,7 @@ def _contract(a: jax.Array, b: jax.Array, dims: Any) -> jax.Array:
 @op()
 def dot(
     lhs: Tensor, rhs: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage = None
-):
+) -> jax.Array:
     """Sum of products over the last axis of `lhs` and the first of `rhs`.
 
     Shapes: (…, k) · (k, …) -> (…, …); vector · vector -> (1,). `transpose_a` contracts the first axis of `lhs`,
@@ -60,7 +60,7 @@ def _product(a: jax.Array, b: jax.Array, transpose_a: bool, transpose_b: bool) -
 @op(aliases=("_npx_batch_dot",))
 def batch_dot(
     lhs: Tensor, rhs: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage = None
-):
+) -> jax.Array:
     """Matrix products of two stacks: (b…, m, k) · (b…, k, n) -> (b…, m, n), each factor transposed if so asked."""
     if lhs.ndim < 3:
         raise ArgumentError(f"lhs has shape {lhs.shape}: expected at least 3 axes; use dot for single matrices")
@@ -68,7 +68,7 @@ def batch_dot(
 
 
 @op()
-def khatri_rao(*args: Tensor, num_args: Count = 0):
+def khatri_rao(*args: Tensor, num_args: Count = 0) -> jax.Array:
     """Column-wise Kronecker product: matrices (m1, n), (m2, n), … -> (m1·m2·…, n)."""
     if any(a.ndim != 2 or a.shape[1] != args[0].shape[-1] for a in args):
         raise ArgumentError(f"shapes {[a.shape for a in args]}: expected matrices with equal numbers of columns")
@@ -118,7 +118,7 @@ def _linalg_gemm(
     alpha: float = 1.0,
     beta: float = 1.0,
     axis: int = -2,
-):
+) -> jax.Array:
     """alpha · op(A) · op(B) + beta · C, op being transposition if so asked; C has the shape of the product.
 
     Rows of the matrices lie along `axis`, columns along the last axis, all other axes are batch axes.
@@ -132,13 +132,13 @@ def _linalg_gemm(
 @op(aliases=("linalg_gemm2",))
 def _linalg_gemm2(
     A: Tensor, B: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2
-):
+) -> jax.Array:
     """alpha · op(A) · op(B), op being transposition if so asked; rows lie along `axis`, columns along the last."""
     return _scaled(_gemm(A, B, transpose_a, transpose_b, axis), alpha)
 
 
 @op(aliases=("linalg_potrf",))
-def _linalg_potrf(A: Tensor):
+def _linalg_potrf(A: Tensor) -> jax.Array:
     """Cholesky factor: the lower triangular L with positive diagonal and L · Lᵀ = A, A symmetric positive-definite.
 
     A matrix that is not positive-definite gives NaN. The gradient is symmetric.
@@ -170,7 +170,7 @@ _cholesky.defvjp(_cholesky_fwd, _cholesky_bwd)
 
 
 @op(aliases=("linalg_potri",))
-def _linalg_potri(A: Tensor):
+def _linalg_potri(A: Tensor) -> jax.Array:
     """Inverse (L · Lᵀ)⁻¹ from the lower triangular Cholesky factor L = `A`."""
     _matrices(A)
     eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
@@ -187,7 +187,7 @@ def _fits(a: jax.Array, b: jax.Array, rightside: bool) -> None:
 @op(aliases=("linalg_trsm",))
 def _linalg_trsm(
     A: Tensor, B: Tensor, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0
-):
+) -> jax.Array:
     """Solve op(A) · X = alpha · B (`rightside`: X · op(A)) for X; A triangular, its other triangle is not read."""
     _fits(A, B, rightside)
     return lax.linalg.triangular_solve(
@@ -198,7 +198,7 @@ def _linalg_trsm(
 @op(aliases=("linalg_trmm",))
 def _linalg_trmm(
     A: Tensor, B: Tensor, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0
-):
+) -> jax.Array:
     """alpha · op(A) · B (`rightside`: B · op(A)); A triangular, its other triangle is not read."""
     _fits(A, B, rightside)
     a = jnp.tril(A) if lower else jnp.triu(A)
@@ -206,21 +206,21 @@ def _linalg_trmm(
 
 
 @op(aliases=("linalg_syrk",))
-def _linalg_syrk(A: Tensor, *, transpose: bool = False, alpha: float = 1.0):
+def _linalg_syrk(A: Tensor, *, transpose: bool = False, alpha: float = 1.0) -> jax.Array:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
     _matrices(A, square=False)
     return _scaled(_product(A, A, transpose, not transpose), alpha)
 
 
 @op(aliases=("linalg_sumlogdiag",))
-def _linalg_sumlogdiag(A: Tensor):
+def _linalg_sumlogdiag(A: Tensor) -> jax.Array:
     """Sum of the logarithms of the diagonal: (…, n, n) -> (…), (1,) for a single matrix."""
     _matrices(A)
     return _per_matrix(jnp.sum(jnp.log(jnp.diagonal(A, axis1=-2, axis2=-1)), -1))
 
 
 @op(aliases=("linalg_extractdiag",))
-def _linalg_extractdiag(A: Tensor, *, offset: int = 0):
+def _linalg_extractdiag(A: Tensor, *, offset: int = 0) -> jax.Array:
     """Read diagonal `offset` (positive above the main one): (…, n, n) -> (…, n - |offset|)."""
     _matrices(A)
     if abs(offset) >= A.shape[-1]:
@@ -234,7 +234,7 @@ def _placed(values: jax.Array, rows: np.ndarray, columns: np.ndarray, n: int) ->
 
 
 @op(aliases=("linalg_makediag",))
-def _linalg_makediag(A: Tensor, *, offset: int = 0):
+def _linalg_makediag(A: Tensor, *, offset: int = 0) -> jax.Array:
     """Matrices with `A` on diagonal `offset` and 0 elsewhere: (…, n) -> (…, n + |offset|, n + |offset|)."""
     if not A.ndim:
         raise ArgumentError("A has no axes: expected at least 1")
@@ -252,7 +252,7 @@ def _triangle(n: int, offset: int, lower: bool) -> tuple[np.ndarray, np.ndarray]
 
 
 @op(aliases=("linalg_extracttrian",))
-def _linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True):
+def _linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> jax.Array:
     """Pack the triangle at diagonal `offset` into a vector: (…, n, n) -> (…, m·(m+1)/2), m = n - |offset|.
 
     A lower triangle (`offset` < 0, or 0 and `lower`) is packed row by row, an upper one column by column.
@@ -265,7 +265,7 @@ def _linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True):
 
 
 @op(aliases=("linalg_maketrian",))
-def _linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True):
+def _linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> jax.Array:
     """Unpack what `linalg_extracttrian` packed into matrices that are 0 elsewhere: (…, m·(m+1)/2) -> (…, n, n)."""
     size = A.shape[-1] if A.ndim else 0
     m = int((8 * size + 1) ** 0.5 - 1) // 2
@@ -277,21 +277,21 @@ def _linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True):
 
 
 @op(aliases=("linalg_inverse", "_npi_inv"))
-def _linalg_inverse(A: Tensor):
+def _linalg_inverse(A: Tensor) -> jax.Array:
     """Inverse of every square matrix; a singular one gives inf or NaN."""
     _matrices(A)
     return jnp.linalg.inv(A)
 
 
 @op(aliases=("linalg_det", "_npi_det"))
-def _linalg_det(A: Tensor):
+def _linalg_det(A: Tensor) -> jax.Array:
     """Determinant: (…, n, n) -> (…), (1,) for a single matrix."""
     _matrices(A)
     return _per_matrix(jnp.linalg.det(A))
 
 
 @op(aliases=("linalg_slogdet", "_npi_slogdet"), outputs=2)
-def _linalg_slogdet(A: Tensor):
+def _linalg_slogdet(A: Tensor) -> tuple[jax.Array, ...]:
     """Sign of the determinant and logarithm of its absolute value, each (…), (1,) for a single matrix."""
     _matrices(A)
     sign, logdet = jnp.linalg.slogdet(A)
@@ -299,7 +299,7 @@ def _linalg_slogdet(A: Tensor):
 
 
 @op(aliases=("linalg_gelqf",), outputs=2)
-def _linalg_gelqf(A: Tensor):
+def _linalg_gelqf(A: Tensor) -> tuple[jax.Array, ...]:
     """LQ factorisation A = L · Q of (…, m, n), m ≤ n: returns Q (…, m, n) with orthonormal rows and L (…, m, m)."""
     _matrices(A, square=False)
     if A.shape[-2] > A.shape[-1]:
@@ -309,7 +309,7 @@ def _linalg_gelqf(A: Tensor):
 
 
 @op(outputs=2)
-def _linalg_syevd(A: Tensor):
+def _linalg_syevd(A: Tensor) -> tuple[jax.Array, ...]:
     """Eigenvectors and eigenvalues of symmetric matrices: A = Uᵀ · diag(L) · U.
 
     Returns U (…, n, n), whose rows are the eigenvectors, and L (…, n) in ascending order. The lower triangle is read.

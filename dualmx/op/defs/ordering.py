@@ -47,7 +47,7 @@ def topk(
     ret_typ: Literal["indices", "value", "both", "mask"] = "indices",
     is_ascend: bool = False,
     dtype: IndexType = "float32",
-):
+) -> jax.Array | tuple[jax.Array, jax.Array]:
     """Find the `k` largest (`is_ascend`: smallest) elements along `axis`, of the flattened array without `axis`.
 
     `ret_typ`: `indices` their positions as `dtype`, `value` the elements, `both` values then positions, `mask` an
@@ -69,14 +69,14 @@ def topk(
 
 
 @op(aliases=("_npi_sort",))
-def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True):
+def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> jax.Array:
     """Sort along `axis`, or the flattened array without `axis`."""
     source, at = _flat(data, axis)
     return jnp.sort(source, at, stable=True, descending=not is_ascend)
 
 
 @op(aliases=("_npi_argsort",))
-def argsort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtype: IndexType = "float32"):
+def argsort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True, dtype: IndexType = "float32") -> jax.Array:
     """Positions, as `dtype`, that sort along `axis` (of the flattened array without `axis`); equal elements keep
     their order."""
     source, at = _flat(data, axis)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -86,7 +87,7 @@ def _legacy_shape(old: tuple[int, ...], target: tuple[int, ...], keep_highest: b
 @op(name="Reshape", aliases=("reshape",))
 def reshape(
     data: Tensor, *, shape: Shape = (), reverse: bool = False, target_shape: Shape = (), keep_highest: bool = False
-):
+) -> jax.Array:
     """Give `data` a new shape of as many elements; dtype of `data`.
 
     Codes in `shape`: a positive length; 0 keep the input axis; -1 infer; -2 keep all remaining axes; -3 merge two
@@ -119,7 +120,7 @@ def reshape_like(
     lhs_end: int | None = None,
     rhs_begin: int | None = None,
     rhs_end: int | None = None,
-):
+) -> jax.Array:
     """Reshape `lhs` to the shape of `rhs`, or its axes [lhs_begin, lhs_end) to those [rhs_begin, rhs_end) of `rhs`.
 
     Shapes: lhs (a…), rhs (b…) -> (b…), with as many elements as `lhs`; dtype of `lhs`.
@@ -136,13 +137,13 @@ def reshape_like(
 
 
 @op(name="Flatten", aliases=("flatten", "_npx_batch_flatten"))
-def flatten(data: Tensor):
+def flatten(data: Tensor) -> jax.Array:
     """Keep axis 0 and merge all others: (n, d1, d2, …) -> (n, d1·d2·…); a 1-d array becomes (n, 1)."""
     return data.reshape(data.shape[0], prod(data.shape[1:]))
 
 
 @op()
-def transpose(data: Tensor, *, axes: Shape = ()):
+def transpose(data: Tensor, *, axes: Shape = ()) -> jax.Array:
     """Permute the axes: axis i of the result is axis `axes[i]` of `data`; without `axes` their order is reversed."""
     order = many_axes(axes, data.ndim, "axes") if axes else tuple(range(data.ndim))[::-1]
     if len(order) != data.ndim:
@@ -151,19 +152,19 @@ def transpose(data: Tensor, *, axes: Shape = ()):
 
 
 @op(name="SwapAxis", aliases=("swapaxes", "_npi_swapaxes"))
-def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0):
+def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0) -> jax.Array:
     """Exchange the axes `dim1` and `dim2`."""
     return jnp.swapaxes(data, one_axis(dim1, data.ndim, "dim1"), one_axis(dim2, data.ndim, "dim2"))
 
 
 @op(aliases=("_npi_expand_dims",))
-def expand_dims(data: Tensor, *, axis: int):
+def expand_dims(data: Tensor, *, axis: int) -> jax.Array:
     """Insert an axis of length 1 at position `axis` of the result: (2, 3) with axis=-1 -> (2, 3, 1)."""
     return jnp.expand_dims(data, one_axis(axis, data.ndim + 1))
 
 
 @op()
-def squeeze(data: Tensor, *, axis: Axes = None):
+def squeeze(data: Tensor, *, axis: Axes = None) -> jax.Array:
     """Drop the axes `axis`, which must have length 1 (all such axes by default); at least one axis is left."""
     if axis is None:
         axes = tuple(a for a, n in enumerate(data.shape) if n == 1)
@@ -192,14 +193,14 @@ def _stretch(data: Any, shape: tuple[int, ...]) -> Any:
 
 
 @op()
-def broadcast_to(data: Tensor, *, shape: Shape = ()):
+def broadcast_to(data: Tensor, *, shape: Shape = ()) -> jax.Array:
     """Repeat axes of length 1 so that the result has `shape`; a 0 in `shape` keeps the length of the input."""
     _per_axis(shape, data.ndim, "shape")
     return _stretch(data, tuple(want or have for have, want in zip(data.shape, shape, strict=True)))
 
 
 @op()
-def broadcast_like(lhs: Tensor, rhs: Free, *, lhs_axes: Axes = None, rhs_axes: Axes = None):
+def broadcast_like(lhs: Tensor, rhs: Free, *, lhs_axes: Axes = None, rhs_axes: Axes = None) -> jax.Array:
     """Repeat axes of length 1 of `lhs` as in `rhs`, all of them or only `lhs_axes` to the lengths of `rhs_axes`.
 
     Shapes: lhs (1 or d0, …), rhs (d0, …) -> (d0, …); dtype of `lhs`.
@@ -219,7 +220,7 @@ def broadcast_like(lhs: Tensor, rhs: Free, *, lhs_axes: Axes = None, rhs_axes: A
 
 
 @op(aliases=("broadcast_axes",))
-def broadcast_axis(data: Tensor, *, axis: Shape = (), size: Shape = ()):
+def broadcast_axis(data: Tensor, *, axis: Shape = (), size: Shape = ()) -> jax.Array:
     """Repeat `data` along the axes `axis`, which must have length 1, `size` times each."""
     shape = list(data.shape)
     for a, n in zip(many_axes(axis, data.ndim), _per_axis(size, len(axis), "size"), strict=True):
@@ -236,7 +237,7 @@ def _image(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @op()
-def depth_to_space(data: Tensor, *, block_size: Positive):
+def depth_to_space(data: Tensor, *, block_size: Positive) -> jax.Array:
     """Move channels into blocks of pixels: (n, b·b·c, h, w) -> (n, c, h·b, w·b), `b` being `block_size`."""
     b, (n, c, h, w) = block_size, _image(data.shape)
     if c % (b * b):
@@ -246,7 +247,7 @@ def depth_to_space(data: Tensor, *, block_size: Positive):
 
 
 @op()
-def space_to_depth(data: Tensor, *, block_size: Positive):
+def space_to_depth(data: Tensor, *, block_size: Positive) -> jax.Array:
     """Move blocks of pixels into channels: (n, c, h·b, w·b) -> (n, b·b·c, h, w), `b` being `block_size`."""
     b, (n, c, h, w) = block_size, _image(data.shape)
     if h % b or w % b:
@@ -256,7 +257,7 @@ def space_to_depth(data: Tensor, *, block_size: Positive):
 
 
 @op()
-def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1):
+def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
     """Read the `k`-th diagonal, or make a matrix from it.
 
     A vector (n,) becomes the matrix (n+|k|, n+|k|) with it on diagonal `k`. Otherwise the diagonal of the axes
@@ -273,7 +274,7 @@ def diag(data: Tensor, *, k: int = 0, axis1: int = 0, axis2: int = 1):
 
 
 @op(aliases=("flip",))
-def reverse(data: Tensor, *, axis: Shape):
+def reverse(data: Tensor, *, axis: Shape) -> jax.Array:
     """Reverse the order of elements along every axis in `axis`; an axis named twice stays as it is."""
     axes = [one_axis(a, data.ndim) for a in axis]
     return lax.rev(data, tuple(a for a in set(axes) if axes.count(a) % 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -37,13 +38,13 @@ def _window_of_lhs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
 
 
 @op(name="slice", aliases=("crop", "_npi_slice", "_npx_slice"))
-def slice_(data: Tensor, *, begin: Holes, end: Holes, step: Holes = ()):
+def slice_(data: Tensor, *, begin: Holes, end: Holes, step: Holes = ()) -> jax.Array:
     """Cut out `data[begin[0]:end[0]:step[0], …]` with Python's slice rules; `None` is open, later axes are whole."""
     return take_ranges(data, sliced(data.shape, begin, end, step))
 
 
 @op(aliases=("_crop_assign", "_npi_slice_assign"), complete=_window_of_lhs)
-def _slice_assign(lhs: Tensor, rhs: Tensor, *, begin: Holes, end: Holes, step: Holes = ()):
+def _slice_assign(lhs: Tensor, rhs: Tensor, *, begin: Holes, end: Holes, step: Holes = ()) -> jax.Array:
     """Return `lhs` with the part that `slice` cuts out replaced by `rhs`, which has exactly its shape."""
     taken = sliced(lhs.shape, begin, end, step)
     if rhs.shape != (shape := tuple(map(len, taken))):
@@ -52,14 +53,14 @@ def _slice_assign(lhs: Tensor, rhs: Tensor, *, begin: Holes, end: Holes, step: H
 
 
 @op(aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"))
-def _slice_assign_scalar(data: Tensor, *, scalar: float = 0.0, begin: Holes, end: Holes, step: Holes = ()):
+def _slice_assign_scalar(data: Tensor, *, scalar: float = 0.0, begin: Holes, end: Holes, step: Holes = ()) -> jax.Array:
     """Return `data` with the part that `slice` cuts out set to `scalar`, cast to the dtype of `data`."""
     taken = sliced(data.shape, begin, end, step)
     return put_ranges(data, jnp.full([len(r) for r in taken], constant(scalar, data.dtype)), taken)
 
 
 @op()
-def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None):
+def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None) -> jax.Array:
     """Cut out `begin:end` along one axis; negative positions count from the end, `end=None` is open.
 
     Raises `ArgumentError` when the range is empty or leaves the axis.
@@ -74,7 +75,7 @@ def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None):
 
 
 @op()
-def slice_like(data: Tensor, shape_like: Free, *, axes: Axes = ()):
+def slice_like(data: Tensor, shape_like: Free, *, axes: Axes = ()) -> jax.Array:
     """Cut `data` to the leading part as long as `shape_like` along `axes` (all axes by default)."""
     if not axes and data.ndim != shape_like.ndim:
         raise ArgumentError(f"shapes {data.shape} and {shape_like.shape}: expected equally many axes, or axes=")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +110,7 @@ def _kept(taken: Sequence[range], squeeze: tuple[int, ...], zero_dim: bool) -> t
 @op()
 def _basic_slice(
     data: Tensor, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = (), zero_dim: bool = False
-):
+) -> jax.Array:
     """Read the window `data[begin:end:step, ...]` and drop the axes `squeeze`; dtype of `data`.
 
     Shapes: data (d0, …) -> (len(range(begin0, end0, step0)), …) without the squeezed axes; when no axis is left the
@@ -122,7 +123,7 @@ def _basic_slice(
 @op()
 def _basic_slice_assign(
     data: Tensor, value: Free, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = ()
-):
+) -> jax.Array:
     """Return `data` with the window replaced by `value`, broadcast to the squeezed window and cast to `data`'s dtype.
 
     Shapes: data (d0, …), value broadcastable to the result of `_basic_slice` -> (d0, …). The gradient of the window
@@ -136,7 +137,7 @@ def _basic_slice_assign(
 @op()
 def _basic_slice_fill(
     data: Tensor, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = (), scalar: float = 0.0
-):
+) -> jax.Array:
     """Return `data` with every element of the window set to `scalar`, cast to `data`'s dtype.
 
     Shapes: data (d0, …) -> (d0, …); `squeeze` is accepted for symmetry with `_basic_slice` and changes nothing.
@@ -164,9 +165,9 @@ def to_spec(items: Sequence[object]) -> str:
     return ",".join(words)
 
 
-def _advanced(shape: tuple[int, ...], spec: str, arrays: Sequence[jax.Array]) -> tuple[list[range], list[object]]:
+def _advanced(shape: tuple[int, ...], spec: str, arrays: Sequence[jax.Array]) -> tuple[list[range], list[Any]]:
     """Read `spec`: positions per axis taken by slices, then the index expression on the array cut to them."""
-    begin, end, step, items = [], [], [], []
+    begin, end, step, items = [], [], [], list[Any]()
     waiting = list(arrays)
     for word in filter(None, spec.split(",")):
         if word == "n":
@@ -196,6 +197,7 @@ def _advanced(shape: tuple[int, ...], spec: str, arrays: Sequence[jax.Array]) ->
 
 def as_index(index: jax.Array) -> jax.Array:
     """Return `index` as integers XLA gathers with: floats are cut toward zero, 64-bit integers are kept."""
+    index = jnp.asarray(index)
     return index if index.dtype in (np.int32, np.int64) else index.astype(jnp.int32)
 
 
@@ -217,8 +219,8 @@ def last_wins(indices: Sequence[jax.Array], dims: Sequence[int]) -> list[jax.Arr
     return [jnp.where(wins, points[0], jnp.asarray(dims[0], points[0].dtype)), *points[1:]]
 
 
-@op(outputs=1)
-def _advanced_get(*args: Free, spec: str, num_args: Count = 0):
+@op()
+def _advanced_get(*args: Free, spec: str, num_args: Count = 0) -> jax.Array:
     """NumPy advanced indexing: read `args[0]` at the index arrays `args[1:]`, placed among its axes by `spec`.
 
     `spec` lists, separated by commas, one item per axis: `a` the next index array, `b:e:s` a normalised slice, an
@@ -232,8 +234,8 @@ def _advanced_get(*args: Free, spec: str, num_args: Count = 0):
     return out if out.ndim else out.reshape(1)
 
 
-@op(outputs=1)
-def _advanced_set(*args: Free, spec: str, num_args: Count = 0):
+@op()
+def _advanced_set(*args: Free, spec: str, num_args: Count = 0) -> jax.Array:
     """NumPy advanced assignment: `args[0]` with `args[1]` written at the index arrays `args[2:]`, placed by `spec`.
 
     `spec` is that of `_advanced_get`. The value is broadcast to the indexed shape and cast to the dtype of `args[0]`.
