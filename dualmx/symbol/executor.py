@@ -76,6 +76,9 @@ class Executor:
         self._arg_names, self._aux_names = symbol.list_arguments(), symbol.list_auxiliary_states()
         self._output_names = symbol.list_outputs()
         self.arg_arrays, self.grad_arrays, self.aux_arrays = list(args), list(grads), list(states)
+        self._arg_dict = dict(zip(self._arg_names, self.arg_arrays, strict=True))
+        self._grad_dict = dict(zip(self._arg_names, self.grad_arrays, strict=True))
+        self._aux_dict = dict(zip(self._aux_names, self.aux_arrays, strict=True))
         self._grad_req = list(reqs)
         self._group2ctx = dict(group2ctx or {})
         self._calls: dict[Any, Any] = {}
@@ -88,17 +91,17 @@ class Executor:
     @property
     def arg_dict(self) -> dict[str, NDArray]:
         """Argument arrays by name."""
-        return dict(zip(self._arg_names, self.arg_arrays, strict=True))
+        return self._arg_dict
 
     @property
     def grad_dict(self) -> dict[str, NDArray | None]:
         """Gradient arrays by argument name, `None` where no gradient is kept."""
-        return dict(zip(self._arg_names, self.grad_arrays, strict=True))
+        return self._grad_dict
 
     @property
     def aux_dict(self) -> dict[str, NDArray]:
         """Auxiliary states by name."""
-        return dict(zip(self._aux_names, self.aux_arrays, strict=True))
+        return self._aux_dict
 
     @property
     def outputs(self) -> list[NDArray]:
