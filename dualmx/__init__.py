@@ -13,8 +13,15 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import namespace  # noqa: F401  (fills nd and sym)
-from . import autograd, context, engine, ndarray, random, symbol
+from . import (
+    autograd,
+    context,
+    engine,
+    namespace,  # noqa: F401  (fills nd and sym)
+    ndarray,
+    random,
+    symbol,
+)
 from . import ndarray as nd
 from . import random as rnd
 from . import symbol as sym

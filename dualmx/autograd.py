@@ -16,7 +16,6 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError

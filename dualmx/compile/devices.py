@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ def devices_of(kind: str) -> list[Any]:
         return []
 
 
-@lru_cache(maxsize=None)
+@cache
 def device_of(ctx: Context) -> Any:
     """Return the JAX device of `ctx`; CPU contexts beyond the physical ones share them in turn.
 
@@ -42,7 +42,7 @@ def device_of(ctx: Context) -> Any:
     return found[ctx.device_id]
 
 
-@lru_cache(maxsize=None)
+@cache
 def sharding_of(ctx: Context) -> SingleDeviceSharding:
     """Return the sharding that puts an array on the device of `ctx`."""
     return SingleDeviceSharding(device_of(ctx))
@@ -62,7 +62,8 @@ def put(value: Any, ctx: Context) -> jax.Array:
         if isinstance(value, np.ndarray):
             # XLA on CPU may alias an aligned NumPy buffer; the caller's later writes must not reach the array.
             value = value.copy()
-        return jax.device_put(value, device_of(ctx))
+        # Contexts may share a device: an alias would be deleted when one of the two arrays is donated.
+        return jax.device_put(value, device_of(ctx), may_alias=False if isinstance(value, jax.Array) else None)
 
 
 def duplicate(array: jax.Array) -> jax.Array:

@@ -36,7 +36,19 @@ class Executable:
         at: for each tuple of wanted values met so far, where they stand in the results.
     """
 
-    __slots__ = ("run", "wanted", "donate", "scratch", "where", "has_runtime", "has_keys", "tape", "constants", "passed", "at")
+    __slots__ = (
+        "run",
+        "wanted",
+        "donate",
+        "scratch",
+        "where",
+        "has_runtime",
+        "has_keys",
+        "tape",
+        "constants",
+        "passed",
+        "at",
+    )
 
     def __init__(
         self,

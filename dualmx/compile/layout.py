@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 from jax import lax
-from jax.extend.core import Literal
 
 _ELEMENTWISE = frozenset(
     """abs add add_any and atan2 cbrt ceil clamp convert_element_type copy cos div eq erf erf_inv erfc exp exp2 expm1
@@ -188,7 +187,7 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _Twins) 
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(v: Any) -> Any:
-        return v.val if isinstance(v, Literal) else env[v]
+        return v.val if hasattr(v, "val") else env[v]
 
     for eqn in jaxpr.eqns:
         env.update(zip(eqn.outvars, _step(eqn, [read(v) for v in eqn.invars], twins), strict=True))

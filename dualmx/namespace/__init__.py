@@ -6,13 +6,12 @@ from .. import ndarray as nd
 from .. import symbol as sym
 from ..ndarray.array import NDArray
 from ..ndarray.trace import engine
-from ..op import defs as _defs
 from ..op.defs.scalar import DYNAMIC
-from ..op.registry import OPS
-from . import array_functions, composed, methods, pairs, random_functions, symbol_functions
+from . import composed, methods, pairs, random_functions, rooms, symbol_functions
+from .array_functions import array_function
 
 engine.dynamic_twin.update(DYNAMIC)
-array_functions.populate(nd, OPS)
+rooms.populate(nd, "Array operators", array_function)
 pairs.populate(nd)
 random_functions.populate(nd)
 composed.populate(nd)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -64,9 +62,7 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         if value is None:
             if i.optional:
                 break
-            raise ArgumentError(
-                f"{op.name}: missing input {i.name!r}; it takes ({', '.join(p.name for p in present)})"
-            )
+            raise ArgumentError(f"{op.name}: missing input {i.name!r}; it takes ({', '.join(p.name for p in present)})")
         arrays.append(as_input(value, op, i.name, arrays[0] if arrays else None))
     return arrays, params
 
@@ -176,50 +172,3 @@ def _create(call: Call, ctx: Context | None, runtime: tuple[float, ...], out: An
         return out
     outs = create(call, ctx or current_context(), runtime)
     return outs[0] if call.n_visible == 1 else outs[: call.n_visible]
-
-
-PREFIXES = {
-    "_contrib_": "contrib",
-    "_linalg_": "linalg",
-    "_random_": "random",
-    "_sample_": "random",
-    "_image_": "image",
-    "_sparse_": "sparse",
-}
-
-
-def public_names(name: str) -> tuple[str, str]:
-    """Return (sub-namespace, name) under which a registered name appears; the top one is `""`."""
-    for prefix, room in PREFIXES.items():
-        if name.startswith(prefix):
-            return room, name[len(prefix) :]
-    return ("_internal", name) if name.startswith("_") else ("", name)
-
-
-def module(parent: ModuleType, name: str, doc: str) -> ModuleType:
-    """Return the sub-namespace `name` of `parent`, made and registered if it is new."""
-    import sys
-
-    path = f"{parent.__name__}.{name}"
-    found = sys.modules.get(path)
-    if found is None:
-        found = sys.modules[path] = ModuleType(path, doc)
-        setattr(parent, name, found)
-    return found
-
-
-def populate(top: ModuleType, ops: dict[str, Op]) -> None:
-    """Fill the array namespace and its sub-namespaces with a function for every registered name."""
-    rooms = {room: module(top, room, f"Array operators: {room}.") for room in {*PREFIXES.values(), "_internal", "op"}}
-    made: dict[Op, Callable[..., Any]] = {}
-    for name, op in ops.items():
-        room, short = public_names(name)
-        fn = made.get(op)
-        if fn is None:
-            fn = made[op] = array_function(op, short)
-        target = rooms[room] if room else top
-        if not hasattr(target, short) or (room and not inspect.isfunction(getattr(target, short))):
-            setattr(target, short, fn)
-        setattr(rooms["_internal"], name, fn)
-        if not room:
-            setattr(rooms["op"], short, fn)

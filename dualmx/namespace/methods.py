@@ -6,16 +6,24 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from ..op.registry import OPS
 from .fluent import FLUENT
 
 
-def _method(fn: Callable[..., Any]) -> Callable[..., Any]:
+def _method(name: str, top: ModuleType, shown: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return fn(self, *args, **kwargs)
+        return getattr(top, name)(self, *args, **kwargs)
 
-    method.__name__ = method.__qualname__ = fn.__name__
-    method.__doc__ = f"Fluent form of `nd.{fn.__name__}(x, …)`.\n\n{fn.__doc__}"
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Fluent form of `{shown}.{name}(x, …)`, which documents the arguments."
     return method
+
+
+def install_all(cls: type, top: ModuleType, shown: str) -> None:
+    """Give `cls` a method for every fluent operator that is registered, calling the function in `top`."""
+    for name in FLUENT:
+        if name in OPS:
+            setattr(cls, name, _method(name, top, shown))
 
 
 def transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
@@ -45,10 +53,7 @@ def split_v2(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def install(cls: type, nd: ModuleType) -> None:
-    """Give `cls` a method for every fluent operator that is registered."""
-    for name in FLUENT:
-        fn = getattr(nd, name, None)
-        if fn is not None:
-            setattr(cls, name, _method(fn))
+    """Give the array class its fluent methods."""
+    install_all(cls, nd, "nd")
     for own in (transpose, broadcast_to, split_v2):
         setattr(cls, own.__name__, own)

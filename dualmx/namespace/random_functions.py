@@ -36,12 +36,16 @@ def _draw(name: str, params: dict[str, Any], shape: Any, dtype: Any, ctx: Any, o
     return create(call, Context(ctx) if ctx is not None else current_context())[0]
 
 
-def uniform(low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+def uniform(
+    low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> NDArray:
     """Draw from the uniform distribution over [low, high)."""
     return _draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out)
 
 
-def normal(loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+def normal(
+    loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> NDArray:
     """Draw from the normal distribution with mean `loc` and standard deviation `scale`."""
     keys = ("mu", "sigma") if isinstance(loc, Handle) or isinstance(scale, Handle) else ("loc", "scale")
     return _draw("normal", dict(zip(keys, (loc, scale), strict=True)), shape, dtype, ctx, out)
@@ -62,7 +66,9 @@ def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any =
     return _draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out)
 
 
-def gamma(alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+def gamma(
+    alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+) -> NDArray:
     """Draw from the gamma distribution with shape `alpha` and scale `beta`."""
     return _draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out)
 
@@ -86,9 +92,7 @@ def randint(low: int, high: int, shape: Any = None, dtype: Any = None, ctx: Any 
     return _draw("randint", {"low": low, "high": high}, shape, dtype, ctx, out)
 
 
-def multinomial(
-    data: NDArray, shape: Any = None, get_prob: bool = False, out: Any = None, dtype: Any = "int32"
-) -> Any:
+def multinomial(data: NDArray, shape: Any = None, get_prob: bool = False, out: Any = None, dtype: Any = "int32") -> Any:
     """Draw indices from categorical distributions.
 
     Args:
@@ -104,9 +108,7 @@ def multinomial(
     return outs if get_prob else outs[0]
 
 
-def bernoulli(
-    prob: Any = 0.5, shape: Any = None, dtype: Any = "float32", ctx: Any = None, out: Any = None
-) -> NDArray:
+def bernoulli(prob: Any = 0.5, shape: Any = None, dtype: Any = "float32", ctx: Any = None, out: Any = None) -> NDArray:
     """Draw 1 with probability `prob` (a number or an array of the result's shape), else 0."""
     if isinstance(prob, Handle):
         drawn = uniform(shape=prob._v.shape, dtype="float32", ctx=prob._v.ctx)
@@ -132,9 +134,6 @@ FUNCTIONS = (
 
 
 def populate(top: ModuleType) -> None:
-    """Put the samplers into `nd.random`, with the `*_like` forms generated from the registry."""
-    room = top.random
+    """Put the samplers into `nd.random`; its other functions (`*_like`, `pdf_*`) come from the registry."""
     for fn in FUNCTIONS:
-        setattr(room, fn.__name__, fn)
-    for name in [n for n in vars(room) if n.startswith(("pdf_",))]:
-        setattr(top, f"random_{name}", getattr(room, name))
+        setattr(top.random, fn.__name__, fn)

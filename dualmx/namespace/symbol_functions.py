@@ -10,9 +10,7 @@ from typing import Any
 from ..core.errors import ArgumentTypeError
 from ..op.registry import OPS, Op
 from ..symbol.symbol import Symbol, create
-from . import symbol_random
-from .array_functions import PREFIXES, module, public_names
-from .fluent import FLUENT
+from . import methods, rooms, symbol_random
 from .signature import docstring, signature
 
 
@@ -27,6 +25,7 @@ def symbol_function(op: Op, name: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "dualmx.symbol"
+    function.__signature__, function.__doc__ = described(op)  # type: ignore[attr-defined]
     return function
 
 
@@ -39,42 +38,11 @@ def described(op: Op) -> tuple[inspect.Signature, str]:
     return inspect.Signature(found, return_annotation=Symbol), docstring(op) + notes
 
 
-def populate(top: ModuleType, ops: Mapping[str, Op] = OPS) -> None:
-    """Fill the symbolic namespace and its sub-namespaces, and give `Symbol` its fluent methods.
-
-    Names follow the prefixes of the registry: `_contrib_X` is `contrib.X`, `_linalg_X` is `linalg.X`; other names with
-    a leading underscore are in `_internal`. Functions that exist already (written by hand) stay.
-    """
-    rooms = {
-        room: module(top, room, f"Symbolic operators: {room}.") for room in {*PREFIXES.values(), "_internal", "op"}
-    }
-    texts: dict[Op, tuple[inspect.Signature, str]] = {}
-    for name, op in ops.items():
-        if op not in texts:
-            texts[op] = described(op)
-        room, short = public_names(name)
-        fn = symbol_function(op, short)
-        fn.__signature__, fn.__doc__ = texts[op]  # type: ignore[attr-defined]
-        target = rooms[room] if room else top
-        if not isinstance(getattr(target, short, None), Callable):
-            setattr(target, short, fn)
-        if name.startswith("_"):
-            inner = symbol_function(op, name)
-            inner.__signature__, inner.__doc__ = texts[op]  # type: ignore[attr-defined]
-            setattr(rooms["_internal"], name, inner)
-        else:
-            setattr(rooms["op"], short, fn)
-    symbol_random.populate(rooms["random"])
+def populate(top: ModuleType) -> None:
+    """Serve every operator in the symbolic namespace and its sub-namespaces, and give `Symbol` its fluent methods."""
+    rooms.populate(top, "Symbolic operators", symbol_function)
+    symbol_random.populate(top.random)
     install(Symbol, top)
-
-
-def _method(fn: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Symbol, *args: Any, **kwargs: Any) -> Symbol:
-        return fn(self, *args, **kwargs)
-
-    method.__name__ = method.__qualname__ = fn.__name__
-    method.__doc__ = f"Fluent form of `sym.{fn.__name__}(x, …)`.\n\n{fn.__doc__}"
-    return method
 
 
 def reshape(self: Symbol, *shape: Any, **kwargs: Any) -> Symbol:
@@ -132,9 +100,6 @@ OWN = (reshape, transpose, astype, squeeze, diag, expand_dims, flatten, split_v2
 
 def install(cls: type[Symbol], top: ModuleType) -> None:
     """Give `cls` a method for every fluent operator that is registered."""
-    for name in FLUENT:
-        fn = getattr(top, name, None)
-        if fn is not None:
-            setattr(cls, name, _method(fn))
+    methods.install_all(cls, top, "sym")
     for own in OWN:
         setattr(cls, own.__name__, own)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
-from . import operators  # noqa: F401
-from . import indexing  # noqa: F401
+from . import (
+    indexing,  # noqa: F401
+    operators,  # noqa: F401
+)
 from .array import NDArray
 from .creation import (
     arange,

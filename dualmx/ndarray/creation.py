@@ -149,9 +149,7 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: NDArray
     return _made(OPS["_ones"].call(shape=_shape(shape, "ones"), dtype=_name(dtype)), ctx, out)
 
 
-def full(
-    shape: Any, val: float, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None
-) -> NDArray:
+def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
     """Return an array filled with `val`, float32 by default."""
     return _made(OPS["_full"].call(shape=_shape(shape, "full"), value=val, dtype=_name(dtype)), ctx, out)
 

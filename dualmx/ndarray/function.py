@@ -43,7 +43,9 @@ class _Application:
             got = self.function.backward(*given)
         got = [got] if isinstance(got, Handle) or got is None else list(got)
         if len(got) != len(self.inputs):
-            raise MXNetError(f"{name}.backward returned {len(got)} gradients for {len(self.inputs)} inputs; expected one each")
+            raise MXNetError(
+                f"{name}.backward returned {len(got)} gradients for {len(self.inputs)} inputs; expected one each"
+            )
         kept = []
         for i, (a, g) in enumerate(zip(self.inputs, got, strict=True)):
             if g is None:

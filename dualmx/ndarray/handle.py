@@ -323,7 +323,9 @@ def is_tracked(a: Handle) -> bool:
 def assign(o: Handle, value: Handle, what: str) -> None:
     """Make `o` hold what `value` holds now, cast and moved to the dtype and context of `o`; shapes must be equal."""
     if o._v.shape != value._v.shape:
-        raise ArgumentError(f"{what}: out has shape {o._v.shape}, the result has shape {value._v.shape}; they must agree")
+        raise ArgumentError(
+            f"{what}: out has shape {o._v.shape}, the result has shape {value._v.shape}; they must agree"
+        )
     if value._v.dtype != o._v.dtype:
         value = invoke1(OPS["Cast"].call(dtype=o._v.dtype.name), value)
     if value._v.ctx is not o._v.ctx:

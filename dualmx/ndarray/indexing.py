@@ -135,7 +135,9 @@ def getitem(a: NDArray, key: Any) -> NDArray:
     for axis, item in enumerate(i for i in items if i is not None):
         if isinstance(item, range) and len(item) == 0 and a.shape[axis]:
             if item.start > item.stop:
-                raise RangeError(f"slice of axis {axis} from {item.start} to {item.stop} is empty; begin must be below end")
+                raise RangeError(
+                    f"slice of axis {axis} from {item.start} to {item.stop} is empty; begin must be below end"
+                )
     lens = _lens(items, a.shape)
     if not contiguous(items, a.shape):
         shown = invoke1(lens, a)

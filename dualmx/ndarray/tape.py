@@ -72,9 +72,7 @@ def variables_of(steps: Sequence[State]) -> dict[Value, tuple[int, int, str]]:
     return found
 
 
-def keep_tape(
-    exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle], wanted: Sequence[Value]
-) -> None:
+def keep_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle], wanted: Sequence[Value]) -> None:
     """Turn the open tape of an executed trace into entries, and link the live arrays to them."""
     steps = chain(tr.state)
     variables = variables_of(steps)
@@ -272,9 +270,7 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
             _store(a, g)
         return
     targets = [tr.variables[k] for k in route.handles]
-    adds = tuple(
-        tr.leaf(_grad_on(a, tr)) if req == "add" else None for a, req in zip(targets, route.reqs, strict=True)
-    )
+    adds = tuple(tr.leaf(_grad_on(a, tr)) if req == "add" else None for a, req in zip(targets, route.reqs, strict=True))
     nx = _step(tr, route, hv, sv, adds, retain_graph)
     elsewhere = []
     for a, v in zip(targets, nx.outs, strict=True):
@@ -323,9 +319,7 @@ def _step(
     return nx
 
 
-def _passes(
-    heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_graph: bool
-) -> list[tuple[Handle, Handle]]:
+def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_graph: bool) -> list[tuple[Handle, Handle]]:
     """Return (variable, gradient) pairs of a graph with user-defined functions.
 
     The graph is cut at the outputs of each function: one pass reaches them, the function's own backward carries the

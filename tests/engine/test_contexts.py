@@ -85,6 +85,9 @@ def test_on_several_devices():
         return
     env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "DUALMX_TEST_DEVICES": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__], env=env, capture_output=True, text=True
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
+        env=env,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr

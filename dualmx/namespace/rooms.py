@@ -1,0 +1,86 @@
+"""Modules whose functions are made when they are first named, so that importing dualmx stays quick."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from ..op.registry import OPS, Op
+
+PREFIXES = {
+    "_contrib_": "contrib",
+    "_linalg_": "linalg",
+    "_random_": "random",
+    "_sample_": "random",
+    "_image_": "image",
+    "_sparse_": "sparse",
+}
+
+# Makes the front-end function of an op under a public name.
+Maker = Callable[[Op, str], Callable[..., Any]]
+
+
+def public_names(name: str) -> tuple[str, str]:
+    """Return (sub-namespace, name) under which a registered name appears; the top one is `""`."""
+    for prefix, room in PREFIXES.items():
+        if name.startswith(prefix):
+            return room, name[len(prefix) :]
+    return ("_internal", name) if name.startswith("_") else ("", name)
+
+
+def module(parent: ModuleType, name: str, doc: str) -> ModuleType:
+    """Return the sub-namespace `name` of `parent`, made and registered if it is new."""
+    path = f"{parent.__name__}.{name}"
+    found = sys.modules.get(path)
+    if found is None:
+        found = sys.modules[path] = ModuleType(path, doc)
+        setattr(parent, name, found)
+    return found
+
+
+def serve(room: ModuleType, find: Callable[[str], Op | None], names: Callable[[], Iterable[str]], make: Maker) -> None:
+    """Let `room` make the function of the op that `find` returns for an unknown attribute, and keep it."""
+    # A room may already answer for some names (optional sub-packages); those answers come second.
+    before = vars(room).get("__getattr__")
+
+    def missing(name: str) -> Any:
+        op = find(name)
+        if op is None:
+            if before is not None:
+                return before(name)
+            raise AttributeError(f"module {room.__name__!r} has no attribute {name!r}")
+        made = make(op, name)
+        setattr(room, name, made)
+        return made
+
+    room.__getattr__ = missing  # type: ignore[attr-defined]
+    room.__dir__ = lambda: sorted({*vars(room), *names()})  # type: ignore[attr-defined]
+
+
+def populate(top: ModuleType, doc: str, make: Maker) -> None:
+    """Serve every registered op in `top` and its sub-namespaces; functions written by hand stay."""
+    prefixes: dict[str, list[str]] = {}
+    for prefix, room in PREFIXES.items():
+        prefixes.setdefault(room, []).append(prefix)
+
+    def in_room(room: str) -> tuple[Callable[[str], Op | None], Callable[[], Iterable[str]]]:
+        starts = prefixes[room]
+        return (
+            lambda name: next((OPS[s + name] for s in starts if s + name in OPS), None),
+            lambda: [n[len(s) :] for n in OPS for s in starts if n.startswith(s)],
+        )
+
+    for room in prefixes:
+        serve(module(top, room, f"{doc}: {room}."), *in_room(room), make)
+    serve(module(top, "_internal", f"{doc}: internal names."), OPS.get, lambda: list(OPS), make)
+
+    def public(name: str) -> Op | None:
+        return None if name.startswith("_") else OPS.get(name)
+
+    def public_list() -> list[str]:
+        return [n for n in OPS if not public_names(n)[0]]
+
+    serve(module(top, "op", f"{doc}."), public, public_list, make)
+    serve(top, public, public_list, make)
