@@ -275,7 +275,70 @@ def _sequences() -> list[Case]:
     return made
 
 
+def _recurrent() -> list[Case]:
+    made = []
+    time, batch, width, size = 4, 2, 3, 5
+
+    # MXNet 1.9.1 on the CPU ignores sequence lengths and the clipping of states.
+    def add(mode: str, layers: int = 1, both: bool = False, **more: Any) -> None:
+        gates = {"lstm": 4, "gru": 3}.get(mode, 1)
+        directions = 2 if both else 1
+        out = more.get("projection_size", size)
+        count = 0
+        for layer in range(layers):
+            entering = width if layer == 0 else out * directions
+            count += directions * (gates * size * (entering + out + 2) + (out * size if out != size else 0))
+        shapes = {
+            "data": (time, batch, width),
+            "parameters": (count,),
+            "state": (layers * directions, batch, out),
+        }
+        if mode == "lstm":
+            shapes["state_cell"] = (layers * directions, batch, size)
+        params = {"mode": mode, "state_size": size, "num_layers": layers, "bidirectional": both, "state_outputs": True}
+        # MXNet 1.9.1 on the CPU has no backward pass with a projection.
+        projected = "projection_size" in more
+        made.append(Case("RNN", shapes, params | more, still=tuple(shapes) if projected else (), train=not projected))
+
+    for mode in ("rnn_tanh", "rnn_relu", "lstm", "gru"):
+        add(mode)
+        add(mode, 2, True)
+    add("lstm", projection_size=2)
+    return made
+
+
+def _ctc() -> list[Case]:
+    made = []
+    for blank, label in (("first", [[1.0, 2, 2], [3, 0, 0]]), ("last", [[0.0, 1, 1], [3, -1, -1]])):
+        label = np.array(label, np.float32)
+        shapes = {"data": (6, 2, 5), "label": label.shape}
+        made.append(Case("CTCLoss", shapes, {"blank_label": blank}, {"label": label}, still=("label",)))
+        names = ("data_lengths", "label_lengths")
+        fixed = {"label": label, "data_lengths": np.array([5.0, 6.0]), "label_lengths": np.array([2.0, 1.0])}
+        params = {"blank_label": blank, "use_data_lengths": True, "use_label_lengths": True}
+        made.append(Case("CTCLoss", shapes | dict.fromkeys(names, (2,)), params, fixed, still=("label", *names)))
+    return made
+
+
+def _upsamplings() -> list[Case]:
+    op, nearest = "UpSampling", {"scale": 2, "sample_type": "nearest"}
+    two = {"data0": (1, 2, 2, 3), "data1": (1, 2, 4, 6)}
+    return [
+        Case(op, {"data0": (2, 2, 2, 3)}, {**nearest, "num_args": 1}),
+        Case(op, two, {**nearest, "num_args": 2}),
+        Case(op, two, {**nearest, "num_args": 2, "multi_input_mode": "sum"}),
+        Case(
+            op,
+            {"data0": (1, 2, 3, 3), "data1": (2, 1, 4, 4)},
+            {"scale": 2, "sample_type": "bilinear", "num_filter": 2, "num_args": 2},
+        ),
+    ]
+
+
 GROUPS = {
+    "recurrent": _recurrent(),
+    "ctc": _ctc(),
+    "upsampling": _upsamplings(),
     "dense": _dense(),
     "convolution": _convolutions(),
     "deconvolution": _deconvolutions(),
