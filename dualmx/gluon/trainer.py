@@ -168,12 +168,18 @@ class Trainer:
             if not stale:
                 found.append((i, param))
             elif not ignore_stale_grad:
+                self._check_ready()
                 raise StaleGradientError(
                     f"the gradient of parameter {param.name!r} on {stale[0].context} was not computed by a backward "
                     "pass since the last step; does the loss depend on it? If only a part of the network is used on "
                     "purpose, call step(..., ignore_stale_grad=True)"
                 )
         return found
+
+    def _check_ready(self) -> None:
+        """Raise if a parameter has no values yet."""
+        for param in self._params:
+            param._arrays()
 
     def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
         store = self._kvstore
@@ -241,8 +247,7 @@ class Trainer:
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (such as momenta) to a file in MXNet's format."""
-        for param in self._params:
-            param.list_data()
+        self._check_ready()
         self._connect()
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...ndarray import NDArray, array
@@ -56,7 +57,7 @@ def functional(
         source(*inputs)
     graph = CachedGraph.of_block(source, tuple(inputs))
     values = {p.name: p.list_data()[0].as_jax() for p in graph.params}
-    fn = _function(graph.symbol, train, lambda given: flatten(given, "functional", jax.Array)[0], graph.names)
+    fn = _function(graph.symbol, train, lambda given: flatten(given, "functional", (jax.Array, np.ndarray))[0], graph.names)
     return (lambda params, *given, key=None: fn(params, given, key, graph.out_format)), values
 
 

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from ...core.errors import ArgumentTypeError, MXNetError
-from ...ndarray import NDArray, invoke, invoke_out
+from ...ndarray import NDArray, array, invoke, invoke_out
 from ...op.registry import Call
 from ...optimizer.optimizer import Optimizer, listed, register
 from .pure import pure_call
@@ -108,7 +108,8 @@ class OptaxOptimizer(Optimizer):
 
     def set_learning_rate(self, lr: float) -> None:
         """Change the injected learning rate."""
-        self._injected()[:] = lr
+        rate = self._injected()
+        array(lr, ctx=rate.context, dtype=rate.dtype).copyto(rate)
 
     def _injected(self) -> NDArray:
         if self._rate is None:
