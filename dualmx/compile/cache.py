@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ def persistent_cache() -> Iterator[None]:
     if not folder or jax.config.jax_compilation_cache_dir:
         yield
         return
-    with _lock:
+    with _lock, _hushed():
         before = {name: getattr(jax.config, name) for name in _SETTINGS}
         # The folder's state is settled at first use, so both changes need a reset to be seen.
         compilation_cache.reset_cache()
@@ -40,3 +41,15 @@ def persistent_cache() -> Iterator[None]:
             for name, value in before.items():
                 jax.config.update(name, value)
             compilation_cache.reset_cache()
+
+
+@contextlib.contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep JAX from announcing each change of folder to users who log at level INFO."""
+    log = logging.getLogger("jax")
+    before = log.level
+    log.setLevel(max(before, logging.WARNING))
+    try:
+        yield
+    finally:
+        log.setLevel(before)
