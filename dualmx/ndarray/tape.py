@@ -12,10 +12,11 @@ from typing import Any
 from ..compile.devices import put
 from ..compile.gradient import GradCall
 from ..compile.lower import Plan, find_path, tape
+from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value, chain, trie
 from ..op.registry import OPS, Call
-from .handle import Handle, assign, copy_across, fresh, overwrite
+from .handle import Handle, assign, copy_across, fresh, is_tracked, overwrite
 from .trace import Restart, Trace, engine, local
 
 
@@ -195,9 +196,17 @@ def _enter_heads(
         except Restart:
             ctx = heads[0]._v.ctx
             local.switch(ctx)
-            heads = [h if h._v.ctx is ctx else copy_across(h, ctx) for h in heads]
+            heads = [h if h._v.ctx is ctx else _head_on(h, ctx) for h in heads]
             head_grads = [g if g is None or g._v.ctx is ctx else copy_across(g, ctx) for g in head_grads]
     raise MXNetError("backward: the heads cannot be brought to one context")
+
+
+def _head_on(h: Handle, ctx: Context) -> Handle:
+    """Copy a head to another context, linked to what it was computed from although nothing is being recorded."""
+    copy = copy_across(h, ctx)
+    if copy._x is None and is_tracked(h):
+        link_copy(h, copy)
+    return copy
 
 
 def _check_seeds(what: str, heads: Sequence[Handle], head_grads: Any) -> list[Handle | None]:

@@ -57,7 +57,9 @@ def functional(
         source(*inputs)
     graph = CachedGraph.of_block(source, tuple(inputs))
     values = {p.name: p.list_data()[0].as_jax() for p in graph.params}
-    fn = _function(graph.symbol, train, lambda given: flatten(given, "functional", (jax.Array, np.ndarray))[0], graph.names)
+    fn = _function(
+        graph.symbol, train, lambda given: flatten(given, "functional", (jax.Array, np.ndarray))[0], graph.names
+    )
     return (lambda params, *given, key=None: fn(params, given, key, graph.out_format)), values
 
 
