@@ -108,6 +108,15 @@ SHAPE = [
     *group("diag", CUBE, {}, {"k": 1, "axis1": 1, "axis2": 2}, {"k": -1, "axis1": -1, "axis2": 0}),
     *group("diag", ramp(3), {}, {"k": 1}, {"k": -2}),
 ]
+PATCHES = [
+    *group("im2col", ramp(1, 2, 4, 4), {"kernel": (2, 2), "stride": (2, 2)}, {"kernel": (2, 3), "pad": (1, 0)}),
+    *group("im2col", ramp(2, 1, 4, 4), {"kernel": (2, 2), "dilate": (2, 1)}),
+    *group("col2im", ramp(1, 8, 4), {"kernel": (2, 2), "output_size": (3, 3)}),
+    *group("col2im", ramp(1, 4, 9), {"kernel": (2, 2), "output_size": (4, 4), "stride": (2, 2), "pad": (1, 1)}),
+    *group("Crop", ramp(1, 1, 4, 4), {"num_args": 1, "h_w": (2, 2), "offset": (1, 1)}),
+    *group("Crop", ramp(1, 1, 4, 4), {"num_args": 1, "h_w": (2, 3), "center_crop": True}),
+    *group("Crop", (ramp(1, 1, 4, 4), ramp(1, 1, 3, 2)), {"num_args": 2}),
+]
 SLICES = [
     *group(
         "slice", LINE, {"begin": (1,), "end": (3,)}, {"begin": (-2,), "end": (None,)}, {"begin": (1,), "end": (99,)}
@@ -215,10 +224,11 @@ CREATE = [
     *group("_histogram", floats([1, 2, 2, 5, 9, -1]), {"bin_cnt": 4, "range": (0, 8)}, smooth=()),
     *group("_histogram", (floats([1, 2, 2, 5, 9, -1]), floats([0, 2, 4, 9])), {}, smooth=()),
 ]
-CASES = [*SHAPE, *SLICES, *INDEX, *ORDER, *MATRIX, *CREATE]
+CASES = [*SHAPE, *PATCHES, *SLICES, *INDEX, *ORDER, *MATRIX, *CREATE]
 
 # Calls that must raise, in MXNet as in dualmx.
 WRONG = [
+    *group("Crop", ramp(1, 1, 4, 4), {"num_args": 1, "h_w": (2, 2), "offset": (3, 1)}),
     *(Case("Reshape", (CUBE,), {"shape": s}) for s in [(-1, -1), (0, 0, 0, 0), (-4, 2, 2, 0, 0), (-3, -3)]),
     *group("reshape_like", (ramp(6, 4), ramp(2, 3, 9)), {}, {"lhs_begin": 0, "lhs_end": 3, "rhs_begin": 0}),
     *group("transpose", CUBE, {"axes": (0, 1)}, {"axes": (0, 1, 3)}),

@@ -8,11 +8,11 @@ import pytest
 from dualmx.core.errors import MXNetError
 from dualmx.op.defs.shape import reshaped
 from dualmx.op.registry import OPS
-from tests.goldens.shape_cases import CASES, CUBE, SHAPE, SLICES, STRICTER, WRONG, Case, ints, ramp
+from tests.goldens.shape_cases import CASES, CUBE, PATCHES, SHAPE, SLICES, STRICTER, WRONG, Case, ints, ramp
 from tests.ops.array_replay import check_numeric, check_recorded, count
 from tests.ops.replay import apply, defined_in, run
 
-MINE = [*SHAPE, *SLICES]
+MINE = [*SHAPE, *PATCHES, *SLICES]
 
 
 def named(cases: list[Case]) -> pytest.MarkDecorator:
@@ -21,7 +21,7 @@ def named(cases: list[Case]) -> pytest.MarkDecorator:
 
 
 def test_every_operator_has_a_case():
-    assert not set(defined_in("shape", "joining", "slicing")) - {c.op for c in MINE} - {"_rnn_param_concat"}
+    assert not set(defined_in("shape", "joining", "patches", "slicing")) - {c.op for c in MINE} - {"_rnn_param_concat"}
 
 
 @named(MINE)

@@ -21,6 +21,7 @@ from . import (  # noqa: F401
     optimizer_multi,
     optimizer_update,
     ordering,
+    patches,
     pdf,
     pool,
     reduce,
