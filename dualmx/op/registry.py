@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
-import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
 import jax
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError, suggest
-from .schema import (
-    AUX,
-    FREE,
-    KEY,
-    REQUIRED,
-    TENSOR,
-    TRAIN,
-    Field,
-    Ignored,
-    Input,
-    Optional_,
-    Role,
-    Runtime,
-    When,
-    converter,
-)
+from .schema import AUX, FREE, TENSOR, Field, Input, read_schema
 
 
 @cache
@@ -37,38 +19,68 @@ def key_aval() -> jax.ShapeDtypeStruct:
     return jax.eval_shape(lambda: jax.random.key(0))
 
 
-@dataclass(frozen=True, eq=False)
+def _always(p: Any, train: bool) -> bool:
+    return True
+
+
 class Op:
-    """An operator: a pure JAX function plus its schema.
+    """An operator: a pure JAX function plus its schema, which is read from the annotations when first needed.
 
     Attributes:
         name: MXNet's registry name.
         fn: body; takes the inputs by position, hidden arguments and parameters by keyword.
         inputs: tensor inputs, auxiliary ones included, in order.
         params: typed parameters by name.
+        key_name, train_name: the hidden arguments for a random key and the training flag, `""` if there is none.
         outputs: number of outputs (auxiliary next values not counted), or a function of the parameters.
         visible: how many of the outputs front ends show, or a function of the parameters.
         complete: `complete(params, shapes)` returns shapes of unknown inputs; see `graph.passes.infer`.
         writes_aux: whether a call in the given mode changes its auxiliary inputs.
         mutates: input positions that a variadic op writes, as a function of the parameters.
+        calls: the interned calls.
     """
 
-    name: str
-    fn: Callable[..., Any]
     inputs: tuple[Input, ...]
     params: Mapping[str, Field]
-    outputs: int | Callable[[Any], int] = 1
-    visible: int | Callable[[Any], int] | None = None
-    output_names: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
-    complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None
-    complete_dtype: Callable[..., Mapping[str, str]] | None = None
-    writes_aux: Callable[[Any, bool], bool] = lambda p, train: True
-    key_name: str = ""
-    train_name: str = ""
-    dynamic: bool = False
-    mutates: Callable[[Any], Sequence[int]] | None = None
-    calls: dict[Any, Call] = field(default_factory=dict)
+    key_name: str
+    train_name: str
+
+    def __init__(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        inputs: tuple[Input, ...] | None = None,
+        params: Mapping[str, Field] | None = None,
+        outputs: int | Callable[[Any], int] = 1,
+        visible: int | Callable[[Any], int] | None = None,
+        output_names: tuple[str, ...] = (),
+        aliases: tuple[str, ...] = (),
+        complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None,
+        complete_dtype: Callable[..., Mapping[str, str]] | None = None,
+        writes_aux: Callable[[Any, bool], bool] = _always,
+        key_name: str = "",
+        train_name: str = "",
+        dynamic: bool = False,
+        mutates: Callable[[Any], Sequence[int]] | None = None,
+    ):
+        self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
+        self.output_names, self.aliases, self.complete, self.complete_dtype = (
+            output_names,
+            aliases,
+            complete,
+            complete_dtype,
+        )
+        self.writes_aux, self.dynamic, self.mutates = writes_aux, dynamic, mutates
+        self.calls: dict[Any, Call] = {}
+        if inputs is not None:
+            self.inputs, self.params, self.key_name, self.train_name = inputs, params or {}, key_name, train_name
+
+    def __getattr__(self, name: str) -> Any:
+        # Reading four hundred signatures would be half of the import time, and a script uses a few dozen.
+        if name in ("inputs", "params", "key_name", "train_name"):
+            self.inputs, self.params, self.key_name, self.train_name = read_schema(self.fn)
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"<Op {self.name}>"
@@ -311,7 +323,7 @@ def op(
     output_names: Sequence[str] = (),
     complete: Callable[..., Mapping[str, tuple[int, ...]]] | None = None,
     complete_dtype: Callable[..., Mapping[str, str]] | None = None,
-    writes_aux: Callable[[Any, bool], bool] = lambda p, train: True,
+    writes_aux: Callable[[Any, bool], bool] = _always,
     dynamic: bool = False,
     mutates: Callable[[Any], Sequence[int]] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
@@ -333,37 +345,21 @@ def op(
     """
 
     def register(fn: Callable[..., Any]) -> Op:
-        hints = typing.get_type_hints(fn, include_extras=True)
-        inputs: list[Input] = []
-        params: dict[str, Field] = {}
-        hidden: dict[Role, str] = {}
-        for p in inspect.signature(fn).parameters.values():
-            t = hints[p.name]
-            marks = get_args(t)[1:] if get_origin(t) is Annotated else ()
-            role = next((m for m in marks if isinstance(m, Role)), None)
-            if role in (KEY, TRAIN):
-                hidden[role] = p.name
-            elif role is not None:
-                when = next((m for m in marks if isinstance(m, When)), None)
-                maybe = any(isinstance(m, Optional_) for m in marks)
-                inputs.append(Input(p.name, role, when, maybe, p.kind is inspect.Parameter.VAR_POSITIONAL))
-            else:
-                default = REQUIRED if p.default is inspect.Parameter.empty else p.default
-                params[p.name] = Field(
-                    p.name,
-                    t,
-                    converter(t),
-                    default,
-                    Runtime in marks,
-                    Ignored in marks,
-                    Runtime in marks and get_args(t)[0] is tuple,
-                )
         if not (fn.__doc__ or "").strip():
             raise TypeError(f"{fn.__name__}: an op needs a docstring")
         made = Op(
-            name or fn.__name__, fn, tuple(inputs), params, outputs, visible, tuple(output_names), tuple(aliases),
-            complete, complete_dtype, writes_aux, hidden.get(KEY, ""), hidden.get(TRAIN, ""), dynamic, mutates,
-        )  # fmt: skip
+            name or fn.__name__,
+            fn,
+            outputs=outputs,
+            visible=visible,
+            output_names=tuple(output_names),
+            aliases=tuple(aliases),
+            complete=complete,
+            complete_dtype=complete_dtype,
+            writes_aux=writes_aux,
+            dynamic=dynamic,
+            mutates=mutates,
+        )
         for n in (made.name, *made.aliases):
             if n in OPS:
                 raise KeyError(f"op {n!r} is already registered")

@@ -7,6 +7,7 @@ runtime and hidden from users, keyword-only arguments are typed parameters.
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 import typing
 from collections.abc import Callable
@@ -228,3 +229,27 @@ class Field:
 
 
 REQUIRED = object()
+
+
+def read_schema(fn: Callable[..., Any]) -> tuple[tuple[Input, ...], dict[str, Field], str, str]:
+    """Read the annotations of an op body: inputs, parameters, and the names of its key and training arguments."""
+    hints = typing.get_type_hints(fn, include_extras=True)
+    inputs: list[Input] = []
+    params: dict[str, Field] = {}
+    hidden: dict[Role, str] = {}
+    for p in inspect.signature(fn).parameters.values():
+        t = hints[p.name]
+        marks = get_args(t)[1:] if get_origin(t) is Annotated else ()
+        role = next((m for m in marks if isinstance(m, Role)), None)
+        if role in (KEY, TRAIN):
+            hidden[role] = p.name
+        elif role is not None:
+            when = next((m for m in marks if isinstance(m, When)), None)
+            maybe = any(isinstance(m, Optional_) for m in marks)
+            inputs.append(Input(p.name, role, when, maybe, p.kind is inspect.Parameter.VAR_POSITIONAL))
+        else:
+            default = REQUIRED if p.default is inspect.Parameter.empty else p.default
+            runtime = Runtime in marks
+            vector = runtime and get_args(t)[0] is tuple
+            params[p.name] = Field(p.name, t, converter(t), default, runtime, Ignored in marks, vector)
+    return tuple(inputs), params, hidden.get(KEY, ""), hidden.get(TRAIN, "")
