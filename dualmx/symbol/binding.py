@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from ..graph.passes.infer import default_dtypes, infer_shapes, is_known
+from ..graph.passes.infer import infer_shapes, is_known
+from ..graph.passes.infer_dtype import default_dtypes
 from ..ndarray import NDArray, zeros
 from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor

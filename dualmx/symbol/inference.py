@@ -9,7 +9,8 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from ..graph.passes.infer import Key, ShapeT, infer_dtypes, infer_shapes, is_known
+from ..graph.passes.infer import Key, ShapeT, infer_shapes, is_known
+from ..graph.passes.infer_dtype import infer_dtypes
 from .compose import SymbolBase
 from .node import Node, split_variables, topological
 from .text import parse_dtype, parse_shape

@@ -18,6 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 from symbol_cases import BUILDS, EXPRESSIONS, INFERENCES, RUNS  # noqa: E402
+from symbol_random import random_graph  # noqa: E402
 
 
 def facts(symbol: Any) -> dict[str, Any]:
@@ -80,6 +81,21 @@ def run(build: str, shapes: dict[str, tuple[int, ...]], grad_req: str) -> dict[s
     return {"steps": steps, "inference": [o.asnumpy().tolist() for o in exe.forward()]}
 
 
+def random_case(seed: int) -> dict[str, Any]:
+    """A random graph, and what MXNet infers of it."""
+    with mx.name.NameManager():
+        symbol, given = random_graph(mx, seed)
+    graph = json.dumps(json.loads(symbol.tojson()), separators=(",", ":"))
+    found = []
+    for method in ("infer_shape", "infer_shape_partial"):
+        try:
+            lists = getattr(symbol, method)(**given)
+            found.append([None if part is None else [list(s) for s in part] for part in lists])
+        except Exception:
+            found.append("error")
+    return {"graph": graph, "given": given, "full": found[0], "partial": found[1]}
+
+
 def registered_names() -> dict[str, str]:
     """Registry name of every operator name: one that fails to load tells it in its error, another in its JSON."""
     import ctypes
@@ -136,6 +152,7 @@ def main() -> None:
     dump("symbol_nodes.json", nodes)
     dump("symbol_inference.json", [[t, m, k, infer(t, m, k)] for t, m, k in INFERENCES])
     dump("symbol_runs.json", {name: run(*case) for name, case in RUNS.items()})
+    dump("symbol_random.json", [random_case(seed) for seed in range(150)])
     dump("symbol_names.json", registered_names())
 
 

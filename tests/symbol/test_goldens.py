@@ -92,6 +92,20 @@ def test_inference(text, method, kwargs, want):
         assert found == want
 
 
+@pytest.mark.parametrize("seed", range(len(golden("random"))))
+def test_inference_of_a_random_graph(seed):
+    case = golden("random")[seed]
+    symbol = mx.sym.load_json(case["graph"])
+    given = {k: tuple(v) for k, v in case["given"].items()}
+    if case["full"] == "error":
+        pytest.skip("MXNet rejects the graph")
+    arguments, outputs, states = symbol.infer_shape(**given)
+    if case["full"][0] is not None:
+        assert [[list(s) for s in part] for part in (arguments, outputs, states)] == case["full"]
+    partial = [[list(s) for s in part] for part in symbol.infer_shape_partial(**given)]
+    assert knows_at_least(partial, case["partial"]), (partial, case["partial"])
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_executor_agrees(name):
     build, shapes, grad_req = RUNS[name]

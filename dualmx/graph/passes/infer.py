@@ -1,4 +1,4 @@
-"""Two-way inference of shapes and element types over a graph of nodes.
+"""Two-way inference of shapes over a graph of nodes.
 
 An unknown shape is `None`, an unknown dimension of a known rank is 0. Facts travel forwards through `Call.infer`, and
 backwards and sideways through the operators' `complete=` functions, until nothing changes.
@@ -6,16 +6,14 @@ backwards and sideways through the operators' `complete=` functions, until nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...core.dtypes import as_dtype
-from ...core.errors import ArgumentError, MXNetError
+from ...core.errors import MXNetError
 from ...op.registry import Call, Op
-from ...op.schema import TENSOR
 
 ShapeT = tuple[int, ...]
 Key = tuple[int, int]  # (id of a node, index of its output)
@@ -23,7 +21,7 @@ FLOAT32 = np.dtype("float32")
 # Sizes put in place of unknown dimensions: a result that is the same for all of them does not depend on them.
 STAND_INS = (1, 5040, 55440)
 # Shapes no operator has built into its parameters, to see whether a call keeps the shape of its input.
-TRIAL_SIZES = (1009, 2003, 3001, 4001, 5003, 6007)
+TRIALS = ((1009,), (1009, 2003), (1009, 1, 3001), (1009, 2003, 1, 4001), (1009, 1, 2003, 3001, 4001))
 
 
 class GraphNode(Protocol):
@@ -57,7 +55,7 @@ def merge(old: ShapeT | None, new: ShapeT | None) -> ShapeT | None:
     return tuple(a or b for a, b in zip(old, new, strict=True))
 
 
-class _Params:
+class Params:
     """Parameters as attributes, as `complete=` functions read them."""
 
     def __init__(self, params: Mapping[str, Any]):
@@ -109,7 +107,7 @@ class ShapePass:
         outs = [self.shapes.get((id(node), i)) for i in range(node.n_outputs)]
         ranked = [s for s in ins if s is not None]
         if outs[0] is not None and keeps_shape(node.call, len(ins), len(outs[0])):
-            for name, key in zip(_schema_names(node), keys, strict=True):
+            for name, key in zip(schema_names(node), keys, strict=True):
                 self._put(node, f"input {name!r}", key, outs[0])
         elif len(ranked) == len(ins):
             if all(map(is_known, outs)):
@@ -136,20 +134,23 @@ class ShapePass:
         assert op is not None
         if op.complete is None:
             return
-        names = _schema_names(node)
+        names = schema_names(node)
         known = {n: s for n, k in zip(names, keys, strict=True) if (s := self.shapes.get(k)) is not None}
         for i in range(node.n_outputs):
             shape = self.shapes.get((id(node), i))
             if shape is not None:
                 known[f"output{i}" if i else "output"] = shape
         try:
-            found = op.complete(_Params(node.params), known)
+            found = dict(completed(node, known))
         except MXNetError as e:
             raise _at(node, e) from None
-        except (KeyError, IndexError, TypeError, ZeroDivisionError):
-            return
+        partial = {n for n, s in known.items() if 0 in s}
+        if partial:
+            for name, shape in _completed_partly(node, known).items():
+                if name not in partial and found.get(name) is None:
+                    found[name] = shape
         at = dict(zip(names, keys, strict=True))
-        for name, shape in (found or {}).items():
+        for name, shape in found.items():
             if name in at and shape is not None:
                 self._put(node, f"input {name!r}", at[name], tuple(max(int(d), 0) for d in shape))
 
@@ -164,20 +165,13 @@ class ShapePass:
     def _forward_partly(self, node: GraphNode, ins: Sequence[ShapeT]) -> None:
         """Infer outputs from inputs with unknown dimensions: what does not vary with them is known."""
         tries: list[list[ShapeT]] = []
-        for size in dict.fromkeys((*STAND_INS, *(d for s in ins for d in s if d))):
+        for size in _sizes(ins):
             try:
                 tries.append(infer_call(node.call, [tuple(d or size for d in s) for s in ins]))
             except MXNetError:
                 continue
         for i in range(node.n_outputs if tries else 0):
-            shapes = [t[i] for t in tries]
-            if len({len(s) for s in shapes}) == 1:
-                self._put(
-                    node,
-                    f"output {i}",
-                    (id(node), i),
-                    tuple(d[0] if len(set(d)) == 1 else 0 for d in zip(*shapes, strict=True)),
-                )
+            self._put(node, f"output {i}", (id(node), i), _agreed([t[i] for t in tries]))
 
     def _solve(self, node: GraphNode, keys: Sequence[Key], ins: Sequence[ShapeT], outs: Sequence[ShapeT]) -> None:
         """Find the one size, among those of the outputs, that in place of unknown dimensions gives these outputs."""
@@ -190,7 +184,7 @@ class ShapePass:
 
         fitting = [size for size in sorted({d for s in outs for d in s}) if gives(size)]
         if len(fitting) == 1 and not gives(fitting[0] + 1):
-            for name, key, shape in zip(_schema_names(node), keys, ins, strict=True):
+            for name, key, shape in zip(schema_names(node), keys, ins, strict=True):
                 self._put(node, f"input {name!r}", key, tuple(d or fitting[0] for d in shape))
 
 
@@ -199,7 +193,7 @@ def infer_shapes(order: Sequence[GraphNode], known: Mapping[int, ShapeT | None])
     return ShapePass(order, known).run()
 
 
-def _schema_names(node: GraphNode) -> list[str]:
+def schema_names(node: GraphNode) -> list[str]:
     """Input names as `complete=` functions know them."""
     assert node.op is not None
     return node.op.input_names(node.params, len(node.inputs)) if node.op.variadic else node.input_names()
@@ -209,196 +203,68 @@ def _at(node: GraphNode, error: MXNetError) -> MXNetError:
     return type(error)(f"in node {node.name!r}: {error}")
 
 
+def completed(node: GraphNode, known: Mapping[str, ShapeT]) -> Mapping[str, ShapeT | None]:
+    """What the operator's `complete=` function deduces; nothing if it lacks what it needs."""
+    assert node.op is not None and node.op.complete is not None
+    try:
+        return node.op.complete(Params(node.params), dict(known)) or {}
+    except (KeyError, IndexError, TypeError, ZeroDivisionError):
+        return {}
+
+
+def _completed_partly(node: GraphNode, known: Mapping[str, ShapeT]) -> dict[str, ShapeT | None]:
+    """What follows whatever the unknown dimensions of `known` are."""
+    tries = []
+    for size in _sizes(known.values()):
+        try:
+            tries.append(completed(node, {n: tuple(d or size for d in s) for n, s in known.items()}))
+        except MXNetError:
+            continue
+    return {n: _agreed([t.get(n) for t in tries]) for n in (tries[0] if tries else {})}
+
+
+def _sizes(shapes: Iterable[ShapeT]) -> list[int]:
+    """Sizes to try for unknown dimensions: some unrelated ones, and those of the known dimensions."""
+    return list(dict.fromkeys((*STAND_INS, *(d for s in shapes for d in s if d))))
+
+
+def _agreed(shapes: Sequence[ShapeT | None]) -> ShapeT | None:
+    """What is common to several shapes: 0 where dimensions differ, `None` where ranks do."""
+    if None in shapes or len({len(s) for s in shapes if s is not None}) != 1:
+        return None
+    return tuple(d[0] if len(set(d)) == 1 else 0 for d in zip(*(s for s in shapes if s is not None), strict=True))
+
+
 def infer_call(call: Call, ins: Sequence[ShapeT]) -> list[ShapeT]:
     """Output shapes of a call for fully known input shapes."""
     return [shape for shape, _ in call.infer(tuple((s, FLOAT32) for s in ins))[: call.n_outputs]]
 
 
-_keeps: WeakKeyDictionary[Call, dict[tuple[int, int], bool]] = WeakKeyDictionary()
+_keeps: WeakKeyDictionary[Call, dict[int, frozenset[int]]] = WeakKeyDictionary()
 
 
 def keeps_shape(call: Call, n_inputs: int, rank: int) -> bool:
-    """True if the call maps `n_inputs` equal shapes of `rank` to that shape and rejects unequal ones."""
+    """True if the call maps `n_inputs` equal shapes to that shape, whatever their rank, and rejects unequal ones."""
     known = _keeps.setdefault(call, {})
-    if (n_inputs, rank) not in known:
-        known[n_inputs, rank] = n_inputs > 0 and 0 < rank <= len(TRIAL_SIZES) and _try_shape(call, n_inputs, rank)
-    return known[n_inputs, rank]
+    if n_inputs not in known:
+        known[n_inputs] = _kept_ranks(call, n_inputs)
+    return rank in known[n_inputs]
 
 
-def _try_shape(call: Call, n_inputs: int, rank: int) -> bool:
-    trial = TRIAL_SIZES[:rank]
-    try:
-        if infer_call(call, [trial] * n_inputs)[0] != trial:
-            return False
-    except MXNetError:
-        return False
-    for at in range(n_inputs) if n_inputs > 1 else ():
+def _kept_ranks(call: Call, n_inputs: int) -> frozenset[int]:
+    """Ranks that a shape-preserving call accepts; none if it changes the shape for some rank."""
+    kept = set()
+    for trial in TRIALS:
         try:
-            infer_call(call, [(1, *trial[1:]) if i == at else trial for i in range(n_inputs)])
-            return False
+            if infer_call(call, [trial] * n_inputs)[0] != trial:
+                return frozenset()
         except MXNetError:
             continue
-    return True
-
-
-class DtypePass:
-    """Element types of all entries of `order` that follow from those of some variables.
-
-    Args:
-        order: nodes in topological order.
-        known: dtype by `id` of a variable node.
-        shapes: shapes already inferred, which make asking an operator for its result dtypes exact.
-    """
-
-    def __init__(
-        self,
-        order: Sequence[GraphNode],
-        known: Mapping[int, np.dtype],
-        shapes: Mapping[Key, ShapeT | None] | None = None,
-    ):
-        self.order = order
-        self.dtypes: dict[Key, np.dtype] = {(node, 0): dtype for node, dtype in known.items()}
-        self.shapes = shapes or {}
-        self.changed = False
-
-    def run(self) -> dict[Key, np.dtype]:
-        """Return the dtype of every entry for which one follows; `MXNetError` on a contradiction."""
-        while True:
-            self.changed = False
-            for node in self.order:
-                if node.op is not None:
-                    self._visit(node)
-            for node in reversed(self.order):
-                if node.op is not None:
-                    self._visit(node)
-            if not self.changed:
-                self._follow_data()
-            if not self.changed:
-                return self.dtypes
-
-    def _follow_data(self) -> None:
-        """Give label variables of unknown dtype the dtype of the data beside them."""
-        for node in self.order:
-            if node.op is None or node.op.variadic or "label" not in (names := node.input_names()):
-                continue
-            (data, index), (label, at) = node.inputs[0], node.inputs[names.index("label")]
-            if label.op is None and (id(data), index) in self.dtypes and (id(label), at) not in self.dtypes:
-                self._put(node, "input 'label'", (id(label), at), self.dtypes[id(data), index])
-
-    def _put(self, node: GraphNode, what: str, key: Key, dtype: np.dtype) -> None:
-        old = self.dtypes.get(key)
-        if old is None:
-            self.dtypes[key] = dtype
-            self.changed = True
-        elif old != dtype:
-            raise MXNetError(
-                f"infer_type: node {node.name!r} ({node.op.name if node.op else 'variable'}): {what} is {old}, but "
-                f"{dtype} follows from the others; there is no promotion, cast with Cast"
-            )
-
-    def _visit(self, node: GraphNode) -> None:
-        assert node.op is not None
-        keys = [(id(child), index) for child, index in node.inputs]
-        names = _schema_names(node)
-        strict = _strict_positions(node)
-        for at in strict:
-            dtype = self.dtypes.get(keys[at])
-            if dtype is not None:
-                for other in strict:
-                    self._put(node, f"input {names[other]!r}", keys[other], dtype)
-                break
-        self._complete(node, names, keys)
-        out_keys = [(id(node), i) for i in range(node.n_outputs)]
-        ins = [self.dtypes.get(k) for k in keys]
-        if all(ins[at] is not None for at in strict) and (strict or None not in ins):
-            if any(k not in self.dtypes for k in out_keys):
-                results = self._ask(node, [d or FLOAT32 for d in ins])
-                for i, key in enumerate(out_keys):
-                    self._put(node, f"output {i}", key, results[i])
-        elif out_keys[0] in self.dtypes and strict:
-            dtype = self.dtypes[out_keys[0]]
-            other = np.dtype("float16") if dtype != np.float16 else FLOAT32
-            filled = [[t if i in strict else (d or FLOAT32) for i, d in enumerate(ins)] for t in (dtype, other)]
-            if [self._ask(node, f)[0] for f in filled] == [dtype, other]:
-                for at in strict:
-                    self._put(node, f"input {names[at]!r}", keys[at], dtype)
-
-    def _complete(self, node: GraphNode, names: Sequence[str], keys: Sequence[Key]) -> None:
-        assert node.op is not None
-        if node.op.complete_dtype is None:
-            return
-        known = {n: self.dtypes[k].name for n, k in zip(names, keys, strict=True) if k in self.dtypes}
-        try:
-            found = node.op.complete_dtype(_Params(node.params), known)
-        except (KeyError, TypeError):
-            return
-        at = dict(zip(names, keys, strict=True))
-        for name, dtype in (found or {}).items():
-            if name in at and at[name] not in self.dtypes and dtype is not None:
-                self._put(node, f"input {name!r}", at[name], as_dtype(dtype))
-
-    def _ask(self, node: GraphNode, ins: Sequence[np.dtype]) -> list[np.dtype]:
-        """Result dtypes of a call for these input dtypes, by inference on known or on made-up shapes."""
-        shapes = [self.shapes.get((id(child), index)) for child, index in node.inputs]
-        candidates: list[Sequence[ShapeT | None]] = [shapes] if all(map(is_known, shapes)) else []
-        for shape in [()] if not node.inputs else [(8,) * rank for rank in (4, 2, 3, 1, 5)]:
-            candidates.append(_made_up(node, shape))
-        for trial in candidates:
+        kept.add(len(trial))
+        for at in range(n_inputs) if n_inputs > 1 else ():
             try:
-                results = node.call.infer(tuple((s, d) for s, d in zip(trial, ins, strict=True) if s is not None))
-                return [dtype for _, dtype in results]
+                infer_call(call, [(1, *trial[1:]) if i == at else trial for i in range(n_inputs)])
+                return frozenset()
             except MXNetError:
-                continue
-        named = node.params.get("dtype")
-        fallback = as_dtype(named) if named else next((ins[i] for i in _strict_positions(node)), FLOAT32)
-        return [fallback] * node.n_outputs
-
-
-def infer_dtypes(
-    order: Sequence[GraphNode], known: Mapping[int, np.dtype], shapes: Mapping[Key, ShapeT | None] | None = None
-) -> dict[Key, np.dtype]:
-    """Infer the dtypes of all entries of `order` from those of the variables in `known`; see `DtypePass`."""
-    return DtypePass(order, known, shapes).run()
-
-
-def default_dtypes(
-    order: Sequence[GraphNode], known: Mapping[int, np.dtype], shapes: Mapping[Key, ShapeT | None] | None = None
-) -> dict[Key, np.dtype]:
-    """Like `infer_dtypes`, with a default for variables whose dtype does not follow.
-
-    Inputs whose dtype is independent of the others become float32; if none of these is left, the first variable
-    becomes float32 and inference goes on from there.
-    """
-    known = dict(known)
-    strict_use = {id(node.inputs[at][0]) for node in order if node.op is not None for at in _strict_positions(node)}
-    while True:
-        dtypes = infer_dtypes(order, known, shapes)
-        missing = [n for n in order if n.op is None and (id(n), 0) not in dtypes]
-        if not missing:
-            return dtypes
-        free = [n for n in missing if id(n) not in strict_use]
-        known.update((id(n), FLOAT32) for n in free or missing[:1])
-
-
-def _strict_positions(node: GraphNode) -> list[int]:
-    """Positions of the inputs that must share one dtype."""
-    op = node.op
-    assert op is not None
-    if op.variadic:
-        return list(range(len(node.inputs))) if op.inputs[0].role is TENSOR else []
-    roles = {i.name: i.role for i in op.inputs}
-    return [at for at, name in enumerate(node.input_names()) if roles[name] is TENSOR]
-
-
-def _made_up(node: GraphNode, shape: ShapeT) -> list[ShapeT | None]:
-    """Input shapes for trying a call: `shape` for the first input, what completes it for the others."""
-    assert node.op is not None
-    names = _schema_names(node)
-    found: Mapping[str, Any] = {}
-    if node.op.complete is not None and names:
-        try:
-            found = node.op.complete(_Params(node.params), {names[0]: shape}) or {}
-        except (ArgumentError, MXNetError, KeyError, IndexError, TypeError, ZeroDivisionError):
-            found = {}
-    made = [tuple(found.get(name) or shape) for name in names]
-    return [shape if i == 0 else (s if is_known(s) else shape) for i, s in enumerate(made)]
+                pass
+    return frozenset(kept)
