@@ -7,7 +7,7 @@ from .. import symbol as sym
 from ..ndarray.array import NDArray
 from ..ndarray.trace import engine
 from ..op.defs.scalar import DYNAMIC
-from . import composed, methods, pairs, random_functions, rooms, symbol_functions
+from . import composed, contrib_updates, methods, pairs, random_functions, rooms, symbol_functions
 from .array_functions import array_function
 
 engine.dynamic_twin.update(DYNAMIC)
@@ -15,6 +15,7 @@ rooms.populate(nd, "Array operators", array_function)
 pairs.populate(nd)
 random_functions.populate(nd)
 composed.populate(nd)
+contrib_updates.populate(nd.contrib)  # type: ignore[attr-defined]
 methods.install(NDArray, nd)
 symbol_functions.populate(sym)
 

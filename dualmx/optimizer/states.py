@@ -96,15 +96,10 @@ def _schedules(cls: type = LRScheduler) -> Iterator[type]:
 
 def _find(record: Record) -> type:
     """The optimizer or schedule class that `record` names."""
-    if record.name in OPTIMIZERS:
-        cls = OPTIMIZERS.get(record.name)
-        if _home(cls) == (record.module, record.name) or (cls.__module__, cls.__qualname__) == (
-            record.module,
-            record.name,
-        ):
-            return cls
-    for cls in _schedules():
-        if (record.module, record.name) in (_home(cls), (cls.__module__, cls.__qualname__)):
+    wanted, name = (record.module, record.name), record.name.rpartition(".")[2]
+    registered = [OPTIMIZERS.get(name)] if name in OPTIMIZERS else []
+    for cls in (*registered, *_schedules()):
+        if wanted in (_home(cls), (cls.__module__, cls.__qualname__)):
             return cls
     raise FormatError(
         f"optimizer states: class {record.module}.{record.name} is no registered optimizer and no known schedule; "
@@ -149,7 +144,7 @@ class _Loader:
             state = self.build(record.state, depth + 1)
             if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
                 raise FormatError(f"optimizer states: {record.name} has no settings")
-            made = cls.__new__(cls)
+            made = object.__new__(cls)
             if isinstance(made, Optimizer):
                 Optimizer.__init__(made)
                 state = {**vars(made), **state, "param_dict": {}}

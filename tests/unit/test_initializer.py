@@ -143,7 +143,7 @@ def test_fused_lstm_layout():
     want = [(0, 1.0)]
     for start in range(608, size, 16):
         want += [(start, 0.0), (start + 4, 7.0), (start + 8, 0.0)]
-    assert [r for r in runs(got)] == [w for i, w in enumerate(want) if i == 0 or w[1] != want[i - 1][1]]
+    assert runs(got) == [w for i, w in enumerate(want) if i == 0 or w[1] != want[i - 1][1]]
 
 
 def test_fused_gru_falls_back_on_the_models_initializer():
