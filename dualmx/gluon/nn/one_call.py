@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ... import autograd
+from ...core.context import Context
 from ...ndarray import invoke
+from ...ndarray.handle import invoke1
+from ...ndarray.trace import local
 from ...op.registry import Call, get_op
 from ..hybrid import HybridBlock
-from ..parameter import Parameter
+from ..parameter import GENERATION, Parameter
 
 
 class Settings(dict[str, Any]):
@@ -40,12 +42,14 @@ class OneCall(HybridBlock):
     _kwargs: Settings
     _operands: tuple[Parameter, ...] = ()
     _has_train = False
+    _generation = -1
     act: HybridBlock | None = None
 
     def _prepare(self, op: str, operands: tuple[Parameter | None, ...] = (), **params: Any) -> None:
         """Bind the operator to `params`; errors about them are raised here."""
         self._op = op
         self._operands = tuple(p for p in operands if p is not None)
+        self._arrays: dict[Context, tuple[Any, ...]] = {}
         self._kwargs = Settings(self._bind, params)
         self._bind()
 
@@ -54,13 +58,24 @@ class OneCall(HybridBlock):
         self._has_train = self._call.op.has_train
 
     def _eager(self, x: Any) -> Any:
-        ctx = x.context
-        try:
-            ins = [x, *[p._at[ctx] for p in self._operands]]
-        except KeyError:
-            self._ready(ctx, x)
-            ins = [x, *[p.data(ctx) for p in self._operands]]
         call = self._call
-        out = invoke(call.at(autograd.is_training()) if self._has_train else call, ins)[0]
+        if self._has_train:
+            call = call.at(local.training)
+        if not self._operands:
+            out = invoke1(call, x) if call.plain else invoke(call, (x,))[0]
+        else:
+            if self._generation != GENERATION.count:
+                self._arrays.clear()
+                self._generation = GENERATION.count
+            out = invoke(call, (x, *(self._arrays.get(x.context) or self._fetch(x))))[0]
         act = self.act
         return out if act is None else act(out)
+
+    def _fetch(self, x: Any) -> tuple[Any, ...]:
+        """The operands' arrays on the context of `x`, kept until a parameter array is replaced."""
+        ctx = x.context
+        self._ready(ctx, x)
+        arrays = tuple(p.data(ctx) for p in self._operands)
+        self._generation = GENERATION.count
+        self._arrays[ctx] = arrays
+        return arrays
