@@ -20,6 +20,8 @@ def to_text(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
+    if isinstance(value, np.generic):
+        return str(value)
     if isinstance(value, (type, np.dtype)):
         return as_dtype(value).name
     if isinstance(value, np.ndarray):

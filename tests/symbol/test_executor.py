@@ -314,3 +314,44 @@ def test_a_deep_chain_runs():
     exe.backward()
     assert exe.outputs[0].asnumpy().tolist() == [1500, 1500]
     assert exe.grad_dict["x"].asnumpy().tolist() == [1, 1]
+
+
+def test_groups_of_contexts_hold_their_arrays_and_the_program_runs_on_one():
+    with mx.AttrScope(ctx_group="far"):
+        w = mx.sym.var("w")
+    net = mx.sym.MakeLoss(mx.sym.var("x") * w)
+    exe = net.simple_bind(mx.cpu(0), group2ctx={"far": mx.cpu(1)}, x=(2,), w=(2,))
+    assert exe.arg_dict["w"].context == mx.cpu(1) and exe.arg_dict["x"].context == mx.cpu(0)
+    exe.arg_dict["w"][:] = mx.nd.array([3, 4], ctx=mx.cpu(1))
+    exe.forward(is_train=True, x=mx.nd.array([1, 2]))
+    exe.backward()
+    assert exe.outputs[0].asnumpy().tolist() == [3, 8]
+    assert exe.grad_dict["w"].context == mx.cpu(1)
+    assert exe.grad_dict["w"].asnumpy().tolist() == [1, 2]
+    assert exe.grad_dict["x"].asnumpy().tolist() == [3, 4]
+
+
+def test_numpy_scalars_are_parameters():
+    net = mx.sym.clip(mx.sym.var("x"), np.float32(0.5), np.int64(3))
+    assert net.list_attr() == {"a_min": "0.5", "a_max": "3"}
+    assert net.eval(x=mx.nd.array([0, 1, 9]))[0].asnumpy().tolist() == [0.5, 1, 3]
+
+
+def test_threads_run_their_own_executors():
+    import threading
+
+    found = {}
+
+    def work(k):
+        exe = mx.sym.MakeLoss(mx.sym.var("x") * k).simple_bind(mx.cpu(), x=(2,))
+        for _ in range(3):
+            exe.forward(is_train=True, x=np.ones(2))
+            exe.backward()
+        found[k] = (exe.outputs[0].asnumpy().tolist(), exe.grad_dict["x"].asnumpy().tolist())
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == {k: ([k, k], [k, k]) for k in range(1, 5)}

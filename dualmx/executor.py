@@ -1,0 +1,7 @@
+"""Executors: symbols bound to arrays."""
+
+from __future__ import annotations
+
+from .symbol.executor import Executor
+
+__all__ = ["Executor"]
