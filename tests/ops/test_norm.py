@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.op.backend import lowering_for
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import GROUPS, Case
 from tests.ops.nn_replay import gradients, numeric_gradients, replay
@@ -26,13 +25,9 @@ def complete(op: str, shapes, **params):
     return OPS[op].complete(type("P", (), call.params), shapes)
 
 
-@pytest.mark.parametrize("platform", ["cpu", "gpu"])
 @pytest.mark.parametrize("case", GROUPS["norm"], ids=lambda c: c.name)
-def test_matches_record(case: Case, platform: str):
-    if platform == "gpu" and case.op != "BatchNorm":
-        pytest.skip("one formulation for all platforms")
-    with lowering_for(platform):
-        replay(case, 1e-4, 1e-4)
+def test_matches_record(case: Case):
+    replay(case, 1e-4, 1e-4)
 
 
 @pytest.mark.parametrize("train", [True, False])

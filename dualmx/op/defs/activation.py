@@ -58,7 +58,7 @@ def _leaky_inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
     data = shapes.get("data")
     if p.act_type != "prelu" or not data:
         return {}
-    channels = data[1] if len(data) > 1 else data[0]
+    channels = data[min(1, len(data) - 1)]
     return {"gamma": (channels,)} if known(channels) else {}
 
 

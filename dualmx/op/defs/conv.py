@@ -33,7 +33,7 @@ def _weight_shape(p: Any, channels: int, transposed: bool) -> tuple[int, ...]:
 
 def _complete(transposed: bool) -> Any:
     def complete(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        out = {} if p.no_bias else {"bias": (p.num_filter,)}
+        out: dict[str, tuple[int, ...]] = {} if p.no_bias else {"bias": (p.num_filter,)}
         data = shapes.get("data")
         if data and len(data) == len(p.kernel) + 2:
             weight = _weight_shape(p, data[_channels_at(p.layout)], transposed)

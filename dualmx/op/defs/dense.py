@@ -15,7 +15,7 @@ from ..spatial import check_float, check_shape, known
 
 
 def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    out = {} if p.no_bias else {"bias": (p.num_hidden,)}
+    out: dict[str, tuple[int, ...]] = {} if p.no_bias else {"bias": (p.num_hidden,)}
     data = shapes.get("data")
     if data:
         used = data[1:] if p.flatten else data[-1:]

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...core.errors import ArgumentError
-from ..backend import platform
 from ..registry import op
 from ..schema import Aux, Free, Ignored, NonNegative, Positive, Tensor, Train
 from ..spatial import check_float, check_shape, known, widen
@@ -37,7 +36,7 @@ def _spread(v: jax.Array, axis: int, ndim: int) -> jax.Array:
 def _moments(x: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
     """Per-channel mean and biased variance in one pass over x, shifted by one sample so that nothing cancels."""
     others = tuple(i for i in range(x.ndim) if i != axis)
-    first = x[tuple(slice(None) if i == axis else slice(0, 1) for i in range(x.ndim))]
+    first = lax.slice(x, (0,) * x.ndim, [n if i == axis else 1 for i, n in enumerate(x.shape)])
     shift = lax.stop_gradient(first.astype(_wide(x)))
     d = x.astype(_wide(x)) - shift
     s1, s2 = jnp.mean(d, others), jnp.mean(d * d, others)
@@ -50,9 +49,7 @@ def _scale_shift(x: jax.Array, mean: jax.Array, scale: jax.Array, beta: jax.Arra
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def _batch_normalize(
-    x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int
-) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _batch_normalize(x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int) -> Any:
     """Normalize by batch statistics; returns (y, mean, var), of which only y passes gradients."""
     return _batch_fwd(x, gamma, beta, eps, axis)[0]
 
@@ -99,23 +96,20 @@ def _batch_norm(
     for n, v in vectors.items():
         check_shape(name, n, v.shape, channels, f"the data {data.shape} have {channels[0]} channels on axis {axis}")
     wide = _wide(data)
-    move = platform() == "cpu" and data.ndim > 2 and at != data.ndim - 1
-    x = jnp.moveaxis(data, at, -1) if move else data
-    inside = data.ndim - 1 if move else at
     g = jnp.ones(channels, wide) if fix_gamma else gamma.astype(wide)
     b = beta.astype(wide)
     stop = lax.stop_gradient
     if batch:
-        y, mean, var = _batch_normalize(x, g, b, eps, inside)
-        mean, var = stop(mean), stop(var)
+        normalized: Any = _batch_normalize(data, g, b, eps, at)
+        y, mean, var = normalized[0], stop(normalized[1]), stop(normalized[2])
         next_mean = moving_mean * momentum + mean.astype(moving_mean.dtype) * (1 - momentum)
         next_var = moving_var * momentum + var.astype(moving_var.dtype) * (1 - momentum)
     else:
         next_mean, next_var = moving_mean, moving_var
         mean, var = stop(moving_mean).astype(wide), stop(moving_var).astype(wide)
-        y = _scale_shift(x, mean, g * lax.rsqrt(var + eps), b, inside)
+        y = _scale_shift(data, mean, g * lax.rsqrt(var + eps), b, at)
     inv = lax.rsqrt(var + eps)
-    return jnp.moveaxis(y, -1, at) if move else y, mean, inv, stop(next_mean), stop(next_var)
+    return y, mean, inv, stop(next_mean), stop(next_var)
 
 
 def _channel_vectors(*names: str, default_axis: int = 1) -> Any:

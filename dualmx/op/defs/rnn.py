@@ -56,10 +56,10 @@ def _unpack(vector: jax.Array, p: Any, width: int) -> list[_Weights]:
     return [_Weights(m[0], m[1], m[2] if len(m) > 2 else None, *b) for m, b in zip(matrices, biases, strict=True)]
 
 
-def _cell(p: Any, w: _Weights) -> Callable[[jax.Array, jax.Array, jax.Array | None], tuple[jax.Array, Any]]:
+def _cell(p: Any, w: _Weights) -> Callable[[jax.Array, jax.Array, Any], tuple[jax.Array, Any]]:
     """Return `step(input gates, h, c) -> (next h, next c)`; biases that simply add are in the input gates."""
 
-    def step(x: jax.Array, h: jax.Array, c: jax.Array | None) -> tuple[jax.Array, Any]:
+    def step(x: jax.Array, h: jax.Array, c: Any) -> tuple[jax.Array, Any]:
         gates = h @ w.h2h.T
         if p.mode == "lstm":
             i, f, g, o = jnp.split(x + gates, 4, 1)
