@@ -213,3 +213,32 @@ def test_mxnet_loads_and_runs_our_file(tmp_path, build, shapes):
         array[:] = 1 if name.endswith("var") else 0
     for got, want in zip(exe.forward(), json.loads(done.stdout.splitlines()[-1]), strict=True):
         np.testing.assert_allclose(got.asnumpy(), np.float32(want), rtol=1e-5, atol=1e-6)
+
+
+WRITE_ZOO = """
+import json, sys
+import mxnet as mx
+out = {}
+for name in ("resnet18_v1", "resnet50_v2", "vgg11_bn", "alexnet", "densenet121", "squeezenet1.0", "inceptionv3",
+             "mobilenet0.25", "mobilenetv2_0.25"):
+    with mx.name.NameManager():
+        net = mx.gluon.model_zoo.vision.get_model(name)(mx.sym.var("data"))
+    side = 299 if name == "inceptionv3" else 224
+    lists = net.infer_shape(data=(2, 3, side, side))
+    out[name] = {"json": net.tojson(), "side": side, "shapes": [[list(s) for s in part] for part in lists]}
+json.dump(out, open(sys.argv[1], "w"))
+"""
+
+
+def test_the_model_zoo_of_mxnet_survives_a_round_trip(tmp_path):
+    python = os.environ.get("DUALMX_ORACLE_PYTHON")
+    if not python:
+        pytest.skip("set DUALMX_ORACLE_PYTHON to a Python with MXNet 1.9.1 to run this comparison")
+    path = tmp_path / "zoo.json"
+    done = subprocess.run([python, "-W", "ignore", "-c", WRITE_ZOO, str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name, case in json.loads(path.read_text()).items():
+        net = mx.sym.load_json(case["json"])
+        assert net.tojson() == case["json"], name
+        found = net.infer_shape(data=(2, 3, case["side"], case["side"]))
+        assert [[list(s) for s in part] for part in found] == case["shapes"], name
