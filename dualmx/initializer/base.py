@@ -51,11 +51,12 @@ class Initializer:
         **kwargs: parameters, kept for `dumps`.
 
     Example:
+        >>> import dualmx as mx
         >>> @register
         ... class Halves(Initializer):
         ...     def _init_weight(self, name, arr):
         ...         arr[:] = 0.5
-        >>> w = nd.zeros((2,))
+        >>> w = mx.nd.zeros((2,))
         >>> Halves()("fc_weight", w)
         >>> w.asnumpy()
         array([0.5, 0.5], dtype=float32)

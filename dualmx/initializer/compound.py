@@ -64,7 +64,8 @@ class Mixed:
         ArgumentError: unequal numbers; on use, a name that nothing matches.
 
     Example:
-        >>> init = Mixed([".*bias", ".*"], [Zero(), Uniform(0.1)])
+        >>> import dualmx as mx
+        >>> init = Mixed([".*bias", ".*"], [mx.init.Zero(), mx.init.Uniform(0.1)])
     """
 
     def __init__(self, patterns: Sequence[str], initializers: Sequence[Any]):

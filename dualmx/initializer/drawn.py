@@ -100,7 +100,8 @@ class Xavier(Initializer):
         ArgumentError: unknown `rnd_type` or `factor_type`; on use, a weight of fewer than two axes.
 
     Example:
-        >>> w = nd.zeros((10, 20))
+        >>> import dualmx as mx
+        >>> w = mx.nd.zeros((10, 20))
         >>> Xavier()("fc_weight", w)
         >>> bool(abs(w.asnumpy()).max() <= (3 / 15) ** 0.5)
         True

@@ -99,12 +99,13 @@ class EvalMetric:
         global_sum_metric, global_num_inst: since the last `reset`.
 
     Example:
+        >>> import dualmx as mx
         >>> @register
         ... class Count(EvalMetric):
         ...     def update(self, labels, preds):
         ...         self._add(1, len(preds))
         >>> metric = Count("count")
-        >>> metric.update([], [nd.zeros((1,)), nd.zeros((1,))])
+        >>> metric.update([], [mx.nd.zeros((1,)), mx.nd.zeros((1,))])
         >>> metric.get()
         ('count', 0.5)
     """

@@ -25,8 +25,9 @@ class Accuracy(EvalMetric):
         name, output_names, label_names: see `EvalMetric`.
 
     Example:
+        >>> import dualmx as mx
         >>> metric = Accuracy()
-        >>> metric.update([nd.array([0, 1])], [nd.array([[0.9, 0.1], [0.6, 0.4]])])
+        >>> metric.update([mx.nd.array([0, 1])], [mx.nd.array([[0.9, 0.1], [0.6, 0.4]])])
         >>> metric.get()
         ('accuracy', 0.5)
     """

@@ -146,8 +146,9 @@ def np(
     """Make a metric of a function of NumPy arrays, `f(label, pred) -> value or (sum, count)`.
 
     Example:
-        >>> metric = np(lambda label, pred: abs(label - pred).max())
-        >>> metric.update([nd.array([1.0])], [nd.array([4.0])])
+        >>> import dualmx as mx
+        >>> metric = np(lambda label, pred: float(abs(label - pred).max()))
+        >>> metric.update([mx.nd.array([1.0])], [mx.nd.array([4.0])])
         >>> metric.get()
         ('custom(<lambda>)', 3.0)
     """

@@ -38,8 +38,9 @@ class CrossEntropy(EvalMetric):
         name, output_names, label_names: see `EvalMetric`.
 
     Example:
+        >>> import dualmx as mx
         >>> metric = CrossEntropy()
-        >>> metric.update([nd.array([0])], [nd.array([[0.5, 0.5]])])
+        >>> metric.update([mx.nd.array([0])], [mx.nd.array([[0.5, 0.5]])])
         >>> round(metric.get()[1], 4)
         0.6931
     """

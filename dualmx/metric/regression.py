@@ -62,8 +62,9 @@ class MSE(_MeanError):
         name, output_names, label_names: see `EvalMetric`.
 
     Example:
+        >>> import dualmx as mx
         >>> metric = MSE()
-        >>> metric.update([nd.array([1.0, 2.0])], [nd.array([1.0, 4.0])])
+        >>> metric.update([mx.nd.array([1.0, 2.0])], [mx.nd.array([1.0, 4.0])])
         >>> metric.get()
         ('mse', 2.0)
     """

@@ -30,9 +30,10 @@ class Adam(Optimizer):
         **kwargs: see `Optimizer`.
 
     Example:
+        >>> import dualmx as mx
         >>> opt = Adam(learning_rate=0.1)
-        >>> w = nd.ones((2,))
-        >>> opt.update(0, w, nd.ones((2,)), opt.create_state(0, w))
+        >>> w = mx.nd.ones((2,))
+        >>> opt.update(0, w, mx.nd.ones((2,)), opt.create_state(0, w))
         >>> w.asnumpy().round(4)
         array([0.9, 0.9], dtype=float32)
     """

@@ -53,8 +53,9 @@ class SGD(MasterCopy):
         **kwargs: see `Optimizer`.
 
     Example:
+        >>> import dualmx as mx
         >>> opt = SGD(learning_rate=0.1, momentum=0.9)
-        >>> w, g = nd.ones((2,)), nd.ones((2,))
+        >>> w, g = mx.nd.ones((2,)), mx.nd.ones((2,))
         >>> opt.update(0, w, g, opt.create_state(0, w))
         >>> w.asnumpy()
         array([0.9, 0.9], dtype=float32)

@@ -25,9 +25,10 @@ class Updater:
         states_synced: False for indices whose loaded state may still live in another context.
 
     Example:
-        >>> updater = get_updater(SGD(learning_rate=0.5))
-        >>> w = nd.ones((2,))
-        >>> updater(0, nd.ones((2,)), w)
+        >>> import dualmx as mx
+        >>> updater = get_updater(mx.optimizer.SGD(learning_rate=0.5))
+        >>> w = mx.nd.ones((2,))
+        >>> updater(0, mx.nd.ones((2,)), w)
         >>> w.asnumpy()
         array([0.5, 0.5], dtype=float32)
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dualmx.core.errors import ArgumentError
 from dualmx.lr_scheduler import CosineScheduler, FactorScheduler, LRScheduler, MultiFactorScheduler, PolyScheduler
 
