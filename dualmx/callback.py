@@ -83,12 +83,14 @@ class Speedometer:
         if self._since is None:
             self._since = time.perf_counter()
         elif count % self.frequent == 0:
+            # Reading the metric waits for the batches it counts; without that only their recording would be timed.
+            named = param.eval_metric.get_name_value() if param.eval_metric is not None else ()
             elapsed = time.perf_counter() - self._since
             speed = self.frequent * self.batch_size / elapsed if elapsed else math.inf
             if param.eval_metric is None:
                 logging.info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)
             else:
-                values = "".join(f"\t{name}={value:f}" for name, value in param.eval_metric.get_name_value())
+                values = "".join(f"\t{name}={value:f}" for name, value in named)
                 start = count - self.frequent if self.auto_reset else 0
                 if self.auto_reset:
                     param.eval_metric.reset_local()
