@@ -55,7 +55,7 @@ class CachedGraph:
         self = cls()
         self.where, self.in_format, self.inputs = where, [LEAF] * len(inputs), inputs
         fmt = LEAF if len(outputs.list_outputs()) == 1 else [LEAF] * len(outputs.list_outputs())
-        self._adopt([s.name for s in inputs], outputs, fmt, params)
+        self._adopt([str(s.name) for s in inputs], outputs, fmt, params)
         return self
 
     def _adopt(self, names: list[str], symbol: Symbol, out_format: Format, params: dict[str, Parameter]) -> None:

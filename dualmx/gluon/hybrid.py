@@ -41,7 +41,7 @@ class HybridBlock(Block):
         >>> net = Scale()
         >>> net.initialize()
         >>> net.hybridize()
-        >>> net(mx.nd.ones((2, 3))).asnumpy().sum()
+        >>> net(mx.nd.ones((2, 3))).sum().asscalar().item()
         6.0
     """
 

@@ -116,7 +116,8 @@ class SymbolBlock(HybridBlock):
             raise ArgumentTypeError(f"{self.name}: expected NDArrays or Symbols, got {type(x).__name__}")
         graph = self._symbol_graph
         with self.name_scope():
-            composed = graph.symbol(**dict(zip(graph.names, (x, *args), strict=True)))
+            given: dict[str, Any] = dict(zip(graph.names, (x, *args), strict=True))
+            composed = graph.symbol(**given)
         outputs = [composed[i] for i in range(len(composed.list_outputs()))]
         return outputs[0] if len(outputs) == 1 else outputs
 

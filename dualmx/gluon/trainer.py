@@ -271,9 +271,10 @@ class Trainer:
             for updater in self._updaters:
                 updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer
-            if isinstance(self._optimizer, OptaxOptimizer):
-                self._updaters[0].optimizer.adopt(self._optimizer)
-            self._optimizer = self._updaters[0].optimizer
+            loaded = self._updaters[0].optimizer
+            if isinstance(loaded, OptaxOptimizer):
+                loaded.adopt(self._optimizer)
+            self._optimizer = loaded
         self._optimizer.param_dict = dict(enumerate(self._params))
 
 

@@ -15,7 +15,6 @@ from ...optimizer.optimizer import Optimizer, listed, register
 from .pure import pure_call
 
 
-@register
 class OptaxOptimizer(Optimizer):
     """Update parameters by an Optax gradient transformation, all together: `w + tx.update(g, state, w)`.
 
@@ -131,6 +130,9 @@ class OptaxOptimizer(Optimizer):
         for name in ("_tx", "_calls", "_rate", "_rate_at"):
             state.pop(name, None)
         return state
+
+
+register(OptaxOptimizer)
 
 
 def _structs(weights: Sequence[NDArray]) -> list[jax.ShapeDtypeStruct]:

@@ -110,7 +110,7 @@ class HybridConcatenate(HybridSequential):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    _eager = None
+    _eager = None  # type: ignore[assignment]
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Call the children on `x` and join."""

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 from ...core.dtypes import as_dtype
+from ..parameter import Parameter
 from .one_call import OneCall
 
 
 class _Affine(OneCall):
     """A normalization followed by a learned scale `gamma` and shift `beta`."""
+
+    gamma: Parameter
+    beta: Parameter
 
     def _make_affine(
         self, size: int, center: bool, scale: bool, beta_initializer: Any, gamma_initializer: Any, differentiable: bool
@@ -57,6 +61,8 @@ class BatchNorm(_Affine):
     """
 
     _operator = "BatchNorm"
+    running_mean: Parameter
+    running_var: Parameter
 
     def __init__(
         self,

@@ -22,8 +22,8 @@ class Constant(Parameter):
         >>> import dualmx as mx
         >>> c = mx.gluon.Constant("c", [[1, 2], [3, 4]])
         >>> c.initialize(ctx=mx.cpu())
-        >>> c.data().asnumpy().sum()
-        10.0
+        >>> c.data().asnumpy().tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
     """
 
     def __init__(self, name: str, value: Any):

@@ -109,7 +109,9 @@ class Parameter:
         self._differentiable = differentiable
         self._stype, self._grad_stype = stype, grad_stype
         self._dtype = dtype
-        self._shape = (int(shape),) if isinstance(shape, (int, np.integer)) else shape and tuple(shape)
+        self._shape: tuple[int, ...] | None = None
+        if shape is not None:
+            self._shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)  # type: ignore[arg-type]
         self._grad_req: str = "null"
         self._data: list[NDArray] | None = None
         self._at: dict[Context | None, NDArray] = {}
@@ -242,6 +244,7 @@ class Parameter:
         array = self.data(ctx)
         if self._grad_req == "null":
             raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
+        assert array.grad is not None
         return array.grad
 
     def list_grad(self) -> list[NDArray]:
@@ -249,7 +252,7 @@ class Parameter:
         arrays = self._arrays()
         if self._grad_req == "null":
             raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
-        return [a.grad for a in arrays]
+        return [a.grad for a in arrays if a.grad is not None]
 
     def list_ctx(self) -> list[Context]:
         """Return the contexts the parameter is (or will be) on."""
@@ -262,8 +265,8 @@ class Parameter:
     def zero_grad(self) -> None:
         """Set the gradients of all contexts to zero; nothing happens where there is none."""
         if self._data is not None and self._grad_req != "null":
-            for array in self._data:
-                array.grad[:] = 0
+            for grad in self.list_grad():
+                grad[:] = 0
 
     def reset_ctx(self, ctx: Context | list[Context]) -> None:
         """Move the parameter to other contexts; several copies are averaged first.
