@@ -105,7 +105,10 @@ class Executor:
 
     @property
     def outputs(self) -> list[NDArray]:
-        """Outputs of the last `forward`, in the order of `Symbol.list_outputs`; zeros before the first one."""
+        """Outputs of the last `forward`, in the order of `Symbol.list_outputs`; zeros before the first one.
+
+        Every `forward` makes new arrays: outputs kept from an earlier one keep their values.
+        """
         if not self._outputs:
             call = self._call(False)
             inputs = [*self.arg_arrays, *self.aux_arrays]

@@ -16,6 +16,7 @@ from .compose import SymbolBase
 from .node import Node, split_variables, topological
 
 _KEPT = 256  # lowered programs kept, so that binding the same architecture again compiles nothing
+_KEPT_CALLS = 4096
 _programs: OrderedDict[Any, Call] = OrderedDict()
 _calls: dict[Any, Call] = {}
 _lock = Lock()
@@ -106,6 +107,8 @@ def frozen_call(node: Node, train: bool, shape: tuple[int, ...] | None = None) -
     if not runtime:
         return call
     key = (call, tuple(repr(params[n]) for n in runtime))
+    if len(_calls) > _KEPT_CALLS:
+        _calls.clear()
     return _calls.setdefault(key, Call(node.op, params, call.train))
 
 
