@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core import knobs
 from ..core.context import Context
+from ..graph.departure import departure
 from ..graph.trie import State, Value
 from ..op.backend import lowering_for
 from .cache import persistent_cache
@@ -19,6 +18,7 @@ from .counters import counters
 from .devices import device_of, sharding_of
 from .layout import sink_transposes
 from .lower import lower
+from .watch import Compilation, format_where, watchers
 from .x64 import x64
 
 
@@ -98,35 +98,20 @@ class Executable:
         body = sink_transposes(flat) if platform == "cpu" else flat
         with x64(), lowering_for(platform):
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
-            lowered = jitted.lower(*specs)
+            traced = jitted.trace(*specs)
+            lowered = traced.lower()
             with persistent_cache():
                 compiled = lowered.compile(compiler_options=options_for(platform))
         counters.compiles += 1
-        counters.compile_seconds += time.perf_counter() - began
-        level = int(knobs.DEBUG.read())
-        if level:
-            self._trace_out(level, steps, lowered, compiled, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        counters.compile_seconds += seconds
+        if watchers:
+            reason, results, donated = departure(last), len(self.wanted), len(taken)
+            for w in list(watchers):
+                w.compiled(
+                    Compilation(steps, results, donated, reason, self.where, traced, lowered, compiled, began, seconds)
+                )
         return compiled
-
-    def _trace_out(self, level: int, steps: Sequence[State], lowered: Any, compiled: Any, seconds: float) -> None:
-        operations = sum(s.call is not None for s in steps)
-        print(
-            f"[dualmx] compiled {operations} operations, {len(self.wanted)} results, {len(self.donate)} donated "
-            f"in {seconds * 1e3:.0f} ms (last recorded at {format_where(self.where)})",
-            file=sys.stderr,
-        )
-        if level >= 2:
-            for s in steps:
-                print(f"[dualmx]   {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}", file=sys.stderr)
-        if level >= 3:
-            print(lowered.as_text(), file=sys.stderr)
-        if level >= 4:
-            print(compiled.as_text(), file=sys.stderr)
-
-
-def format_where(where: tuple[str, int] | None) -> str:
-    """Return `file:line`, or a phrase when the line is not known."""
-    return f"{where[0]}:{where[1]}" if where else "an unknown line"
 
 
 _OPTIONS: dict[str, dict[str, Any] | None] = {
@@ -149,3 +134,5 @@ def options_for(platform: str) -> dict[str, Any] | None:
 
 
 _checked: set[str] = set()
+
+__all__ = ["Executable", "format_where", "options_for"]

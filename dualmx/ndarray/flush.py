@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -12,10 +13,10 @@ import numpy as np
 
 from ..compile.counters import counters
 from ..compile.devices import duplicate, put
-from ..compile.executable import Executable, format_where
+from ..compile.executable import Executable
 from ..compile.lower import tape
+from ..compile.watch import watchers
 from ..compile.x64 import x64
-from ..core import knobs
 from ..core.errors import MXNetError
 from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, chain
@@ -67,6 +68,7 @@ def flush(tr: Trace | None = None) -> None:
 def _execute(tr: Trace, live: list[Handle]) -> None:
     state = tr.state
     wanted = tuple([h._v for h in live])
+    began = time.perf_counter() if watchers else 0.0
     try:
         exe = state.programs.get(wanted) or _find_superset(state, wanted) or _compile(tr, wanted)
         results = run(exe, tr)
@@ -79,6 +81,9 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
             raise
         raise error from e
     counters.flushes += 1
+    if watchers:
+        for w in list(watchers):
+            w.flushed(state, began, results)
     for h, v, k in zip(live, wanted, exe.at[wanted], strict=True):
         if h._v is v:
             h._data = results[k]
@@ -202,8 +207,6 @@ def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
     exe.tape = entries
     exe.at = {wanted: tuple(exe.wanted.index(v) for v in wanted)}
     state.programs[wanted] = exe
-    if int(knobs.DEBUG.read()):
-        print(f"[dualmx] flush of {state.depth} steps at {format_where(last_line(state))}", file=sys.stderr)
     return exe
 
 
@@ -263,6 +266,7 @@ def peek(tr: Trace, h: Handle) -> None:
         shadow.replaced, shadow.scratch = {}, []
         v = h._v
         key = ("peek", v)
+        began = time.perf_counter() if watchers else 0.0
         exe = state.programs.get(key)
         if exe is None:
             steps = chain(state)
@@ -272,9 +276,12 @@ def peek(tr: Trace, h: Handle) -> None:
             exe.at = {}
             state.programs[key] = exe
         try:
-            h._data = run(exe, shadow)[0]
+            results = run(exe, shadow)
         except Exception as e:
             raise failed(last_line(state), e) from e
+        for w in list(watchers):
+            w.flushed(state, began, results)
+        h._data = results[0]
         h._tr, h._v = None, v.aval
 
 
@@ -287,8 +294,11 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
             a._force(None)
         datas.append(a._data)
     ctx = ins[0]._v.ctx if ins else local.tr.ctx
+    began = time.perf_counter() if watchers else 0.0
     with x64():
         results = call.apply_keys(datas, (), runtime)
+    for w in list(watchers):
+        w.ran(call, began, results)
     return [concrete(put(r, ctx), ctx) for r in results]
 
 

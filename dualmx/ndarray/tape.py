@@ -17,7 +17,7 @@ from ..core.errors import ArgumentError, MXNetError
 from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value, chain, trie
 from ..op.registry import OPS, Call
 from .handle import Handle, assign, copy_across, fresh, is_tracked, overwrite
-from .trace import Restart, Trace, engine, local
+from .trace import Restart, Trace, engine, local, user_line
 
 
 class Node:
@@ -320,6 +320,7 @@ def _step(
         made = State(st, BACKWARD, None, (), tr.ctx)
         made.payload = Plan(hv, sv, route.groups, adds, retain_graph, route.path, route.need)
         made.yields(tuple(g[0].aval for g in route.groups), False)
+        made.where = user_line()
         nx = trie.add(st, key, made)
     tr.state = nx
     if tr.again and not retain_graph:
@@ -442,11 +443,13 @@ def _new_gradient(
         made = State(st, BACKWARD, None, (), tr.ctx)
         made.payload = plan
         made.yields(avals, False)
+        made.where = user_line()
         return trie.add(st, key, made)
     call = GradCall(plan)
     made = State(st, OP, call, call.boundary, tr.ctx)
     made.payload = (call.key_at, call.runtime_at)
     made.yields(avals, st.rec and any(v.tracked for v in call.boundary))
+    made.where = user_line()
     return trie.add(st, key, made)
 
 

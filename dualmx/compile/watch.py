@@ -1,0 +1,96 @@
+"""Who is told about programs: the profiler, and the printer of the `DUALMX_DEBUG` ladder. By default nobody is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import knobs
+from ..graph.trie import State
+from ..op.registry import Call
+
+
+def format_where(where: tuple[str, int] | None) -> str:
+    """Return `file:line`, or a phrase when the line is not known."""
+    return f"{where[0]}:{where[1]}" if where else "an unknown line"
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation.
+
+    Attributes:
+        steps: the recorded steps; `results`, `donated`: how many results it yields and buffers it takes over.
+        reason: why no earlier executable fitted.
+        traced, lowered, compiled: JAX's stages, for the program's texts.
+        began, seconds: on the clock of `time.perf_counter`.
+    """
+
+    steps: Sequence[State]
+    results: int
+    donated: int
+    reason: str
+    where: tuple[str, int] | None
+    traced: Any
+    lowered: Any
+    compiled: Any
+    began: float
+    seconds: float
+
+
+class Watcher:
+    """Told about every program while it is in `watchers`; it must not keep the results it is shown."""
+
+    def compiled(self, event: Compilation) -> None:
+        """A program was compiled."""
+
+    def flushed(self, state: State, began: float, results: Sequence[Any]) -> None:
+        """The program of the prefix `state` was handed to its device (which may still be computing)."""
+
+    def ran(self, call: Call, began: float, results: Sequence[Any]) -> None:
+        """A call whose shapes depend on values ran outside any program."""
+
+
+class Printer(Watcher):
+    """Prints what happens to stderr; more of it the higher `level`."""
+
+    def __init__(self, level: int):
+        self.level = level
+
+    def compiled(self, event: Compilation) -> None:
+        """Print the size, the reason, and from level 2 on the program's texts."""
+        operations = sum(s.call is not None for s in event.steps)
+        say(
+            f"compiled {operations} operations, {event.results} results, {event.donated} donated in "
+            f"{event.seconds * 1e3:.0f} ms (last recorded at {format_where(event.where)}); reason: {event.reason}"
+        )
+        if self.level >= 2:
+            for s in event.steps:
+                say(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.where)}")
+        if self.level >= 3:
+            say(f"jaxpr: {event.traced.jaxpr}")
+        if self.level >= 4:
+            say(f"lowered: {event.lowered.as_text()}")
+            say(f"compiled: {event.compiled.as_text()}")
+
+    def flushed(self, state: State, began: float, results: Sequence[Any]) -> None:
+        """Print one line."""
+        last: State | None = state
+        while last is not None and last.where is None:
+            last = last.parent
+        say(f"flush of {state.depth} steps, {len(results)} results at {format_where(last.where if last else None)}")
+
+    def ran(self, call: Call, began: float, results: Sequence[Any]) -> None:
+        """Print one line."""
+        say(f"ran {call!r} at once: the shape of its result depends on values")
+
+
+def say(text: str) -> None:
+    """Print one message of the ladder."""
+    print(f"[dualmx] {text}", file=sys.stderr)
+
+
+_level = int(knobs.DEBUG.read())
+watchers: list[Watcher] = [Printer(_level)] if _level else []
