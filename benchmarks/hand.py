@@ -1,7 +1,7 @@
 """The reference: a hand-written JAX training step, one donated `jax.jit` over forward, gradients and momentum update.
 
-`plain` uses what JAX offers, channels-last. `kernels` uses the operator bodies and compiler options of dualmx, so that
-a ratio against it shows the cost of recording, flushing and calling alone.
+`plain` uses what JAX offers, channels-last. `kernels` uses the operator bodies, layout pass and compiler options of
+dualmx, so that a ratio against it shows the cost of recording, flushing and calling alone.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ class Plain:
 
     relu = staticmethod(jax.nn.relu)
 
+    @staticmethod
+    def through(step: Any) -> Any:
+        """The step as it is."""
+        return step
+
 
 class Kernels:
     """The same layers by dualmx's operator bodies, images as (N, C, H, W)."""
@@ -59,10 +64,29 @@ class Kernels:
     def __init__(self) -> None:
         import dualmx  # noqa: F401  (fills the registry)
         from dualmx.compile.executable import options_for
+        from dualmx.compile.layout import sink_transposes
         from dualmx.op.registry import get_op
 
         self._op = get_op
+        self._sink = sink_transposes
         self.compiler_options = options_for("cpu")
+
+    def through(self, step: Any) -> Any:
+        """The step after the layout pass, which works on flat lists of arrays."""
+
+        def run(*args: Any) -> Any:
+            leaves, tree = jax.tree.flatten(args)
+            shapes = []
+
+            def flat(*leaves: Any) -> list[Any]:
+                results, shape = jax.tree.flatten(step(*jax.tree.unflatten(tree, leaves)))
+                shapes.append(shape)
+                return results
+
+            results = self._sink(flat)(*leaves)
+            return jax.tree.unflatten(shapes[0], results)
+
+        return run
 
     def _apply(self, name: str, *inputs: Any, train: bool = False, **params: Any) -> tuple[Any, ...]:
         return self._op(name).call(train, **params).apply(inputs)
@@ -156,14 +180,14 @@ class Hand:
         self.value: Any = None
         self.at = 0
 
-        @partial(jax.jit, donate_argnums=(0, 1, 2), compiler_options=kernels.compiler_options)
         def step(weights: list, momenta: list, stats: list, x: jax.Array, y: jax.Array, rate: float) -> Any:
             grad = jax.value_and_grad(partial(loss_of, kernels, layers), has_aux=True)
             (loss, stats), slopes = grad(weights, stats, x, y)
             momenta = [MOMENTUM * m - rate * g for m, g in zip(momenta, slopes, strict=True)]
             return [w + m for w, m in zip(weights, momenta, strict=True)], momenta, stats, loss
 
-        self.compiled = step
+        options = kernels.compiler_options
+        self.compiled = jax.jit(kernels.through(step), donate_argnums=(0, 1, 2), compiler_options=options)
 
     def step(self) -> None:
         """One training step, not waited for."""
