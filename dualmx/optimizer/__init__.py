@@ -5,6 +5,7 @@ operation, so that forward, backward and the updates of all parameters compile t
 and the same operators run on parameter servers. The arithmetic is written out there rather than composed from Optax
 transformations, because MXNet's order of clipping, decay and rounding differs from Optax's and must hold to the last
 digits, and because a transformation works on whole trees at once, where MXNet's interface updates single indices.
+Optax itself is one argument away: `gluon.Trainer(params, optax.adam(1e-3))`, through `gluon.bridge.OptaxOptimizer`.
 """
 
 from . import contrib, optimizer

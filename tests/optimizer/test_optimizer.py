@@ -170,6 +170,32 @@ def test_mixed_precisions_in_one_list():
     assert shapes(updater.states[1]) == (((2,), "float32"), ((2,), "float32"))
 
 
+@pytest.mark.parametrize("name", ["sgd", "adam", "lars"])
+def test_weights_of_several_contexts_in_one_list(name):
+    updater = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.5))
+    ws = [nd.ones((2,), ctx=mx.cpu(i)) for i in (0, 1, 0)]
+    updater([0, 1, 2], [w.copy() for w in ws], ws)
+    assert [w.context for w in ws] == [mx.cpu(0), mx.cpu(1), mx.cpu(0)]
+    np.testing.assert_allclose(ws[0].asnumpy(), ws[1].asnumpy())
+    assert (ws[1].asnumpy() < 1).all()
+
+
+def test_damaged_bytes_never_raise_anything_else():
+    data = trained("rmsprop", centered=True)[0].get_states(dump_optimizer=True)
+    rng = np.random.RandomState(0)
+    updater = mx.optimizer.get_updater(mx.optimizer.SGD())
+    refused = 0
+    for _ in range(300):
+        damaged = bytearray(data)
+        for at in rng.randint(0, len(data), rng.randint(1, 4)):
+            damaged[at] = rng.randint(256)
+        try:
+            updater.set_states(bytes(damaged))
+        except mx.MXNetError:
+            refused += 1
+    assert refused > 100
+
+
 def test_a_users_class_sees_one_parameter_at_a_time():
     @mx.optimizer.register
     class Halve(mx.optimizer.Optimizer):
