@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -19,6 +21,30 @@ from ..namespace import nd
 from ..ndarray import NDArray, array, flush, load, save
 
 SMALL_UNIFORM = Uniform(0.01)  # what parameters get unless told otherwise
+
+
+class _Step(threading.local):
+    open = False
+
+
+_step = _Step()
+
+
+@contextlib.contextmanager
+def one_program() -> Iterator[None]:
+    """Send what happens inside to the device at the end, so that the metric joins the program of its step."""
+    _step.open = True
+    try:
+        yield
+    finally:
+        _step.open = False
+    flush()
+
+
+def end_step() -> None:
+    """Send the step that `update` completes to the device, unless more is to join it."""
+    if not _step.open:
+        flush()
 
 
 class BaseModule:
@@ -346,7 +372,8 @@ class BaseModule:
         self.bind(train_data.provide_data, train_data.provide_label, True, force_rebind=force_rebind)
         if monitor is not None:
             self.install_monitor(monitor)
-        self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
+        if force_init or not self.params_initialized:
+            self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         if validation_metric is None:
             validation_metric = copy.deepcopy(eval_metric)
@@ -380,11 +407,12 @@ class BaseModule:
         while data_batch is not None:
             if monitor is not None:
                 monitor.tic()
-            self.forward_backward(data_batch)
-            self.update()
-            # The device is busy with this batch while the next one is fetched; the metric waits for the device.
+            with one_program():
+                self.forward_backward(data_batch)
+                self.update()
+                self.update_metric(eval_metric, data_batch.label)
+            # The device is busy with this batch while the next one is fetched.
             following = next(batches, None)
-            self.update_metric(eval_metric, data_batch.label)
             if following is not None:
                 self.prepare(following)
             if monitor is not None:

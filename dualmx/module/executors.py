@@ -61,6 +61,7 @@ class ExecutorGroup:
         workload: share of the batch of each context.
         data_shapes, label_shapes: descriptions of whole batches.
         grad_reqs: `"write"`, `"add"` or `"null"` by argument name.
+        param_names: the arguments that are parameters.
         state_names: inputs carried over between batches.
     """
 
@@ -72,11 +73,13 @@ class ExecutorGroup:
         data_shapes: Sequence[DataDesc],
         label_shapes: Sequence[DataDesc],
         grad_reqs: Mapping[str, str],
+        param_names: Sequence[str],
         state_names: Sequence[str],
     ):
         self.symbol, self.devices = symbol, devices
         self.data_shapes, self.label_shapes = list(data_shapes), list(label_shapes)
         self.grad_reqs, self.state_names = grad_reqs, state_names
+        self.param_names = set(param_names)
         self.output_axes = [DataDesc.get_batch_axis(s.attr("__layout__")) for s in symbol]
         first = self.data_shapes[0]
         self.batch_size = first.shape[max(DataDesc.get_batch_axis(first.layout), 0)]
@@ -100,7 +103,7 @@ class ExecutorGroup:
         arg_types, _, aux_types = self.symbol.infer_type(**{n: t for n, t in types.items() if n in known})
         args, grads = {}, {}
         for name, shape, dtype in zip(arguments, arg_shapes, arg_types, strict=True):
-            shared = name not in self.inputs and name not in self.state_names
+            shared = name in self.param_names
             table = device.args if shared else {}
             args[name] = device.take(table, name, shape, dtype)
             if self.grad_reqs.get(name, "null") != "null":

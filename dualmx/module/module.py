@@ -15,7 +15,7 @@ from ..io import DataBatch, DataDesc
 from ..io.batch import as_descs
 from ..model import load_checkpoint
 from ..ndarray import NDArray, flush
-from .base import SMALL_UNIFORM, BaseModule
+from .base import SMALL_UNIFORM, BaseModule, end_step
 from .executors import DeviceArrays, ExecutorGroup
 from .updates import Updates, make_updates
 
@@ -195,10 +195,8 @@ class Module(BaseModule):
                 raise ArgumentError(f"Module.bind: {what}_shapes are of {found}: expected {names}, the {what}_names")
         key = tuple((d.name, d.shape, str(d.dtype), d.layout) for d in (*data, *label))
         if key not in self._groups:
-            reqs = self._grad_reqs()
-            self._groups[key] = ExecutorGroup(
-                self._symbol, self._devices, self._workload, data, label, reqs, self._state_names
-            )
+            names = (self._grad_reqs(), self._param_names, self._state_names)
+            self._groups[key] = ExecutorGroup(self._symbol, self._devices, self._workload, data, label, *names)
             if self._monitor is not None:
                 for exe in self._groups[key].execs:
                     self._monitor.install(exe)
@@ -465,7 +463,7 @@ class Module(BaseModule):
         """Apply the optimizer to all parameters, and send the step to the device."""
         self._need("binded", "params_initialized", "optimizer_initialized")
         self._active_updates.apply()
-        flush()
+        end_step()
 
     def save_optimizer_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""
