@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, invoke_out, zeros
-from .optimizer import HALF, Optimizer, register, update_call, zeros_like
+from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
 
 
 def wide_zeros(weight: NDArray) -> NDArray:
@@ -57,19 +58,31 @@ class Adam(Optimizer):
         """`(mean, variance)` of the weight's shape and dtype."""
         return zeros_like(weight), zeros_like(weight)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        t = self._index_update_count[index]
-        lr *= (1.0 - self.beta2**t) ** 0.5 / (1.0 - self.beta1**t)
-        call = update_call(
-            "adam_update",
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            wd=wd,
-            clip_gradient=self._clip,
-            lazy_update=self.lazy_update,
-        )
-        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+    def _steps(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+        states: Sequence[Any],
+        lrs: Sequence[float],
+        wds: Sequence[float],
+    ) -> None:
+        counts = [self._index_update_count[i] for i in indices]
+        factors = {t: (1.0 - self.beta2**t) ** 0.5 / (1.0 - self.beta1**t) for t in set(counts)}
+        lrs = [lr * factors[t] for lr, t in zip(lrs, counts, strict=True)]
+        static = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon, "clip_gradient": self._clip}
+        for (_, dense, _), which in alike([""] * len(indices), weights, grads).items():
+            if not dense or len(which) == 1:
+                for i in which:
+                    call = update_call("adam_update", wd=wds[i], lazy_update=self.lazy_update, **static)
+                    arrays = (weights[i], grads[i], *states[i])
+                    invoke_out(call, arrays, (weights[i],), (lrs[i], self.rescale_grad))
+                continue
+            n, decay = len(which), tuple([wds[i] for i in which])
+            call = update_call("_multi_adam_update", n, num_weights=n, wds=decay, **static)
+            inputs = [a for i in which for a in (weights[i], grads[i], *states[i])]
+            outs = [weights[i] for i in which]
+            invoke_out(call, inputs, outs, (*[lrs[i] for i in which], self.rescale_grad))
 
 
 @register

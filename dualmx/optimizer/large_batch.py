@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ndarray import NDArray, invoke_out
-from .optimizer import Optimizer, register, update_call, zeros_like
+from .optimizer import Optimizer, alike, register, update_call, zeros_like
 from .sgd import SGD
 
 
@@ -45,20 +45,34 @@ class LAMB(Optimizer):
         """`(mean, variance)` of the weight's shape and dtype."""
         return zeros_like(weight), zeros_like(weight)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
-        call = update_call(
-            "_multi_lamb_update",
-            beta1=self.beta1,
-            beta2=self.beta2,
-            epsilon=self.epsilon,
-            wds=(wd,),
-            lower_bound=-1.0 if self.lower_bound is None else self.lower_bound,
-            upper_bound=-1.0 if self.upper_bound is None else self.upper_bound,
-            clip_gradient=self._clip,
-            bias_correction=self.bias_correction,
-        )
-        rates = (lr, self.rescale_grad, self._index_update_count[index])
-        invoke_out(call, (weight, grad, *state), (weight,), rates)
+    def _steps(
+        self,
+        indices: Sequence[Any],
+        weights: Sequence[NDArray],
+        grads: Sequence[NDArray],
+        states: Sequence[Any],
+        lrs: Sequence[float],
+        wds: Sequence[float],
+    ) -> None:
+        counts = self._index_update_count
+        for which in alike([""] * len(indices), weights, grads).values():
+            n = len(which)
+            call = update_call(
+                "_multi_lamb_update",
+                n,
+                num_tensors=n,
+                beta1=self.beta1,
+                beta2=self.beta2,
+                epsilon=self.epsilon,
+                wds=tuple([wds[i] for i in which]),
+                lower_bound=-1.0 if self.lower_bound is None else self.lower_bound,
+                upper_bound=-1.0 if self.upper_bound is None else self.upper_bound,
+                clip_gradient=self._clip,
+                bias_correction=self.bias_correction,
+            )
+            inputs = [a for i in which for a in (weights[i], grads[i], *states[i])]
+            rates = (*[lrs[i] for i in which], self.rescale_grad, *[counts[indices[i]] for i in which])
+            invoke_out(call, inputs, [weights[i] for i in which], rates)
 
 
 @register

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.context import Context
 from ..core.dtypes import bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
@@ -31,6 +32,16 @@ def update_call(name: str, count: int = 1, **static: Any) -> Call:
     op = get_op(name)
     blank = {f.name: (1.0,) * count if f.vector else 1 for f in op.params.values() if f.runtime and f.required}
     return op.call(**blank, **static)
+
+
+def alike(
+    names: Sequence[str], weights: Sequence[NDArray], grads: Sequence[NDArray]
+) -> dict[tuple[str, bool, Context], list[int]]:
+    """Positions of parameters that one call can update: of one op name, gradient storage and context."""
+    kinds: dict[tuple[str, bool, Context], list[int]] = {}
+    for i, (name, weight, grad) in enumerate(zip(names, weights, grads, strict=True)):
+        kinds.setdefault((name, grad.stype == "default", weight.context), []).append(i)
+    return kinds
 
 
 def listed(*args: Any) -> tuple[list[Any], ...]:

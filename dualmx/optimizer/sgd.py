@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.context import Context
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray, invoke_out
-from .optimizer import HALF, Optimizer, register, update_call, zeros_like
+from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
 
 
 class MasterCopy(Optimizer):
@@ -77,13 +76,12 @@ class SGD(MasterCopy):
         lrs: Sequence[float],
         wds: Sequence[float],
     ) -> None:
-        kinds: dict[tuple[str, bool, Context], list[int]] = {}
-        for i, (weight, grad, state) in enumerate(zip(weights, grads, states, strict=True)):
+        names = []
+        for state in states:
             master = isinstance(state, (tuple, list))
             mom = state[0] if master else state
-            name = ("mp_sgd" if master else "sgd") + ("_update" if mom is None else "_mom_update")
-            kinds.setdefault((name, grad.stype == "default", weight.context), []).append(i)
-        for (name, dense, _), which in kinds.items():
+            names.append(("mp_sgd" if master else "sgd") + ("_update" if mom is None else "_mom_update"))
+        for (name, dense, _), which in alike(names, weights, grads).items():
             if dense and len(which) > 1:
                 self._many(name, which, weights, grads, states, lrs, wds)
             else:

@@ -7,10 +7,32 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from ..schema import Aux, Ignored, Rate, Step, Tensor
+from ..registry import op
+from ..schema import Aux, Floats, Free, Ignored, Positive, Rate, Rates, Step, Tensor
+from .optimizer_multi import groups, states_of
 from .optimizer_update import as_rate, clipped, coupled, decayed, rest, scaled, update, wide
 
 Array = jax.Array
+
+
+def adam_step(
+    w: Array,
+    grad: Array,
+    mean: Array,
+    var: Array,
+    lr: Array | float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
+    wd: float,
+    rescale: Array | float,
+    bound: float,
+) -> tuple[Array, Array, Array]:
+    """Adam's next weight, mean and variance, `w` already wide."""
+    g = coupled(w, grad, rescale, bound, wd)
+    m = beta1 * wide(mean) + rest(beta1) * g
+    v = beta2 * wide(var) + rest(beta2) * jnp.square(g)
+    return w - as_rate(lr, w) * m / (jnp.sqrt(v) + epsilon), m, v
 
 
 @update()
@@ -33,12 +55,29 @@ def adam_update(
 
     Shapes: all equal. `m = beta1 * m + (1 - beta1) * g`, `v = beta2 * v + (1 - beta2) * g**2` (Kingma & Ba, 2015).
     """
-    w = wide(weight)
-    g = coupled(w, grad, rescale_grad, clip_gradient, wd)
-    m = beta1 * wide(mean) + rest(beta1) * g
-    v = beta2 * wide(var) + rest(beta2) * jnp.square(g)
-    w = w - as_rate(lr, w) * m / (jnp.sqrt(v) + epsilon)
+    w, m, v = adam_step(wide(weight), grad, mean, var, lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient)
     return w.astype(weight.dtype), m.astype(mean.dtype), v.astype(var.dtype)
+
+
+@op(outputs=lambda p: p.num_weights, mutates=states_of(4, "num_weights"))
+def _multi_adam_update(
+    *data: Free,
+    lrs: Rates,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-8,
+    wds: Floats,
+    rescale_grad: Rate = 1.0,
+    clip_gradient: float = -1.0,
+    num_weights: Positive = 1,
+):
+    """`adam_update` for `num_weights` groups (weight, grad, mean, var). Outputs: next weights; states are written."""
+    weights, states = [], []
+    for (weight, grad, mean, var), lr, wd in groups(data, num_weights, 4, lrs, wds):
+        w, m, v = adam_step(wide(weight), grad, mean, var, lr, beta1, beta2, epsilon, wd, rescale_grad, clip_gradient)
+        weights.append(w.astype(weight.dtype))
+        states += [m.astype(mean.dtype), v.astype(var.dtype)]
+    return (*weights, *states)
 
 
 @update()
