@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +12,8 @@ from .namespace import nd
 from .ndarray import NDArray
 
 
-def _norm_per_element(x: NDArray) -> NDArray:
-    return nd.norm(x) / math.sqrt(x.size)
+def _root_mean_square(x: NDArray) -> NDArray:
+    return nd.sqrt(nd.mean(nd.square(x)))
 
 
 class Monitor:
@@ -22,7 +21,7 @@ class Monitor:
 
     Args:
         interval: batches between collections.
-        stat_func: statistic of an array: an NDArray or a list of them; `norm(x) / sqrt(x.size)` by default.
+        stat_func: statistic of an array: an NDArray or a list of them; the root of the mean square by default.
         pattern: regular expression of the names to collect, matched from their beginning.
         sort: sort results by name.
         monitor_all: collect inputs of the operators too.
@@ -40,7 +39,7 @@ class Monitor:
         sort: bool = False,
         monitor_all: bool = False,
     ):
-        self.stat_func = stat_func or _norm_per_element
+        self.stat_func = stat_func or _root_mean_square
         self.interval, self.sort, self.monitor_all = interval, sort, monitor_all
         self.activated = False
         self.queue: list[tuple[int, str, Any]] = []

@@ -133,7 +133,7 @@ def test_predict_shapes_and_padding():
 
 def test_score_counts_padding_like_mxnet():
     mod = trained()
-    (name, value), = mod.score(data(mx, 6), "acc")
+    ((name, value),) = mod.score(data(mx, 6), "acc")
     assert name == "accuracy" and (value * 24) == pytest.approx(round(value * 24))
     assert [n for n, _ in mod.score(data(mx, 6), ["acc", "mse"], num_batch=2)] == ["accuracy", "mse"]
 
@@ -175,7 +175,11 @@ def test_params_files(tmp_path):
     other.load_params(f)
     assert np.array_equal(other.predict(X).asnumpy(), mod.predict(X).asnumpy())
     symbol, args, states = mx.model.load_checkpoint(*_saved(mod, tmp_path))
-    assert symbol.list_arguments() == network(mx).list_arguments() and set(args) == set(PARAMS) and set(states) == set(STATES)
+    assert (
+        symbol.list_arguments() == network(mx).list_arguments()
+        and set(args) == set(PARAMS)
+        and set(states) == set(STATES)
+    )
 
 
 def _saved(mod, tmp_path):

@@ -86,9 +86,7 @@ def _image_resize(data: Free, *, size: Shape = (), keep_ratio: bool = False, int
     """
     _need_image("_image_resize", data)
     if interp not in (0, 1) or len(size) not in (1, 2) or min(size) < 1:
-        raise ArgumentError(
-            f"_image_resize: size={size}, interp={interp}: expected 1 or 2 positive numbers; 0 (nearest) or 1 (bilinear)"
-        )
+        raise ArgumentError(f"_image_resize: size={size}, interp={interp}: expected 1 or 2 positive numbers; 0 or 1")
     rows, columns = data.shape[-3:-1]
     width, height = size if len(size) == 2 else (size[0], size[0])
     if keep_ratio and len(size) == 1:
