@@ -26,12 +26,13 @@ from . import ndarray as nd
 from . import random as rnd
 from . import symbol as sym
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, tpu
+from .core import knobs as _knobs
 from .core.errors import MXNetError
 from .ndarray import NDArray, waitall
 from .symbol import AttrScope, Symbol
 
 if TYPE_CHECKING:
-    from . import (
+    from . import (  # noqa: F401
         attribute,
         base,
         bridge,
@@ -99,6 +100,11 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
+
+if _knobs.PROFILER_AUTOSTART.read() == "1":
+    from . import profiler
+
+    profiler.start_with_process()
 
 __all__ = [
     "AttrScope", "Context", "MXNetError", "NDArray", "Symbol", "autograd", "context", "cpu", "cpu_pinned",

@@ -62,11 +62,14 @@ CACHE = Knob(
 HOME = Knob("MXNET_HOME", "~/.mxnet", "Root of data sets and models on disk.")
 REPO = Knob("MXNET_GLUON_REPO", "", "Base URL of data sets and pretrained models; empty: local files only.")
 PROFILER_AUTOSTART = Knob("MXNET_PROFILER_AUTOSTART", "0", "1 starts the profiler at import.", ("0", "1"))
+PROFILER_MODE = Knob(
+    "MXNET_PROFILER_MODE", "0", "1 lets an autostarted profiler run and measure each operation by itself.", ("0", "1")
+)
 UPDATE_ON_KVSTORE = Knob("MXNET_UPDATE_ON_KVSTORE", "1", "Default of Trainer's update_on_kvstore.", ("0", "1"))
 AGGREGATION = Knob(
     "MXNET_OPTIMIZER_AGGREGATION_SIZE", "4", "Accepted: all updates of a step are fused whatever its value."
 )
 
 KNOBS: tuple[Knob, ...] = (
-    ENGINE, DEBUG, BULK, BULK_ON, CACHE, HOME, REPO, PROFILER_AUTOSTART, UPDATE_ON_KVSTORE, AGGREGATION,
+    ENGINE, DEBUG, BULK, BULK_ON, CACHE, HOME, REPO, PROFILER_AUTOSTART, PROFILER_MODE, UPDATE_ON_KVSTORE, AGGREGATION,
 )  # fmt: skip

@@ -1,0 +1,69 @@
+"""Totals as text: the table and the JSON of `dumps`."""
+
+from __future__ import annotations
+
+import json
+
+from .recorder import Recorder, Totals
+
+KEYS = {
+    "total": lambda t: t.total,
+    "avg": lambda t: t.total / t.count,
+    "min": lambda t: t.least,
+    "max": lambda t: t.most,
+    "count": lambda t: t.count,
+}
+_WIDTHS = (40, 16, 16, 16, 16, 16)
+_HEADS = ("Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")
+
+
+def grouped(recorder: Recorder, sort_by: str, ascending: bool) -> dict[str, list[tuple[str, Totals]]]:
+    """Return the totals by category, each sorted."""
+    with recorder.lock:
+        found = list(recorder.totals.items())
+    groups: dict[str, list[tuple[str, Totals]]] = {}
+    for (category, name), totals in found:
+        groups.setdefault(category, []).append((name, totals))
+    key = KEYS[sort_by]
+    return {c: sorted(groups[c], key=lambda p: key(p[1]), reverse=not ascending) for c in sorted(groups)}
+
+
+def fused(recorder: Recorder) -> dict[str, int]:
+    """Return how often each operation ran inside programs."""
+    with recorder.lock:
+        return dict(recorder.fused)
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "".join(c.ljust(w) if k == 0 else c.rjust(w) for k, (c, w) in enumerate(zip(cells, _WIDTHS, strict=False)))
+
+
+def text(recorder: Recorder, sort_by: str, ascending: bool) -> str:
+    """Return the table."""
+    lines = ["", "Profile Statistics:"]
+    for category, rows in grouped(recorder, sort_by, ascending).items():
+        lines += [category, "=" * 17, _row(_HEADS), _row(tuple("-" * len(h) for h in _HEADS))]
+        for name, t in rows:
+            numbers = (t.total, t.least, t.most, t.total / t.count)
+            lines.append(_row((name, str(t.count), *(f"{n:.4f}" for n in numbers))))
+        lines.append("")
+    counts = fused(recorder)
+    if counts:
+        lines += ["operators inside programs (executed as a whole: no times of their own)", "=" * 17]
+        lines += [_row(_HEADS[:2]), _row(("----", "-" * 11))]
+        ordered = sorted(counts.items(), key=lambda p: p[1], reverse=not ascending)
+        lines += [_row((name, str(n))) for name, n in ordered]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def as_json(recorder: Recorder, sort_by: str, ascending: bool) -> str:
+    """Return the totals as JSON: `Time` by category and name, and the counts of fused operations."""
+    times = {
+        category: {
+            name: {"Count": t.count, "Total": t.total, "Min": t.least, "Max": t.most, "Avg": t.total / t.count}
+            for name, t in rows
+        }
+        for category, rows in grouped(recorder, sort_by, ascending).items()
+    }
+    return json.dumps({"Time": times, "Unit": {"Time": "ms"}, "Fused": fused(recorder)}, indent=4)

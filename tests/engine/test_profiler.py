@@ -1,0 +1,260 @@
+"""The profiler: what its Chrome trace and its totals say."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import dualmx as mx
+from dualmx import autograd, nd, profiler
+from dualmx.compile.watch import watchers
+from dualmx.ndarray.trace import engine
+
+HERE = os.path.abspath(__file__)
+
+
+@pytest.fixture
+def trace(tmp_path):
+    """Run the profiler; returns a function that stops it and reads the file."""
+    file = tmp_path / "trace.json"
+    before = dict(profiler.control.control.settings)
+    profiler.set_config(filename=str(file))
+    profiler.dumps(reset=True)
+
+    def read():
+        profiler.set_state("stop")
+        profiler.dump()
+        content = json.loads(file.read_text())
+        assert content["displayTimeUnit"] == "ms"
+        return content["traceEvents"]
+
+    yield read
+    profiler.set_state("stop")
+    profiler.control.control.settings.update(before)
+    profiler.control.control.recorder.capacity = before["max_events"]
+    profiler.control.control.recorder.clear()
+    profiler.dumps(reset=True)
+    assert watchers == []
+
+
+def of(events, category):
+    return [e for e in events if e.get("cat") == category]
+
+
+def inside(inner, outer):
+    return outer["ts"] - 0.01 <= inner["ts"] and inner["ts"] + inner["dur"] <= outer["ts"] + outer["dur"] + 0.01
+
+
+def line():
+    return sys._getframe(1).f_lineno
+
+
+def test_one_event_per_flush_names_its_operations_and_user_lines(trace):
+    profiler.set_state("run")
+    x = nd.array([[1.0, 2.0, 3.5]])
+    first = line() + 1
+    y = nd.tanh(x) * 3
+    z = y.sum()
+    z.asnumpy()
+    (y + 1).asnumpy()
+    events = trace()
+    flushes = of(events, "flush")
+    assert len(flushes) == 2 and [f["args"]["operations"] for f in flushes] == [3, 1]
+    operators = of(events, "operator")
+    assert [e["name"] for e in operators] == ["tanh", "_mul_scalar", "sum", "_plus_scalar"]
+    assert [e["args"]["where"] for e in operators] == [f"{HERE}:{n}" for n in (first, first, first + 1, first + 3)]
+    assert operators[0]["args"]["yields"] == "float32[1, 3]"
+    executions = of(events, "execute")
+    for f, e, own in zip(flushes, executions, (operators[:3], operators[3:]), strict=True):
+        assert inside(e, f)
+        assert all(inside(o, e) and not o["args"]["measured"] for o in own)
+
+
+def test_compilations_have_a_reason_and_lie_inside_their_flush(trace):
+    profiler.set_state("run")
+    for n in (3, 4, 4):
+        (nd.ones((n, 7)) * 1.25 + 0.75).asnumpy()
+    events = trace()
+    compiles, flushes = of(events, "compile"), of(events, "flush")
+    assert len(compiles) == 2 and len(flushes) == 3
+    assert all(inside(c, f) for c, f in zip(compiles, flushes, strict=False))
+    assert "float32[4, 7]" in compiles[1]["args"]["reason"] and "float32[3, 7]" in compiles[1]["args"]["reason"]
+    assert compiles[0]["args"]["where"].startswith(HERE)
+    assert compiles[0]["args"]["operations"] == 2
+    # What the user did between flushes is shown between them.
+    assert len(of(events, "record")) == 2
+
+
+def test_backward_is_an_operation_with_a_line(trace):
+    w = nd.array([1.0, 2.0])
+    w.attach_grad()
+    profiler.set_state("run")
+    with autograd.record():
+        loss = (w * w).sum()
+    loss.backward()
+    at = line() - 1
+    w.grad.asnumpy()
+    names = {e["name"]: e["args"]["where"] for e in of(trace(), "operator")}
+    assert names["backward"] == f"{HERE}:{at}"
+    assert set(names) == {"broadcast_mul", "sum", "backward"}
+
+
+@pytest.mark.parametrize("setting", [{"profile_imperative": True}, {"mode": "per_op"}])
+def test_each_operation_has_its_own_time_when_asked(trace, setting):
+    profiler.set_config(**setting)
+    profiler.set_state("run")
+    assert engine.naive
+    x = nd.ones((4, 5)) * 2
+    nd.dot(x, x.T).asnumpy()
+    with pytest.raises(mx.MXNetError, match="stop the profiler"):
+        profiler.set_config(mode="program")
+    events = trace()
+    assert not engine.naive
+    operators = of(events, "operator")
+    assert [e["name"] for e in operators if e["name"] != "_ones"] == ["_mul_scalar", "transpose", "dot"]
+    assert all(e["args"]["measured"] and e["dur"] > 0 for e in operators)
+    assert not of(events, "flush")
+    table = json.loads(profiler.dumps(format="json"))
+    assert table["Time"]["operator"]["dot"]["Count"] == 1
+    assert table["Fused"] == {}
+
+
+def test_marks_of_the_program(trace):
+    domain = profiler.Domain("mine")
+    silent = domain.new_task("before")
+    with silent:
+        pass
+    profiler.set_state("run")
+    task, frame, event = domain.new_task("work"), domain.new_frame("step"), profiler.Event("alone")
+    task.start()
+    with frame, event:
+        (nd.ones((2,)) + 1).asnumpy()
+    task.stop()
+    counter = domain.new_counter("items", 5)
+    counter += 3
+    counter -= 1
+    counter.increment()
+    domain.new_marker("here").mark("thread")
+    profiler.pause()
+    counter.set_value(100)
+    (nd.ones((2,)) + 1).asnumpy()
+    profiler.resume()
+    counter.set_value(1)
+    events = trace()
+    spans = [(e["name"], e["ph"], e["cat"]) for e in events if e["ph"] in "be"]
+    assert spans == [
+        ("alone", "b", "event"),
+        ("alone", "e", "event"),
+        ("step", "b", "mine,frame"),
+        ("step", "e", "mine,frame"),
+        ("work", "b", "mine"),
+        ("work", "e", "mine"),
+    ]
+    assert [e["args"]["items"] for e in events if e["ph"] == "C"] == [5, 8, 7, 8, 1]
+    assert [(e["name"], e["s"]) for e in events if e["ph"] == "i"] == [("here", "t")]
+    assert len(of(events, "flush")) == 1
+    assert str(task) == "work" and str(domain) == "mine" and str(counter) == "items"
+
+
+def test_totals_table(trace):
+    profiler.set_state("run")
+    for _ in range(3):
+        (nd.ones((6, 2)) * 5 - 1).asnumpy()
+    text = profiler.dumps()
+    assert "Profile Statistics:" in text and "flush" in text and "Total Count" in text
+    counts = json.loads(profiler.dumps(format="json", sort_by="count", ascending=True, reset=True))
+    assert counts["Time"]["flush"]["flush"]["Count"] == 3
+    assert counts["Fused"] == {"_mul_scalar": 3, "_minus_scalar": 3}
+    assert json.loads(profiler.dumps(format="json"))["Fused"] == {}
+
+
+def test_the_trace_is_bounded(trace):
+    profiler.set_config(max_events=20)
+    profiler.set_state("run")
+    for _ in range(30):
+        (nd.ones((2,)) + 1).asnumpy()
+    assert len([e for e in trace() if e["ph"] != "M"]) <= 20
+    with open(profiler.control.control.settings["filename"]) as f:
+        dropped = json.load(f)["otherData"]["dropped"]
+    assert int(dropped) > 0
+
+
+def test_dump_can_go_on(trace):
+    profiler.set_state("run")
+    (nd.ones((2,)) + 1).asnumpy()
+    profiler.dump(finished=False)
+    (nd.ones((2,)) + 1).asnumpy()
+    assert len(of(trace(), "flush")) == 2
+
+
+def test_a_failing_operation_does_not_stop_the_profiler(trace):
+    profiler.set_state("run")
+    with pytest.raises(mx.MXNetError):
+        nd.dot(nd.ones((2, 3)), nd.ones((2, 3)))
+    assert (nd.ones((2,)) + 1).asnumpy().tolist() == [2.0, 2.0]
+    assert len(of(trace(), "flush")) == 1
+
+
+def test_off_it_is_not_there():
+    assert watchers == []
+    profiler.set_state("stop")
+    profiler.pause()
+    profiler.resume()
+    assert watchers == []
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda: profiler.set_config(filenam="x"), "unknown setting 'filenam'.*filename"),
+        (lambda: profiler.set_config(filename=3), "filename=3"),
+        (lambda: profiler.set_config(mode="slow"), "mode='slow'.*program, per_op"),
+        (lambda: profiler.set_config(max_events=0), "max_events=0"),
+        (lambda: profiler.set_state("go"), "state='go'.*'run' or 'stop'"),
+        (lambda: profiler.set_state("run", profile_process="server"), "profile_process='server'"),
+        (lambda: profiler.dumps(format="xml"), "format='xml'"),
+        (lambda: profiler.dumps(sort_by="name"), "sort_by='name'.*total"),
+        (lambda: profiler.Domain("d").new_marker("m").mark("here"), "scope='here'.*global"),
+        (lambda: profiler.Domain(3), "name=3"),
+    ],
+)
+def test_wrong_settings(call, text):
+    with pytest.raises(mx.MXNetError, match=text):
+        call()
+    assert watchers == []
+
+
+def test_an_unwritable_file_keeps_the_events(trace, tmp_path):
+    profiler.set_state("run")
+    (nd.ones((2,)) + 1).asnumpy()
+    good = profiler.control.control.settings["filename"]
+    profiler.set_config(filename=str(tmp_path / "none" / "trace.json"))
+    with pytest.raises(mx.MXNetError, match="cannot write"):
+        profiler.dump()
+    profiler.set_config(filename=good)
+    assert len(of(trace(), "flush")) == 1
+
+
+def test_deprecated_names(trace, tmp_path):
+    with pytest.warns(DeprecationWarning, match="set_config"):
+        profiler.profiler_set_config(mode="all", filename=str(tmp_path / "old.json"))
+    with pytest.warns(DeprecationWarning, match="set_state"):
+        profiler.profiler_set_state("run")
+    with pytest.warns(DeprecationWarning, match="set_state"):
+        profiler.profiler_set_state("stop")
+    with pytest.warns(DeprecationWarning, match="dump"):
+        profiler.dump_profile()
+    assert json.loads((tmp_path / "old.json").read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize("mode", ["0", "1"])
+def test_autostart(tmp_path, mode):
+    env = {**os.environ, "MXNET_PROFILER_AUTOSTART": "1", "MXNET_PROFILER_MODE": mode}
+    env["PYTHONPATH"] = os.path.dirname(os.path.dirname(os.path.abspath(mx.__file__)))
+    code = "import dualmx as mx; (mx.nd.ones((2,)) * 2 + 1).asnumpy()"
+    subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, check=True)
+    events = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]
+    measured = [e["args"]["measured"] for e in of(events, "operator") if e["name"] in ("_mul_scalar", "_plus_scalar")]
+    assert measured == [mode == "1"] * 2
