@@ -1,0 +1,42 @@
+"""Key-value stores: one interface for summing gradients over devices and workers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.errors import ArgumentTypeError, MXNetError
+from .base import KVStoreBase, unknown
+from .local import KVStore
+
+LOCAL = (
+    "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
+)  # fmt: skip
+DISTRIBUTED = (
+    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device", "p3",
+)  # fmt: skip
+
+
+def create(name: str = "local") -> Any:
+    """Return a new store.
+
+    Args:
+        name: `"local"`, `"device"` or `"nccl"` within this process, or the name of a registered store; upper or lower
+            case.
+
+    Raises:
+        ArgumentTypeError: not a string. ArgumentError: an unknown name; the text lists the known ones.
+        MXNetError: a distributed store, which this version does not have.
+    """
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"kvstore.create: name={name!r}: expected a string")
+    key = name.lower()
+    if key in KVStoreBase.kv_registry:
+        return KVStoreBase.kv_registry[key]()
+    if key in LOCAL:
+        return KVStore(key)
+    if key in DISTRIBUTED:
+        raise MXNetError(f"kvstore.create: name={name!r}: this version has no distributed stores; see docs/roadmap.md")
+    raise unknown(name, [*LOCAL, *DISTRIBUTED, *KVStoreBase.kv_registry])
+
+
+__all__ = ["KVStore", "KVStoreBase", "create"]

@@ -1,0 +1,78 @@
+"""What a key-value store is, and how stores are found by name."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..core.errors import ArgumentError, ArgumentTypeError, suggest
+
+
+class KVStoreBase:
+    """Interface of key-value stores; a subclass registered with `KVStoreBase.register` is found by its name.
+
+    Example:
+        >>> import dualmx as mx
+        >>> @mx.kv.KVStoreBase.register
+        ... class Doubling(mx.kv.KVStoreBase):
+        ...     def broadcast(self, key, value, out, priority=0):
+        ...         for o in out if isinstance(out, list) else [out]:
+        ...             value.copyto(o)
+        >>> type(mx.kv.create("doubling")).__name__
+        'Doubling'
+    """
+
+    OPTIMIZER = "optimizer"
+    kv_registry: ClassVar[dict[str, type[KVStoreBase]]] = {}
+
+    @staticmethod
+    def register(klass: type[KVStoreBase]) -> type[KVStoreBase]:
+        """Make a store available to `create` under its lower-cased class name; a decorator."""
+        if not isinstance(klass, type):
+            raise ArgumentTypeError(f"KVStoreBase.register: klass={klass!r}: expected a class")
+        KVStoreBase.kv_registry[klass.__name__.lower()] = klass
+        return klass
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Store `value` (of rank 0) under `key` and copy it to `out`."""
+        raise NotImplementedError(f"{type(self).__name__} must define broadcast")
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Sum `value` over devices and workers, and write the result to `out` (to `value` without one)."""
+        raise NotImplementedError(f"{type(self).__name__} must define pushpull")
+
+    def set_optimizer(self, optimizer: Any) -> None:
+        """Apply `optimizer` inside the store."""
+        raise NotImplementedError(f"{type(self).__name__} has no optimizer")
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Return whether the store has a capability, such as `"optimizer"`."""
+        raise NotImplementedError("a store must define is_capable")
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states to a file."""
+        raise NotImplementedError(f"{type(self).__name__} has no optimizer")
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        raise NotImplementedError(f"{type(self).__name__} has no optimizer")
+
+    @property
+    def type(self) -> str:
+        """Name of the store."""
+        return type(self).__name__.lower()
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker, from 0."""
+        return 0
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers share the store."""
+        return 1
+
+
+def unknown(name: str, known: list[str]) -> ArgumentError:
+    """Return the error for a store nobody knows."""
+    return ArgumentError(f"kvstore.create: name={name!r}: unknown store; {suggest(name, known)}")

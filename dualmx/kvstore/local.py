@@ -1,0 +1,277 @@
+"""The store within one process: sums over the devices that the values lie on, and optionally updates."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..ndarray import NDArray, waitall
+from ..optimizer import Optimizer, Updater, get_updater
+from .base import KVStoreBase
+from .compression import TwoBit, make
+
+
+class KVStore(KVStoreBase):
+    """Key-value store on the devices of this process.
+
+    `init` stores a value under a key (an int or a string, not both in one store). `push` sums the arrays given for a
+    key; without an updater the sum replaces the stored value, with one `updater(key, sum, stored)` changes it. `pull`
+    copies the stored value out. Nothing waits: the sums and updates join the pending program.
+
+    Args:
+        name: `"local"` (sums on the first device's context) or `"device"`, `"nccl"` (the same under XLA).
+
+    Example:
+        >>> import dualmx as mx
+        >>> kv = mx.kv.create("local")
+        >>> kv.init(3, mx.nd.ones((2,)))
+        >>> kv.push(3, [mx.nd.ones((2,)), mx.nd.ones((2,))])
+        >>> out = mx.nd.zeros((2,))
+        >>> kv.pull(3, out=out)
+        >>> out.asnumpy().tolist()
+        [2.0, 2.0]
+    """
+
+    def __init__(self, name: str = "local"):
+        self._name = name
+        self._stored: dict[Any, NDArray] = {}
+        self._updater: Callable[[Any, Any, Any], None] | None = None
+        self._compression: TwoBit | None = None
+        self._key_type: type | None = None
+
+    @property
+    def type(self) -> str:
+        """The name it was created by."""
+        return self._name
+
+    # -- arguments
+
+    def _keys(self, what: str, key: Any) -> tuple[list[Any], bool]:
+        """Return the keys of a call and whether there was one, not a list."""
+        single = not isinstance(key, (list, tuple))
+        keys = [key] if single else list(key)
+        for k in keys:
+            if not isinstance(k, (int, str)) or isinstance(k, bool):
+                raise ArgumentTypeError(f"kvstore.{what}: key={k!r}: expected an int or a str")
+            kind = str if isinstance(k, str) else int
+            if self._key_type not in (None, kind):
+                raise ArgumentError(f"kvstore.{what}: key={k!r}: this store has {self._key_type.__name__} keys; "
+                                    f"int and str keys cannot be mixed")  # fmt: skip
+        return keys, single
+
+    def _grouped(self, what: str, key: Any, values: Any) -> list[tuple[Any, list[NDArray]]]:
+        """Pair each key with its arrays (one per device)."""
+        keys, single = self._keys(what, key)
+        if single:
+            groups = [list(values) if isinstance(values, (list, tuple)) else [values]]
+        else:
+            if not isinstance(values, (list, tuple)):
+                raise ArgumentTypeError(f"kvstore.{what}: a list of {len(keys)} keys needs a list of values")
+            if len(values) == len(keys):
+                groups = [list(v) if isinstance(v, (list, tuple)) else [v] for v in values]
+            elif keys and len(values) % len(keys) == 0:
+                n = len(values) // len(keys)
+                groups = [list(values[i * n : (i + 1) * n]) for i in range(len(keys))]
+            else:
+                raise ArgumentError(f"kvstore.{what}: {len(values)} values for {len(keys)} keys")
+        for k, group in zip(keys, groups, strict=True):
+            for a in group:
+                if not isinstance(a, NDArray):
+                    raise ArgumentTypeError(f"kvstore.{what}: key {k!r}: a {type(a).__name__}; expected NDArrays")
+        return list(zip(keys, groups, strict=True))
+
+    def _at(self, what: str, key: Any) -> NDArray:
+        try:
+            return self._stored[key]
+        except KeyError:
+            raise ArgumentError(f"kvstore.{what}: key {key!r} has not been initialized; call init first") from None
+
+    def _fits(self, what: str, key: Any, a: NDArray) -> None:
+        held = self._at(what, key)
+        if a.shape != held.shape or (what == "push" and a.dtype != held.dtype):
+            raise ArgumentError(
+                f"kvstore.{what}: key {key!r}: {a.dtype.__name__}{list(a.shape)}, expected "
+                f"{held.dtype.__name__}{list(held.shape)} as initialized"
+            )
+
+    # -- values
+
+    def init(self, key: Any, value: Any) -> None:
+        """Store initial values.
+
+        Args:
+            key: an int or str, or a list of them.
+            value: an NDArray, or a list of as many.
+
+        Raises:
+            ArgumentError: a key is there already, or of the other type.
+        """
+        pairs = self._grouped("init", key, value)
+        for k, _ in pairs:
+            if k in self._stored:
+                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
+        for k, group in pairs:
+            self._key_type = str if isinstance(k, str) else int
+            self._stored[k] = group[0].copy()
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Sum the arrays of each key, and store the sums or update by them.
+
+        Args:
+            key: a key or a list of keys.
+            value: an array or a list (one per device); for several keys a list of those.
+            priority: accepted; XLA orders the work by what depends on it.
+
+        Raises:
+            ArgumentError: an unknown key, or an array of another shape or dtype; nothing is changed then.
+        """
+        pairs = self._grouped("push", key, value)
+        for k, group in pairs:
+            for a in group:
+                self._fits("push", k, a)
+        keys = [k for k, _ in pairs]
+        sums = [self._sum(k, group) for k, group in pairs]
+        if self._updater is None:
+            for k, total in zip(keys, sums, strict=True):
+                self._stored[k] = total
+        elif isinstance(self._updater, Updater):
+            self._updater(keys, sums, [self._stored[k] for k in keys])
+        else:
+            for k, total in zip(keys, sums, strict=True):
+                self._updater(k, total, self._stored[k])
+
+    def _sum(self, key: Any, group: Sequence[NDArray]) -> NDArray:
+        if self._compression is not None:
+            group = [self._compression((key, i), a) for i, a in enumerate(group)]
+        ctx = self._stored[key].context
+        total = group[0].as_in_context(ctx)
+        if len(group) == 1 and self._compression is None:
+            return total.copy() if total is group[0] else total
+        for a in group[1:]:
+            total = total + a.as_in_context(ctx)
+        return total
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Copy the stored values into `out` (an array or a list per key), cast to their dtype.
+
+        Raises:
+            ArgumentError: an unknown key, no `out`, or an array of another shape.
+        """
+        if out is None:
+            raise ArgumentError("kvstore.pull: out=None: expected the arrays to write to")
+        pairs = self._grouped("pull", key, out)
+        for k, group in pairs:
+            for a in group:
+                self._fits("pull", k, a)
+        for k, group in pairs:
+            for a in group:
+                self._stored[k].copyto(a)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """`push` and then `pull` into `out`, or back into `value` without one."""
+        self.push(key, value, priority)
+        self.pull(key, value if out is None else out, priority)
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """`init` and then `pull`."""
+        self.init(key, value)
+        self.pull(key, out, priority)
+
+    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+        """Copy the rows `row_ids` of stored matrices into `out`; the other rows of `out` become zero.
+
+        Raises:
+            ArgumentError: no `out` or `row_ids`.
+        """
+        if out is None or row_ids is None:
+            raise ArgumentError("kvstore.row_sparse_pull: expected out and row_ids")
+        pairs = self._grouped("row_sparse_pull", key, out)
+        ids = row_ids if isinstance(row_ids, (list, tuple)) else [row_ids]
+        if len(ids) == 1:
+            ids = list(ids) * sum(len(group) for _, group in pairs)
+        remaining = iter(ids)
+        for k, group in pairs:
+            held = self._at("row_sparse_pull", k)
+            for a in group:
+                self._fits("row_sparse_pull", k, a)
+                rows = next(remaining).reshape((-1,)).astype("int32")
+                a[:] = 0
+                a[rows] = held[rows]
+
+    # -- updates
+
+    def set_optimizer(self, optimizer: Optimizer) -> None:
+        """Update the stored values by `optimizer` at each push."""
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentTypeError(f"kvstore.set_optimizer: {type(optimizer).__name__}: expected an Optimizer")
+        self._set_updater(get_updater(optimizer))
+
+    def _set_updater(self, updater: Callable[[Any, Any, Any], None]) -> None:
+        """Call `updater(key, sum, stored)` at each push, which changes `stored` in place."""
+        self._updater = updater
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Compress what is pushed: `{"type": "2bit", "threshold": 0.5}`.
+
+        Raises:
+            ArgumentError: an unknown type, or the store `"local"`, whose values never leave the host.
+        """
+        if self._name.startswith("local"):
+            raise ArgumentError(f"kvstore {self._name!r}: gradient compression is for 'device' and distributed stores")
+        self._compression = make(compression_params)
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """Return whether the store has a capability; it has `"optimizer"`.
+
+        Raises:
+            ArgumentError: an unknown capability.
+        """
+        if str(capability).lower() != KVStoreBase.OPTIMIZER:
+            raise ArgumentError(f"kvstore.is_capable: capability={capability!r}: expected 'optimizer'")
+        return True
+
+    def reset(self, key: Any, value: NDArray) -> None:
+        """Replace a stored value, updating nothing."""
+        self._fits("push", key, value)
+        self._stored[key] = value.as_in_context(self._stored[key].context).copy()
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states to a file, whole or not at all.
+
+        Raises:
+            MXNetError: no optimizer is set.
+        """
+        content = self._optimizer_updater().get_states(dump_optimizer)
+        folder = os.path.dirname(os.path.abspath(fname))
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as f:
+            f.write(content)
+        os.replace(f.name, fname)
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file."""
+        with open(fname, "rb") as f:
+            self._optimizer_updater().set_states(f.read())
+
+    def _optimizer_updater(self) -> Updater:
+        if not isinstance(self._updater, Updater):
+            raise MXNetError("kvstore: there are no optimizer states; call set_optimizer first")
+        return self._updater
+
+    # -- workers
+
+    def barrier(self) -> None:
+        """Wait for all workers; here only for this process's pending work."""
+        waitall()
+
+    _barrier = barrier
+
+    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+        """Return how many other processes of the job have died: none, there are none."""
+        return 0
+
+
+__all__ = ["KVStore"]

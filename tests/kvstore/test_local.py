@@ -1,0 +1,160 @@
+"""Stores within one process."""
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx import nd
+
+
+def pulled(kv, key, shape=(2, 3)):
+    out = nd.zeros(shape)
+    kv.pull(key, out=out)
+    return out.asnumpy()
+
+
+@pytest.fixture(params=["local", "device", "nccl"])
+def kv(request):
+    made = mx.kv.create(request.param)
+    assert (made.type, made.rank, made.num_workers) == (request.param, 0, 1)
+    made.init(3, nd.ones((2, 3)) * 2)
+    return made
+
+
+def test_push_replaces_by_the_sum_over_devices(kv):
+    assert (pulled(kv, 3) == 2).all()
+    kv.push(3, nd.ones((2, 3)) * 8)
+    assert (pulled(kv, 3) == 8).all()
+    kv.push(3, [nd.ones((2, 3), ctx=mx.cpu(i)) for i in range(4)])
+    outs = [nd.zeros((2, 3), ctx=mx.cpu(i)) for i in range(4)]
+    kv.pull(3, out=outs)
+    assert all((o.asnumpy() == 4).all() and o.context == mx.cpu(i) for i, o in enumerate(outs))
+
+
+def test_what_was_pushed_or_pulled_is_independent_of_the_store(kv):
+    a = nd.ones((2, 3))
+    kv.push(3, a)
+    a[:] = 100
+    assert (pulled(kv, 3) == 1).all()
+    out = nd.zeros((2, 3))
+    kv.pull(3, out=out)
+    out += 5
+    assert (pulled(kv, 3) == 1).all()
+
+
+def test_updater_gets_key_sum_and_stored(kv):
+    seen = []
+
+    def update(key, total, stored):
+        seen.append(key)
+        stored += total * 10
+
+    kv._set_updater(update)
+    kv.push(3, [nd.ones((2, 3)), nd.ones((2, 3))])
+    assert seen == [3]
+    assert (pulled(kv, 3) == 22).all()
+
+
+def test_key_lists(kv):
+    kv.init([5, 7], [nd.ones((2, 3)), nd.zeros((2, 3))])
+    kv.push([5, 7], [[nd.ones((2, 3))] * 2, [nd.ones((2, 3)) * 3] * 2])
+    outs = [nd.zeros((2, 3)), nd.zeros((2, 3))]
+    kv.pull([5, 7], out=outs)
+    assert [o.asnumpy()[0, 0] for o in outs] == [2.0, 6.0]
+    kv.pushpull([5, 7], [nd.ones((2, 3)), nd.ones((2, 3))], out=outs)
+    assert [o.asnumpy()[0, 0] for o in outs] == [1.0, 1.0]
+
+
+def test_pushpull_in_place_and_broadcast(kv):
+    a, b = nd.ones((2, 3)), nd.ones((2, 3)) * 3
+    kv.pushpull(3, [a, b])
+    assert (a.asnumpy() == 4).all() and (b.asnumpy() == 4).all()
+    outs = [nd.zeros((2, 3)), nd.zeros((2, 3))]
+    kv.broadcast(9, nd.ones((2, 3)) * 7, out=outs)
+    assert all((o.asnumpy() == 7).all() for o in outs)
+
+
+def test_optimizer_in_the_store_and_its_states(kv, tmp_path):
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    kv.push(3, nd.ones((2, 3)))
+    assert np.allclose(pulled(kv, 3), 1.5)
+    kv.save_optimizer_states(str(tmp_path / "s"))
+    kv.push(3, nd.ones((2, 3)))
+    after = pulled(kv, 3)
+    other = mx.kv.create("local")
+    other.init(3, nd.full((2, 3), 1.5))
+    other.set_optimizer(mx.optimizer.SGD(learning_rate=0.5, momentum=0.9))
+    other.load_optimizer_states(str(tmp_path / "s"))
+    other.push(3, nd.ones((2, 3)))
+    assert np.allclose(pulled(other, 3), after)
+
+
+def test_two_bit_compression_keeps_the_rest():
+    kv = mx.kv.create("device")
+    kv.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    kv.init("w", nd.zeros((4,)))
+    total = np.zeros(4)
+    for _ in range(10):
+        kv.push("w", nd.array([0.3, -0.3, 0.7, 0.0]))
+        sent = pulled(kv, "w", (4,))
+        assert set(np.unique(sent)) <= {-0.5, 0.0, 0.5}
+        total += sent
+    np.testing.assert_allclose(total, [3.0, -3.0, 5.0, 0.0], atol=0.5)
+
+
+def test_rows_of_a_matrix():
+    kv = mx.kv.create("local")
+    kv.init("m", nd.array(np.arange(12.0).reshape(4, 3)))
+    out = nd.ones((4, 3))
+    kv.row_sparse_pull("m", out=out, row_ids=nd.array([3, 1, 1]))
+    want = np.arange(12.0).reshape(4, 3)
+    want[[0, 2]] = 0
+    np.testing.assert_array_equal(out.asnumpy(), want)
+
+
+@pytest.mark.parametrize(
+    "wrong, text",
+    [
+        (lambda kv: kv.init(3, nd.ones((2, 3))), "3.*initialized before"),
+        (lambda kv: kv.push(5, nd.ones((2, 3))), "5.*init first"),
+        (lambda kv: kv.pull(5, out=nd.ones((2, 3))), "5.*init first"),
+        (lambda kv: kv.init("a", nd.ones((2, 3))), "cannot be mixed"),
+        (lambda kv: kv.push(3, nd.ones((4,))), r"float32\[4\].*float32\[2, 3\]"),
+        (lambda kv: kv.push(3, nd.ones((2, 3), dtype="float64")), "float64"),
+        (lambda kv: kv.pull(3, out=nd.ones((4,))), r"\[4\]"),
+        (lambda kv: kv.pull(3), "out=None"),
+        (lambda kv: kv.push([3, 4, 5], [nd.ones((2, 3))] * 2), "2 values for 3 keys"),
+        (lambda kv: kv.push(2.5, nd.ones((2, 3))), "int or a str"),
+        (lambda kv: kv.push(3, np.ones((2, 3))), "expected NDArrays"),
+        (lambda kv: kv.set_optimizer("sgd"), "expected an Optimizer"),
+        (lambda kv: kv.save_optimizer_states("x"), "set_optimizer first"),
+        (lambda kv: kv.is_capable("flying"), "flying"),
+    ],
+)
+def test_wrong_use(kv, wrong, text):
+    with pytest.raises(mx.MXNetError, match=text):
+        wrong(kv)
+    assert (pulled(kv, 3) == 2).all()
+
+
+def test_names():
+    with pytest.raises(mx.MXNetError, match="local.*nccl|did you mean"):
+        mx.kv.create("foo")
+    with pytest.raises(TypeError):
+        mx.kv.create(3)
+    with pytest.raises(mx.MXNetError, match="distributed"):
+        mx.kv.create("dist_sync")
+    assert mx.kv.create("LOCAL").type == "local"
+    with pytest.raises(mx.MXNetError, match="compression"):
+        mx.kv.create("local").set_gradient_compression({"type": "2bit"})
+
+
+def test_registered_store_is_found_by_name():
+    @mx.kv.KVStoreBase.register
+    class Mine(mx.kv.KVStoreBase):
+        pass
+
+    assert isinstance(mx.kv.create("mine"), Mine)
+    with pytest.raises(NotImplementedError, match="pushpull"):
+        mx.kv.create("mine").pushpull(1, nd.ones((1,)))
+    del mx.kv.KVStoreBase.kv_registry["mine"]
