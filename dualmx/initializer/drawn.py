@@ -125,8 +125,7 @@ class Xavier(Initializer):
                 "initialize vectors with another initializer"
             )
         window = math.prod(shape[2:])
-        fans = {"in": shape[1] * window, "out": shape[0] * window}
-        fans["avg"] = (fans["in"] + fans["out"]) / 2.0
+        fans = {"in": shape[1] * window, "out": shape[0] * window, "avg": (shape[0] + shape[1]) * window / 2.0}
         scale = math.sqrt(self.magnitude / fans[self.factor_type])
         if self.rnd_type == "uniform":
             fill_uniform(arr, scale)

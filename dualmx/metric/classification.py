@@ -220,7 +220,7 @@ class PCC(EvalMetric):
         label_names: Names = None,
         has_global_stats: bool = True,
     ):
-        self._matrices = [numpy.zeros((2, 2)), numpy.zeros((2, 2))]
+        self._matrices: list[numpy.ndarray] = [numpy.zeros((2, 2)), numpy.zeros((2, 2))]
         super().__init__(name, output_names, label_names, has_global_stats=has_global_stats)
 
     def update(self, labels: Any, preds: Any) -> None:
@@ -232,7 +232,8 @@ class PCC(EvalMetric):
             check_label_shapes(truth, guess)
             size = int(max(truth.max(initial=0), guess.max(initial=0))) + 1
             for i, matrix in enumerate(self._matrices):
-                grown = numpy.zeros((max(size, len(matrix)),) * 2)
+                width = max(size, len(matrix))
+                grown = numpy.zeros((width, width))
                 grown[: len(matrix), : len(matrix)] = matrix
                 numpy.add.at(grown, (guess, truth), 1)
                 self._matrices[i] = grown

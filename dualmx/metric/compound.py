@@ -113,8 +113,8 @@ class CustomMetric(EvalMetric):
         label_names: Names = None,
     ):
         if name is None:
-            name = getattr(feval, "__name__", type(feval).__name__)
-            name = f"custom({name})" if "<" in name else name
+            own = str(getattr(feval, "__name__", type(feval).__name__))
+            name = f"custom({own})" if "<" in own else own
         super().__init__(
             name,
             output_names,
