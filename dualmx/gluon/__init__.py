@@ -1,6 +1,6 @@
 """Gluon: imperative networks, their parameters, losses and training."""
 
-from . import block, bridge, data, loss, nn, parameter, trainer, utils
+from . import block, bridge, contrib, data, loss, nn, parameter, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
 from .trainer import Trainer
@@ -16,6 +16,7 @@ __all__ = [
     "Trainer",
     "block",
     "bridge",
+    "contrib",
     "data",
     "loss",
     "nn",

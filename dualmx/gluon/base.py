@@ -11,6 +11,7 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..namespace import nd
 from .hooks import HookHandle
+from .model_file import load_model, save_model
 from .parameter import Parameter, ParameterDict, brief
 from .scope import NameScope, name_block
 from .summary import print_summary
@@ -297,6 +298,20 @@ class Block:
                     f"Parameter {name!r} in file {filename!r} belongs to nothing here; known are {brief(params)}. "
                     "Set ignore_extra=True to skip it"
                 )
+
+    def save(self, prefix: str) -> None:
+        """Write parameters, structure and traced graphs to `prefix-model.params` and `prefix-model.json`."""
+        save_model(self, prefix)
+
+    def load(self, prefix: str) -> None:
+        """Read what `save` (of dualmx or MXNet) wrote into this block, which must have the same structure.
+
+        Graphs of hybridized blocks are restored, so that `hybrid_forward` is not traced again.
+
+        Raises:
+            FormatError: the files describe another structure. ArgumentError: parameters do not fit.
+        """
+        load_model(self, prefix)
 
     def save_params(self, filename: str) -> None:
         """Deprecated: write all parameters under their full names; use `save_parameters`."""

@@ -306,3 +306,20 @@ def test_multi_context_forward() -> None:
     outs = [net(nd.ones((1, 2), ctx=c)) for c in (mx.cpu(0), mx.cpu(1))]
     assert [o.context for o in outs] == [mx.cpu(0), mx.cpu(1)]
     np.testing.assert_array_equal(outs[0].asnumpy(), outs[1].asnumpy())
+
+
+def test_pixel_shuffle() -> None:
+    shuffle = gluon.contrib.nn.PixelShuffle2D((2, 3))
+    x = np.arange(48).reshape(1, 12, 2, 2).astype("float32")
+    wanted = x.reshape(1, 2, 2, 3, 2, 2).transpose(0, 1, 4, 2, 5, 3).reshape(1, 2, 4, 6)
+    np.testing.assert_array_equal(shuffle(nd.array(x)).asnumpy(), wanted)
+    shuffle.hybridize()
+    np.testing.assert_array_equal(shuffle(nd.array(x)).asnumpy(), wanted)
+    assert repr(shuffle) == "PixelShuffle2D((2, 3))"
+
+
+def test_concurrent() -> None:
+    net = gluon.contrib.nn.HybridConcurrent(axis=1)
+    net.add(nn.Dense(2), gluon.contrib.nn.Identity())
+    net.initialize()
+    assert net(nd.ones((2, 3))).shape == (2, 5)

@@ -247,3 +247,46 @@ print(json.dumps(out.asnumpy().tolist()))
     net = make()
     net.load_parameters(str(tmp_path / "p"))
     np.testing.assert_allclose(net(nd.array(X)).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_save_and_load_whole_model(net: nn.HybridSequential, tmp_path: Path) -> None:
+    expected = net(nd.array(X)).asnumpy()
+    net.save(str(tmp_path / "plain"))
+    net.hybridize()
+    net(nd.array(X))
+    net.save(str(tmp_path / "traced"))
+    for name in ("plain", "traced"):
+        other = make("other_")
+        other.load(str(tmp_path / name))
+        assert (other._graph is not None) == (name == "traced")
+        np.testing.assert_allclose(other(nd.array(X)).asnumpy(), expected, rtol=1e-6)
+    wrong = nn.HybridSequential()
+    wrong.add(nn.Dense(3), nn.Dense(1), nn.Dense(1), nn.Dense(1))
+    with pytest.raises(mx.MXNetError, match="another structure"):
+        wrong.load(str(tmp_path / "plain"))
+    (tmp_path / "bad-model.json").write_text("[]")
+    with pytest.raises(ValueError, match="does not describe a block"):
+        make().load(str(tmp_path / "bad"))
+
+
+@pytest.mark.oracle
+def test_whole_models_of_mxnet(net: nn.HybridSequential, tmp_path: Path) -> None:
+    net.hybridize()
+    expected = net(nd.array(X)).asnumpy()
+    net.save(str(tmp_path / "ours"))
+    script = """
+from mxnet.gluon import nn
+x = mx.nd.array(json.loads(sys.argv[2]))
+net = nn.HybridSequential(prefix="other_")
+with net.name_scope():
+    net.add(nn.Dense(3, activation="relu"), nn.BatchNorm(), nn.Dense(1))
+net.load(sys.argv[1] + "/ours")
+out = net(x)
+net.save(sys.argv[1] + "/theirs")
+print(json.dumps(out.asnumpy().tolist()))
+"""
+    np.testing.assert_allclose(ask(script, str(tmp_path), json.dumps(X.tolist())), expected, rtol=1e-5, atol=1e-6)
+    again = make("again_")
+    again.load(str(tmp_path / "theirs"))
+    assert again._graph is not None
+    np.testing.assert_allclose(again(nd.array(X)).asnumpy(), expected, rtol=1e-5, atol=1e-6)

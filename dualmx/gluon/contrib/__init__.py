@@ -1,0 +1,5 @@
+"""Less common parts of Gluon."""
+
+from . import nn
+
+__all__ = ["nn"]
