@@ -16,7 +16,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     """Return an epoch-end callback that saves a checkpoint, numbered epoch + 1, every `period` epochs.
 
     Example:
-        >>> module.fit(data, num_epoch=10, epoch_end_callback=do_checkpoint("model", 5))
+        >>> save = do_checkpoint("model", 5)  # module.fit(data, num_epoch=10, epoch_end_callback=save)
     """
     period = max(1, int(period))
 

@@ -87,6 +87,6 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], d
         MXNetError: a file cannot be read. FormatError: a file is truncated or altered.
 
     Example:
-        >>> symbol, arg_params, aux_params = load_checkpoint("model", 10)
+        >>> symbol, arg_params, aux_params = load_checkpoint("model", 10)  # doctest: +SKIP
     """
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)

@@ -27,8 +27,7 @@ class Monitor:
         monitor_all: collect inputs of the operators too.
 
     Example:
-        >>> mon = Monitor(100, pattern=".*weight")
-        >>> module.fit(data, num_epoch=1, monitor=mon)
+        >>> monitor = Monitor(100, pattern=".*weight")  # module.fit(data, num_epoch=1, monitor=monitor)
     """
 
     def __init__(

@@ -80,8 +80,8 @@ class MNISTIter(DataIter):
         ArgumentError: `part_index` outside of the parts, or a part smaller than a batch.
 
     Example:
-        >>> train = MNISTIter(image="train-images-idx3-ubyte", label="train-labels-idx1-ubyte", batch_size=100)
-        >>> train.next().data[0].shape
+        >>> train = MNISTIter("train-images-idx3-ubyte", "train-labels-idx1-ubyte", batch_size=100)  # doctest: +SKIP
+        >>> train.next().data[0].shape  # doctest: +SKIP
         (100, 1, 28, 28)
     """
 

@@ -17,9 +17,9 @@ class DataIter:
         batch_size: rows in a batch.
 
     Example:
-        >>> for batch in train_iter:
-        ...     module.forward_backward(batch)
-        >>> train_iter.reset()
+        >>> batches = mx.io.NDArrayIter(mx.nd.zeros((4, 2)), batch_size=2)
+        >>> [batch.data[0].shape for batch in batches]
+        [(2, 2), (2, 2)]
     """
 
     def __init__(self, batch_size: int = 0):

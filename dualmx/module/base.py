@@ -364,8 +364,9 @@ class BaseModule:
             ArgumentError: `num_epoch` is missing.
 
         Example:
-            >>> mod = Module(network)
-            >>> mod.fit(train_iter, eval_data=val_iter, num_epoch=5, batch_end_callback=mx.callback.Speedometer(100))
+            >>> scores = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3)
+            >>> mod = mx.mod.Module(mx.sym.SoftmaxOutput(scores, name="softmax"))
+            >>> mod.fit(mx.io.NDArrayIter(mx.nd.ones((8, 5)), mx.nd.zeros((8,)), batch_size=4), num_epoch=1)
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is missing: give the number of epochs")

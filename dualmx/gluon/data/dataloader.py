@@ -42,7 +42,9 @@ class DataLoader:
         ArgumentError: contradictory arguments. MXNetError: while iterating, a worker died or was too slow.
 
     Example:
-        >>> loader = DataLoader(ArrayDataset(np.zeros((5, 3)), np.arange(5)), batch_size=2)
+        >>> import numpy as np
+        >>> pairs = mx.gluon.data.ArrayDataset(np.zeros((5, 3)), np.arange(5))
+        >>> loader = DataLoader(pairs, batch_size=2)
         >>> [x.shape for x, y in loader]
         [(2, 3), (2, 3), (1, 3)]
     """

@@ -86,7 +86,8 @@ class MNIST(_Images):
         MXNetError: a file is missing. FormatError: a file is not what it should be.
 
     Example:
-        >>> loader = DataLoader(MNIST(train=False).transform_first(transforms.ToTensor()), batch_size=100)
+        >>> digits = MNIST(root="mnist", train=False)  # doctest: +SKIP
+        >>> image, label = digits[0]  # doctest: +SKIP
     """
 
     _kind, _folder = "MNIST", "mnist"
