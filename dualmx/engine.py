@@ -19,7 +19,7 @@ def set_bulk_size(size: int) -> int:
         raise ArgumentError(f"set_bulk_size: size={size}: expected 0 or more")
     flush()
     before = engine.limit
-    engine.limit = engine.bound = max(1, int(size))
+    engine.limit = engine.bound = engine.quiet = max(1, int(size))
     engine.naive = engine.limit == 1
     return before
 

@@ -64,6 +64,7 @@ class State:
             entered once more for its gradient), MODE (recording switched), BACKWARD.
         out: the first result, `outs` all of them.
         rec: whether steps recorded from here on belong to the tape.
+        quiet: operations since the last recorded one or backward.
         n_leaves, n_runtime, n_keys, n_vars: totals over the prefix, the positions of the program's inputs.
         where: the user's file and line that first recorded this step.
         programs: executables of this prefix by live values.
@@ -71,7 +72,7 @@ class State:
     """
 
     __slots__ = (
-        "next", "parent", "kind", "call", "ins", "out", "outs", "rec", "depth", "n_leaves", "n_runtime", "n_keys",
+        "next", "parent", "kind", "call", "ins", "out", "outs", "rec", "depth", "quiet", "n_leaves", "n_runtime", "n_keys",
         "n_vars", "where", "payload", "programs", "seen", "__weakref__",
     )  # fmt: skip
 
@@ -85,10 +86,11 @@ class State:
         self.programs: dict[Any, Any] = {}
         self.seen: dict[Any, Any] | None = None
         if parent is None:
-            self.rec, self.depth = False, 0
+            self.rec, self.depth, self.quiet = False, 0, 0
             self.n_leaves = self.n_runtime = self.n_keys = self.n_vars = 0
         else:
             self.rec, self.depth = parent.rec, parent.depth + 1
+            self.quiet = 0 if kind == BACKWARD or (kind == OP and self.rec) else parent.quiet + (kind == OP)
             self.n_leaves = parent.n_leaves + (kind == LEAF)
             self.n_runtime = parent.n_runtime + (call.n_runtime if call else 0)
             self.n_keys = parent.n_keys + (call.n_keys if call else 0)

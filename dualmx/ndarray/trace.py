@@ -165,7 +165,7 @@ class Trace:
     def miss(self, call: Call, vals: Sequence[Value]) -> State:
         """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
         st = self.state
-        if st.depth >= engine.bound:
+        if st.depth >= engine.bound or st.quiet >= engine.quiet:
             engine.overflow(self)
             raise Restart
         if call.op.name in engine.dynamic_twin and vals[0].dtype.kind not in "biu" and vals[0].dtype.itemsize < 8:
@@ -214,12 +214,18 @@ def user_line() -> tuple[str, int] | None:
     return None
 
 
+QUIET = 512
+
+
 class Engine:
     """Process-wide settings of the lazy engine.
 
     Attributes:
         naive: execute each operation at once.
-        bound: most steps recorded before they are executed.
+        limit: most steps recorded before they are executed, as set by the user; `bound` the same, rounded down to a
+            multiple of the program's period once that is known.
+        quiet: most operations in a row outside of recordings; cutting these costs nothing, and compile times grow
+            faster than programs.
         dynamic_twin: scalar op name -> the op that takes the scalar at run time.
     """
 
@@ -227,6 +233,7 @@ class Engine:
         self.naive = knobs.ENGINE.read() == "NaiveEngine" or knobs.BULK_ON.read() == "0"
         self.limit = knobs.BULK.integer(1)
         self.bound = self.limit
+        self.quiet = min(self.limit, QUIET)
         self.dynamic_twin: dict[str, str] = {}
         self.aval = aval
         self.check_device = device_of
@@ -245,18 +252,21 @@ class Engine:
         period = find_period(trace.state)
         if period:
             self.bound = max(period, self.limit // period * period)
+            self.quiet = max(period, min(self.limit, QUIET) // period * period)
         self.flush(trace)
 
 
 def find_period(state: State) -> int | None:
-    """Return the smallest number of steps after which the calls of a chain repeat three times, None if they do not."""
+    """Return the smallest number of steps after which the last calls of a chain repeat, None if they do not."""
     calls = []
     st: State | None = state
     while st is not None and st.parent is not None:
         calls.append(id(st.call))
         st = st.parent
-    for k in range(1, len(calls) // 3 + 1):
-        if calls[:k] == calls[k : 2 * k] == calls[2 * k : 3 * k]:
+    for k in range(1, len(calls) // 2 + 1):
+        # Short patterns repeat by chance.
+        times = 3 if k < 16 else 2
+        if k * times <= len(calls) and all(calls[:k] == calls[i * k : (i + 1) * k] for i in range(1, times)):
             return k
     return None
 

@@ -151,6 +151,17 @@ def test_overflow_cuts_a_loop_at_its_period():
     np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
+def test_a_loop_that_never_looks_at_its_values_is_cut_by_itself():
+    x = nd.array(np.ones((2, 19)))
+    for _ in range(400):
+        y = x * 0.5
+        y = y - 0.25
+        x = nd.abs(y) + 1
+        x = nd.sqrt(x)
+    assert debug.pending() < 600
+    assert np.isfinite(x.asnumpy()).all()
+
+
 def fail(_):
     raise ValueError("the callback refuses")
 
