@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
@@ -27,7 +28,9 @@ def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any) -> None:
         if call.has_key:
             sub = jax.random.fold_in(key, drawn)
             drawn += 1
-        for slot, value in zip(outs, call.apply([env[i] for i in ins], sub), strict=False):
+        values = [env[i] for i in ins]
+        call._check_dtypes([(v.shape, np.dtype(v.dtype)) for v in values])
+        for slot, value in zip(outs, call.apply(values, sub), strict=False):
             env[slot] = value
 
 

@@ -233,3 +233,14 @@ def test_unknown_variable_is_named() -> None:
     net.hybridize()
     with pytest.raises(ValueError, match="'mystery' is neither an input nor a parameter"):
         net(nd.ones((2,)))
+
+
+def test_mixed_dtypes_raise_as_when_imperative() -> None:
+    net = nn.Dense(2, in_units=3)
+    net.initialize()
+    net.cast("float16")
+    for static in (False, True):
+        net.hybridize(static)
+        with pytest.raises(ValueError, match="different dtypes"):
+            net(nd.ones((1, 3)))
+        assert net(nd.ones((1, 3), dtype="float16")).dtype == np.float16
