@@ -244,3 +244,24 @@ def test_mixed_dtypes_raise_as_when_imperative() -> None:
         with pytest.raises(ValueError, match="different dtypes"):
             net(nd.ones((1, 3)))
         assert net(nd.ones((1, 3), dtype="float16")).dtype == np.float16
+
+
+def test_second_instance_compiles_nothing() -> None:
+    def run() -> None:
+        net = nn.HybridSequential()
+        net.add(nn.Dense(4, activation="relu"), nn.BatchNorm(), nn.Dropout(0.3), nn.Dense(2))
+        net.initialize()
+        net(nd.ones((3, 5)))
+        net.hybridize()
+        loss_fn = gluon.loss.SoftmaxCrossEntropyLoss()
+        trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+        for _ in range(3):
+            with autograd.record():
+                loss = loss_fn(net(nd.ones((3, 5))), nd.array([0, 1, 1]))
+            loss.backward()
+            trainer.step(3)
+            loss.wait_to_read()
+
+    run()
+    with mx.debug.assert_compiles(0):
+        run()
