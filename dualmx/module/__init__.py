@@ -5,5 +5,14 @@ from __future__ import annotations
 from .base import BaseModule
 from .bucketing import BucketingModule
 from .module import Module
+from .python import PythonLossModule, PythonModule
+from .sequential import SequentialModule
 
-__all__ = ["BaseModule", "BucketingModule", "Module"]
+__all__ = [
+    "BaseModule",
+    "BucketingModule",
+    "Module",
+    "PythonLossModule",
+    "PythonModule",
+    "SequentialModule",
+]

@@ -33,12 +33,12 @@ _step = _Step()
 @contextlib.contextmanager
 def one_program() -> Iterator[None]:
     """Send what happens inside to the device at the end, so that the metric joins the program of its step."""
-    _step.open = True
+    outer, _step.open = _step.open, True
     try:
         yield
     finally:
-        _step.open = False
-    flush()
+        _step.open = outer
+    end_step()
 
 
 def end_step() -> None:
@@ -405,6 +405,12 @@ class BaseModule:
     ) -> None:
         batches = iter(train_data)
         data_batch, nbatch = next(batches, None), 0
+        if data_batch is None:
+            train_data.reset()
+            batches = iter(train_data)
+            data_batch = next(batches, None)
+        if data_batch is None:
+            raise MXNetError("fit: train_data has no batches")
         while data_batch is not None:
             if monitor is not None:
                 monitor.tic()

@@ -200,6 +200,38 @@ def buckets(mx: Any) -> Arrays:
     return {**found, **params_of(mod)}
 
 
+def features(mx: Any, name: str = "a") -> Any:
+    """First half of a network."""
+    fc = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, name=name)
+    return mx.mod.Module(mx.sym.Activation(fc, act_type="tanh"), label_names=None)
+
+
+@case
+def chain_of_modules(mx: Any) -> Arrays:
+    """Two networks in a chain."""
+    fc = mx.sym.FullyConnected(mx.sym.var("data2"), num_hidden=2, name="b")
+    head = mx.mod.Module(mx.sym.SoftmaxOutput(fc, name="softmax"), data_names=["data2"])
+    mod = mx.mod.SequentialModule().add(features(mx)).add(head, take_labels=True, auto_wiring=True)
+    values = {"a_weight": PLAIN["fc1_weight"], "a_bias": PLAIN["fc1_bias"]}
+    values |= {"b_weight": PLAIN["fc2_weight"], "b_bias": PLAIN["fc2_bias"]}
+    settings = {"learning_rate": 0.1, "momentum": 0.9}
+    mod.fit(data(mx), num_epoch=2, arg_params=arrays(mx, values), optimizer_params=settings)
+    score = np.array([v for _, v in mod.score(data(mx), "ce")])
+    return {**params_of(mod), "score": score, "predicted": mod.predict(data(mx)).asnumpy()}
+
+
+@case
+def loss_in_python(mx: Any) -> Arrays:
+    """A chain that ends in a Python function."""
+    fc = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="a")
+    loss = mx.mod.PythonLossModule(grad_func=lambda scores, labels: scores - labels.reshape((-1, 1)))
+    mod = mx.mod.SequentialModule().add(mx.mod.Module(fc, label_names=None))
+    mod.add(loss, take_labels=True, auto_wiring=True)
+    values = arrays(mx, {"a_weight": PLAIN["fc1_weight"][:1], "a_bias": PLAIN["fc1_bias"][:1]})
+    mod.fit(data(mx), num_epoch=2, eval_metric="mse", arg_params=values, optimizer_params={"learning_rate": 0.1})
+    return {**params_of(mod), "score": np.array([v for _, v in mod.score(data(mx), "mse")])}
+
+
 @case
 def carried_states(mx: Any) -> Arrays:
     """A state is fed from an output."""

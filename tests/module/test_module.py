@@ -17,7 +17,21 @@ from dualmx.core.errors import MXNetError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "goldens"))
 
-from module_cases import PARAMS, PLAIN, STATES, X, Y, arrays, batch, bound, bucket, bucket_batch, data, network  # noqa: E402
+from module_cases import (
+    PARAMS,
+    PLAIN,
+    STATES,
+    X,
+    Y,
+    arrays,
+    batch,
+    bound,
+    bucket,
+    bucket_batch,
+    data,
+    features,
+    network,
+)  # noqa: E402
 
 
 def messages(caplog):
@@ -403,3 +417,46 @@ def test_parameters_in_half_precision():
     mod.forward_backward(batch(mx))
     mod.update()
     assert mod.get_params()[0]["fc_weight"].dtype is np.float16
+
+
+def test_chain_errors():
+    chain = mx.mod.SequentialModule()
+    with pytest.raises(MXNetError, match=r"add\(\) first"):
+        chain.bind([("data", (4, 3))])
+    with pytest.raises(ValueError, match="did you mean 'take_labels'"):
+        chain.add(features(mx), take_label=True)
+    chain.add(features(mx)).add(features(mx), auto_wiring=True)
+    chain.bind([("data", (4, 3))])
+    with pytest.raises(MXNetError, match="'a_weight'"):
+        chain.init_params()
+
+
+def test_python_module_without_parameters():
+    class Scale(mx.mod.PythonModule):
+        def _compute_output_shapes(self):
+            return [("scaled", self.data_shapes[0].shape)]
+
+        def forward(self, data_batch, is_train=None):
+            self.out = data_batch.data[0] * 2
+
+        def get_outputs(self, merge_multi_context=True):
+            return [self.out]
+
+    mod = Scale(["data"], None, ["scaled"])
+    mod.bind([("data", (4, 3))], for_training=False)
+    mod.init_params()
+    assert mod.output_shapes == [("scaled", (4, 3))] and mod.get_params() == ({}, {})
+    np.testing.assert_allclose(mod.predict(mx.io.NDArrayIter(X[:6], batch_size=4)).asnumpy(), X[:6] * 2)
+    with pytest.raises(ValueError, match="expected"):
+        Scale(["x"], None, ["y"]).bind([("data", (4, 3))])
+
+
+def test_a_consumed_iterator_starts_again():
+    it = data(mx)
+    list(it)
+    mod = mx.mod.Module(network(mx))
+    seen = []
+    mod.fit(it, num_epoch=1, batch_end_callback=lambda p: seen.append(p.nbatch))
+    assert seen == list(range(5))
+    with pytest.raises(MXNetError, match="no batches"):
+        mod.fit(mx.io.NDArrayIter(X, Y, batch_size=40, last_batch_handle="discard"), num_epoch=1)
