@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
 from . import (
     indexing,  # noqa: F401
+    numpy_protocol,  # noqa: F401
     operators,  # noqa: F401
 )
 from .array import NDArray

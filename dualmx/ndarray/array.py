@@ -275,7 +275,16 @@ class NDArray(Handle):
 
     def detach(self) -> NDArray:
         """Return an array with the same value through which no gradient flows."""
-        return invoke1(OPS["BlockGrad"].call(), self)
+        recording = local.recording
+        if recording:
+            local.recording = False
+            local.tr.set_mode(False)
+        try:
+            return invoke1(OPS["BlockGrad"].call(), self)
+        finally:
+            if recording:
+                local.recording = True
+                local.tr.set_mode(True)
 
     def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array with respect to the variables it was recorded from.
@@ -290,6 +299,11 @@ class NDArray(Handle):
     # -- interoperability
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            if not self.context.device_type.startswith("cpu") or dtype not in (None, self._v.dtype):
+                raise ArgumentError(f"__array__: copy=False: an array of {self._v!r} as {dtype} needs a copy")
+            # A read-only view; as long as it lives, the buffer is not reused.
+            return np.asarray(self._array())
         found = self.asnumpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
@@ -300,7 +314,7 @@ class NDArray(Handle):
         return self._array().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> Any:
-        return self._array().__dlpack_device__()
+        return self._array().__dlpack_device__()  # pyright: ignore[reportAttributeAccessIssue]
 
     def to_dlpack_for_read(self) -> Any:
         """Return a DLPack capsule that shares the array's memory for reading."""

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ..compile.devices import context_of, device_of, put
+from ..compile.x64 import x64
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
@@ -82,9 +83,18 @@ def from_dlpack(dlpack: Any) -> NDArray:
 
     A CPU capsule is read through NumPy, which copies.
     """
-    if hasattr(dlpack, "__dlpack__"):
-        return from_jax(jax.dlpack.from_dlpack(dlpack), copy=True)
-    return from_host(np.from_dlpack(_Capsule(dlpack)))
+    if isinstance(dlpack, np.ndarray):
+        return from_numpy(dlpack)
+    if isinstance(dlpack, (Handle, jax.Array)):
+        return array(dlpack)
+    try:
+        if not hasattr(dlpack, "__dlpack__"):
+            return from_host(np.from_dlpack(_Capsule(dlpack)))
+        with x64():
+            return from_jax(jax.dlpack.from_dlpack(dlpack), copy=True)
+    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as e:
+        kind = type(dlpack).__name__
+        raise ArgumentTypeError(f"from_dlpack: dlpack of type {kind} cannot be read: {str(e).strip()}") from None
 
 
 class _Capsule:
@@ -131,9 +141,9 @@ def _made(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
     if not local.recording and not engine.naive:
         # Made at once, it is an input of the programs that use it: the first step of a loop, which makes optimizer
         # states, is then the same program as the others.
-        shape, value, dtype = (call.params[n] if n in call.params else None for n in ("shape", "value", "dtype"))
+        value, dtype = call.params.get("value"), call.params.get("dtype")
         fill = value if value is not None else float(call.op.name == "_ones")
-        return from_host(np.full(shape, fill, as_dtype(dtype)), where)
+        return from_host(np.full(call.params["shape"], fill, as_dtype(dtype)), where)
     return create(call, where)[0]
 
 

@@ -214,7 +214,7 @@ def _as_value(a: NDArray, value: Any) -> Any:
     return array(value, ctx=a.context, dtype=a.dtype)
 
 
-def _broadcast(a: NDArray, value: NDArray) -> NDArray:
+def _broadcast(a: NDArray, value: Any) -> NDArray:
     """Return `value` as an array of the shape, dtype and context of `a`."""
     if value._v.ctx is not a._v.ctx:
         value = value.as_in_context(a.context)

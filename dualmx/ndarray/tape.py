@@ -212,7 +212,7 @@ def _head_on(h: Handle, ctx: Context) -> Handle:
 def _check_seeds(what: str, heads: Sequence[Handle], head_grads: Any) -> list[Handle | None]:
     if head_grads is None:
         return [None] * len(heads)
-    seeds = [head_grads] if isinstance(head_grads, Handle) else list(head_grads)
+    seeds: list[Handle | None] = [head_grads] if isinstance(head_grads, Handle) else list(head_grads)
     if len(seeds) != len(heads):
         raise ArgumentError(f"{what}: {len(seeds)} head gradients for {len(heads)} heads; expected one each")
     for h, g in zip(heads, seeds, strict=True):

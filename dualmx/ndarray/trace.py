@@ -22,7 +22,7 @@ from ..graph.trie import LEAF, MODE, OP, VAR, State, Value, aval, trie
 from ..op.registry import OPS, Call
 
 if TYPE_CHECKING:
-    from .array import NDArray
+    from .handle import Handle
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
@@ -55,12 +55,12 @@ class Trace:
 
     def __init__(self, ctx: Context, recording: bool):
         self.ctx = ctx
-        self.handles: list[weakref.ref[NDArray]] = []
+        self.handles: list[weakref.ref[Handle]] = []
         self.leaves: list[Any] = []
         self.runtime: list[float] = []
         self.keys: list[tuple[int, int]] = []
-        self.variables: list[NDArray] = []
-        self.replaced: dict[Value, weakref.ref[NDArray]] = {}
+        self.variables: list[Handle] = []
+        self.replaced: dict[Value, weakref.ref[Handle]] = {}
         self.scratch: list[Any] = []
         self.saved: dict[Value, Any] = {}
         self.entered: dict[Any, Value] = {}
@@ -103,7 +103,7 @@ class Trace:
         self.state = nx
         return nx.out
 
-    def leaf(self, a: NDArray) -> Value:
+    def leaf(self, a: Handle) -> Value:
         """Return the value of `a` in this trace, entering it if need be; the slow path of recording."""
         if a._tr is self:
             return a._v
@@ -134,9 +134,10 @@ class Trace:
         self.entered[node] = v
         return v
 
-    def enter_variable(self, a: NDArray, data: Any, like: Value) -> Value:
+    def enter_variable(self, a: Handle, data: Any, like: Value) -> Value:
         """Enter `a` as a variable; a variable that entered before, with another value, keeps its number."""
         x = a._x
+        assert x is not None
         number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
         # A gradient that cannot exist (integer variable) is left out, so that the array enters as a plain leaf.
         if like.dtype.kind in "biu":
@@ -145,9 +146,10 @@ class Trace:
         self.variables.append(a)
         return v
 
-    def make_variable(self, a: NDArray) -> None:
+    def make_variable(self, a: Handle) -> None:
         """Turn the current value of `a`, already in this trace, into a variable: gradients stop there."""
         st, x = self.state, a._x
+        assert x is not None
         number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
         key = (VAR, a._v, x.req, number)
         nx = st.next.get(key)
@@ -302,7 +304,7 @@ class Local(threading.local):
 local = Local()
 
 
-def bring(a: NDArray, ctx: Context) -> Any:
+def bring(a: Handle, ctx: Context) -> Any:
     """Return the array of `a` copied to `ctx`."""
     if a._data is None:
         a._force(None)

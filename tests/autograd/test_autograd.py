@@ -417,3 +417,19 @@ def test_half_precision(look):
     y.backward()
     assert x.grad.dtype is np.float16
     assert x.grad.asnumpy().tolist() == [2.0, 4.0]
+
+
+def test_a_detached_array_is_outside_the_graph(look):
+    x = nd.array([1.0, 2.0])
+    x.attach_grad()
+    with autograd.record():
+        y = x.detach()
+        y += 1
+        z = (x * y).sum()
+    look(y)
+    z.backward()
+    assert x.grad.asnumpy().tolist() == [2.0, 3.0]
+    with autograd.record():
+        w = x.detach() * 2
+    with pytest.raises(mx.MXNetError, match="do not depend"):
+        w.backward()
