@@ -140,6 +140,7 @@ def lower(steps: Sequence[State], results: Sequence[Value]) -> Callable[..., lis
     for s in steps:
         if s.kind == BACKWARD:
             differentiated(s.payload, where)
+    read = {v for s in steps for v in s.ins}
 
     def program(runtime: Any, keys: Any, leaves: Sequence[Any]) -> list[Any]:
         env: dict[Value, Any] = {}
@@ -158,10 +159,13 @@ def lower(steps: Sequence[State], results: Sequence[Value]) -> Callable[..., lis
                     at = sorted(where[s])
                     outs, pull = vjp_step(s, ins, at, own_keys, rates)
                     pulls[s] = (pull, at, outs)
-                elif s.kind == OP:
+                elif s.kind == OP or any(v in read and v not in env for v in s.outs):
                     outs = call.apply_keys(ins, own_keys, rates)
-                if s.kind == OP:
-                    env.update(zip(s.outs, outs, strict=True))
+                else:
+                    continue
+                # Outputs of an earlier step are mostly leaves with their saved values; the others are made again.
+                for v, out in zip(s.outs, outs, strict=True):
+                    env.setdefault(v, out)
             elif s.kind == VAR:
                 env[s.out] = env[s.ins[0]]
             elif s.kind == BACKWARD:

@@ -460,3 +460,15 @@ def test_a_consumed_iterator_starts_again():
     assert seen == list(range(5))
     with pytest.raises(MXNetError, match="no batches"):
         mod.fit(mx.io.NDArrayIter(X, Y, batch_size=40, last_batch_handle="discard"), num_epoch=1)
+
+
+def test_states_are_read_beside_a_backward_that_follows_a_flush():
+    gamma, beta, mean, var = mx.nd.ones(4), mx.nd.ones(4), mx.nd.zeros(4), mx.nd.ones(4)
+    gamma.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.BatchNorm(mx.nd.ones((2, 4)), gamma, beta, mean, var, fix_gamma=False)
+    y.wait_to_read()
+    y.backward()
+    copy = mean.copy()
+    np.testing.assert_allclose(copy.asnumpy(), 0.1, rtol=1e-6)
+    assert gamma.grad.asnumpy().tolist() == [0, 0, 0, 0]
