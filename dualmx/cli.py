@@ -34,7 +34,7 @@ def doctor() -> int:
             print(f"{kind:9} {len(found)} device(s): {', '.join(str(d) for d in found)}")
             print(f"          compiler options: {options_for(found[0].platform) or 'none'}")
     print(
-        f"x64       {'on' if jax.config.jax_enable_x64 else 'off'} for your own JAX code; dualmx always keeps 64-bit types"
+        f"x64       {'on' if jax.config.values['jax_enable_x64'] else 'off'} for your own JAX code; dualmx always keeps 64-bit types"
     )
     print("\nenvironment (dualmx):")
     for knob in KNOBS:

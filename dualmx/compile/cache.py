@@ -24,7 +24,7 @@ def persistent_cache() -> Iterator[None]:
     A folder that the user configured for JAX is used instead and nothing is touched.
     """
     folder = os.path.expanduser(knobs.CACHE.read())
-    if not folder or jax.config.jax_compilation_cache_dir:
+    if not folder or jax.config.values["jax_compilation_cache_dir"]:
         yield
         return
     with _lock, _hushed():

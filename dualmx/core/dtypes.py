@@ -45,7 +45,7 @@ def as_dtype(value: Any) -> np.dtype:
             return FLAG_TO_DTYPE[int(value)]
     else:
         try:
-            dtype = np.dtype(value)
+            dtype: np.dtype | None = np.dtype(value)  # pyright: ignore[reportCallIssue, reportArgumentType]
         except TypeError:
             dtype = None
         if dtype is not None and value is not None and dtype in DTYPE_TO_FLAG:

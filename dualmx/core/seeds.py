@@ -57,4 +57,4 @@ class Streams:
         return np.random.Generator(np.random.Philox(key=[seed, number]))
 
 
-streams = Streams(int(np.random.SeedSequence().entropy) & _MASK)
+streams = Streams(int(np.random.SeedSequence().generate_state(1)[0]) & _MASK)

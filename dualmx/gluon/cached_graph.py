@@ -108,7 +108,7 @@ class CachedGraph:
             self._generation = GENERATION.count
         ins = self._templates.get(ctx)
         if ins is None:
-            ins = [None] * self._size
+            ins = list[Any]([None]) * self._size
             for slot, param in self._held:
                 ins[slot] = param.data(ctx)
             self._templates[ctx] = ins

@@ -83,7 +83,7 @@ class TopKAccuracy(EvalMetric):
                 hits = best == label.reshape((-1, 1)).broadcast_to(best.shape)
             else:
                 hits = pred.astype("int32") == label.reshape((-1,))
-            self._add(hits.sum(), pred.shape[0])
+            self._add(hits.sum(), hits.shape[0])
 
 
 class _Confusion:

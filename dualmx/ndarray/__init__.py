@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
 from . import (
     indexing,  # noqa: F401
@@ -30,6 +32,11 @@ from .creation import (
 from .flush import flush
 from .handle import invoke, invoke_out
 from .storage import load, load_frombuffer, save, save_tobuffer, waitall
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # the functions that `namespace` makes of operators
+
 
 __all__ = [
     "Context", "NDArray", "arange", "array", "concatenate", "cpu", "cpu_pinned", "current_context", "empty", "eye",
