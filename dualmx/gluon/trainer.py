@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .. import kvstore
 from .. import optimizer as opt
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..ndarray import flush
 from .bridge import OptaxOptimizer
-from .local_store import LocalStore
 from .parameter import Parameter, ParameterDict
 
 
@@ -63,7 +63,11 @@ class Trainer:
         self._optimizer = self._make_optimizer(optimizer, optimizer_params)
         self._scale = self._optimizer.rescale_grad
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
-        if kvstore is not None and not isinstance(kvstore, str) and not hasattr(kvstore, "push"):
+        if (
+            kvstore is not None
+            and not isinstance(kvstore, str)
+            and not (hasattr(kvstore, "push") or hasattr(kvstore, "pushpull"))
+        ):
             raise ArgumentTypeError(f"Trainer: kvstore={kvstore!r}: expected a store, the name of one, or None")
         self._wanted_store = kvstore
         self._compression_params = compression_params
@@ -187,6 +191,10 @@ class Trainer:
             return
         keys = [i for i, _ in chosen]
         grads = [p.list_grad() for _, p in chosen]
+        if not hasattr(store, "push"):
+            for key, arrays in zip(keys, grads, strict=True):
+                store.pushpull(key, arrays, out=arrays)
+            return
         store.push(keys, grads)
         if self._update_on_kvstore:
             store.pull(keys, out=[p.list_data() for _, p in chosen])
@@ -218,8 +226,12 @@ class Trainer:
                 store.set_gradient_compression(self._compression_params)
             self._update_on_kvstore = bool(in_store)
             keys = [i for i, p in enumerate(self._params) if p.grad_req != "null"]
-            store.init(keys, [self._params[i].list_data()[0] for i in keys])
-            if store.num_workers > 1:
+            if not hasattr(store, "init"):
+                for i in keys:
+                    store.broadcast(i, self._params[i].list_data()[0], out=self._params[i].list_data())
+            else:
+                store.init(keys, [self._params[i].list_data()[0] for i in keys])
+            if hasattr(store, "init") and store.num_workers > 1:
                 store.pull(keys, out=[self._params[i].list_data() for i in keys])
             if in_store:
                 store.set_optimizer(self._optimizer)
@@ -230,15 +242,9 @@ class Trainer:
         wanted = self._wanted_store
         if wanted is None or not isinstance(wanted, str):
             return wanted
-        if "dist" in wanted.lower():
-            try:
-                from .. import kvstore  # type: ignore[attr-defined]
-            except ImportError:
-                raise MXNetError(f"Trainer: kvstore={wanted!r}: this build has no distributed stores") from None
-            return kvstore.create(wanted)
-        if len(self._contexts) < 2:
+        if "dist" not in wanted.lower() and len(self._contexts) < 2:
             return None
-        return LocalStore(wanted)
+        return kvstore.create(wanted)
 
     def _parameter_was_set(self, param: Parameter) -> None:
         """Keep the store's copy of a parameter that the user overwrote equal to it."""

@@ -158,3 +158,37 @@ def test_registered_store_is_found_by_name():
     with pytest.raises(NotImplementedError, match="pushpull"):
         mx.kv.create("mine").pushpull(1, nd.ones((1,)))
     del mx.kv.KVStoreBase.kv_registry["mine"]
+
+
+def test_trainer_uses_a_registered_store():
+    calls = []
+
+    @mx.kv.KVStoreBase.register
+    class Summing(mx.kv.KVStoreBase):
+        def broadcast(self, key, value, out, priority=0):
+            calls.append(("broadcast", key))
+            for o in out:
+                if o is not value:
+                    value.copyto(o)
+
+        def pushpull(self, key, value, out=None, priority=0):
+            calls.append(("pushpull", key))
+            total = sum(a.as_in_context(mx.cpu(0)) for a in value[1:]) + value[0]
+            for o in out:
+                total.copyto(o)
+
+        @staticmethod
+        def is_capable(capability):
+            return False
+
+    net = mx.gluon.nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize(mx.init.One(), ctx=[mx.cpu(0), mx.cpu(1)])
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0}, kvstore="summing")
+    with mx.autograd.record():
+        losses = [net(nd.ones((1, 2), ctx=mx.cpu(i)) * (i + 1)) for i in range(2)]
+    mx.autograd.backward(losses)
+    trainer.step(1)
+    assert calls == [("broadcast", 0), ("pushpull", 0)]
+    for ctx in (mx.cpu(0), mx.cpu(1)):
+        assert net.weight.data(ctx).asnumpy().tolist() == [[-2.0, -2.0]]
+    del mx.kv.KVStoreBase.kv_registry["summing"]
