@@ -10,12 +10,14 @@ from importlib import metadata
 
 from .core.knobs import KNOBS
 
-_FOREIGN = ("XLA_FLAGS", "JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_COMPILATION_CACHE_DIR", "XLA_PYTHON_CLIENT_PREALLOCATE",
-            "XLA_PYTHON_CLIENT_MEM_FRACTION", "OMP_NUM_THREADS", "GLIBC_TUNABLES")  # fmt: skip
+_FOREIGN = (
+    "XLA_FLAGS", "JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_COMPILATION_CACHE_DIR", "XLA_PYTHON_CLIENT_PREALLOCATE",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION", "OMP_NUM_THREADS", "GLIBC_TUNABLES",
+)  # fmt: skip
 
 
 def doctor() -> int:
-    """Print versions, devices, and every recognised environment variable with its value and effect; 0 if all is well."""
+    """Print versions, devices, and every recognised environment variable with its value and effect; return 0 or 1."""
     import jax
 
     from .compile.devices import devices_of
@@ -34,7 +36,8 @@ def doctor() -> int:
             print(f"{kind:9} {len(found)} device(s): {', '.join(str(d) for d in found)}")
             print(f"          compiler options: {options_for(found[0].platform) or 'none'}")
     print(
-        f"x64       {'on' if jax.config.values['jax_enable_x64'] else 'off'} for your own JAX code; dualmx always keeps 64-bit types"
+        f"x64       {'on' if jax.config.values['jax_enable_x64'] else 'off'} for your own JAX code; "
+        "dualmx always keeps 64-bit types"
     )
     print("\nenvironment (dualmx):")
     for knob in KNOBS:

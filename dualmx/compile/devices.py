@@ -37,8 +37,10 @@ def device_of(ctx: Context) -> Any:
     if ctx.device_id >= len(found):
         kinds = {k: len(devices_of(k)) for k in ("cpu", "gpu", "tpu")}
         there = ", ".join(f"{n} {k}" for k, n in kinds.items() if n)
-        raise MXNetError(f"{ctx}: no such device in this process; there is {there}. Use mx.cpu(), or install a JAX with "
-                         f"{ctx.device_type.upper()} support")  # fmt: skip
+        raise MXNetError(
+            f"{ctx}: no such device in this process; there is {there}. Use mx.cpu(), or install a JAX with "
+            f"{ctx.device_type.upper()} support"
+        )
     return found[ctx.device_id]
 
 

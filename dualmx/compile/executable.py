@@ -1,4 +1,4 @@
-"""Executables: a lowered prefix compiled ahead of time, with the donation that pairs each output with its old buffer."""
+"""Executables: a lowered prefix compiled ahead of time; donation pairs each output with the buffer it replaces."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Instr(NamedTuple):
 
 
 def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any) -> None:
-    """Execute `instrs` on JAX values in `env` (slot -> value); the n-th random instruction draws from fold_in(key, n)."""
+    """Execute `instrs` on JAX values in `env` (slot -> value); the n-th random one draws from fold_in(key, n)."""
     drawn = 0
     for call, ins, outs in instrs:
         sub = None

@@ -72,8 +72,8 @@ class State:
     """
 
     __slots__ = (
-        "next", "parent", "kind", "call", "ins", "out", "outs", "rec", "depth", "quiet", "n_leaves", "n_runtime", "n_keys",
-        "n_vars", "where", "payload", "programs", "seen", "__weakref__",
+        "next", "parent", "kind", "call", "ins", "out", "outs", "rec", "depth", "quiet", "n_leaves", "n_runtime",
+        "n_keys", "n_vars", "where", "payload", "programs", "seen", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, kind: str, call: Call | None, ins: tuple[Any, ...], ctx: Context):

@@ -79,7 +79,7 @@ def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[...
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"Element-wise `{name}` with broadcasting; each operand is an NDArray or a number (cast to the array's dtype).\n\n"
+        f"Element-wise `{name}` with broadcasting; each operand is an NDArray or a number (cast to its dtype).\n\n"
         f"Raises:\n    MXNetError: the shapes do not broadcast, or the dtypes differ.\n"
     )
     return function

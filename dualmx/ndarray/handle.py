@@ -92,7 +92,7 @@ class Handle:
         return self._x
 
     def _force(self, into: Trace | None) -> Any:
-        """Make the value concrete and return it; a stale view that is read into `into` only needs to be recorded there."""
+        """Make the value concrete and return it; a stale view read into `into` only needs to be recorded there."""
         tr = self._tr
         if tr is None:
             x = self._x
@@ -181,7 +181,8 @@ def settle(ins: Sequence[Handle]) -> Sequence[Handle]:
 
 def record(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> tuple[Trace, Any, Sequence[Handle]]:
     """Record a call and return the trace, the state reached, and the inputs as they were used."""
-    for _ in range(4):
+    # Each stale view among the inputs may need a new start.
+    for _ in range(4 + len(ins)):
         tr = local.tr
         try:
             vals = [a._v if a._tr is tr else tr.leaf(a) for a in ins]

@@ -49,8 +49,8 @@ class Trace:
     """
 
     __slots__ = (
-        "state", "handles", "leaves", "runtime", "keys", "variables", "replaced", "scratch", "saved", "entered", "again",
-        "ctx", "lock", "sealed", "__weakref__",
+        "state", "handles", "leaves", "runtime", "keys", "variables", "replaced", "scratch", "saved", "entered",
+        "again", "ctx", "lock", "sealed", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, ctx: Context, recording: bool):
@@ -113,7 +113,8 @@ class Trace:
             if a._tr is self:
                 return a._v
         like = a._v.aval
-        if like.ctx is not self.ctx:
+        # Reading a stale view may have executed this very trace.
+        if like.ctx is not self.ctx or self.sealed:
             raise Restart
         x = a._x
         if x is None or (x.node is None and x.req is None):
@@ -277,7 +278,7 @@ engine = Engine()
 
 
 class Local(threading.local):
-    """What one thread is doing: its current trace, all its traces, the autograd flags, and how deep `record` is nested."""
+    """What one thread is doing: its current trace, all its traces, the autograd flags, the depth of `record`."""
 
     def __init__(self) -> None:
         self.recording = False

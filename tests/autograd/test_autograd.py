@@ -1,4 +1,4 @@
-"""Autograd semantics, each case lazily, at once (naive engine) and with values forced in the middle of the recording."""
+"""Autograd semantics, each case lazily, at once (naive engine) and with values forced amid the recording."""
 
 import numpy as np
 import pytest

@@ -83,7 +83,7 @@ def test_dead_intermediates_are_not_outputs():
     tr = mx.ndarray.trace.local.tr
     state = tr.state
     y.wait_to_read()
-    (program,) = {p for p in state.programs.values()}
+    (program,) = set(state.programs.values())
     assert len(program.wanted) == 1
 
 

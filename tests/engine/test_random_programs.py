@@ -7,8 +7,22 @@ from hypothesis import strategies as st
 import dualmx as mx
 from dualmx import autograd, nd
 
-UNARY = [nd.tanh, nd.sin, nd.relu, lambda x: x * 0.5, lambda x: x + 1, nd.sigmoid, lambda x: x.reshape((-1,)).reshape(x.shape)]
-BINARY = [lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x - y, nd.maximum, lambda x, y: nd.concat(x, y, dim=0)[0:2]]
+UNARY = [
+    nd.tanh,
+    nd.sin,
+    nd.relu,
+    lambda x: x * 0.5,
+    lambda x: x + 1,
+    nd.sigmoid,
+    lambda x: x.reshape((-1,)).reshape(x.shape),
+]
+BINARY = [
+    lambda x, y: x + y,
+    lambda x, y: x * y,
+    lambda x, y: x - y,
+    nd.maximum,
+    lambda x, y: nd.concat(x, y, dim=0)[0:2],
+]
 
 action = st.tuples(st.integers(0, 11), st.integers(0, 10_000), st.integers(0, 10_000), st.booleans())
 
