@@ -25,6 +25,7 @@ from dualmx.gluon.data import (
     SimpleDataset,
     default_batchify_fn,
 )
+from dualmx.gluon.data.serving import load
 from dualmx.gluon.data.workers import _pack
 
 X = np.arange(14).reshape(7, 2)
@@ -243,8 +244,12 @@ def test_work_happens_in_other_processes(wrap):
 
 
 def test_which_datasets_get_a_fresh_process():
-    assert _pack(ArrayDataset(X), None) is not None
+    fd, size = _pack(ArrayDataset(X), None)
+    dataset, batchify = load(fd, size)
+    os.close(fd)
+    assert np.array_equal(dataset.host_batch([0, 1, 2]), X[:3]) and batchify is None
     assert _pack(lambda_of(ArrayDataset(X)), None) is None
+    assert _pack(ArrayDataset(np.zeros(1 << 29, np.uint8)), None) is None
 
 
 @wrappers()

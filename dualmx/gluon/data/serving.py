@@ -18,7 +18,7 @@ import struct
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,11 +52,15 @@ class HostPickler(pickle.Pickler):
         return NotImplemented
 
 
-def dump(obj: Any) -> tuple[int, int]:
-    """Return descriptor and size of a new memory file that holds `obj`; its arrays lie aligned behind the pickle."""
-    buffers: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(obj, protocol=5, buffer_callback=buffers.append)
-    raws = [b.raw() for b in buffers]
+def flatten(obj: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> tuple[bytes, list[memoryview]]:
+    """Return the pickle of `obj` without the contents of its arrays, and these contents."""
+    out, buffers = io.BytesIO(), []
+    pickler(out, 5, buffer_callback=buffers.append).dump(obj)
+    return out.getvalue(), [b.raw() for b in buffers]
+
+
+def dump(head: bytes, raws: Sequence[memoryview]) -> tuple[int, int]:
+    """Return descriptor and size of a new memory file that holds what `flatten` returned, arrays aligned."""
     at = _HEAD.size + _PLACE.size * len(raws) + len(head)
     places = []
     for raw in raws:
@@ -75,8 +79,8 @@ def dump(obj: Any) -> tuple[int, int]:
 
 
 def load(fd: int, size: int) -> Any:
-    """Return the object in a memory file of one of this process's own workers; arrays are views of the file."""
-    view = memoryview(mmap.mmap(fd, size))
+    """Return the object in a memory file of this process's parent or child; arrays are private views of the file."""
+    view = memoryview(mmap.mmap(fd, size, access=mmap.ACCESS_COPY))
     n_head, n_buffers = _HEAD.unpack_from(view)
     start = _HEAD.size + _PLACE.size * n_buffers
     places = [_PLACE.unpack_from(view, _HEAD.size + _PLACE.size * i) for i in range(n_buffers)]
@@ -131,12 +135,12 @@ def serve(sock: socket.socket, dataset: Any, batchify: Callable[[Any], Any] | No
 def reply(sock: socket.socket, ticket: int, kind: int, answer: Any) -> bool:
     """Send one answer; false if nobody listens any more."""
     try:
-        fd, size = dump(answer)
+        fd, size = dump(*flatten(answer))
     except Exception as e:
         # What cannot be pickled is described instead.
         text = answer.text if isinstance(answer, Failure) else f"the batch cannot be sent to the main process: {e!r}"
         kind = FAILURE if kind == BATCH else kind
-        fd, size = dump(Failure(None, text))
+        fd, size = dump(*flatten(Failure(None, text)))
     try:
         socket.send_fds(sock, [REPLY.pack(ticket, size, kind)], [fd])
     except OSError:
@@ -185,16 +189,18 @@ def send_object(sock: socket.socket, ticket: int, pickled: bytes) -> None:
 
 
 def run_unpickled(sock: socket.socket) -> None:
-    """Be a worker that is told by messages: (seed, import path), then (dataset, collation), then requests."""
+    """Be a worker that is told (seed, import path, size), then given the memory file of (dataset, collation)."""
     try:
         if (first := receive_object(sock)) is None:
             return
-        seed, path = first[1]
+        seed, path, size = first[1]
         sys.path[:] = path
         _be_worker(seed)
-        if (second := receive_object(sock)) is None:
+        mark, fds, _, _ = socket.recv_fds(sock, 1, 1)
+        if not mark or not fds:
             return
-        dataset, batchify = second[1]
+        dataset, batchify = load(fds[0], size)
+        os.close(fds[0])
     except Exception as e:
         reply(sock, 0, BROKEN, Failure(e, traceback.format_exc()))
         return

@@ -7,6 +7,7 @@ forked from this process, and must then keep to NumPy.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import selectors
@@ -29,6 +30,7 @@ from . import serving
 _lock = threading.Lock()
 _open_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # a forked worker closes its copies of them
 _PROTOCOL = 5
+_BIG = 1 << 28
 
 
 class _Worker:
@@ -79,10 +81,14 @@ class WorkerPool:
         self._finish = weakref.finalize(self, _stop_all, self._workers, self._selector)
         packed = _pack(dataset, batchify)
         seed = _seed()
-        for i in range(count):
-            worker = _hatch(packed, seed + i) if packed else _fork(dataset, batchify, seed + i)
-            self._workers.append(worker)
-            self._selector.register(worker.sock, selectors.EVENT_READ, worker)
+        try:
+            for i in range(count):
+                worker = _hatch(packed, seed + i) if packed else _fork(dataset, batchify, seed + i)
+                self._workers.append(worker)
+                self._selector.register(worker.sock, selectors.EVENT_READ, worker)
+        finally:
+            if packed:
+                os.close(packed[0])
 
     @property
     def alive(self) -> bool:
@@ -185,15 +191,17 @@ def _error(failure: serving.Failure) -> BaseException:
     return failure.error
 
 
-def _pack(dataset: Any, batchify: Any) -> bytes | None:
-    """The pickled pair, `None` if a fresh process could not make sense of it."""
-    out = serving.io.BytesIO()
+def _pack(dataset: Any, batchify: Any) -> tuple[int, int] | None:
+    """A memory file with the pair, `None` if it is better to fork this process than to make sense of it afresh."""
     try:
-        serving.HostPickler(out, _PROTOCOL).dump((dataset, batchify))
+        head, raws = serving.flatten((dataset, batchify), serving.HostPickler)
     except Exception:  # pickling runs user code, which may raise anything; the fork needs no pickle
         return None
-    packed = out.getvalue()
-    return None if b"__main__" in packed or not sys.executable else packed
+    # A fork shares big arrays without a copy, and has the classes of the main script.
+    big = sum(r.nbytes for r in raws) > _BIG
+    if big or b"__main__" in head or not sys.executable or getattr(sys, "frozen", False):
+        return None
+    return serving.dump(head, raws)
 
 
 def _seed() -> int:
@@ -235,7 +243,7 @@ class _Nursery:
 _nursery = _Nursery()
 
 
-def _hatch(packed: bytes, seed: int) -> _Worker:
+def _hatch(packed: tuple[int, int], seed: int) -> _Worker:
     with _lock:
         control = _start_nursery()
         ours, theirs = _pair()
@@ -245,10 +253,17 @@ def _hatch(packed: bytes, seed: int) -> _Worker:
     if answer is None:
         raise MXNetError("DataLoader: the process that starts data workers has ended unexpectedly")
     worker = _Worker(ours, int.from_bytes(answer, "little"), False)
+    fd, size = packed
     with contextlib.suppress(OSError):  # a worker that is gone already is noticed when its batch is due
-        serving.send_object(ours, 0, serving.pickle.dumps((seed, sys.path), _PROTOCOL))
-        serving.send_object(ours, 0, packed)
+        serving.send_object(ours, 0, serving.pickle.dumps((seed, sys.path, size), _PROTOCOL))
+        socket.send_fds(ours, [b"d"], [fd])
     return worker
+
+
+def _stop_nursery(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    control.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(5)
 
 
 def _start_nursery() -> socket.socket:
@@ -260,9 +275,12 @@ def _start_nursery() -> socket.socket:
     code = f"import sys; sys.path[:] = {sys.path!r}; from {package} import serving; serving.nursery({theirs.fileno()})"
     # Workers are many: one thread each for linear algebra, and no accelerator.
     env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ, "JAX_PLATFORMS": "cpu"}
+    # It is neither a member of a cluster nor profiled, whatever this process is.
+    env = {k: v for k, v in env.items() if k not in ("DMLC_ROLE", "MXNET_PROFILER_AUTOSTART")}
     n.process = subprocess.Popen(
         [sys.executable, "-c", code], env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
     )
     theirs.close()
     n.control, n.owner = ours, os.getpid()
+    atexit.register(_stop_nursery, n.process, ours)
     return ours
