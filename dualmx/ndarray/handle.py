@@ -365,6 +365,9 @@ def assign(o: Handle, value: Handle, what: str) -> None:
         return
     if value is o:
         return
+    if value._data is None and value._tr is None:
+        # A stale view: reading it may execute the trace, so it comes before the trace is looked at.
+        value._force(local.tr)
     tr = local.tr if local.tr.ctx is o._v.ctx else local.switch(o._v.ctx)
     if value._data is not None and value._tr is not tr and not (local.recording and is_tracked(value)):
         # The value is concrete: sharing the immutable array is enough.

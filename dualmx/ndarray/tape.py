@@ -6,7 +6,7 @@ a live array depends on are kept as `Entry` objects over immutable values; a lat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..compile.devices import put
@@ -270,6 +270,20 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
         MXNetError: no variable is reached; a head gradient does not fit.
     """
     given = _check_seeds("backward", heads, head_grads)
+    _begin_again(lambda: _backward(heads, given, retain_graph), len(heads))
+
+
+def _begin_again(action: Callable[[], Any], views: int) -> Any:
+    """Run `action` until it is not interrupted: reading a stale view may execute the trace that it works on."""
+    for _ in range(4 + views):
+        try:
+            return action()
+        except Restart:
+            continue
+    raise MXNetError("backward: its arrays could not be read in one piece")
+
+
+def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_graph: bool) -> None:
     tr, hv, sv = _enter_heads(heads, given)
     if tr.saved:
         reenter(tr)
@@ -383,6 +397,16 @@ def gradients(
         MXNetError: a variable is not reached from the heads.
     """
     given = _check_seeds("grad", heads, head_grads)
+    return _begin_again(lambda: _gradients(heads, variables, given, retain_graph, create_graph), len(variables))
+
+
+def _gradients(
+    heads: Sequence[Handle],
+    variables: Sequence[Handle],
+    given: Sequence[Handle | None],
+    retain_graph: bool,
+    create_graph: bool,
+) -> list[Any]:
     tr, hv, sv = _enter_heads(heads, given)
     if tr.saved:
         reenter(tr)
