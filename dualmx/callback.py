@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from .model import BatchEndParam, save_checkpoint
+from .checkpoint import BatchEndParam, save_checkpoint
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:

@@ -1,92 +1,243 @@
-"""Checkpoints: a symbol's JSON and its parameters in two files, `prefix-symbol.json` and `prefix-0001.params`."""
+"""Checkpoints, and `FeedForward`, the classifier interface that came before modules."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, NamedTuple
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from .core.errors import ArgumentTypeError
-from .ndarray import NDArray, load, save
-from .symbol import load as load_symbol
+import numpy as np
 
+from . import metric as metrics
+from .callback import LogValidationMetricsCallback
+from .checkpoint import BatchEndParam, load_checkpoint, load_params, save_checkpoint
+from .core.errors import ArgumentError, MXNetError
+from .initializer import Uniform
+from .io import DataIter, NDArrayIter, ResizeIter
+from .module import Module
+from .ndarray import NDArray
 
-class BatchEndParam(NamedTuple):
-    """What callbacks at the end of a batch receive.
-
-    Attributes:
-        epoch: number of the epoch, from 0.
-        nbatch: number of the batch, from 0.
-        eval_metric: the metric so far, or `None`.
-        locals: local variables of the loop that calls.
-    """
-
-    epoch: int
-    nbatch: int
-    eval_metric: Any
-    locals: Any
+_UNIFORM = Uniform(0.01)
+_LOG_VALIDATION = LogValidationMetricsCallback()
 
 
-def join_params(arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> dict[str, NDArray]:
-    """Return one dict with the names `arg:…` and `aux:…` under which checkpoints keep parameters."""
-    named = {f"arg:{k}": v for k, v in (arg_params or {}).items()}
-    return {**named, **{f"aux:{k}": v for k, v in (aux_params or {}).items()}}
-
-
-def split_params(saved: dict[str, NDArray] | list[Any], fname: str) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Return `(arg_params, aux_params)` of what a parameter file holds; names without a prefix are arguments.
-
-    Raises:
-        ArgumentTypeError: the file holds a list without names.
-    """
-    if not saved:
-        logging.warning("Params file '%s' is empty", fname)
-        return {}, {}
-    if not isinstance(saved, dict):
-        raise ArgumentTypeError(f"{fname!r} holds arrays without names: expected parameters saved with their names")
-    arg_params, aux_params = {}, {}
-    for name, value in saved.items():
-        (aux_params if name.startswith("aux:") else arg_params)[name.removeprefix("arg:").removeprefix("aux:")] = value
-    return arg_params, aux_params
-
-
-def save_checkpoint(
-    prefix: str,
-    epoch: int,
-    symbol: Any,
-    arg_params: dict[str, NDArray],
-    aux_params: dict[str, NDArray],
-    remove_amp_cast: bool = True,
-) -> None:
-    """Write `prefix-symbol.json` (if there is a symbol) and `prefix-%04d.params`.
+class FeedForward:
+    """A network that is trained and asked with arrays or data iterators; new programs use `Module`.
 
     Args:
-        prefix: beginning of the file names.
-        epoch: number in the name of the parameter file.
-        symbol: the network, or `None`.
-        arg_params: parameters by name.
-        aux_params: auxiliary states by name.
-        remove_amp_cast: leave casts of mixed precision out of the JSON.
-    """
-    if symbol is not None:
-        symbol.save(f"{prefix}-symbol.json", remove_amp_cast=remove_amp_cast)
-    fname = f"{prefix}-{epoch:04d}.params"
-    save(fname, join_params(arg_params, aux_params))
-    logging.info('Saved checkpoint to "%s"', fname)
-
-
-def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-    """Return `(arg_params, aux_params)` of the file `prefix-%04d.params`."""
-    fname = f"{prefix}-{epoch:04d}.params"
-    return split_params(load(fname), fname)
-
-
-def load_checkpoint(prefix: str, epoch: int) -> tuple[Any, dict[str, NDArray], dict[str, NDArray]]:
-    """Return `(symbol, arg_params, aux_params)` of a checkpoint.
-
-    Raises:
-        MXNetError: a file cannot be read. FormatError: a file is truncated or altered.
+        symbol: the network.
+        ctx: context, or list of contexts.
+        num_epoch: `fit` runs from `begin_epoch` to `num_epoch - 1`.
+        epoch_size: batches in an epoch; one pass over the data by default.
+        optimizer: name of an optimizer, or an instance.
+        initializer: for parameters that are not given.
+        numpy_batch_size: batch size when data are arrays.
+        arg_params, aux_params: given parameters and auxiliary states; after `fit`, the trained ones.
+        allow_extra_params: accept parameters that the network does not have.
+        begin_epoch: number of the first epoch.
+        kwargs: arguments of the optimizer, such as `learning_rate`.
 
     Example:
-        >>> symbol, arg_params, aux_params = load_checkpoint("model", 10)  # doctest: +SKIP
+        >>> model = FeedForward(network, num_epoch=5, learning_rate=0.1)
+        >>> model.fit(x, y)
+        >>> probabilities = model.predict(x)
     """
-    return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
+
+    def __init__(
+        self,
+        symbol: Any,
+        ctx: Any = None,
+        num_epoch: int | None = None,
+        epoch_size: int | None = None,
+        optimizer: Any = "sgd",
+        initializer: Any = _UNIFORM,
+        numpy_batch_size: int = 128,
+        arg_params: Mapping[str, NDArray] | None = None,
+        aux_params: Mapping[str, NDArray] | None = None,
+        allow_extra_params: bool = False,
+        begin_epoch: int = 0,
+        **kwargs: Any,
+    ):
+        self.symbol, self.ctx, self.num_epoch, self.epoch_size = symbol, ctx, num_epoch, epoch_size
+        self.optimizer, self.initializer, self.numpy_batch_size = optimizer, initializer, numpy_batch_size
+        self.arg_params = None if arg_params is None else dict(arg_params)
+        self.aux_params = None if aux_params is None else dict(aux_params)
+        self.allow_extra_params, self.begin_epoch, self.kwargs = allow_extra_params, begin_epoch, kwargs
+
+    def _iter(self, x: Any, y: Any, train: bool) -> Any:
+        if not isinstance(x, (np.ndarray, NDArray)):
+            if not hasattr(x, "provide_data"):
+                raise ArgumentError(f"FeedForward: X of type {type(x).__name__}: expected an array or a DataIter")
+            return x
+        if train and y is None:
+            raise ArgumentError("FeedForward.fit: y is missing; it goes with X as an array")
+        size = min(x.shape[0], self.numpy_batch_size)
+        return NDArrayIter(x, y, size, shuffle=train, last_batch_handle="roll_over" if train else "pad")
+
+    def _module(self, data: Any, train: bool) -> Module:
+        names = [[d[0] for d in descs or ()] for descs in (data.provide_data, data.provide_label)]
+        inputs = [n for n in self.symbol.list_arguments() if n.endswith("label")]
+        module = Module(self.symbol, names[0], names[1] or inputs, context=self.ctx)
+        module.bind(data.provide_data, data.provide_label or None, for_training=train)
+        return module
+
+    def _ready(self, data: Any) -> Module:
+        if self.arg_params is None:
+            raise MXNetError("FeedForward: there are no parameters; call fit() or load() first")
+        module = self._module(data, False)
+        module.init_params(None, self.arg_params, self.aux_params, allow_extra=self.allow_extra_params)
+        return module
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        logger: Any = None,
+        work_load_list: Sequence[float] | None = None,
+        monitor: Any = None,
+        eval_end_callback: Any = _LOG_VALIDATION,
+        eval_batch_end_callback: Any = None,
+    ) -> None:
+        """Train on arrays `X`, `y`, or on a data iterator `X`.
+
+        Args:
+            X, y: the data; arrays are shuffled.
+            eval_data: iterator, or pair of arrays, to evaluate after each epoch.
+            eval_metric: metric of training and evaluation.
+            epoch_end_callback, batch_end_callback, eval_end_callback, eval_batch_end_callback: see `Module.fit`.
+            kvstore, monitor: see `Module.fit`.
+            logger: where progress is logged.
+
+        Raises:
+            ArgumentError: `num_epoch` or `y` is missing.
+        """
+        if self.num_epoch is None:
+            raise ArgumentError("FeedForward.fit: num_epoch is missing: give the number of epochs to FeedForward")
+        log = logging if logger is None else logger
+        train = self._iter(X, y, True)
+        if isinstance(eval_data, (list, tuple)) and not isinstance(eval_data, DataIter):
+            eval_data = self._iter(eval_data[0], eval_data[1], False)
+        module = self._module(train, True)
+        module.init_params(
+            self.initializer, self.arg_params, self.aux_params, True, allow_extra=self.allow_extra_params
+        )
+        module.init_optimizer(kvstore, self.optimizer, self.kwargs)
+        if monitor is not None:
+            module.install_monitor(monitor)
+        log.info("Start training with %s", module._contexts)
+        metric = eval_metric if isinstance(eval_metric, metrics.EvalMetric) else metrics.create(eval_metric)
+        batches = train if self.epoch_size is None else ResizeIter(train, self.epoch_size, False)
+        for epoch in range(self.begin_epoch, self.num_epoch):
+            start = time.time()
+            metric.reset()
+            module._train_epoch(epoch, batches, metric, batch_end_callback, monitor)
+            if self.epoch_size is None:
+                log.info("Epoch[%d] Resetting Data Iterator", epoch)
+            batches.reset()
+            log.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
+            module._end_epoch(epoch, epoch_end_callback)
+            self.arg_params, self.aux_params = module.get_params()
+            if eval_data is not None:
+                module.score(
+                    eval_data,
+                    metric,
+                    batch_end_callback=eval_batch_end_callback,
+                    score_end_callback=eval_end_callback,
+                    epoch=epoch,
+                )
+
+    def predict(self, X: Any, num_batch: int | None = None, return_data: bool = False, reset: bool = True) -> Any:
+        """Return the outputs as NumPy arrays, one array if there is one output.
+
+        Args:
+            X: array or data iterator.
+            num_batch: batches to use, all by default.
+            return_data: also return the inputs and the labels.
+            reset: reset the iterator first.
+        """
+        data = self._iter(X, None, False)
+        module = self._ready(data)
+        found: list[list[list[np.ndarray]]] = []
+        for outputs, _, batch in module.iter_predict(data, num_batch, reset):
+            rows = slice(0, outputs[0].shape[0])
+            read = [[x.asnumpy()[rows] for x in group or ()] for group in (outputs, batch.data, batch.label)]
+            found.append(read)
+        joined = [
+            [np.concatenate(parts) for parts in zip(*(batch[k] for batch in found), strict=True)] for k in range(3)
+        ]
+        results = [group[0] if len(group) == 1 else group for group in joined]
+        return tuple(results) if return_data else results[0]
+
+    def score(
+        self,
+        X: Any,
+        eval_metric: Any = "acc",
+        num_batch: int | None = None,
+        batch_end_callback: Any = None,
+        reset: bool = True,
+    ) -> float:
+        """Return the value of a metric over a data iterator."""
+        data = self._iter(X, None, False)
+        metric = eval_metric if isinstance(eval_metric, metrics.EvalMetric) else metrics.create(eval_metric)
+        self._ready(data).score(data, metric, num_batch, batch_end_callback, reset=reset)
+        return metric.get()[1]
+
+    def save(self, prefix: str, epoch: int | None = None, remove_amp_cast: bool = True) -> None:
+        """Write a checkpoint, numbered `num_epoch` by default."""
+        number = self.num_epoch if epoch is None else epoch
+        if number is None:
+            raise ArgumentError("FeedForward.save: epoch is missing")
+        save_checkpoint(prefix, number, self.symbol, self.arg_params or {}, self.aux_params or {}, remove_amp_cast)
+
+    @staticmethod
+    def load(prefix: str, epoch: int, ctx: Any = None, **kwargs: Any) -> FeedForward:
+        """Return the model of a checkpoint; training would go on at `epoch`."""
+        symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
+        return FeedForward(symbol, ctx, arg_params=arg_params, aux_params=aux_params, begin_epoch=epoch, **kwargs)
+
+    @staticmethod
+    def create(
+        symbol: Any,
+        X: Any,
+        y: Any = None,
+        ctx: Any = None,
+        num_epoch: int | None = None,
+        epoch_size: int | None = None,
+        optimizer: Any = "sgd",
+        initializer: Any = _UNIFORM,
+        eval_data: Any = None,
+        eval_metric: Any = "acc",
+        epoch_end_callback: Any = None,
+        batch_end_callback: Any = None,
+        kvstore: Any = "local",
+        logger: Any = None,
+        work_load_list: Sequence[float] | None = None,
+        eval_end_callback: Any = _LOG_VALIDATION,
+        eval_batch_end_callback: Any = None,
+        **kwargs: Any,
+    ) -> FeedForward:
+        """Make a model and train it; see `FeedForward` and `fit`."""
+        model = FeedForward(symbol, ctx, num_epoch, epoch_size, optimizer, initializer, **kwargs)
+        model.fit(
+            X,
+            y,
+            eval_data,
+            eval_metric,
+            epoch_end_callback,
+            batch_end_callback,
+            kvstore,
+            logger,
+            work_load_list,
+            eval_end_callback=eval_end_callback,
+            eval_batch_end_callback=eval_batch_end_callback,
+        )
+        return model
+
+
+__all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from .. import metric as metrics
+from ..checkpoint import BatchEndParam, join_params, split_params
 from ..core.errors import ArgumentError, MXNetError
 from ..initializer import Uniform
 from ..io import DataBatch
-from ..model import BatchEndParam, join_params, split_params
 from ..namespace import nd
 from ..ndarray import NDArray, array, flush, load, save
 

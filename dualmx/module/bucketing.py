@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..checkpoint import load_params
 from ..core.errors import ArgumentError, MXNetError
 from ..io import DataBatch
-from ..model import load_params
 from ..ndarray import NDArray, array, load, save
 from ..symbol import Symbol
 from ..symbol import load as load_symbol

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
+from ..checkpoint import load_checkpoint
 from ..core.context import Context, cpu
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..initializer import InitDesc
 from ..io import DataBatch, DataDesc
 from ..io.batch import as_descs
-from ..model import load_checkpoint
 from ..ndarray import NDArray, flush
 from .base import SMALL_UNIFORM, BaseModule, end_step
 from .executors import DeviceArrays, ExecutorGroup
