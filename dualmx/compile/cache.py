@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from ..core import knobs
+from .quiet import hushed
 
 _lock = threading.RLock()
 _SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0.0, "jax_persistent_cache_min_entry_size_bytes": -1}
@@ -27,7 +27,7 @@ def persistent_cache() -> Iterator[None]:
     if not folder or jax.config.values["jax_compilation_cache_dir"]:
         yield
         return
-    with _lock, _hushed():
+    with _lock, hushed():
         before = {name: getattr(jax.config, name) for name in _SETTINGS}
         # The folder's state is settled at first use, so both changes need a reset to be seen.
         compilation_cache.reset_cache()
@@ -41,15 +41,3 @@ def persistent_cache() -> Iterator[None]:
             for name, value in before.items():
                 jax.config.update(name, value)
             compilation_cache.reset_cache()
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Keep JAX from announcing each change of folder to users who log at level INFO."""
-    log = logging.getLogger("jax")
-    before = log.level
-    log.setLevel(max(before, logging.WARNING))
-    try:
-        yield
-    finally:
-        log.setLevel(before)

@@ -11,6 +11,7 @@ from jax.sharding import SingleDeviceSharding
 
 from ..core.context import Context
 from ..core.errors import MXNetError
+from .quiet import hushed
 from .x64 import x64
 
 _BACKEND = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu", "tpu": "tpu"}
@@ -19,7 +20,9 @@ _BACKEND = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu"
 def devices_of(kind: str) -> list[Any]:
     """Return this process's devices of one kind, `[]` if there are none."""
     try:
-        return jax.local_devices(backend=_BACKEND[kind])
+        # The first question makes JAX try every backend and report the missing ones.
+        with hushed():
+            return jax.local_devices(backend=_BACKEND[kind])
     except RuntimeError:
         return []
 
