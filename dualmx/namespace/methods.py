@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from .. import ndarray as nd
+from ..ndarray.array import NDArray
 from ..op.registry import OPS
 from .fluent import FLUENT
 
@@ -26,34 +28,33 @@ def install_all(cls: type, top: ModuleType, shown: str) -> None:
             setattr(cls, name, _method(name, top, shown))
 
 
-def transpose(self: Any, *axes: Any, **kwargs: Any) -> Any:
+def transpose(self: NDArray, *axes: int | Sequence[int], **kwargs: Any) -> NDArray:
     """Return the array with its axes permuted (reversed without arguments)."""
-    from .. import ndarray as nd
-
     if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
         axes = tuple(axes[0])
     return nd.transpose(self, axes=kwargs.get("axes", axes) or ())
 
 
-def broadcast_to(self: Any, shape: Any) -> Any:
+def broadcast_to(self: NDArray, shape: Sequence[int]) -> NDArray:
     """Return the array broadcast to `shape`; a 0 keeps the array's own length, missing axes are added in front."""
-    from .. import ndarray as nd
-
     own = self.shape
     if len(shape) > len(own):
         return nd.broadcast_to(self.reshape((1,) * (len(shape) - len(own)) + own), shape=shape)
     return nd.broadcast_to(self, shape=shape)
 
 
-def split_v2(self: Any, *args: Any, **kwargs: Any) -> Any:
+def split_v2(
+    self: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
+) -> list[NDArray]:
     """Fluent form of `nd.split_v2`."""
-    from .. import ndarray as nd
-
-    return nd.split_v2(self, *args, **kwargs)
+    return nd.split_v2(self, indices_or_sections, axis, squeeze_axis)
 
 
-def install(cls: type, nd: ModuleType) -> None:
+OWN = (transpose, broadcast_to, split_v2)
+
+
+def install(cls: type[NDArray], top: ModuleType) -> None:
     """Give the array class its fluent methods."""
-    install_all(cls, nd, "nd")
-    for own in (transpose, broadcast_to, split_v2):
+    install_all(cls, top, "nd")
+    for own in OWN:
         setattr(cls, own.__name__, own)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..ndarray.handle import Handle, invoke1, invoke2
+from ..ndarray.array import NDArray
+from ..ndarray.handle import invoke1, invoke2
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
 from .array_functions import as_input
@@ -74,7 +75,7 @@ def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[...
             return invoke1(with_right[rhs], as_input(lhs, call.op, "lhs", None))
         if isinstance(lhs, number):
             return invoke1(with_left[lhs], as_input(rhs, call.op, "rhs", None))
-        a = as_input(lhs, call.op, "lhs", rhs if isinstance(rhs, Handle) else None)
+        a = as_input(lhs, call.op, "lhs", rhs if isinstance(rhs, NDArray) else None)
         return invoke2(call, a, as_input(rhs, call.op, "rhs", a))
 
     function.__name__ = function.__qualname__ = name

@@ -8,12 +8,12 @@ from typing import Any
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentTypeError
 from ..ndarray.array import NDArray
-from ..ndarray.handle import Handle, create, invoke, invoke_out
+from ..ndarray.handle import create, invoke, invoke_out
 from ..op.registry import OPS
 
 
 def _draw(name: str, params: dict[str, Any], shape: Any, dtype: Any, ctx: Any, out: Any) -> Any:
-    arrays = [isinstance(v, Handle) for v in params.values()]
+    arrays = [isinstance(v, NDArray) for v in params.values()]
     extra: dict[str, Any] = {} if shape is None else {"shape": shape}
     if dtype is not None:
         extra["dtype"] = dtype
@@ -47,7 +47,7 @@ def normal(
     loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
 ) -> NDArray:
     """Draw from the normal distribution with mean `loc` and standard deviation `scale`."""
-    keys = ("mu", "sigma") if isinstance(loc, Handle) or isinstance(scale, Handle) else ("loc", "scale")
+    keys = ("mu", "sigma") if isinstance(loc, NDArray) or isinstance(scale, NDArray) else ("loc", "scale")
     return _draw("normal", dict(zip(keys, (loc, scale), strict=True)), shape, dtype, ctx, out)
 
 
@@ -102,7 +102,7 @@ def multinomial(data: NDArray, shape: Any = None, get_prob: bool = False, out: A
     """
     call = OPS["_sample_multinomial"].call(shape=() if shape is None else shape, get_prob=get_prob, dtype=dtype)
     if out is not None:
-        invoke_out(call, (data,), [out] if isinstance(out, Handle) else out)
+        invoke_out(call, (data,), [out] if isinstance(out, NDArray) else out)
         return out
     outs = invoke(call, (data,))
     return outs if get_prob else outs[0]
@@ -110,7 +110,7 @@ def multinomial(data: NDArray, shape: Any = None, get_prob: bool = False, out: A
 
 def bernoulli(prob: Any = 0.5, shape: Any = None, dtype: Any = "float32", ctx: Any = None, out: Any = None) -> NDArray:
     """Draw 1 with probability `prob` (a number or an array of the result's shape), else 0."""
-    if isinstance(prob, Handle):
+    if isinstance(prob, NDArray):
         drawn = uniform(shape=prob._v.shape, dtype="float32", ctx=prob._v.ctx)
         made = (drawn < prob).astype(dtype)
     else:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # What `namespace` adds; first, so that what is written by hand and imported below hides it.
+    from . import _internal, contrib, image, linalg, op, random, sparse  # noqa: F401
+    from .op import *  # noqa: F403
 
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
 from . import (
@@ -32,11 +37,6 @@ from .creation import (
 from .flush import flush
 from .handle import invoke, invoke_out
 from .storage import load, load_frombuffer, save, save_tobuffer, waitall
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any: ...  # the functions that `namespace` makes of operators
-
 
 __all__ = [
     "Context", "NDArray", "arange", "array", "concatenate", "cpu", "cpu_pinned", "current_context", "empty", "eye",

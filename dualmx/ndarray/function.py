@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from .array import NDArray
 from .creation import zeros
-from .handle import Handle, ref
+from .handle import Handle, is_tracked, ref
 from .trace import engine, local
 
 _order = itertools.count()
@@ -41,7 +42,7 @@ class _Application:
         name = type(self.function).__name__
         with _Quiet():
             got = self.function.backward(*given)
-        got = [got] if isinstance(got, Handle) or got is None else list(got)
+        got = [got] if isinstance(got, NDArray) or got is None else list(got)
         if len(got) != len(self.inputs):
             raise MXNetError(
                 f"{name}.backward returned {len(got)} gradients for {len(self.inputs)} inputs; expected one each"
@@ -50,17 +51,15 @@ class _Application:
         for i, (a, g) in enumerate(zip(self.inputs, got, strict=True)):
             if g is None:
                 continue
-            if not isinstance(g, Handle) or g._v.shape != a._v.shape:
-                shown = g._v.shape if isinstance(g, Handle) else type(g).__name__
+            if not isinstance(g, NDArray) or g._v.shape != a._v.shape:
+                shown = g._v.shape if isinstance(g, NDArray) else type(g).__name__
                 raise MXNetError(f"{name}.backward: gradient {i} is {shown}; expected an NDArray of shape {a._v.shape}")
             if _tracked(a):
-                kept.append((a, g.astype(a._v.dtype, copy=False)))  # type: ignore[attr-defined]
+                kept.append((a, g.astype(a._v.dtype, copy=False)))
         return ([a for a, _ in kept], [g for _, g in kept]) if kept else None
 
 
 def _tracked(a: Handle) -> bool:
-    from .handle import is_tracked
-
     return is_tracked(a) or (a._tr is not None and a._v.tracked)
 
 
@@ -123,14 +122,14 @@ class Function:
         if getattr(self, "_used", False):
             raise MXNetError(f"{name}: each Function instance can be called once; make a new one")
         for i, a in enumerate(inputs):
-            if not isinstance(a, Handle):
+            if not isinstance(a, NDArray):
                 raise ArgumentTypeError(f"{name}: input {i} is a {type(a).__name__}; expected an NDArray")
         self._used = True
         before = [_alias(a) for a in inputs] if local.recording else []
         with _Quiet():
             got = self.forward(*inputs)
-        outs = [got] if isinstance(got, Handle) else list(got)
-        if not all(isinstance(o, Handle) for o in outs):
+        outs = [got] if isinstance(got, NDArray) else list(got)
+        if not all(isinstance(o, NDArray) for o in outs):
             raise ArgumentError(f"{name}.forward must return NDArrays")
         if local.recording and any(_tracked(a) for a in before):
             outs = [o.copy() if any(o is a for a in inputs) else o for o in outs]
@@ -142,4 +141,4 @@ class Function:
                     o._tr.make_variable(o)
         if engine.naive:
             engine.flush(local.tr)
-        return outs[0] if isinstance(got, Handle) else outs
+        return outs[0] if isinstance(got, NDArray) else outs

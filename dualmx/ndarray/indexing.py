@@ -13,7 +13,7 @@ from ..op.defs.window import to_spec
 from ..op.registry import OPS
 from .array import NDArray, make_view
 from .creation import array, from_host
-from .handle import Handle, assign, check_writable, create, invoke, invoke1, invoke2, write_window
+from .handle import assign, check_writable, create, invoke, invoke1, invoke2, write_window
 from .trace import engine, local
 
 
@@ -57,7 +57,7 @@ def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
                 found.append(range(*item.indices(size)))
             except TypeError:
                 raise ArgumentTypeError(f"slice {item} along axis {axis}: expected integers or None") from None
-        elif isinstance(item, (list, np.ndarray, Handle, range)) or (isinstance(item, tuple) and item):
+        elif isinstance(item, (list, np.ndarray, NDArray, range)) or (isinstance(item, tuple) and item):
             found.append(item)
         else:
             raise ArgumentError(
@@ -70,10 +70,10 @@ def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
 
 def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
     """Return an index array on the context of `beside`, its bounds checked when its values are at hand."""
-    if isinstance(item, Handle):
+    if isinstance(item, NDArray):
         if item._v.dtype.kind not in "iu":
             item = invoke1(OPS["Cast"].call(dtype="int32"), item)
-        return item  # type: ignore[return-value]
+        return item
     values = np.asarray(item)
     if values.dtype.kind not in "biuf":
         raise ArgumentError(f"index array of {values.dtype} along axis {axis}: expected integers")
@@ -176,9 +176,9 @@ def setitem(a: NDArray, key: Any, value: Any) -> None:
     check_writable(a, "assignment x[...] =")
     items = expand(key, a.shape)
     is_number = isinstance(value, (numbers.Number, np.number, np.bool_))
-    if not is_number and not isinstance(value, Handle):
+    if not is_number and not isinstance(value, NDArray):
         value = _as_value(a, value)
-        is_number = not isinstance(value, Handle)
+        is_number = not isinstance(value, NDArray)
     if any(i is not None and not isinstance(i, (int, range)) for i in items):
         spec, arrays = _advanced(a, items)
         given = array(np.full((1,), value), ctx=a.context, dtype=a.dtype) if is_number else value
@@ -248,6 +248,5 @@ def iterate(a: NDArray) -> Iterator[NDArray]:
         yield a[i]
 
 
-NDArray.__getitem__ = getitem  # type: ignore[attr-defined]
-NDArray.__setitem__ = setitem  # type: ignore[attr-defined]
-NDArray.__iter__ = iterate  # type: ignore[attr-defined]
+for _name, _method in {"__getitem__": getitem, "__setitem__": setitem, "__iter__": iterate}.items():
+    setattr(NDArray, _name, _method)

@@ -12,7 +12,7 @@ from ..core.errors import MXNetError
 from ..op.registry import OPS
 from .array import NDArray, tape_tracks
 from .creation import array, concatenate, full, moveaxis
-from .handle import Handle, invoke, invoke1
+from .handle import invoke, invoke1
 from .trace import local
 
 _UNARY: dict[Any, str] = {
@@ -54,14 +54,14 @@ def array_ufunc(self: NDArray, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     if method == "__call__" and not kwargs and not any(isinstance(o, np.ndarray) for o in outs):
         mapped = _as_operator(ufunc, inputs)
     if mapped is NotImplemented:
-        targets = [o for o in outs if isinstance(o, Handle)]
-        host = tuple(np.array(o) if isinstance(o, Handle) else o for o in outs)
+        targets = [o for o in outs if isinstance(o, NDArray)]
+        host = tuple(np.array(o) if isinstance(o, NDArray) else o for o in outs)
         if host:
             kwargs["out"] = host
         found = getattr(ufunc, method)(*on_host(inputs, f"np.{ufunc.__name__}"), **on_host(kwargs, "out"))
         for target, values in zip(outs, host, strict=True):
-            if isinstance(target, Handle):
-                target[:] = values  # type: ignore[index]
+            if isinstance(target, NDArray):
+                target[:] = values
         return (outs[0] if len(outs) == 1 else outs) if targets else found
     return _stored(mapped, outs)
 
@@ -82,22 +82,22 @@ def _as_operator(ufunc: Any, inputs: Sequence[Any]) -> Any:
         if not all(_operand(i) for i in inputs):
             return NotImplemented
         forward, backward = _BINARY[ufunc]
-        return getattr(left, forward)(right) if isinstance(left, Handle) else getattr(right, backward)(left)
-    if ufunc in _BROADCAST and all(isinstance(i, (Handle, np.ndarray, int, float, np.number)) for i in inputs):
-        beside: Any = next(i for i in inputs if isinstance(i, Handle))
+        return getattr(left, forward)(right) if isinstance(left, NDArray) else getattr(right, backward)(left)
+    if ufunc in _BROADCAST and all(isinstance(i, (NDArray, np.ndarray, int, float, np.number)) for i in inputs):
+        beside: Any = next(i for i in inputs if isinstance(i, NDArray))
         return invoke(OPS[_BROADCAST[ufunc]].call(), [_beside(i, beside) for i in inputs])[0]
-    if ufunc is np.matmul and all(isinstance(i, Handle) and len(i._v.shape) == 2 for i in inputs):
+    if ufunc is np.matmul and all(isinstance(i, NDArray) and len(i._v.shape) == 2 for i in inputs):
         return invoke(OPS["dot"].call(), inputs)[0]
     return NotImplemented
 
 
 def _operand(value: Any) -> bool:
-    return isinstance(value, (Handle, np.ndarray, int, float, np.number, np.bool_))
+    return isinstance(value, (NDArray, np.ndarray, int, float, np.number, np.bool_))
 
 
 def _beside(value: Any, other: NDArray) -> NDArray:
     """Return an operand as an array of the dtype and context of `other`."""
-    return value if isinstance(value, Handle) else array(np.atleast_1d(value), ctx=other.context, dtype=other.dtype)  # type: ignore[return-value]
+    return value if isinstance(value, NDArray) else array(np.atleast_1d(value), ctx=other.context, dtype=other.dtype)
 
 
 def on_host(value: Any, what: str) -> Any:
@@ -106,13 +106,13 @@ def on_host(value: Any, what: str) -> Any:
     Raises:
         MXNetError: a gradient through one of them is being recorded; it would be lost.
     """
-    if isinstance(value, Handle):
+    if isinstance(value, NDArray):
         if local.recording and tape_tracks(value):
             raise MXNetError(
                 f"{what}: NumPy computes it on the host, where its gradient is not recorded; use an operator of mx.nd, "
                 f"x.detach(), or autograd.pause()"
             )
-        return value.asnumpy()  # type: ignore[attr-defined]
+        return value.asnumpy()
     if isinstance(value, (list, tuple)):
         return type(value)(on_host(v, what) for v in value)
     if isinstance(value, dict):
@@ -135,7 +135,7 @@ def _positions(name: str) -> Callable[..., Any]:
 
 
 def _joined(arrays: Sequence[Any]) -> list[NDArray]:
-    beside: Any = next(a for a in arrays if isinstance(a, Handle))
+    beside: Any = next(a for a in arrays if isinstance(a, NDArray))
     return [_beside(a, beside) for a in arrays]
 
 
@@ -149,18 +149,18 @@ def _stack(arrays: Any, axis: int = 0) -> NDArray:
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
-    same = all(isinstance(a, Handle) for a in (condition, x, y)) and condition.shape == x.shape == y.shape
+    same = all(isinstance(a, NDArray) for a in (condition, x, y)) and condition.shape == x.shape == y.shape
     return invoke(OPS["where"].call(), (condition, x, y))[0] if same else NotImplemented
 
 
 def _dot(a: Any, b: Any) -> Any:
-    fits = isinstance(a, Handle) and isinstance(b, Handle) and len(a._v.shape) <= 2 and len(b._v.shape) <= 2
+    fits = isinstance(a, NDArray) and isinstance(b, NDArray) and len(a._v.shape) <= 2 and len(b._v.shape) <= 2
     return invoke(OPS["dot"].call(), (a, b))[0] if fits else NotImplemented
 
 
 def _clip(a: Any, a_min: Any, a_max: Any) -> Any:
     plain = all(isinstance(v, (int, float, np.number)) for v in (a_min, a_max))
-    return a.clip(float(a_min), float(a_max)) if plain and isinstance(a, Handle) else NotImplemented
+    return a.clip(float(a_min), float(a_max)) if plain and isinstance(a, NDArray) else NotImplemented
 
 
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
@@ -228,7 +228,7 @@ def array_function(self: NDArray, func: Any, types: Any, args: tuple[Any, ...], 
     Raises:
         MXNetError: it would be computed on the host although a gradient is being recorded.
     """
-    if not all(issubclass(t, (Handle, np.ndarray)) for t in types):
+    if not all(issubclass(t, (NDArray, np.ndarray)) for t in types):
         return NotImplemented
     out = kwargs.pop("out", None)
     result = NotImplemented
@@ -244,11 +244,11 @@ def array_function(self: NDArray, func: Any, types: Any, args: tuple[Any, ...], 
         what = f"np.{func.__name__}"
         extra = {"out": out} if isinstance(out, np.ndarray) else {}
         result = func(*on_host(args, what), **on_host(kwargs, what), **extra)
-    if isinstance(out, Handle):
-        out[:] = result  # type: ignore[index]
+    if isinstance(out, NDArray):
+        out[:] = result
         return out
     return result
 
 
-NDArray.__array_ufunc__ = array_ufunc  # type: ignore[attr-defined]
-NDArray.__array_function__ = array_function  # type: ignore[attr-defined]
+for _method in (array_ufunc, array_function):
+    setattr(NDArray, f"__{_method.__name__}__", _method)

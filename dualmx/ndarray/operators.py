@@ -11,7 +11,7 @@ from ..core.errors import ArgumentTypeError
 from ..op import defs as _defs  # noqa: F401  (fills the registry)
 from ..op.registry import OPS, Call
 from .array import NDArray
-from .handle import Handle, invoke1, invoke2, invoke_out
+from .handle import invoke1, invoke2, invoke_out
 
 
 class ScalarCalls(dict):
@@ -63,10 +63,10 @@ def binary(symbol: str, name: str, scalar_name: str) -> Any:
             return invoke2(call, a, b)
         if b.__class__ in _PLAIN:
             return invoke1(scalars[b], a)
-        if isinstance(b, Handle):
+        if isinstance(b, NDArray):
             return invoke2(call, a, b)
         b = _as_operand(a, b, symbol)
-        return invoke2(call, a, b) if isinstance(b, Handle) else invoke1(scalars[b], a)
+        return invoke2(call, a, b) if isinstance(b, NDArray) else invoke1(scalars[b], a)
 
     method.__doc__ = f"Element-wise `a {symbol} b`, broadcast; a number is cast to the array's dtype first."
     return method
@@ -81,7 +81,7 @@ def reflected(symbol: str, name: str, scalar_name: str) -> Any:
         if b.__class__ in _PLAIN:
             return invoke1(scalars[b], a)
         b = _as_operand(a, b, symbol)
-        return invoke2(call, b, a) if isinstance(b, Handle) else invoke1(scalars[b], a)
+        return invoke2(call, b, a) if isinstance(b, NDArray) else invoke1(scalars[b], a)
 
     method.__doc__ = f"Element-wise `b {symbol} a` with the array on the right."
     return method
@@ -93,9 +93,9 @@ def inplace(symbol: str, name: str, scalar_name: str) -> Any:
     scalars = ScalarCalls(scalar_name)
 
     def method(a: NDArray, b: Any) -> Any:
-        if not isinstance(b, Handle):
+        if not isinstance(b, NDArray):
             b = b if b.__class__ in _PLAIN else _as_operand(a, b, symbol)
-        if isinstance(b, Handle):
+        if isinstance(b, NDArray):
             invoke_out(call, (a, b), (a,))
         else:
             invoke_out(scalars[b], (a,), (a,))
@@ -123,7 +123,7 @@ _COMPARISON = {
 }
 
 
-def install(cls: type) -> None:
+def install(cls: type[NDArray]) -> None:
     """Give the array class its operators."""
     for key, (symbol, name, scalar_name, reflected_name) in _ARITHMETIC.items():
         setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
@@ -132,9 +132,9 @@ def install(cls: type) -> None:
     for key, (symbol, name, scalar_name) in _COMPARISON.items():
         setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
     negative, absolute = OPS["negative"].call(), OPS["abs"].call()
-    cls.__neg__ = lambda a: invoke1(negative, a)  # type: ignore[attr-defined]
-    cls.__abs__ = lambda a: invoke1(absolute, a)  # type: ignore[attr-defined]
-    cls.__matmul__ = lambda a, b: invoke2(OPS["dot"].call(), a, b)  # type: ignore[attr-defined]
+    cls.__neg__ = lambda self: invoke1(negative, self)
+    cls.__abs__ = lambda self: invoke1(absolute, self)
+    cls.__matmul__ = lambda self, other: invoke2(OPS["dot"].call(), self, other)
 
 
 install(NDArray)

@@ -16,7 +16,7 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value, chain, trie
 from ..op.registry import OPS, Call
-from .handle import Handle, assign, copy_across, fresh, is_tracked, overwrite
+from .handle import Handle, assign, copy_across, fresh, invoke2, is_tracked, overwrite
 from .trace import Restart, Trace, engine, local, user_line
 
 
@@ -364,10 +364,10 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
             made = a._extra().function
             if made is not None:
                 at = waiting.setdefault(made[0], {})
-                at[made[1]] = at[made[1]] + g if made[1] in at else g
+                at[made[1]] = _sum(at[made[1]], g) if made[1] in at else g
             else:
                 old = found.get(id(a))
-                found[id(a)] = (a, g if old is None else old[1] + g)
+                found[id(a)] = (a, g if old is None else _sum(old[1], g))
         work = None
         while waiting and work is None:
             last = max(waiting, key=lambda f: f.order)
@@ -375,11 +375,15 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
     return list(found.values())
 
 
+def _sum(a: Handle, b: Handle) -> Handle:
+    return invoke2(OPS["elemwise_add"].call(), a, b)
+
+
 def _store(a: Handle, g: Handle) -> None:
     x = a._extra()
     x.fresh = True
     assert x.grad is not None
-    assign(x.grad, x.grad + g if x.req == "add" else g, "backward")
+    assign(x.grad, _sum(x.grad, g) if x.req == "add" else g, "backward")
 
 
 def _grad_on(a: Handle, tr: Trace) -> Handle:

@@ -1,5 +1,14 @@
 """Symbols: named expressions over variables, their JSON form, inference, and executors that run them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # What `namespace` adds; first, so that what is written by hand and imported below hides it.
+    from . import _internal, contrib, image, linalg, op, random, sparse  # noqa: F401
+    from .op import *  # noqa: F403
+
 from .arithmetic import NotImplementedForSymbol
 from .attributes import AttrScope
 from .creation import (

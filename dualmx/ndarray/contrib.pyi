@@ -1,0 +1,179 @@
+# Written by `python -m dualmx.namespace.stubs`. Generated, so its length has no bound.
+"""Types of `mx.nd.contrib`."""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import jax
+import numpy as np
+
+from ..core.context import Context
+from ..core.types import Axes, Shape
+from ..namespace.contrib_updates import adamw_update as adamw_update
+from ..namespace.contrib_updates import mp_adamw_update as mp_adamw_update
+from ..namespace.contrib_updates import multi_adamw_update as multi_adamw_update
+from ..namespace.contrib_updates import multi_lamb_update as multi_lamb_update
+from ..namespace.contrib_updates import multi_mp_adamw_update as multi_mp_adamw_update
+from ..namespace.contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
+from .array import NDArray
+
+_Array: TypeAlias = NDArray | np.ndarray | jax.Array
+
+def AdaptiveAvgPooling2D(
+    data: _Array, output_size: Shape = (), out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """Average over output_size bins per axis; bin i covers [floor(i·S/bins), ceil((i+1)·S/bins))."""
+
+def BatchNormWithReLU(
+    data: _Array,
+    gamma: _Array,
+    beta: _Array,
+    moving_mean: _Array,
+    moving_var: _Array,
+    eps: float = 0.001,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    axis: int = 1,
+    cudnn_off: bool = False,
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """`max(BatchNorm(data), 0)`; see `BatchNorm` for inputs, parameters and shapes."""
+
+def CTCLoss(
+    data: _Array,
+    label: _Array,
+    data_lengths: _Array | None = None,
+    label_lengths: _Array | None = None,
+    use_data_lengths: bool = False,
+    use_label_lengths: bool = False,
+    blank_label: Literal["first", "last"] = "first",
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """`−log P(label | softmax(data))`, summed over all alignments with blanks (Graves et al. 2006)."""
+
+def SparseEmbedding(
+    data: _Array,
+    weight: _Array,
+    input_dim: int,
+    output_dim: int,
+    dtype: Literal["float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64"] = "float32",
+    deterministic: bool = False,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Look up rows of `weight` as `Embedding` does; kept under its old name."""
+
+def SyncBatchNorm(
+    data: _Array,
+    gamma: _Array,
+    beta: _Array,
+    moving_mean: _Array,
+    moving_var: _Array,
+    eps: float = 0.001,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    ndev: int = 1,
+    key: str = "",
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """`BatchNorm` over the whole batch of all devices, which share one program and so one batch; axis 1."""
+
+def allclose(
+    a: _Array,
+    b: _Array,
+    rtol: float = 1e-05,
+    atol: float = 1e-08,
+    equal_nan: bool = True,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """1 if |a - b| <= atol + rtol * |b| holds for every element, else 0."""
+
+def arange_like(
+    data: _Array,
+    start: float = 0.0,
+    step: float = 1.0,
+    repeat: int = 1,
+    ctx: Context | str | None = "",
+    axis: int | None = None,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Numbers start, start + step, …, each `repeat` times, in the shape of `data` or as a vector as long as `axis`."""
+
+def ctc_loss(
+    data: _Array,
+    label: _Array,
+    data_lengths: _Array | None = None,
+    label_lengths: _Array | None = None,
+    use_data_lengths: bool = False,
+    use_label_lengths: bool = False,
+    blank_label: Literal["first", "last"] = "first",
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """`−log P(label | softmax(data))`, summed over all alignments with blanks (Graves et al. 2006)."""
+
+def div_sqrt_dim(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+    """x / sqrt(n), n being the length of the last axis: the scaling of dot-product attention."""
+
+def gradientmultiplier(
+    data: _Array,
+    scalar: float = 1.0,
+    is_int: bool = True,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """The input, with derivative `scalar`; a negative one reverses gradients."""
+
+def group_adagrad_update(
+    weight: _Array,
+    grad: _Array,
+    history: _Array,
+    lr: float,
+    rescale_grad: float = 1.0,
+    clip_gradient: float = -1.0,
+    epsilon: float = 1e-05,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """AdaGrad with one history value per row: `h = h + mean(g'**2); w - lr * g' / sqrt(h + epsilon)`."""
+
+def index_array(
+    data: _Array, axes: Axes = None, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """Coordinates (int64) of every element: data (d1, …, dn) -> (d1, …, dn, n), or one per axis in `axes`."""
+
+def index_copy(
+    old_tensor: _Array,
+    index_vector: _Array,
+    new_tensor: _Array,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Return `old_tensor` (n, …) with row `index_vector[k]` replaced by `new_tensor[k]`, new_tensor (k, …)."""
+
+def quadratic(
+    data: _Array,
+    a: float = 0.0,
+    b: float = 0.0,
+    c: float = 0.0,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """a x**2 + b x + c."""
+
+def round_ste(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+    """Nearest integer, halves away from zero, with derivative 1 (straight-through estimator)."""
+
+def sign_ste(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+    """-1, 0 or 1 by the sign of x, with derivative 1 (straight-through estimator)."""

@@ -1,0 +1,62 @@
+# Written by `python -m dualmx.namespace.stubs`. Generated, so its length has no bound.
+"""Types of `mx.nd.image`."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import jax
+import numpy as np
+
+from ..core.types import Floats, Shape
+from .array import NDArray
+
+_Array: TypeAlias = NDArray | np.ndarray | jax.Array
+
+def crop(
+    data: _Array,
+    x: int,
+    y: int,
+    width: int,
+    height: int,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Return the `width` by `height` window whose upper left corner is column `x`, row `y`."""
+
+def flip_left_right(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+    """Mirror the images about the vertical axis."""
+
+def flip_top_bottom(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+    """Mirror the images about the horizontal axis."""
+
+def normalize(
+    data: _Array,
+    mean: Floats = (0.0,),
+    std: Floats = (1.0,),
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Return (data - mean) / std, per channel, of a (C, H, W) image or an (N, C, H, W) batch of floating type."""
+
+def random_flip_left_right(
+    data: _Array, p: float = 0.5, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """Mirror the images about the vertical axis with probability `p`, all or none of a batch."""
+
+def random_flip_top_bottom(
+    data: _Array, p: float = 0.5, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """Mirror the images about the horizontal axis with probability `p`, all or none of a batch."""
+
+def resize(
+    data: _Array,
+    size: Shape = (),
+    keep_ratio: bool = False,
+    interp: int = 1,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Return the images in `size` = (width, height), bilinear (`interp=1`) or nearest (0), pixel centres at .5."""
+
+def to_tensor(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+    """Return (C, H, W) float32 in [0, 1] of an (H, W, C) image with values 0 to 255; batches likewise."""

@@ -1,0 +1,74 @@
+# Written by `python -m dualmx.namespace.stubs`. Generated, so its length has no bound.
+"""Types of `mx.sym.image`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.types import Floats, Shape
+from .symbol import Symbol
+
+def crop(
+    data: Symbol | None = None,
+    x: int = ...,
+    y: int = ...,
+    width: int = ...,
+    height: int = ...,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Return the `width` by `height` window whose upper left corner is column `x`, row `y`."""
+
+def flip_left_right(
+    data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+) -> Symbol:
+    """Mirror the images about the vertical axis."""
+
+def flip_top_bottom(
+    data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+) -> Symbol:
+    """Mirror the images about the horizontal axis."""
+
+def normalize(
+    data: Symbol | None = None,
+    mean: Floats = (0.0,),
+    std: Floats = (1.0,),
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Return (data - mean) / std, per channel, of a (C, H, W) image or an (N, C, H, W) batch of floating type."""
+
+def random_flip_left_right(
+    data: Symbol | None = None,
+    p: float = 0.5,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Mirror the images about the vertical axis with probability `p`, all or none of a batch."""
+
+def random_flip_top_bottom(
+    data: Symbol | None = None,
+    p: float = 0.5,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Mirror the images about the horizontal axis with probability `p`, all or none of a batch."""
+
+def resize(
+    data: Symbol | None = None,
+    size: Shape = (),
+    keep_ratio: bool = False,
+    interp: int = 1,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Return the images in `size` = (width, height), bilinear (`interp=1`) or nearest (0), pixel centres at .5."""
+
+def to_tensor(
+    data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+) -> Symbol:
+    """Return (C, H, W) float32 in [0, 1] of an (H, W, C) image with values 0 to 255; batches likewise."""
