@@ -33,12 +33,18 @@ class GraphNode(Protocol):
     inputs: list[Any]
 
     @property
-    def call(self) -> Call: ...
+    def call(self) -> Call:
+        """The op with the node's parameters."""
+        ...
 
     @property
-    def n_outputs(self) -> int: ...
+    def n_outputs(self) -> int:
+        """How many outputs the node has, hidden ones included."""
+        ...
 
-    def input_names(self) -> list[str]: ...
+    def input_names(self) -> list[str]:
+        """Names of the inputs that the node has."""
+        ...
 
 
 def is_known(shape: ShapeT | None) -> bool:
