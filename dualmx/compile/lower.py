@@ -60,7 +60,7 @@ def tape(steps: Sequence[State]) -> list[State]:
         if s.kind == BACKWARD and not s.payload.retain:
             freed.update(s.payload.path)
     again = [s for s in steps if s.kind == AGAIN and s not in freed]
-    return again + [s for s in steps if s.kind == OP and s.rec and s.out.tracked and s not in freed]
+    return again + [s for s in steps if s.kind == OP and s.rec and s not in freed and any(v.tracked for v in s.outs)]
 
 
 def vjp_step(

@@ -97,7 +97,8 @@ class CachedGraph:
         train = autograd.is_training()
         call = self._calls.get(train)
         if call is None:
-            call = self._calls[train] = graph_call(self.symbol, train)[0]
+            # In inference parameters may be shared with other threads, so they are left alone.
+            call = self._calls[train] = graph_call(self.symbol, train, states_only=not train)[0]
         outs = invoke(call, ins)
         return outs[0] if self.out_format == LEAF else regroup(outs, self.out_format)
 

@@ -11,16 +11,17 @@ from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import array
-from ..ndarray.handle import Handle, create, invoke, invoke1, invoke2, invoke_out
+from ..ndarray.handle import create, invoke, invoke1, invoke2, invoke_out
 from ..ndarray.trace import local
+from ..ndarray.verify import CONDITIONS, state
 from ..op.registry import Call, Op
 from .signature import docstring, signature
 
 
 def as_input(value: Any, op: Op, name: str, beside: Any) -> NDArray:
     """Return an input array; NumPy and JAX arrays are converted, their dtype kept."""
-    if isinstance(value, Handle):
-        return value  # type: ignore[return-value]
+    if isinstance(value, NDArray):
+        return value
     if isinstance(value, np.ndarray) or hasattr(value, "__jax_array__") or type(value).__module__.startswith("jax"):
         ctx = beside.context if beside is not None else None
         return array(value, ctx=ctx, dtype=value.dtype)
@@ -67,8 +68,16 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     return arrays, params
 
 
+def _targets(op: Op, out: Any) -> list[Any]:
+    found = [out] if isinstance(out, NDArray) else list(out) if isinstance(out, (list, tuple)) else [None]
+    for o in found:
+        if not isinstance(o, NDArray):
+            raise ArgumentTypeError(f"{op.name}: out={out!r}: expected an NDArray, or a list of them")
+    return found
+
+
 def _array_like(value: Any) -> bool:
-    return isinstance(value, (Handle, np.ndarray)) or hasattr(value, "__jax_array__")
+    return isinstance(value, (NDArray, np.ndarray)) or hasattr(value, "__jax_array__")
 
 
 def _optional(op: Op) -> set[str]:
@@ -81,7 +90,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
     A call seen before, all its arrays positional, is found by the number of arrays and the keywords.
     """
     prepared: dict[Any, tuple[Call, tuple[float, ...]]] = {}
-    moded = op.has_train
+    moded, condition = op.has_train, CONDITIONS.get(op.name)
 
     def function(*args: Any, out: Any = None, name: str | None = None, **kwargs: Any) -> Any:
         try:
@@ -90,7 +99,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             found = None
         if found is not None:
             for a in args:
-                if not isinstance(a, Handle):
+                if not isinstance(a, NDArray):
                     found = None
                     break
         if found is None:
@@ -100,7 +109,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             call, runtime = op.bind(parsed), op.runtime_values(parsed)
             if not arrays and not op.variadic:
                 return _create(call, ctx, runtime, out)
-            if len(arrays) == len(args) and all(isinstance(a, Handle) for a in args):
+            if len(arrays) == len(args) and all(isinstance(a, NDArray) for a in args):
                 remember(prepared, len(args), kwargs, (call, runtime))
             args = tuple(arrays)
         else:
@@ -108,12 +117,18 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
         if moded:
             call = call.at(local.training)
         if out is not None:
-            invoke_out(call, args, [out] if isinstance(out, Handle) else list(out), runtime)
+            targets = _targets(op, out)
+            invoke_out(call, args, targets, runtime)
+            if condition is not None:
+                state(condition, call, args, targets)
             return out
         outs = invoke(call, args, runtime)
+        if condition is not None:
+            state(condition, call, args, outs)
         return outs[0] if call.n_visible == 1 else outs[: call.n_visible]
 
-    if op.inputs and not op.variadic and not any(f.required for f in op.params.values()) and not moded:
+    fixed = not moded and condition is None
+    if fixed and op.inputs and not op.variadic and not any(f.required for f in op.params.values()):
         n = len(op.inputs)
         simple = all(i.when is None and not i.optional for i in op.inputs) and not op.runtime
         call0 = op.call() if simple else None
@@ -121,7 +136,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             function = _shortened(function, call0, n)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = docstring(op)
-    function.__signature__ = signature(op, NDArray)  # type: ignore[attr-defined]
+    function.__signature__ = signature(op, NDArray)
     function.__module__ = "dualmx.ndarray"
     return function
 
@@ -146,7 +161,7 @@ def _shortened(function: Callable[..., Any], call: Call, n: int) -> Callable[...
 
 def remember(prepared: dict[Any, Any], n: int, kwargs: dict[str, Any], found: Any) -> None:
     """Keep a prepared call for the keywords `kwargs`, unless they hold arrays or what cannot be hashed."""
-    if any(isinstance(v, Handle) for v in kwargs.values()):
+    if any(isinstance(v, NDArray) for v in kwargs.values()):
         return
     if len(prepared) > 1024:
         prepared.clear()
@@ -168,7 +183,7 @@ def _pop_context(op: Op, kwargs: dict[str, Any]) -> Context | None:
 
 def _create(call: Call, ctx: Context | None, runtime: tuple[float, ...], out: Any) -> Any:
     if out is not None:
-        invoke_out(call, (), [out] if isinstance(out, Handle) else list(out), runtime)
+        invoke_out(call, (), _targets(call.op, out), runtime)
         return out
     outs = create(call, ctx or current_context(), runtime)
     return outs[0] if call.n_visible == 1 else outs[: call.n_visible]

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import instance, whole
 from ..core.errors import ArgumentError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host
-from ..ndarray.handle import Handle, invoke
+from ..ndarray.handle import Handle, invoke, invoke_out
 from ..op.registry import OPS
+from .array_functions import as_input
 
 
 def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> list[NDArray]:
@@ -26,6 +28,10 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
     Raises:
         ArgumentError: the axis does not divide into that many parts.
     """
+    instance("split_v2", "ary", ary, Handle, "an NDArray")
+    axis = whole("split_v2", "axis", axis)
+    if not -len(ary.shape) <= axis < len(ary.shape):
+        raise ArgumentError(f"split_v2: axis={axis}: expected an axis of shape {ary.shape}")
     if isinstance(indices_or_sections, (int, np.integer)):
         sections = int(indices_or_sections)
         if sections < 1 or ary.shape[axis] % sections:
@@ -34,7 +40,9 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
             )
         call = OPS["_split_v2"].call(indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=sections)
     else:
-        at = (0, *(int(i) for i in indices_or_sections))
+        given = instance("split_v2", "indices_or_sections", indices_or_sections, (list, tuple, np.ndarray),
+                         "a number of parts or a list of positions")  # fmt: skip
+        at = (0, *(whole("split_v2", "indices_or_sections", i) for i in given))
         call = OPS["_split_v2"].call(indices=at, axis=axis, squeeze_axis=squeeze_axis)
     return invoke(call, (ary,))
 
@@ -50,15 +58,56 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     Returns:
         Counts (int64) and bin edges.
     """
-    if isinstance(bins, Handle):
+    instance("histogram", "a", a, Handle, "an NDArray")
+    if isinstance(bins, NDArray):
         return invoke(OPS["_histogram"].call(), (a, bins))
+    bins = whole("histogram", "bins", bins, 1)
     if range is None:
         range = (float(a.min().asscalar()), float(a.max().asscalar()))
     edges = from_host(np.linspace(range[0], range[1], int(bins) + 1).astype(a._v.dtype), a.context)
     return invoke(OPS["_histogram"].call(bin_cnt=int(bins), range=range), (a, edges))
 
 
+def boolean_mask(data: NDArray, index: NDArray, axis: int = 0, out: Any = None, name: str | None = None) -> NDArray:
+    """Select the slices of `data` along `axis` whose element of `index` is not 0.
+
+    The length of the result depends on the values of `index`, which are waited for. Gradients go to the selected slices
+    of `data`.
+
+    Args:
+        data: array of shape (..., n, ...).
+        index: mask of shape (n,), of any dtype.
+        axis: axis to select along.
+        out: array to write to; its shape must be that of the result.
+
+    Raises:
+        ArgumentError: `index` is not a vector as long as the axis, or the axis does not exist.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.nd.contrib.boolean_mask(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([0, 1])).asnumpy().tolist()
+        [[3.0, 4.0]]
+    """
+    op = OPS["take"]
+    data = as_input(data, op, "data", None)
+    index = as_input(index, op, "index", data)
+    if not -data.ndim <= axis < data.ndim:
+        raise ArgumentError(f"boolean_mask: axis={axis}: expected a value in [{-data.ndim}, {data.ndim})")
+    if index.shape != (data.shape[axis],):
+        raise ArgumentError(
+            f"boolean_mask: index has shape {index.shape}: expected {(data.shape[axis],)}, one element per slice "
+            f"of data along axis {axis}"
+        )
+    rows = from_host(np.flatnonzero(index.asnumpy()), data.context)
+    call = op.call(axis=axis)
+    if out is not None:
+        invoke_out(call, (data, rows), (out,))
+        return out
+    return invoke(call, (data, rows))[0]
+
+
 def populate(top: ModuleType) -> None:
     """Put the functions into the array namespace."""
     for fn in (split_v2, histogram):
         setattr(top, fn.__name__, fn)
+    top.contrib.boolean_mask = boolean_mask

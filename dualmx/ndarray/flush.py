@@ -21,6 +21,7 @@ from ..core.errors import MXNetError
 from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, chain
 from ..op.registry import Call
+from . import verify
 from .handle import Handle, fresh
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
@@ -94,6 +95,8 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     # Arrays that entered still point here; what the trace held must not outlive it.
     tr.handles, tr.scratch, tr.leaves = [], [], []
     tr.replaced, tr.variables = {}, []
+    if tr.expected:
+        verify.check(tr, live, wanted)
 
 
 def last_line(state: State | None) -> tuple[str, int] | None:

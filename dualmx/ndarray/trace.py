@@ -45,12 +45,13 @@ class Trace:
         scratch: buffers of overwritten handles that never entered, to be recycled.
         saved: leaf value -> tape value of an earlier flush that it stands for; `entered` the reverse.
         again: tape entries of earlier flushes that were entered once more, in order.
+        expected: conditions to check after execution, see `verify`.
         sealed: executed; the handles hold their arrays.
     """
 
     __slots__ = (
         "state", "handles", "leaves", "runtime", "keys", "variables", "replaced", "scratch", "saved", "entered",
-        "again", "ctx", "lock", "sealed", "__weakref__",
+        "again", "ctx", "lock", "sealed", "expected", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, ctx: Context, recording: bool):
@@ -65,6 +66,7 @@ class Trace:
         self.saved: dict[Value, Any] = {}
         self.entered: dict[Any, Value] = {}
         self.again: list[Any] = []
+        self.expected: list[tuple[Any, list[Value], str]] = []
         self.lock = threading.RLock()
         self.sealed = False
         self.state = trie.root(ctx)
@@ -168,7 +170,7 @@ class Trace:
     def miss(self, call: Call, vals: Sequence[Value]) -> State:
         """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
         st = self.state
-        if st.depth >= engine.bound or st.quiet >= engine.quiet:
+        if (st.depth >= engine.bound or st.quiet >= engine.quiet) and _computes(st):
             engine.overflow(self)
             raise Restart
         if call.op.name in engine.dynamic_twin and vals[0].dtype.kind not in "biu" and vals[0].dtype.itemsize < 8:
@@ -205,6 +207,16 @@ class Trace:
             nx = self.miss(dyn, vals)
         self.runtime.append(scalar)
         return nx
+
+
+def _computes(state: State) -> bool:
+    """True if a prefix has an operation; without one, executing it would not make room for the next."""
+    st: State | None = state
+    while st is not None:
+        if st.kind not in (LEAF, VAR, MODE):
+            return True
+        st = st.parent
+    return False
 
 
 def user_line() -> tuple[str, int] | None:

@@ -36,7 +36,7 @@ class Op:
         visible: how many of the outputs front ends show, or a function of the parameters.
         complete: `complete(params, shapes)` returns shapes of unknown inputs; see `graph.passes.infer`.
         writes_aux: whether a call in the given mode changes its auxiliary inputs.
-        mutates: input positions that a variadic op writes, as a function of the parameters.
+        mutates: positions of further inputs that are written, as a function of the parameters.
         calls: the interned calls.
     """
 
@@ -197,7 +197,7 @@ class Call:
         names = [i.name for i in op.inputs if i.when is None or i.when.holds(params)]
         self.aux_at = tuple(names.index(n) - len(names) for n in aux) if self.n_aux else ()
         if op.mutates is not None:
-            self.aux_at = tuple(op.mutates(ns))
+            self.aux_at = (*op.mutates(ns), *self.aux_at)
             self.n_aux = len(self.aux_at)
         self.n_results = self.n_outputs + self.n_aux
         self.has_key = op.has_key
@@ -272,6 +272,8 @@ class Call:
             except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
                 raise ArgumentError(self.describe(avals, str(e).split("\n\n")[0])) from e
             got = tuple((tuple(r.shape), np.dtype(r.dtype)) for r in res)
+            if any(n < 0 for shape, _ in got for n in shape):
+                raise ArgumentError(self.describe(avals, f"the result would have shape {got[0][0]}"))
             self._check_states(avals, got)
             self.avals[avals] = got
         return got
@@ -338,7 +340,7 @@ def op(
         complete_dtype: likewise for dtypes.
         writes_aux: `(p, train) -> bool`; when false the body's next auxiliary values are dropped.
         dynamic: output shapes depend on values, so the op runs at once and outside compiled programs.
-        mutates: for variadic ops: `p -> input positions` written back from the results after the outputs.
+        mutates: `p -> input positions` written back from the results after the outputs, before the auxiliary ones.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.

@@ -109,6 +109,8 @@ def create_entries(
         if key not in names:
             raise MXNetError(f"{op.name}: it has no input {key!r} with these parameters; inputs: {', '.join(names)}")
     node = Node(op, node_name, (), params, attrs)
+    if not node.n_visible:
+        raise MXNetError(f"{op.name}: it has no output, so no symbol can stand for it; call it on arrays")
     _connect(node, names, symbols)
     return [(node, i) for i in range(node.n_visible)]
 

@@ -22,7 +22,7 @@ _calls: dict[Any, Call] = {}
 _lock = Lock()
 
 
-def graph_call(symbol: SymbolBase, train: bool) -> tuple[Call, list[str], list[str]]:
+def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tuple[Call, list[str], list[str]]:
     """Lower the graph of `symbol` to one `Call`.
 
     Inputs of the call are the arguments, then the auxiliary states, in the order of `list_arguments` and
@@ -32,6 +32,7 @@ def graph_call(symbol: SymbolBase, train: bool) -> tuple[Call, list[str], list[s
     Args:
         symbol: what to run; all its outputs are returned.
         train: training mode, frozen into the call.
+        states_only: write nothing but auxiliary states; operators leave other inputs as they are.
 
     Returns:
         The call, the names of the arguments, the names of the auxiliary states.
@@ -40,7 +41,7 @@ def graph_call(symbol: SymbolBase, train: bool) -> tuple[Call, list[str], list[s
     arguments, states = split_variables(order)
     variables = [*arguments, *states]
     slots: dict[tuple[int, int], int] = {(id(v), 0): i for i, v in enumerate(variables)}
-    number = {id(v): i for i, v in enumerate(variables)}
+    number, held = {id(v): i for i, v in enumerate(variables)}, {id(v) for v in states}
     instrs: list[Instr] = []
     aux: dict[int, int] = {}
     n_slots = len(variables)
@@ -58,7 +59,8 @@ def graph_call(symbol: SymbolBase, train: bool) -> tuple[Call, list[str], list[s
         slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
         for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
             state = node.inputs[at][0]
-            aux[number[id(state)]] = slots[id(state), 0] = slot
+            if state.op is None and (id(state) in held or node.op.variadic or not states_only):
+                aux[number[id(state)]] = slots[id(state), 0] = slot
     program = _Program(
         f"symbol {symbol.entries[0][0].name}" if symbol.entries else "symbol",
         tuple(instrs),

@@ -83,6 +83,9 @@ class Replay:
         for state, used in zip(states, here, strict=True):
             if used is not state:
                 used.copyto(state)
+        for at in self.call.aux_positions(len(inputs) + len(here)):
+            if at < len(inputs) and inputs[at] is not self.args[at]:
+                inputs[at].detach().copyto(self.args[at])
         self._heads = outputs
         return outputs
 

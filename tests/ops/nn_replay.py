@@ -55,9 +55,11 @@ def replay(case: Case, rtol: float = 2e-5, atol: float = 2e-5, skip: tuple[str, 
         want = store[f"{case.name}|out{i}"]
         np.testing.assert_allclose(outs[i], want, rtol, atol, err_msg=f"output {i}")
         assert outs[i].dtype == want.dtype
-    aux = [n for n in names if n.startswith("moving")]
-    after = outs[call.n_outputs :] or [arrays[n] for n in aux]
-    for n, value in zip(aux, after, strict=True):
+    written = dict(zip(call.aux_positions(len(names)), outs[call.n_outputs :], strict=True))
+    for at, n in enumerate(names):
+        if not n.startswith("moving"):
+            continue
+        value = written.get(at, arrays[n])
         np.testing.assert_allclose(value, store[f"{case.name}|next:{n}"], rtol, atol, err_msg=f"next {n}")
     for i, g in zip(free, grads, strict=True):
         if names[i] in skip:

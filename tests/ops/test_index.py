@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dualmx as mx
+from dualmx.core.errors import MXNetError
 from dualmx.op.backend import lowering_for
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import CREATE, CUBE, INDEX, PAIR, Case, floats, ints, ramp
@@ -22,7 +24,7 @@ def named(cases: list[Case]) -> pytest.MarkDecorator:
 
 
 def test_every_operator_has_a_case():
-    others = {"_scatter_set_nd", "_contrib_SparseEmbedding"}
+    others = {"_scatter_set_nd", "_contrib_SparseEmbedding", "_zeros_without_dtype"}
     assert not set(defined_in("index", "create")) - {c.op for c in MINE} - others
 
 
@@ -119,3 +121,36 @@ def test_histogram_agrees_with_numpy():
         want, at = np.histogram(x, given["bin_cnt"], given["range"])
         np.testing.assert_array_equal(counts, want)
         np.testing.assert_allclose(edges, at, rtol=1e-6)
+
+
+def test_boolean_mask_selects_slices_and_carries_gradients():
+    data, index = mx.nd.array([[1, 2], [3, 4], [5, 6]]), mx.nd.array([0, -1, 0.5])
+    data.attach_grad()
+    with mx.autograd.record():
+        chosen = mx.nd.contrib.boolean_mask(data * 2, index)
+    chosen.backward()
+    np.testing.assert_array_equal(chosen.asnumpy(), [[6, 8], [10, 12]])
+    np.testing.assert_array_equal(data.grad.asnumpy(), [[0, 0], [2, 2], [2, 2]])
+    assert mx.nd.contrib.boolean_mask(data, mx.nd.zeros(3)).shape == (0, 2)
+    np.testing.assert_array_equal(
+        mx.nd.contrib.boolean_mask(data, mx.nd.array([0, 1]), axis=1).asnumpy()[:, 0], [2, 4, 6]
+    )
+    with pytest.raises(MXNetError, match=r"boolean_mask: index has shape \(2,\): expected \(3,\)"):
+        mx.nd.contrib.boolean_mask(data, mx.nd.array([0, 1]))
+
+
+def test_take_reports_bad_indices_when_the_result_is_waited_for():
+    late = mx.nd.take(mx.nd.ones((2, 3)), mx.nd.array([0, 2]), mode="raise")
+    for _ in range(2):
+        with pytest.raises(MXNetError, match=r"take: an index is outside \[0, 2\)"):
+            late.asnumpy()
+    kept = mx.nd.take(mx.nd.array([4, 7]), mx.nd.array([1, -0.5]), mode="raise")
+    np.testing.assert_array_equal(kept.asnumpy(), [7, 4])
+    with mx.engine.naive(), pytest.raises(MXNetError, match="take"):
+        mx.nd.take(mx.nd.ones(2), mx.nd.array([-1]), mode="raise")
+
+
+def test_zeros_without_dtype_are_float32():
+    for dtype in (-1, None, "None"):
+        assert run("_zeros_without_dtype", shape=(2,), dtype=dtype).dtype == np.float32
+    assert run("_zeros_without_dtype", shape=(2,), dtype="int32").dtype == np.int32

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dualmx as mx
+from dualmx.core.errors import MXNetError
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import MATRIX, SPD, Case, ramp
 from tests.ops.array_replay import check_numeric, check_recorded
@@ -113,3 +115,21 @@ def test_triangles_pack_and_unpack(offset, lower):
 
 def test_front_end_names():
     assert OPS["linalg_gemm2"] is OPS["_linalg_gemm2"] and OPS["linalg_inverse"] is OPS["_linalg_inverse"]
+
+
+def test_a_matrix_that_is_not_positive_definite_is_reported_when_waited_for():
+    bad = mx.nd.array([[1, 2], [2, 1]])
+    factor, other = mx.nd.linalg.potrf(bad), mx.nd.ones(2) + 1
+    after = factor + 1
+    for x in (after, factor, after):
+        with pytest.raises(MXNetError, match="_linalg_potrf: expected symmetric positive-definite"):
+            x.asnumpy()
+    np.testing.assert_array_equal(other.asnumpy(), [2, 2])
+    with mx.engine.naive(), pytest.raises(MXNetError, match="_linalg_potrf"):
+        mx.nd.linalg.potrf(bad)
+
+
+@pytest.mark.parametrize("name", ["potrf", "potri", "inverse", "det", "slogdet", "gelqf", "syevd"])
+def test_factorisations_take_single_and_double_precision(name):
+    with pytest.raises(MXNetError, match=f"_linalg_{name}: A is float16: expected float32 or float64"):
+        getattr(mx.nd.linalg, name)(mx.nd.ones((2, 2), dtype="float16"))

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dualmx as mx
 from dualmx.core.errors import ArgumentError
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import GROUPS, Case
@@ -142,3 +143,31 @@ def test_errors_name_the_argument(op, shapes, params, words):
     with pytest.raises(ArgumentError) as e:
         OPS[op].call(**params).infer(tuple((s, F4) for s in shapes))
     assert str(e.value).startswith(op) and words in str(e.value)
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_fixed_gamma_is_filled_with_ones(train):
+    ones, vectors = np.ones(2), lambda: [mx.nd.array(v) for v in ([3, 4], [0, 0], [0, 0], [1, 1])]
+    gamma, *rest = vectors()
+    gamma.attach_grad()
+    with mx.autograd.record(train_mode=train):
+        mx.nd.BatchNorm(mx.nd.ones((4, 2)), gamma, *rest).backward()
+    np.testing.assert_array_equal(gamma.asnumpy(), ones)
+    np.testing.assert_array_equal(gamma.grad.asnumpy(), 0 * ones)
+    exe = mx.sym.BatchNorm(mx.sym.var("x"), name="bn").simple_bind(mx.cpu(), x=(4, 2))
+    exe.arg_dict["bn_gamma"][:] = 7
+    exe.forward(is_train=train)
+    np.testing.assert_array_equal(exe.arg_dict["bn_gamma"].asnumpy(), ones)
+    gamma, *rest = vectors()
+    mx.nd.BatchNorm(mx.nd.ones((4, 2)), gamma, *rest, fix_gamma=False)
+    np.testing.assert_array_equal(gamma.asnumpy(), [3, 4])
+
+
+def test_hybridized_training_fills_fixed_gamma_with_ones():
+    net = mx.gluon.nn.BatchNorm(scale=False, in_channels=2)
+    net.initialize()
+    net.gamma.set_data(mx.nd.array([3, 4]))
+    net.hybridize()
+    with mx.autograd.record():
+        net(mx.nd.ones((4, 2))).backward()
+    np.testing.assert_array_equal(net.gamma.data().asnumpy(), [1, 1])

@@ -75,7 +75,7 @@ def _of_symbol(symbol: Symbol, train: bool, params: Mapping[str, Any]) -> tuple[
 
 
 def _function(symbol: Symbol, train: bool, listed: Callable[[Any], list[Any]], names: list[str]) -> Function:
-    call, arguments, states = graph_call(symbol, train)
+    call, arguments, states = graph_call(symbol, train, states_only=True)
 
     def fn(params: Mapping[str, Any], given: tuple[Any, ...], key: Any, form: Any) -> Any:
         flat = listed(given)

@@ -13,10 +13,11 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
-from ..schema import Count, DType, Floats, Free, Ignored, Maybe, Positive, Shape, Tensor
+from ..schema import Count, DType, Floats, Free, Ignored, Maybe, Positive, Shape, Tensor, to_dtype
 from .window import constant
 
 Ctx = Annotated[str, str, Ignored]
+ZeroType = Annotated[str, lambda v: to_dtype("float32" if v in (None, "None", -1, "-1") else v)]
 
 
 def _filled(shape: tuple[int, ...], value: float, dtype: Any) -> jax.Array:
@@ -28,6 +29,12 @@ def _filled(shape: tuple[int, ...], value: float, dtype: Any) -> jax.Array:
 @op()
 def _zeros(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32") -> jax.Array:
     """An array of `shape` filled with 0."""
+    return _filled(shape, 0.0, dtype)
+
+
+@op()
+def _zeros_without_dtype(*, shape: Shape = (), ctx: Ctx = "", dtype: ZeroType = "float32") -> jax.Array:
+    """An array of `shape` filled with 0, as `_zeros`; a dtype of -1 or None stands for float32."""
     return _filled(shape, 0.0, dtype)
 
 

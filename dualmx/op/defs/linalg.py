@@ -83,6 +83,12 @@ def _matrices(a: jax.Array, square: bool = True) -> None:
         raise ArgumentError(f"A has shape {a.shape}: expected {'square ' * square}matrices in the last two axes")
 
 
+def _factored(a: jax.Array, square: bool = True) -> None:
+    _matrices(a, square)
+    if a.dtype not in (np.float32, np.float64):
+        raise ArgumentError(f"A is {a.dtype}: expected float32 or float64; cast with .astype('float32')")
+
+
 def _t(a: jax.Array) -> jax.Array:
     return jnp.swapaxes(a, -1, -2)
 
@@ -141,9 +147,10 @@ def _linalg_gemm2(
 def _linalg_potrf(A: Tensor) -> jax.Array:
     """Cholesky factor: the lower triangular L with positive diagonal and L · Lᵀ = A, A symmetric positive-definite.
 
-    A matrix that is not positive-definite gives NaN. The gradient is symmetric.
+    A matrix that is not positive-definite is an error, which array functions report when the result is waited for;
+    inside executors and hybridized blocks it gives NaN. The gradient is symmetric.
     """
-    _matrices(A)
+    _factored(A)
     return _cholesky(A)
 
 
@@ -172,7 +179,7 @@ _cholesky.defvjp(_cholesky_fwd, _cholesky_bwd)
 @op(aliases=("linalg_potri",))
 def _linalg_potri(A: Tensor) -> jax.Array:
     """Inverse (L · Lᵀ)⁻¹ from the lower triangular Cholesky factor L = `A`."""
-    _matrices(A)
+    _factored(A)
     eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
     low = lax.linalg.triangular_solve(A, eye, left_side=True, lower=True)
     return _product(low, low, True, False)
@@ -189,6 +196,7 @@ def _linalg_trsm(
     A: Tensor, B: Tensor, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0
 ) -> jax.Array:
     """Solve op(A) · X = alpha · B (`rightside`: X · op(A)) for X; A triangular, its other triangle is not read."""
+    _factored(A)
     _fits(A, B, rightside)
     return lax.linalg.triangular_solve(
         A, _scaled(B, alpha), left_side=not rightside, lower=lower, transpose_a=transpose
@@ -279,21 +287,21 @@ def _linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> jax.
 @op(aliases=("linalg_inverse", "_npi_inv"))
 def _linalg_inverse(A: Tensor) -> jax.Array:
     """Inverse of every square matrix; a singular one gives inf or NaN."""
-    _matrices(A)
+    _factored(A)
     return jnp.linalg.inv(A)
 
 
 @op(aliases=("linalg_det", "_npi_det"))
 def _linalg_det(A: Tensor) -> jax.Array:
     """Determinant: (…, n, n) -> (…), (1,) for a single matrix."""
-    _matrices(A)
+    _factored(A)
     return _per_matrix(jnp.linalg.det(A))
 
 
 @op(aliases=("linalg_slogdet", "_npi_slogdet"), outputs=2)
 def _linalg_slogdet(A: Tensor) -> tuple[jax.Array, ...]:
     """Sign of the determinant and logarithm of its absolute value, each (…), (1,) for a single matrix."""
-    _matrices(A)
+    _factored(A)
     sign, logdet = jnp.linalg.slogdet(A)
     return _per_matrix(sign), _per_matrix(logdet)
 
@@ -301,7 +309,7 @@ def _linalg_slogdet(A: Tensor) -> tuple[jax.Array, ...]:
 @op(aliases=("linalg_gelqf",), outputs=2)
 def _linalg_gelqf(A: Tensor) -> tuple[jax.Array, ...]:
     """LQ factorisation A = L · Q of (…, m, n), m ≤ n: returns Q (…, m, n) with orthonormal rows and L (…, m, m)."""
-    _matrices(A, square=False)
+    _factored(A, square=False)
     if A.shape[-2] > A.shape[-1]:
         raise ArgumentError(f"A has shape {A.shape}: expected no more rows than columns")
     q, r = jnp.linalg.qr(_t(A))
@@ -315,7 +323,7 @@ def _linalg_syevd(A: Tensor) -> tuple[jax.Array, ...]:
     Returns U (…, n, n), whose rows are the eigenvectors, and L (…, n) in ascending order. The lower triangle is read.
     The largest component of every eigenvector is positive.
     """
-    _matrices(A)
+    _factored(A)
     values, vectors = jnp.linalg.eigh(A, UPLO="L", symmetrize_input=False)
     rows = _t(vectors)
     peak = jnp.take_along_axis(rows, jnp.argmax(jnp.abs(rows), -1, keepdims=True), -1)

@@ -109,7 +109,8 @@ def _batch_norm(
         mean, var = stop(moving_mean).astype(wide), stop(moving_var).astype(wide)
         y = _scale_shift(data, mean, g * lax.rsqrt(var + eps), b, at)
     inv = lax.rsqrt(var + eps)
-    return y, mean, inv, stop(next_mean), stop(next_var)
+    ones = (jnp.ones_like(gamma),) if fix_gamma else ()
+    return y, mean, inv, *ones, stop(next_mean), stop(next_var)
 
 
 def _channel_vectors(*names: str, default_axis: int = 1) -> Any:
@@ -138,6 +139,7 @@ _BN: dict[str, Any] = {
     "complete": _channel_vectors("gamma", "beta", "moving_mean", "moving_var"),
     "complete_dtype": _aux_dtypes,
     "writes_aux": lambda p, train: train and not p.use_global_stats,
+    "mutates": lambda p: (1,) if p.fix_gamma else (),
 }
 
 
@@ -164,8 +166,8 @@ def BatchNorm(
 
     When training, mean and biased variance are those of the batch, and each moving statistic becomes
     moving · momentum + batch · (1 − momentum); otherwise, or with `use_global_stats`, the moving ones are used. With
-    `fix_gamma`, gamma counts as 1 and gets gradient 0. Outputs: the normalized data, the mean, and 1/√(var + eps); the
-    last two are shown with `output_mean_var` and pass no gradient.
+    `fix_gamma`, gamma counts as 1, gets gradient 0, and its array is filled with ones. Outputs: the normalized data,
+    the mean, and 1/√(var + eps); the last two are shown with `output_mean_var` and pass no gradient.
 
     Shapes: data any with C channels on `axis`; gamma, beta, moving_mean, moving_var (C,), float32 for 16-bit data.
     """
