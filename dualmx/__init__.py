@@ -54,6 +54,8 @@ if TYPE_CHECKING:
         visualization,
     )
 
+    init, kv, mod, mon, opt, viz = initializer, kvstore, module, monitor, optimizer, visualization
+
 __version__ = "0.1.0"
 
 # Rooms that a script may not need are imported when first named, so that `import dualmx` stays quick.
@@ -88,13 +90,15 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    target = _LAZY.get(name)
-    if target is None:
-        raise AttributeError(f"module 'dualmx' has no attribute {name!r}")
-    found = importlib.import_module(f".{target}", __name__)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # a type checker would take any name for one of these
+
+    def __getattr__(name: str) -> Any:
+        target = _LAZY.get(name)
+        if target is None:
+            raise AttributeError(f"module 'dualmx' has no attribute {name!r}")
+        found = importlib.import_module(f".{target}", __name__)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -126,7 +126,7 @@ def _listed(what: str, heads: Any) -> list[NDArray]:
             raise ArgumentTypeError(f"{what}: heads contain a {type(h).__name__}; expected NDArrays")
     if not found:
         raise ArgumentError(f"{what}: heads=[]: expected at least one array")
-    return found  # type: ignore[return-value]
+    return found
 
 
 def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:

@@ -269,6 +269,13 @@ def imports(body: str, front: Front, by_hand: list[str]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def exported(body: str, by_hand: list[str]) -> str:
+    """Return the `__all__` of a stub: what a wildcard import hands on."""
+    names = [*re.findall(r"^def (\w+)", body, re.M), *(line.rpartition(" ")[2] for line in by_hand)]
+    rows = textwrap.fill(", ".join(quoted(n) for n in sorted(names)) + ",", WIDTH - 4)
+    return f"__all__ = [\n{textwrap.indent(rows, '    ')}\n]  # fmt: skip\n"
+
+
 def stubs() -> dict[Path, str]:
     """Return the content of every stub file by its path."""
     found: dict[Path, str] = {}
@@ -277,7 +284,8 @@ def stubs() -> dict[Path, str]:
             body, by_hand = room_stub(front, room)
             where = front.shown if room == "op" else f"{front.shown}.{room}"
             head = front.header + "\n" if "_Array" in body else ""
-            text = f'{NOTICE}"""Types of `{where}`."""\n\n{imports(head + body, front, by_hand)}\n{head}{body}'
+            imported = imports(head + body, front, by_hand)
+            text = f'{NOTICE}"""Types of `{where}`."""\n\n{imported}\n{exported(body, by_hand)}\n{head}{body}'
             found[PACKAGE / front.folder / f"{room}.pyi"] = text.rstrip() + "\n"
         internal = (
             f'{NOTICE}"""Types of `{front.shown}._internal`: every registered name."""\n\n'

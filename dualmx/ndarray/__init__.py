@@ -44,3 +44,6 @@ __all__ = [
     "load_frombuffer", "moveaxis", "onehot_encode", "ones", "save", "save_tobuffer", "to_dlpack_for_read",
     "to_dlpack_for_write", "tpu", "waitall", "zeros",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    __all__ += op.__all__

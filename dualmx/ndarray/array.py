@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
@@ -15,11 +16,12 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, RangeErr
 from ..op.registry import OPS
 from . import tape
 from .flush import concrete
+from .fluent import Fluent
 from .handle import Extra, Handle, assign, check_writable, copy_across, invoke1, ref, set_array_class
 from .trace import engine, local
 
 
-class NDArray(Handle):
+class NDArray(Fluent):
     """An n-dimensional array on one context, computed lazily.
 
     Operations are recorded; a value is computed, together with everything recorded before it, when it is needed:
@@ -38,6 +40,40 @@ class NDArray(Handle):
     __array_priority__ = 1000.0
 
     # -- what it is
+    if TYPE_CHECKING:  # attached by `operators` and `indexing`
+        # fmt: off
+        def __add__(self, other: Operand) -> NDArray: ...
+        def __sub__(self, other: Operand) -> NDArray: ...
+        def __mul__(self, other: Operand) -> NDArray: ...
+        def __truediv__(self, other: Operand) -> NDArray: ...
+        def __mod__(self, other: Operand) -> NDArray: ...
+        def __pow__(self, other: Operand) -> NDArray: ...
+        def __matmul__(self, other: NDArray) -> NDArray: ...
+        def __radd__(self, other: Operand) -> NDArray: ...
+        def __rsub__(self, other: Operand) -> NDArray: ...
+        def __rmul__(self, other: Operand) -> NDArray: ...
+        def __rtruediv__(self, other: Operand) -> NDArray: ...
+        def __rmod__(self, other: Operand) -> NDArray: ...
+        def __rpow__(self, other: Operand) -> NDArray: ...
+        def __iadd__(self, other: Operand) -> NDArray: ...
+        def __isub__(self, other: Operand) -> NDArray: ...
+        def __imul__(self, other: Operand) -> NDArray: ...
+        def __itruediv__(self, other: Operand) -> NDArray: ...
+        def __imod__(self, other: Operand) -> NDArray: ...
+        def __ipow__(self, other: Operand) -> NDArray: ...
+        def __eq__(self, other: Any) -> NDArray: ...
+        def __ne__(self, other: Any) -> NDArray: ...
+        def __lt__(self, other: Operand) -> NDArray: ...
+        def __le__(self, other: Operand) -> NDArray: ...
+        def __gt__(self, other: Operand) -> NDArray: ...
+        def __ge__(self, other: Operand) -> NDArray: ...
+        def __neg__(self) -> NDArray: ...
+        def __abs__(self) -> NDArray: ...
+        def __getitem__(self, key: Any) -> NDArray: ...
+        def __setitem__(self, key: Any, value: Any) -> None: ...
+        def __iter__(self) -> Iterator[NDArray]: ...
+        # fmt: on
+
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -178,13 +214,13 @@ class NDArray(Handle):
 
     def copyto(self, other: Any) -> NDArray:
         """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`."""
-        if isinstance(other, Handle):
+        if isinstance(other, NDArray):
             if other is self:
                 warnings.warn("copyto: source and target are the same array; nothing is copied", stacklevel=2)
                 return False  # type: ignore[return-value]
             check_writable(other, "copyto")
             assign(other, self, "copyto")
-            return other  # type: ignore[return-value]
+            return other
         if isinstance(other, Context):
             return self.copy() if other is self._v.ctx else copy_across(self, other)
         raise ArgumentTypeError(f"copyto: other={other!r}: expected an NDArray or a Context")
@@ -248,10 +284,10 @@ class NDArray(Handle):
     # -- autograd
 
     @property
-    def grad(self) -> NDArray | None:
+    def grad(self) -> NDArray | Any:
         """Gradient array of a variable, None without `attach_grad`."""
         x = self._x
-        return None if x is None else x.grad  # type: ignore[return-value]
+        return None if x is None else x.grad
 
     @property
     def _fresh_grad(self) -> bool:
@@ -376,5 +412,7 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
 
 
 set_array_class(NDArray)
+
+Operand: TypeAlias = NDArray | np.ndarray | np.generic | jax.Array | float
 
 __all__ = ["Extra", "NDArray", "bfloat16", "engine", "make_variable", "make_view"]

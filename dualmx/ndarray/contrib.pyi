@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.types import Axes, Shape
+from ..namespace.composed import boolean_mask as boolean_mask
 from ..namespace.contrib_updates import adamw_update as adamw_update
 from ..namespace.contrib_updates import mp_adamw_update as mp_adamw_update
 from ..namespace.contrib_updates import multi_adamw_update as multi_adamw_update
@@ -16,6 +17,13 @@ from ..namespace.contrib_updates import multi_lamb_update as multi_lamb_update
 from ..namespace.contrib_updates import multi_mp_adamw_update as multi_mp_adamw_update
 from ..namespace.contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
 from .array import NDArray
+
+__all__ = [
+    "AdaptiveAvgPooling2D", "BatchNormWithReLU", "CTCLoss", "SparseEmbedding", "SyncBatchNorm", "adamw_update",
+    "allclose", "arange_like", "boolean_mask", "ctc_loss", "div_sqrt_dim", "gradientmultiplier", "group_adagrad_update",
+    "index_array", "index_copy", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update", "multi_mp_adamw_update",
+    "multi_mp_lamb_update", "quadratic", "round_ste", "sign_ste",
+]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
 

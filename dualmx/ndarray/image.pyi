@@ -10,6 +10,11 @@ import numpy as np
 from ..core.types import Floats, Shape
 from .array import NDArray
 
+__all__ = [
+    "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_flip_left_right", "random_flip_top_bottom",
+    "resize", "to_tensor",
+]  # fmt: skip
+
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
 
 def crop(

@@ -9,6 +9,11 @@ import numpy as np
 
 from .array import NDArray
 
+__all__ = [
+    "det", "extractdiag", "extracttrian", "gelqf", "gemm", "gemm2", "inverse", "makediag", "maketrian", "potrf",
+    "potri", "slogdet", "sumlogdiag", "syevd", "syrk", "trmm", "trsm",
+]  # fmt: skip
+
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
 
 def det(A: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:

@@ -21,6 +21,14 @@ from ..namespace.random_functions import shuffle as shuffle
 from ..namespace.random_functions import uniform as uniform
 from .array import NDArray
 
+__all__ = [
+    "bernoulli", "exponential", "exponential_like", "gamma", "gamma_like", "generalized_negative_binomial",
+    "generalized_negative_binomial_like", "multinomial", "negative_binomial", "negative_binomial_like", "normal",
+    "normal_like", "pdf_dirichlet", "pdf_exponential", "pdf_gamma", "pdf_generalized_negative_binomial",
+    "pdf_negative_binomial", "pdf_normal", "pdf_poisson", "pdf_uniform", "poisson", "poisson_like", "randint", "randn",
+    "shuffle", "uniform", "uniform_like",
+]  # fmt: skip
+
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
 
 def exponential_like(

@@ -10,6 +10,15 @@ import numpy as np
 from ..core.types import Axes, DType
 from .array import NDArray
 
+__all__ = [
+    "ElementWiseSum", "abs", "adagrad_update", "add_n", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh",
+    "broadcast_add", "broadcast_div", "broadcast_minus", "broadcast_mul", "broadcast_plus", "broadcast_sub", "cbrt",
+    "ceil", "clip", "cos", "cosh", "degrees", "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "exp",
+    "expm1", "fix", "floor", "gamma", "gammaln", "log", "log10", "log1p", "log2", "make_loss", "mean", "negative",
+    "norm", "radians", "relu", "rint", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "square",
+    "stop_gradient", "sum", "tan", "tanh", "trunc", "zeros_like",
+]  # fmt: skip
+
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
 
 def ElementWiseSum(

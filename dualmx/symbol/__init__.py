@@ -60,3 +60,6 @@ __all__ = [
     "var",
     "zeros",
 ]
+
+if TYPE_CHECKING:
+    __all__ += op.__all__

@@ -8,6 +8,12 @@ from ..core.context import Context
 from ..core.types import Axes, Shape
 from .symbol import Symbol
 
+__all__ = [
+    "AdaptiveAvgPooling2D", "BatchNormWithReLU", "CTCLoss", "SparseEmbedding", "SyncBatchNorm", "allclose",
+    "arange_like", "ctc_loss", "div_sqrt_dim", "gradientmultiplier", "group_adagrad_update", "index_array",
+    "index_copy", "quadratic", "round_ste", "sign_ste",
+]  # fmt: skip
+
 def AdaptiveAvgPooling2D(
     data: Symbol | None = None,
     output_size: Shape = (),

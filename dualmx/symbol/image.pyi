@@ -7,6 +7,11 @@ from typing import Any
 from ..core.types import Floats, Shape
 from .symbol import Symbol
 
+__all__ = [
+    "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_flip_left_right", "random_flip_top_bottom",
+    "resize", "to_tensor",
+]  # fmt: skip
+
 def crop(
     data: Symbol | None = None,
     x: int = ...,

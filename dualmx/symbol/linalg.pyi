@@ -6,6 +6,11 @@ from typing import Any
 
 from .symbol import Symbol
 
+__all__ = [
+    "det", "extractdiag", "extracttrian", "gelqf", "gemm", "gemm2", "inverse", "makediag", "maketrian", "potrf",
+    "potri", "slogdet", "sumlogdiag", "syevd", "syrk", "trmm", "trsm",
+]  # fmt: skip
+
 def det(
     A: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
 ) -> Symbol:

@@ -17,6 +17,14 @@ from ..namespace.symbol_random import shuffle as shuffle
 from ..namespace.symbol_random import uniform as uniform
 from .symbol import Symbol
 
+__all__ = [
+    "exponential", "exponential_like", "gamma", "gamma_like", "generalized_negative_binomial",
+    "generalized_negative_binomial_like", "multinomial", "negative_binomial", "negative_binomial_like", "normal",
+    "normal_like", "pdf_dirichlet", "pdf_exponential", "pdf_gamma", "pdf_generalized_negative_binomial",
+    "pdf_negative_binomial", "pdf_normal", "pdf_poisson", "pdf_uniform", "poisson", "poisson_like", "randint", "randn",
+    "shuffle", "uniform", "uniform_like",
+]  # fmt: skip
+
 def exponential_like(
     data: Symbol | None = None,
     lam: float = 1.0,

@@ -12,13 +12,14 @@ from .attributes import AttrScope, is_dunder, shown, stored_key
 from .binding import Binding
 from .compose import compose, create_entries
 from .inference import Inference
+from .fluent import Fluent
 from .json_read import from_json
 from .json_write import to_json
 from .node import Node, copy_graph, split_variables, topological
 from .text import to_text, variable_attrs
 
 
-class Symbol(Arithmetic, Inference, Binding):
+class Symbol(Arithmetic, Inference, Binding, Fluent):
     """One or several outputs of a graph of named operator nodes and variables.
 
     A symbol has no values. It lists the variables it needs, infers their shapes and types, and is run by binding
