@@ -15,8 +15,8 @@ from ..core.dtypes import as_dtype, bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, RangeError
 from ..op.registry import OPS
 from . import tape
-from .flush import concrete
 from .fluent import Fluent
+from .flush import concrete
 from .handle import Extra, Handle, assign, check_writable, copy_across, invoke1, ref, set_array_class
 from .trace import engine, local
 
@@ -39,7 +39,6 @@ class NDArray(Fluent):
     # NumPy must leave `numpy_array * ndarray` to us.
     __array_priority__ = 1000.0
 
-    # -- what it is
     if TYPE_CHECKING:  # attached by `operators` and `indexing`
         # fmt: off
         def __add__(self, other: Operand) -> NDArray: ...
@@ -74,6 +73,7 @@ class NDArray(Fluent):
         def __iter__(self) -> Iterator[NDArray]: ...
         # fmt: on
 
+    # -- what it is
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -411,8 +411,8 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
             a._tr.make_variable(a)
 
 
-set_array_class(NDArray)
-
 Operand: TypeAlias = NDArray | np.ndarray | np.generic | jax.Array | float
+
+set_array_class(NDArray)
 
 __all__ = ["Extra", "NDArray", "bfloat16", "engine", "make_variable", "make_view"]
