@@ -11,8 +11,8 @@ from .arithmetic import Arithmetic, NotImplementedForSymbol
 from .attributes import AttrScope, is_dunder, shown, stored_key
 from .binding import Binding
 from .compose import compose, create_entries
-from .inference import Inference
 from .fluent import Fluent
+from .inference import Inference
 from .json_read import from_json
 from .json_write import to_json
 from .node import Node, copy_graph, split_variables, topological
