@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .core.checks import instance
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .ndarray import tape
 from .ndarray.array import NDArray, make_variable
@@ -107,8 +108,11 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
         variables, gradients: an array each, or lists of equal length.
         grad_reqs: `"write"`, `"add"` or `"null"`, one for all or one each.
     """
-    if isinstance(variables, Handle):
+    if isinstance(variables, NDArray):
         variables, gradients = [variables], [gradients]
+    for name, given in (("variables", variables), ("gradients", gradients)):
+        for a in instance("mark_variables", name, given, (list, tuple), "an NDArray or a list of them"):
+            instance("mark_variables", name, a, Handle, "NDArrays")
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(reqs):
         raise ArgumentError(
@@ -120,9 +124,11 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
 
 
 def _listed(what: str, heads: Any) -> list[NDArray]:
-    found = [heads] if isinstance(heads, Handle) else list(heads)
+    if not isinstance(heads, (NDArray, list, tuple)):
+        raise ArgumentTypeError(f"{what}: heads of type {type(heads).__name__}: expected an NDArray or a list of them")
+    found = [heads] if isinstance(heads, NDArray) else list(heads)
     for h in found:
-        if not isinstance(h, Handle):
+        if not isinstance(h, NDArray):
             raise ArgumentTypeError(f"{what}: heads contain a {type(h).__name__}; expected NDArrays")
     if not found:
         raise ArgumentError(f"{what}: heads=[]: expected at least one array")
@@ -163,7 +169,7 @@ def grad(
     Raises:
         MXNetError: a variable is not reached.
     """
-    single = isinstance(variables, Handle)
+    single = isinstance(variables, NDArray)
     wanted = _listed("grad", variables)
     keep = create_graph if retain_graph is None else retain_graph
     found = tape.gradients(_listed("grad", heads), wanted, head_grads, keep, create_graph)

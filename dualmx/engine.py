@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from .core.errors import ArgumentError
+from .core.checks import whole
 from .ndarray.flush import flush
 from .ndarray.trace import engine
 
@@ -15,11 +15,10 @@ def set_bulk_size(size: int) -> int:
 
     0 or 1 executes each operation at once.
     """
-    if int(size) < 0:
-        raise ArgumentError(f"set_bulk_size: size={size}: expected 0 or more")
+    size = whole("set_bulk_size", "size", size, 0)
     flush()
     before = engine.limit
-    engine.limit = engine.bound = engine.quiet = max(1, int(size))
+    engine.limit = engine.bound = engine.quiet = max(1, size)
     engine.naive = engine.limit == 1
     return before
 

@@ -38,7 +38,10 @@ class Context:
             return device_type
         if device_type not in DEVICE_TYPES:
             raise ArgumentError(f"Context: device_type={device_type!r}: expected one of {', '.join(DEVICE_TYPES)}")
-        key = (device_type, int(device_id))
+        try:
+            key = (device_type, int(device_id))
+        except (TypeError, ValueError):
+            raise ArgumentError(f"Context: device_id={device_id!r}: expected an integer") from None
         if key[1] < 0:
             raise ArgumentError(f"Context: device_id={device_id}: expected 0 or more")
         ctx = cls._interned.get(key)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from .errors import ArgumentError, suggest
+from .errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 
 T = TypeVar("T", bound=type)
 
@@ -51,8 +52,19 @@ class Registry:
                 described = dict(described)
             except (ValueError, TypeError) as e:
                 raise ArgumentError(f"{self.kind}: {spec!r} is not a JSON pair [name, {{parameters}}]: {e}") from None
-            return self.get(name)(*args, **{**described, **kwargs})
-        return self.get(spec)(*args, **kwargs)
+            return self._made(name, args, {**described, **kwargs})
+        return self._made(spec, args, kwargs)
+
+    def _made(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        cls = self.get(name)
+        try:
+            return cls(*args, **kwargs)
+        except TypeError as e:
+            # Python names the base class that met the argument, not what the user asked for.
+            unknown = re.search(r"unexpected keyword argument ('.*?')", str(e))
+            if unknown is None or isinstance(e, MXNetError):
+                raise
+            raise ArgumentTypeError(f"{self.kind} {name!r}: unknown argument {unknown.group(1)}") from e
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._table

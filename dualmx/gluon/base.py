@@ -128,6 +128,8 @@ class Block:
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Add a child block, by default under its position as name."""
+        if not isinstance(block, Block):
+            raise ArgumentTypeError(f"{self.name}: a child of type {type(block).__name__}: expected a Block")
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_pre_hook(self, hook: Callable[[Block, Any], None]) -> HookHandle:

@@ -8,6 +8,8 @@ import os
 import warnings
 from typing import Any
 
+from ..core.checks import context as as_context
+from ..core.checks import whole
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..namespace import nd
@@ -34,6 +36,9 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
         >>> [part.shape for part in split_data(mx.nd.ones((7, 2)), 3, even_split=False)]
         [(3, 2), (2, 2), (2, 2)]
     """
+    num_slice = whole("split_data", "num_slice", num_slice, 1)
+    if not -data.ndim <= batch_axis < data.ndim:
+        raise ArgumentError(f"split_data: batch_axis={batch_axis}: expected an axis of shape {data.shape}")
     size = data.shape[batch_axis]
     if even_split and size % num_slice:
         raise ArgumentError(
@@ -61,6 +66,9 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     Raises:
         ArgumentError: the axis cannot be cut this way.
     """
+    ctx_list = [as_context(c) for c in ctx_list]
+    if not ctx_list:
+        raise ArgumentError("split_and_load: ctx_list=[]: expected at least one context")
     if not isinstance(data, NDArray):
         data = nd.array(data, ctx=ctx_list[0])
     if len(ctx_list) == 1:

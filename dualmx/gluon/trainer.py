@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import kvstore
 from .. import optimizer as opt
+from ..core.checks import number
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
@@ -125,7 +126,7 @@ class Trainer:
         Raises:
             StaleGradientError: there is such a parameter.
         """
-        self._optimizer.rescale_grad = self._scale / batch_size
+        self._optimizer.rescale_grad = self._scale / self._rows("step", batch_size)
         if not self._connected:
             self._connect()
         fresh = self._fresh(ignore_stale_grad)
@@ -151,9 +152,15 @@ class Trainer:
         """
         self._connect()
         self._refuse_in_store("update")
-        self._optimizer.rescale_grad = self._scale / batch_size
+        self._optimizer.rescale_grad = self._scale / self._rows("update", batch_size)
         self._apply(self._fresh(ignore_stale_grad))
         flush()
+
+    @staticmethod
+    def _rows(what: str, batch_size: Any) -> Any:
+        if number(f"Trainer.{what}", "batch_size", batch_size) <= 0:
+            raise ArgumentError(f"Trainer.{what}: batch_size={batch_size}: expected a number above 0")
+        return batch_size
 
     def _refuse_in_store(self, what: str) -> None:
         if self._update_on_kvstore:
@@ -219,7 +226,8 @@ class Trainer:
         if store is not None:
             in_store = self._wanted_update_on_kvstore
             if in_store is None:
-                in_store = UPDATE_ON_KVSTORE.read() == "1" and store.is_capable("optimizer")
+                capable = store.is_capable("optimizer") and not getattr(store, "obstacle", _none)(self._optimizer)
+                in_store = "async" in store.type or (UPDATE_ON_KVSTORE.read() == "1" and capable)
             if "async" in store.type and not in_store:
                 raise ArgumentError(f"Trainer: kvstore={store.type!r} needs update_on_kvstore=True")
             if self._compression_params:
@@ -270,10 +278,14 @@ class Trainer:
         self._connect()
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
-            self._optimizer = self._kvstore._updater.optimizer
+            store = self._kvstore
+            self._optimizer = getattr(store, "optimizer", None) or store._updater.optimizer
         else:
-            with open(fname, "rb") as f:
-                states = f.read()
+            try:
+                with open(fname, "rb") as f:
+                    states = f.read()
+            except OSError as e:
+                raise MXNetError(f"Trainer.load_states: cannot read {fname!r}: {e.strerror}") from e
             for updater in self._updaters:
                 updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer
@@ -282,6 +294,11 @@ class Trainer:
                 loaded.adopt(self._optimizer)
             self._optimizer = loaded
         self._optimizer.param_dict = dict(enumerate(self._params))
+
+
+def _none(optimizer: Any) -> str:
+    """No obstacle: stores of this process apply any optimizer."""
+    return ""
 
 
 def _listed(params: Any) -> list[Parameter]:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..core.checks import instance
 from ..core.errors import ArgumentError
 from ..core.registry import Registry
 from ..namespace import nd
@@ -85,6 +86,7 @@ class Initializer:
         """
         if not isinstance(desc, str):
             raise ArgumentError(f"initializer: {desc!r}: expected a name or an InitDesc")
+        instance(type(self).__name__, "arr", arr, NDArray, "an NDArray")
         own = desc.attrs.get("__init__") if isinstance(desc, InitDesc) else None
         if isinstance(desc, InitDesc) and desc.global_init is None:
             desc.global_init = self

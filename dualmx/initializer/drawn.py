@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..core.checks import number
 from ..core.errors import ArgumentError
 from ..core.seeds import streams
 from ..ndarray import NDArray, array
@@ -38,7 +39,7 @@ class Uniform(Initializer):
 
     def __init__(self, scale: float = 0.07):
         super().__init__(scale=scale)
-        self.scale = scale
+        self.scale = number("Uniform", "scale", scale)
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         fill_uniform(arr, self.scale)
@@ -54,7 +55,7 @@ class Normal(Initializer):
 
     def __init__(self, sigma: float = 0.01):
         super().__init__(sigma=sigma)
-        self.sigma = sigma
+        self.sigma = number("Normal", "sigma", sigma)
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         fill_normal(arr, self.sigma)
@@ -73,7 +74,7 @@ class Orthogonal(Initializer):
         super().__init__(scale=scale, rand_type=rand_type)
         if rand_type not in ("uniform", "normal"):
             raise ArgumentError(f"Orthogonal: rand_type={rand_type!r}: expected 'uniform' or 'normal'")
-        self.scale = scale
+        self.scale = number("Uniform", "scale", scale)
         self.rand_type = rand_type
 
     def _init_weight(self, name: str, arr: NDArray) -> None:

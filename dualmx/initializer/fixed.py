@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray, array
 from .base import Initializer, alias, register
 
@@ -36,6 +36,8 @@ class Constant(Initializer):
     """
 
     def __init__(self, value: Any):
+        if isinstance(value, (str, bytes, dict, type(None))):
+            raise ArgumentTypeError(f"Constant: value={value!r}: expected a number or an array")
         super().__init__(value=value)
         self.value = value
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import whole
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, array
 from .batch import DataDesc, named_arrays
@@ -48,7 +49,7 @@ class NDArrayIter(DataIter):
         label_name: str = "softmax_label",
         layout: str = "NCHW",
     ):
-        super().__init__(int(batch_size))
+        super().__init__(whole("NDArrayIter", "batch_size", batch_size))
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ArgumentError(
                 f"NDArrayIter: last_batch_handle={last_batch_handle!r}: expected 'pad', 'discard' or 'roll_over'"

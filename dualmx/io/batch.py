@@ -60,6 +60,8 @@ class DataDesc(_NameShape):
 
 def as_descs(shapes: Sequence[Any] | None) -> list[DataDesc]:
     """Return `DataDesc`s of a list of them or of `(name, shape[, dtype])` tuples; `[]` for `None`."""
+    if shapes is not None and not isinstance(shapes, (list, tuple)):
+        raise ArgumentTypeError(f"data_shapes: {shapes!r}: expected a list of DataDescs or of (name, shape) pairs")
     return [s if isinstance(s, DataDesc) else DataDesc(*s) for s in shapes or ()]
 
 

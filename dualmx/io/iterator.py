@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ..core.errors import ArgumentError, MXNetError
+from ..core.checks import instance
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .batch import DataBatch, DataDesc, as_descs
 
 
@@ -110,6 +111,7 @@ class ResizeIter(_Current):
     """
 
     def __init__(self, data_iter: Any, size: int, reset_internal: bool = True):
+        instance("ResizeIter", "data_iter", data_iter, DataIter, "a DataIter")
         super().__init__(data_iter.batch_size)
         self.data_iter, self.size, self.reset_internal = data_iter, size, reset_internal
         self.cur = 0
@@ -161,6 +163,9 @@ class PrefetchingIter(_Current):
         self.iters: list[Any] = list(iters) if isinstance(iters, (list, tuple)) else [iters]
         if not self.iters:
             raise ArgumentError("PrefetchingIter: iters is empty: expected at least one iterator")
+        for it in self.iters:
+            if not hasattr(it, "provide_data"):
+                raise ArgumentTypeError(f"PrefetchingIter: iters holds a {type(it).__name__}: expected DataIters")
         self.n_iter = len(self.iters)
         self.rename_data, self.rename_label = rename_data, rename_label
         super().__init__(self.provide_data[0].shape[0])

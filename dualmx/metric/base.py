@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
 from ..ndarray import NDArray, array
 
@@ -55,6 +55,9 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
     Raises:
         ArgumentError: they differ.
     """
+    for name, given in (("labels", labels), ("preds", preds)):
+        if not hasattr(given, "__len__"):
+            raise ArgumentTypeError(f"metric: {name} of type {type(given).__name__}: expected a list of arrays")
     got = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
     if got[0] != got[1]:
         raise ArgumentError(f"metric: labels of shape {got[0]} for predictions of shape {got[1]}")

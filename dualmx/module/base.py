@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import metric as metrics
 from ..checkpoint import BatchEndParam, join_params, split_params
-from ..core.errors import ArgumentError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..initializer import Uniform
 from ..io import DataBatch
 from ..namespace import nd
@@ -370,6 +370,8 @@ class BaseModule:
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is missing: give the number of epochs")
+        if not hasattr(train_data, "provide_data"):
+            raise ArgumentTypeError(f"fit: train_data of type {type(train_data).__name__}: expected a DataIter")
         self.bind(train_data.provide_data, train_data.provide_label, True, force_rebind=force_rebind)
         if monitor is not None:
             self.install_monitor(monitor)

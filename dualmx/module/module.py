@@ -9,12 +9,14 @@ from typing import Any
 
 from .. import optimizer as opt
 from ..checkpoint import load_checkpoint
+from ..core.checks import instance
 from ..core.context import Context, cpu
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..initializer import InitDesc
 from ..io import DataBatch, DataDesc
 from ..io.batch import as_descs
 from ..ndarray import NDArray, flush
+from ..symbol import Symbol
 from .base import SMALL_UNIFORM, BaseModule, end_step
 from .executors import DeviceArrays, ExecutorGroup
 from .updates import Updates, make_updates
@@ -66,6 +68,7 @@ class Module(BaseModule):
         group2ctxs: Any = None,
         compression_params: Mapping[str, Any] | None = None,
     ):
+        instance("Module", "symbol", symbol, Symbol, "a Symbol")
         super().__init__(logger)
         contexts = context if isinstance(context, (list, tuple)) else [cpu() if context is None else context]
         self._contexts = [Context(c) for c in contexts]
@@ -327,6 +330,9 @@ class Module(BaseModule):
             is_train: training mode; that of `bind` by default.
         """
         self._need("binded", "params_initialized")
+        if not hasattr(data_batch, "data"):
+            kind = type(data_batch).__name__
+            raise ArgumentTypeError(f"Module.forward: data_batch of type {kind}: expected a DataBatch")
         group = self._bound
         data, label = list(data_batch.data), list(data_batch.label or ())
         descs = as_descs(data_batch.provide_data) or _described(group.data_shapes, data, self._data_names)

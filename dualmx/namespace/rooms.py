@@ -50,7 +50,8 @@ def serve(room: ModuleType, find: Callable[[str], Op | None], names: Callable[[]
         if op is None:
             if before is not None:
                 return before(name)
-            raise AttributeError(f"module {room.__name__!r} has no attribute {name!r}")
+            # With name and object, Python suggests near names.
+            raise AttributeError(f"module {room.__name__!r} has no operator or attribute {name!r}", name=name, obj=room)
         made = make(op, name)
         setattr(room, name, made)
         return made

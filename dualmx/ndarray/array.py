@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ..compile.devices import put
+from ..core.checks import context as as_context
 from ..core.context import Context
 from ..core.dtypes import as_dtype, bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, RangeError
@@ -227,6 +228,7 @@ class NDArray(Fluent):
 
     def as_in_context(self, context: Context) -> NDArray:
         """Return the array on `context`; the same object if it is there already."""
+        context = as_context(context)
         return self if context is self._v.ctx else copy_across(self, context)
 
     as_in_ctx = as_in_context

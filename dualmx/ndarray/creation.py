@@ -11,6 +11,8 @@ import numpy as np
 
 from ..compile.devices import context_of, device_of, put
 from ..compile.x64 import x64
+from ..core.checks import context as as_context
+from ..core.checks import instance, number, whole
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
@@ -36,8 +38,8 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         >>> array([[1, 2]]).shape
         (1, 2)
     """
-    if isinstance(source_array, Handle):
-        made = source_array.as_in_context(ctx or source_array._v.ctx)  # type: ignore[attr-defined]
+    if isinstance(source_array, NDArray):
+        made = source_array.as_in_context(source_array._v.ctx if ctx is None else ctx)
         return made.astype(dtype) if dtype is not None else made.copy()
     if isinstance(source_array, jax.Array):
         return from_jax(source_array, ctx, dtype, copy=True)
@@ -55,13 +57,13 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 def from_host(values: np.ndarray, ctx: Context | None = None) -> NDArray:
     """Return an array with a copy of NumPy `values`, dtype kept."""
-    where = ctx or current_context()
+    where = current_context() if ctx is None else as_context(ctx)
     return concrete(put(values, where), where)
 
 
 def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, copy: bool = False) -> NDArray:
     """Return an array that shares the immutable `value`; its context is that of the value's device by default."""
-    where = ctx or context_of(value)
+    where = context_of(value) if ctx is None else as_context(ctx)
     if len(value.sharding.device_set) == 1 and (copy or device_of(where) not in value.devices()):
         value = put(value, where)
     made = concrete(value, where)
@@ -85,7 +87,7 @@ def from_dlpack(dlpack: Any) -> NDArray:
     """
     if isinstance(dlpack, np.ndarray):
         return from_numpy(dlpack)
-    if isinstance(dlpack, (Handle, jax.Array)):
+    if isinstance(dlpack, (NDArray, jax.Array)):
         return array(dlpack)
     try:
         if not hasattr(dlpack, "__dlpack__"):
@@ -137,13 +139,17 @@ def _made(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
     if out is not None:
         invoke_out(call, (), (out,))
         return out
-    where = Context(ctx) if ctx is not None else current_context()
+    where = as_context(ctx) if ctx is not None else current_context()
     if not local.recording and not engine.naive:
         # Made at once, it is an input of the programs that use it: the first step of a loop, which makes optimizer
         # states, is then the same program as the others.
         value, dtype = call.params.get("value"), call.params.get("dtype")
         fill = value if value is not None else float(call.op.name == "_ones")
-        return from_host(np.full(call.params["shape"], fill, as_dtype(dtype)), where)
+        try:
+            return from_host(np.full(call.params["shape"], fill, as_dtype(dtype)), where)
+        except (ValueError, MemoryError) as e:
+            name, shape = call.op.name.lstrip("_"), call.params["shape"]
+            raise ArgumentError(f"{name}: shape={shape}: cannot be allocated: {e}") from None
     return create(call, where)[0]
 
 
@@ -185,6 +191,10 @@ def arange(
     """Return `start, start + step, …` below `stop` (`arange(n)` counts from 0), each value `repeat` times."""
     if stop is None:
         start, stop = 0, start
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if not math.isfinite(number("arange", name, value)):
+            raise ArgumentError(f"arange: {name}={value}: expected a finite number")
+    repeat = whole("arange", "repeat", repeat, 1)
     if step == 0 or not math.isfinite(step):
         raise ArgumentError(f"arange: step={step}: expected a finite number other than 0")
     if (stop - start) / step <= 0:
@@ -202,16 +212,25 @@ def linspace(
     dtype: Any = "float32",
 ) -> NDArray:
     """Return `num` evenly spaced values from `start` to `stop`."""
+    number("linspace", "start", start)
+    number("linspace", "stop", stop)
+    num = whole("linspace", "num", num, 1)
     return from_host(np.linspace(start, stop, num, endpoint).astype(as_dtype(dtype or "float32")), ctx)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None) -> NDArray:
     """Return a matrix with ones on diagonal `k`; square if `M` is 0."""
-    return from_host(np.eye(int(N), int(M) or None, int(k)).astype(as_dtype(_name(dtype))), ctx)
+    rows, columns = whole("eye", "N", N, 1), whole("eye", "M", M, 0)
+    return from_host(np.eye(rows, columns or None, whole("eye", "k", k)).astype(as_dtype(_name(dtype))), ctx)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
     """Join arrays along `axis`."""
+    arrays = list(arrays)
+    if not arrays:
+        raise ArgumentError("concatenate: arrays=[]: expected at least one array")
+    for i, a in enumerate(arrays):
+        instance("concatenate", f"arrays[{i}]", a, Handle, "an NDArray")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     call = OPS["Concat"].call(dim=axis, num_args=len(arrays))
@@ -220,11 +239,17 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
     """Move axes to new positions, as `numpy.moveaxis`."""
-    order = np.moveaxis(np.empty((0,) * 0 + tuple(range(1, tensor.ndim + 1))), source, destination).shape
+    instance("moveaxis", "tensor", tensor, Handle, "an NDArray")
+    try:
+        order = np.moveaxis(np.empty(tuple(range(1, tensor.ndim + 1))), source, destination).shape
+    except (ValueError, TypeError) as e:
+        raise ArgumentError(f"moveaxis: source={source!r}, destination={destination!r}: {e}") from None
     return invoke(OPS["transpose"].call(axes=tuple(n - 1 for n in order)), (tensor,))[0]
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
     """Write one-hot rows of `indices` to `out` of shape (n, depth)."""
+    instance("onehot_encode", "indices", indices, Handle, "an NDArray")
+    instance("onehot_encode", "out", out, Handle, "an NDArray")
     invoke_out(OPS["one_hot"].call(depth=out.shape[1]), (indices,), (out,))
     return out

@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..core.checks import instance
 from ..core.errors import FormatError, MXNetError
 from . import serialize
 from .array import NDArray
@@ -50,6 +51,7 @@ def load(fname: str | os.PathLike[str]) -> list[Any] | dict[str, Any]:
 
 def load_frombuffer(buf: bytes) -> list[Any] | dict[str, Any]:
     """Read the content of a `.params` file from memory."""
+    instance("load_frombuffer", "buf", buf, (bytes, bytearray, memoryview), "bytes")
     return serialize.load_frombuffer(buf, _make)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import number
 from ..core.context import Context
 from ..core.dtypes import bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError
@@ -99,6 +100,13 @@ class Optimizer:
         multi_precision: bool = False,
         param_dict: Mapping[int, Any] | None = None,
     ):
+        given = {"rescale_grad": rescale_grad, "wd": wd, "clip_gradient": clip_gradient, "learning_rate": learning_rate}
+        for name, value in given.items():
+            if value is not None:
+                number(type(self).__name__, name, value)
+        if lr_scheduler is not None and not callable(lr_scheduler):
+            kind = type(lr_scheduler).__name__
+            raise ArgumentTypeError(f"{type(self).__name__}: lr_scheduler of type {kind}: expected an LRScheduler")
         self.rescale_grad = rescale_grad
         self.lr_scheduler = lr_scheduler
         if lr_scheduler is None:
@@ -146,7 +154,7 @@ class Optimizer:
         """Change the fixed rate; with a scheduler in charge this raises `UserWarning`."""
         if self.lr_scheduler is not None:
             raise UserWarning("the learning rate follows an lr_scheduler; set lr_scheduler.base_lr instead")
-        self.lr = lr
+        self.lr = number(type(self).__name__, "learning_rate", lr)
 
     def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
         """Set factors of the rate by parameter index or name, after those that the Symbol's variables carry."""
@@ -183,6 +191,10 @@ class Optimizer:
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change `weight` and `state` in place by `grad`; all four may be equally long lists."""
         indices, weights, grads, states = listed(index, weight, grad, state)
+        for array in (*weights, *grads):
+            if not isinstance(array, NDArray):
+                what = f"{type(self).__name__}.update"
+                raise ArgumentTypeError(f"{what}: weight or gradient of type {type(array).__name__}: expected NDArrays")
         self._update_count(indices)
         self._steps(indices, weights, grads, states, self._get_lrs(indices), self._get_wds(indices))
 

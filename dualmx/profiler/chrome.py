@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.errors import MXNetError
-from .recorder import Event, Recorder, microseconds
+from .recorder import STARTED, Event, Recorder, microseconds
 
 
 def entries(recorder: Recorder) -> Iterator[dict[str, Any]]:
@@ -83,7 +83,7 @@ def write(recorder: Recorder, filename: str) -> None:
             f.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
             for k, entry in enumerate(entries(recorder)):
                 f.write((",\n" if k else "") + json.dumps(entry))
-            f.write(f'\n], "otherData": {{"dropped": "{recorder.dropped}"}}}}\n')
+            f.write(f'\n], "otherData": {{"dropped": "{recorder.dropped}", "started": "{STARTED}"}}}}\n')
         os.replace(f.name, filename)
     except OSError as e:
         raise MXNetError(f"profiler.dump: cannot write {filename!r}: {e.strerror}") from None

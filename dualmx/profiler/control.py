@@ -78,8 +78,9 @@ def set_config(**kwargs: Any) -> None:
     """Configure the profiler; call it before `set_state("run")`.
 
     A flush runs its operations as one XLA program, whose parts cannot be timed: the trace shows the program's time and
-    names its operations with the user's lines. With `profile_imperative=True` (or `mode="per_op"`) each operation runs
-    by itself while the profiler runs, as under `NaiveEngine`, so that each has a measured time; the whole is slower.
+    names its operations with the user's lines (where the same sequence of operations was first recorded). With
+    `profile_imperative=True` (or `mode="per_op"`) each operation runs by itself while the profiler runs, as under
+    `NaiveEngine`, so that each has a measured time; the whole is slower.
 
     Args:
         filename: where `dump` writes, `"profile.json"` by default.
@@ -122,9 +123,7 @@ def _check(name: str, value: Any) -> None:
 
 def _check_process(value: Any) -> None:
     if value != "worker":
-        raise ArgumentError(
-            f"profiler: profile_process={value!r}: expected 'worker'; servers profile themselves"
-        )
+        raise ArgumentError(f"profiler: profile_process={value!r}: expected 'worker'; servers profile themselves")
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:

@@ -18,8 +18,9 @@ from ..compile.watch import Compilation, Watcher, format_where
 from ..graph.trie import BACKWARD, OP, State, chain
 from ..op.registry import Call
 
-# Microseconds since the epoch at zero of `time.perf_counter`.
-_EPOCH = (time.time() - time.perf_counter()) * 1e6
+# Times of the trace count from here: microseconds since 1970 have more digits than a float.
+_ZERO = time.perf_counter()
+STARTED = time.time()
 
 
 class Event(NamedTuple):
@@ -180,5 +181,5 @@ class Recorder(Watcher):
 
 
 def microseconds(moment: float) -> float:
-    """Return a moment of `time.perf_counter` as microseconds since the epoch."""
-    return round(moment * 1e6 + _EPOCH, 3)
+    """Return a moment of `time.perf_counter` as microseconds since the profiler was imported."""
+    return round((moment - _ZERO) * 1e6, 3)

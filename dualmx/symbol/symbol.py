@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -194,13 +195,16 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         """Write the graph to the file `fname` in MXNet's JSON format.
 
         Raises:
-            ArgumentTypeError: `fname` is not a path. OSError: the file cannot be written.
+            ArgumentTypeError: `fname` is not a path. MXNetError: the file cannot be written.
         """
         if not isinstance(fname, str) and not hasattr(fname, "__fspath__"):
             raise ArgumentTypeError(f"save: fname={fname!r}: expected the path of a file")
         text = self.tojson(remove_amp_cast)
-        with open(fname, "w", encoding="utf-8") as f:
-            f.write(text)
+        try:
+            with open(fname, "w", encoding="utf-8") as f:
+                f.write(text)
+        except OSError as e:
+            raise MXNetError(f"save: cannot write {os.fspath(fname)!r}: {e.strerror}") from e
 
     def debug_str(self) -> str:
         """Return a readable listing of the graph: outputs, then nodes with inputs and attributes."""
@@ -284,7 +288,7 @@ def Group(symbols: Sequence[Symbol], create_fn: type[Symbol] = Symbol) -> Symbol
     Raises:
         ArgumentTypeError: `symbols` is empty or holds something else.
     """
-    if not symbols or any(not isinstance(s, Symbol) for s in symbols):
+    if not isinstance(symbols, (list, tuple)) or not symbols or any(not isinstance(s, Symbol) for s in symbols):
         raise ArgumentTypeError(f"Group: expected a non-empty list of symbols, got {symbols!r}")
     return create_fn([entry for s in symbols for entry in s.entries])
 

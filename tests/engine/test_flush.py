@@ -294,3 +294,16 @@ def test_explain_names_the_pending_steps():
     assert "exp" in text and "test_flush.py" in text and "pending" in text
     y.wait_to_read()
     assert "computed" in debug.explain(y)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+@pytest.mark.parametrize("recording", [False, True])
+def test_an_operation_with_more_inputs_than_the_bound(size, recording):
+    with mx.engine.bulk(size):
+        xs = [variable([float(k)]) for k in range(8)]
+        with autograd.record() if recording else autograd.pause():
+            y = nd.concat(*xs, dim=0) * 3
+        assert y.asnumpy().tolist() == [3.0 * k for k in range(8)]
+        if recording:
+            y.backward()
+            assert [x.grad.asscalar() for x in xs] == [3.0] * 8

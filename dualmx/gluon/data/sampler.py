@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.checks import whole
 from ...core.errors import ArgumentError
 
 
@@ -101,7 +102,7 @@ class BatchSampler(Sampler):
     def __init__(self, sampler: Sequence[int] | Sampler, batch_size: int, last_batch: str = "keep"):
         if last_batch not in ("keep", "discard", "rollover"):
             raise ArgumentError(f"last_batch={last_batch!r}: expected 'keep', 'discard' or 'rollover'")
-        if int(batch_size) < 1:
+        if whole("BatchSampler", "batch_size", batch_size) < 1:
             raise ArgumentError(f"batch_size={batch_size}: expected 1 or more")
         self._sampler, self._batch_size, self._last_batch = sampler, int(batch_size), last_batch
         self._left: list[int] = []

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ... import autograd, initializer
+from ...core.checks import context as as_context
 from ...core.context import Context, cpu, current_context
 from ...core.dtypes import as_dtype
-from ...core.errors import ArgumentError, MXNetError
+from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 
@@ -53,7 +54,7 @@ def context_list(ctx: Context | Iterable[Context] | None) -> list[Context]:
     """Return `ctx` as a list: the current context for `None`, itself for one context."""
     if ctx is None:
         return [current_context()]
-    return [ctx] if isinstance(ctx, Context) else list(ctx)
+    return [as_context(c) for c in ([ctx] if isinstance(ctx, (Context, str)) else ctx)]
 
 
 class Parameter:
@@ -211,6 +212,9 @@ class Parameter:
         Raises:
             ArgumentError: the shape does not fit, or the parameter was never initialized.
         """
+        if not hasattr(data, "shape"):
+            kind = type(data).__name__
+            raise ArgumentTypeError(f"Parameter {self.name!r}: set_data: data of type {kind}: expected an array")
         self.shape = tuple(data.shape)
         if self._data is None:
             if not self._deferred_init:

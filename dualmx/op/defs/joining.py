@@ -53,6 +53,8 @@ def _alike(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, .
 @op(name="Concat", aliases=("concat",), complete=_siblings)
 def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
     """Join the inputs along axis `dim`, along which their lengths add up; all other lengths are equal."""
+    if not args:
+        raise ArgumentError("got no array: expected at least one")
     axis = one_axis(dim, args[0].ndim, "dim")
     _same_but([a.shape for a in args], axis)
     return jnp.concatenate(args, axis)
@@ -61,6 +63,8 @@ def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
 @op(complete=_siblings)
 def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
     """Join the weights and biases of a recurrent layer along axis `dim` into its flat parameter vector."""
+    if not args:
+        raise ArgumentError("got no array: expected at least one")
     axis = one_axis(dim, args[0].ndim, "dim")
     _same_but([a.shape for a in args], axis)
     return jnp.concatenate(args, axis)

@@ -1,0 +1,56 @@
+"""Checks of single arguments, for functions whose arguments no operator schema describes."""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from typing import Any
+
+from .context import Context
+from .errors import ArgumentError, ArgumentTypeError
+
+
+def number(what: str, name: str, value: Any) -> Any:
+    """Return `value` if it is a real number (Python's or NumPy's).
+
+    Raises:
+        ArgumentTypeError: it is not; the text names the function, the argument and the value.
+    """
+    if isinstance(value, numbers.Real) or (hasattr(value, "dtype") and getattr(value, "ndim", None) == 0):
+        return value
+    raise ArgumentTypeError(f"{what}: {name}={value!r}: expected a number")
+
+
+def whole(what: str, name: str, value: Any, low: int | None = None) -> int:
+    """Return `value` as an int of at least `low`.
+
+    Raises:
+        ArgumentTypeError: it is no integer. ArgumentError: it is below `low`.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError:
+        if isinstance(value, (float, str)) or not hasattr(value, "__int__"):
+            raise ArgumentTypeError(f"{what}: {name}={value!r}: expected an integer") from None
+        found = int(value)
+    if low is not None and found < low:
+        raise ArgumentError(f"{what}: {name}={value!r}: expected an integer of {low} or more")
+    return found
+
+
+def instance(what: str, name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
+    """Return `value` if it is a `kind`; `ArgumentTypeError` says what was expected otherwise."""
+    if isinstance(value, kind):
+        return value
+    raise ArgumentTypeError(f"{what}: {name} of type {type(value).__name__}: expected {expected}")
+
+
+def context(value: Any) -> Context:
+    """Return a context, which may be given as a `Context` or as a text like `"cpu"` or `"gpu(1)"`.
+
+    Raises:
+        ArgumentError: neither.
+    """
+    if isinstance(value, Context):
+        return value
+    return Context.parse(value) if isinstance(value, str) and "(" in value else Context(value)
