@@ -110,6 +110,11 @@ if _knobs.PROFILER_AUTOSTART.read() == "1":
 
     profiler.start_with_process()
 
+if _knobs.ROLE.read() != "worker":  # a server or scheduler of a distributed job runs nothing of the script
+    from .kvstore.server import serve_and_exit
+
+    serve_and_exit(_knobs.ROLE.read())
+
 __all__ = [
     "AttrScope", "Context", "MXNetError", "NDArray", "Symbol", "autograd", "context", "cpu", "cpu_pinned",
     "current_context", "engine", "gpu", "nd", "ndarray", "num_gpus", "random", "rnd", "sym", "symbol", "tpu", "waitall",

@@ -8,7 +8,8 @@ import platform
 import sys
 from importlib import metadata
 
-from .core.knobs import KNOBS
+from .core.knobs import KNOBS, SECRET
+from .launch import main as launch
 
 _FOREIGN = (
     "XLA_FLAGS", "JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_COMPILATION_CACHE_DIR", "XLA_PYTHON_CLIENT_PREALLOCATE",
@@ -43,7 +44,7 @@ def doctor() -> int:
     for knob in KNOBS:
         try:
             value = knob.read()
-            shown = f"{value!r}" + ("" if knob.name in os.environ else " (default)")
+            shown = ("(hidden)" if knob is SECRET and value else repr(value)) + ("" if knob.name in os.environ else " (default)")
         except ValueError as e:
             problems += 1
             shown = f"INVALID: {e}"
@@ -59,7 +60,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="dualmx", description="Tools of dualmx.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("doctor", help="show versions, devices and settings, and what is wrong with them")
-    options = parser.parse_args(argv)
+    commands.add_parser("launch", help="start a distributed job, as dualmx-launch does", add_help=False)
+    given = sys.argv[1:] if argv is None else argv
+    if given[:1] == ["launch"]:
+        return launch(given[1:])
+    options = parser.parse_args(given)
     return {"doctor": doctor}[options.command]()
 
 

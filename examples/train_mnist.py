@@ -3,6 +3,7 @@
 python examples/train_mnist.py                                    # 5,000 real digits that come with the source
 python examples/train_mnist.py --mode symbolic --network mlp
 python examples/train_mnist.py --data DIR                         # a folder with MNIST's four (or two t10k) files
+dualmx-launch -n 2 -s 2 python examples/train_mnist.py --kv-store dist_sync     # two workers, two servers
 """
 
 import argparse
@@ -111,7 +112,19 @@ def accuracy(net, batches):
     return metric.get()[1]
 
 
-def fit_gluon(net, weights, train, test, args):
+def part_of(images, labels, batch_size, kv):
+    """Return an iterator over this worker's samples: each belongs to one worker, and all make equally many steps.
+
+    Without a distributed store it is over all samples.
+    """
+    parts, part = (1, 0) if kv is None else (kv.num_workers, kv.rank)
+    mine = slice(len(images) * part // parts, len(images) * (part + 1) // parts)
+    batches = mx.io.NDArrayIter(images[mine], labels[mine], batch_size, shuffle=True)
+    steps = [-(-(len(images) * (i + 1) // parts - len(images) * i // parts) // batch_size) for i in range(parts)]
+    return batches if len(set(steps)) == 1 else mx.io.ResizeIter(batches, max(steps))
+
+
+def fit_gluon(net, weights, train, test, args, kv):
     """Train a Block with record / backward / Trainer.step; returns the final test accuracy."""
     net.initialize()
     for name, parameter in net.collect_params().items():
@@ -120,7 +133,8 @@ def fit_gluon(net, weights, train, test, args):
         net.hybridize()
     loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     sgd = {"learning_rate": args.lr, "momentum": args.momentum}
-    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", sgd, kvstore=args.kv_store)
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", sgd, kvstore=kv or args.kv_store)
+    rows = args.batch_size * (kv.num_workers if kv is not None and "async" not in kv.type else 1)  # of one update
     metric = mx.metric.Accuracy()
     speedometer = mx.callback.Speedometer(args.batch_size, args.log_every)
     right = 0.0
@@ -133,7 +147,7 @@ def fit_gluon(net, weights, train, test, args):
                 output = net(data)
                 loss = loss_of(output, label)
             loss.backward()
-            trainer.step(args.batch_size)
+            trainer.step(rows)
             metric.update([label], [output])
             speedometer(mx.model.BatchEndParam(epoch, i, metric, locals()))
         train.reset()
@@ -144,7 +158,7 @@ def fit_gluon(net, weights, train, test, args):
     return right
 
 
-def fit_module(symbol, weights, train, test, args):
+def fit_module(symbol, weights, train, test, args, kv):
     """Train a Symbol with Module.fit; returns the final test accuracy."""
     module = mx.mod.Module(symbol)
     module.fit(
@@ -154,7 +168,7 @@ def fit_module(symbol, weights, train, test, args):
         arg_params=weights,
         optimizer="sgd",
         optimizer_params={"learning_rate": args.lr, "momentum": args.momentum},
-        kvstore=args.kv_store,
+        kvstore=kv or args.kv_store,
         batch_end_callback=mx.callback.Speedometer(args.batch_size, args.log_every),
         num_epoch=args.epochs,
     )
@@ -187,14 +201,16 @@ def main():
     mx.random.seed(args.seed)
     np.random.seed(args.seed)
     weights = initial_weights(symbol, args.batch_size)
-    train = mx.io.NDArrayIter(x_train, y_train, args.batch_size, shuffle=True)
+    kv = mx.kv.create(args.kv_store) if "dist" in args.kv_store else None
+    train = part_of(x_train, y_train, args.batch_size, kv)
     test = mx.io.NDArrayIter(x_test, y_test, args.batch_size)
     logging.info("%s %s: %d train, %d test images", args.mode, args.network, len(x_train), len(x_test))
     if args.mode == "symbolic":
-        right = fit_module(symbol, weights, train, test, args)
+        right = fit_module(symbol, weights, train, test, args, kv)
     else:
-        right = fit_gluon(block, weights, train, test, args)
-    logging.info("Final accuracy: %.4f after %d epochs, %.1f s in all", right, args.epochs, time.time() - start)
+        right = fit_gluon(block, weights, train, test, args, kv)
+    if kv is None or kv.rank == 0:
+        logging.info("Final accuracy: %.4f after %d epochs, %.1f s in all", right, args.epochs, time.time() - start)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,39 @@ AGGREGATION = Knob(
     "MXNET_OPTIMIZER_AGGREGATION_SIZE", "4", "Accepted: all updates of a step are fused whatever its value."
 )
 
+ROLE = Knob(
+    "DMLC_ROLE",
+    "worker",
+    "Role in a distributed job; a server or scheduler serves when dualmx is imported, and then exits.",
+    ("worker", "server", "scheduler"),
+)
+ROOT_URI = Knob("DMLC_PS_ROOT_URI", "", "Host of the job's scheduler; set in distributed jobs only.")
+ROOT_PORT = Knob("DMLC_PS_ROOT_PORT", "", "Port of the job's scheduler.")
+NUM_WORKER = Knob("DMLC_NUM_WORKER", "", "Workers of the job.")
+NUM_SERVER = Knob("DMLC_NUM_SERVER", "", "Servers of the job.")
+NODE_HOST = Knob("DMLC_NODE_HOST", "", "Host name or address that this process tells the others; empty: found out.")
+INTERFACE = Knob("DMLC_INTERFACE", "", "Network interface whose address this process tells the others.")
+NODE_PORT = Knob("PORT", "0", "Port that a server of a distributed job listens on; 0 for any.")
+KUBERNETES = Knob("DMLC_USE_KUBERNETES", "0", "1 makes the scheduler and servers listen on all addresses.", ("0", "1"))
+TASK_ID = Knob("DMLC_TASK_ID", "", "Wished rank among the processes of the same role.")
+ATTEMPT = Knob("DMLC_NUM_ATTEMPT", "0", "How often the local launcher restarts the whole job after a failure.")
+VERBOSE = Knob("PS_VERBOSE", "0", "1 logs the members of a distributed job and their coming and going.")
+HEARTBEAT_INTERVAL = Knob("PS_HEARTBEAT_INTERVAL", "1", "Seconds between signs of life on idle connections.")
+HEARTBEAT_TIMEOUT = Knob("PS_HEARTBEAT_TIMEOUT", "5", "Seconds of silence after which a peer is dead; 0 for never.")
+BIGARRAY_BOUND = Knob(
+    "MXNET_KVSTORE_BIGARRAY_BOUND", "1000000", "Elements from which arrays are split over all servers."
+)
+SECRET = Knob(
+    "DUALMX_SECRET", "", "Secret of a distributed job, of 16 characters or more; its processes prove to know it."
+)
+INSECURE = Knob("DUALMX_INSECURE", "0", "1 lets a distributed job on several hosts run without a secret.", ("0", "1"))
+DIST_TIMEOUT = Knob(
+    "DUALMX_DIST_TIMEOUT", "1800", "Most seconds that a worker waits for others in one call; 0 for ever."
+)
+START_TIMEOUT = Knob("DUALMX_START_TIMEOUT", "120", "Most seconds until all processes of a job have found each other.")
+
 KNOBS: tuple[Knob, ...] = (
     ENGINE, DEBUG, BULK, BULK_ON, CACHE, HOME, REPO, PROFILER_AUTOSTART, PROFILER_MODE, UPDATE_ON_KVSTORE, AGGREGATION,
+    ROLE, ROOT_URI, ROOT_PORT, NUM_WORKER, NUM_SERVER, NODE_HOST, INTERFACE, NODE_PORT, KUBERNETES, TASK_ID, ATTEMPT,
+    VERBOSE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, BIGARRAY_BOUND, SECRET, INSECURE, DIST_TIMEOUT, START_TIMEOUT,
 )  # fmt: skip

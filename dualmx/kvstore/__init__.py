@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentTypeError
 from .base import KVStoreBase, unknown
 from .local import KVStore
 
@@ -12,7 +12,7 @@ LOCAL = (
     "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
 )  # fmt: skip
 DISTRIBUTED = (
-    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device", "p3",
+    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device",
 )  # fmt: skip
 
 
@@ -20,12 +20,13 @@ def create(name: str = "local") -> Any:
     """Return a new store.
 
     Args:
-        name: `"local"`, `"device"` or `"nccl"` within this process, or the name of a registered store; upper or lower
-            case.
+        name: `"local"`, `"device"` or `"nccl"` within this process; `"dist_sync"` (also `"dist"`, `"dist_sync_device"`,
+            `"dist_device_sync"`) or `"dist_async"` (also `"dist_async_device"`) among the processes of a job; or the
+            name of a registered store; upper or lower case.
 
     Raises:
         ArgumentTypeError: not a string. ArgumentError: an unknown name; the text lists the known ones.
-        MXNetError: a distributed store, which this version does not have.
+        MXNetError: a distributed store outside of a job, or the job's processes cannot be reached.
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"kvstore.create: name={name!r}: expected a string")
@@ -35,7 +36,9 @@ def create(name: str = "local") -> Any:
     if key in LOCAL:
         return KVStore(key)
     if key in DISTRIBUTED:
-        raise MXNetError(f"kvstore.create: name={name!r}: this version has no distributed stores; see docs/roadmap.md")
+        from .dist import DistKVStore
+
+        return DistKVStore(key)
     raise unknown(name, [*LOCAL, *DISTRIBUTED, *KVStoreBase.kv_registry])
 
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentTypeError, MXNetError
+from ..core.knobs import UPDATE_ON_KVSTORE
+from ..kvstore import create as create_store
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from .executors import DeviceArrays
@@ -81,12 +83,15 @@ class StoreUpdates(Updates):
         self._store = store
         kind = getattr(store, "type", "")
         self._in_store = not hasattr(store, "is_capable") or store.is_capable("optimizer")
-        if "dist" in kind and "_sync" in kind:
+        if "dist" in kind and "async" not in kind:
             self.num_workers = store.num_workers
+            self._in_store &= UPDATE_ON_KVSTORE.read() == "1"
 
     def start(self, optimizer: opt.Optimizer) -> None:
         main = self._devices[0]
         self._store.init(self._names, [main.args[n] for n in self._names])
+        if self._in_store and "async" not in getattr(self._store, "type", ""):
+            self._in_store = not (hasattr(self._store, "obstacle") and self._store.obstacle(optimizer))
         if self._in_store:
             optimizer.idx2name = {**optimizer.idx2name, **{n: n for n in self._names}}
             self._store.set_optimizer(optimizer)
@@ -126,10 +131,10 @@ def make_updates(
     """Return how to update, for the name of a store, a store, or `None`.
 
     Raises:
-        ArgumentError: the name of a store that is not within this process. ArgumentTypeError: something else.
+        ArgumentTypeError: something else. MXNetError: a distributed store outside of a distributed job.
     """
-    if isinstance(kvstore, str) and "dist" in kvstore:
-        raise ArgumentError(f"Module.init_optimizer: kvstore={kvstore!r}: pass the store itself instead of its name")
+    if isinstance(kvstore, str) and "dist" in kvstore.lower():
+        kvstore = create_store(kvstore)
     if kvstore is None or isinstance(kvstore, str):
         return Updates(devices, names, index_of)
     if not hasattr(kvstore, "push") or not hasattr(kvstore, "pull"):

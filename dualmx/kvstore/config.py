@@ -1,0 +1,148 @@
+"""Optimizers as plain data: how they travel to servers, and how servers check what came. No code travels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .. import lr_scheduler as schedules
+from ..core.errors import ArgumentError, suggest
+from ..optimizer import Optimizer
+from ..optimizer.optimizer import OPTIMIZERS
+
+# Each element's update depends on that element alone, so that slices of an array can be updated apart.
+ELEMENTWISE = (
+    "sgd", "ccsgd", "nag", "signum", "sgld", "dcasgd", "adam", "adagrad", "rmsprop", "adadelta", "adamax", "nadam",
+    "ftrl", "ftml", "test",
+)  # fmt: skip
+_APART = {
+    "lr_scheduler", "lr_mult", "wd_mult", "idx2name", "param_dict", "sym_info", "num_update", "allow_np_array",
+    "_all_index_update_counts", "_index_update_count", "cumgrads",
+}  # fmt: skip
+_PROBES: dict[str, tuple[type, tuple[Any, ...]]] = {
+    "FactorScheduler": (schedules.FactorScheduler, (1,)),
+    "MultiFactorScheduler": (schedules.MultiFactorScheduler, ([1],)),
+    "PolyScheduler": (schedules.PolyScheduler, (1,)),
+    "CosineScheduler": (schedules.CosineScheduler, (1,)),
+}
+
+
+def obstacle(optimizer: Any) -> str:
+    """Why servers cannot apply `optimizer`; empty if they can."""
+    kind = type(optimizer)
+    if not isinstance(optimizer, Optimizer) or kind.__name__ not in OPTIMIZERS:
+        return f"servers do not know the optimizer {kind.__name__}"
+    package = __name__.split(".")[0]
+    if OPTIMIZERS.get(kind.__name__) is not kind or kind.__module__.split(".")[0] != package:
+        return f"the optimizer {kind.__name__} is your own, and no code is sent to servers"
+    schedule = optimizer.lr_scheduler
+    if schedule is not None and _PROBES.get(type(schedule).__name__, (None,))[0] is not type(schedule):
+        return f"the schedule {type(schedule).__name__} is your own, and no code is sent to servers"
+    odd = [k for k, v in vars(optimizer).items() if k not in _APART and not _is_plain(v)]
+    return f"its setting {odd[0]!r} is no plain value" if odd else ""
+
+
+def is_elementwise(optimizer: Optimizer) -> bool:
+    """Whether slices of an array can be updated apart."""
+    return type(optimizer).__name__.lower() in ELEMENTWISE
+
+
+def settings(optimizer: Optimizer) -> dict[str, Any]:
+    """The plain settings of an optimizer."""
+    return {k: v for k, v in vars(optimizer).items() if k not in _APART}
+
+
+def factors(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
+    """`[key, lr_mult, wd_mult, name]` of each key."""
+    keys = list(keys)
+    rates = optimizer._factors(keys, "lr_mult", optimizer.lr_mult)
+    decays = optimizer._factors(keys, "wd_mult", optimizer.wd_mult)
+    return [[k, float(r), float(d), _name(optimizer, k)] for k, r, d in zip(keys, rates, decays, strict=True)]
+
+
+def _name(optimizer: Optimizer, key: Any) -> str:
+    held = optimizer.param_dict.get(key)
+    return str(held.name if held is not None else optimizer.idx2name.get(key, key))
+
+
+def describe(optimizer: Optimizer) -> dict[str, Any]:
+    """Return the optimizer as JSON: registry name, settings, schedule.
+
+    Raises:
+        ArgumentError: servers cannot apply it; see `obstacle`.
+    """
+    why = obstacle(optimizer)
+    if why:
+        raise ArgumentError(
+            f"kvstore.set_optimizer: {why}; update on the workers instead (Trainer(..., update_on_kvstore=False))"
+        )
+    schedule = optimizer.lr_scheduler
+    described = None if schedule is None else {"name": type(schedule).__name__, "settings": dict(vars(schedule))}
+    return {"name": type(optimizer).__name__.lower(), "settings": settings(optimizer), "schedule": described}
+
+
+def build(config: Any) -> Optimizer:
+    """Return the optimizer that `describe` described, checking every word.
+
+    Raises:
+        ArgumentError: an unknown optimizer, schedule or setting, or a setting of another kind.
+    """
+    if not isinstance(config, Mapping) or set(config) != {"name", "settings", "schedule"}:
+        raise ArgumentError("optimizer: expected name, settings and schedule")
+    name, schedule = config["name"], config["schedule"]
+    if not isinstance(name, str) or name not in OPTIMIZERS:
+        raise ArgumentError(f"optimizer: unknown name {name!r}; {suggest(str(name), OPTIMIZERS)}")
+    made = OPTIMIZERS.get(name)()
+    change(made, config["settings"])
+    if schedule is not None:
+        made.lr_scheduler = _build_schedule(schedule)
+    return made
+
+
+def change(optimizer: Optimizer, changed: Any) -> None:
+    """Set plain settings of an optimizer, each of which it must have.
+
+    Raises:
+        ArgumentError: an unknown setting, or one of another kind.
+    """
+    _check(type(optimizer).__name__, vars(optimizer), changed)
+    for key, value in changed.items():
+        setattr(optimizer, key, value)
+
+
+def _build_schedule(described: Any) -> Any:
+    if not isinstance(described, Mapping) or set(described) != {"name", "settings"}:
+        raise ArgumentError("schedule: expected name and settings")
+    name = described["name"]
+    if not isinstance(name, str) or name not in _PROBES:
+        raise ArgumentError(f"schedule: unknown name {name!r}; {suggest(str(name), _PROBES)}")
+    kind, arguments = _PROBES[name]
+    made = kind(*arguments)
+    _check(name, vars(made), described["settings"])
+    vars(made).update(described["settings"])
+    return made
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, (bool, int, str))
+
+
+def _check(what: str, known: Mapping[str, Any], given: Any) -> None:
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{what}: settings: expected names and values")
+    for key, value in given.items():
+        if key not in known or key in _APART:
+            raise ArgumentError(f"{what}: unknown setting {key!r}; {suggest(str(key), known)}")
+        default = known[key]
+        if isinstance(default, (list, tuple)):
+            good = isinstance(value, list) and all(isinstance(v, int) for v in value)
+        else:
+            good = _is_plain(value) and isinstance(value, str) == isinstance(default, str)
+        if not good:
+            raise ArgumentError(f"{what}: {key}={value!r}: expected a value like {default!r}")
+
+
+__all__ = ["ELEMENTWISE", "build", "change", "describe", "factors", "is_elementwise", "obstacle", "settings"]

@@ -1,0 +1,375 @@
+"""Distributed stores: the values live on servers, and all workers of the job push to and pull from them."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.context import Context
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..ndarray import NDArray, array, waitall
+from ..ndarray.serialize import write_file
+from ..optimizer import Optimizer
+from ..optimizer.states import dump_states, load_states
+from ..ps import Job, Worker
+from ..ps.customer import Ticket
+from .compression import TwoBit, make
+from .config import describe, factors, is_elementwise, obstacle, settings
+from .local import KVStore
+from .states import Reader, cut, flatten, join, on_device
+
+_lock = threading.Lock()
+_joined: list[tuple[int, Worker]] = []  # (process, its place in the job): one for all stores of a process
+_numbers = iter(range(1 << 62))
+
+
+def _worker(name: str) -> Worker:
+    """This process's place in the job; joins at the first call."""
+    with _lock:
+        if _joined:
+            owner, worker = _joined[0]
+            if owner != os.getpid():
+                raise MXNetError(f"kvstore {name!r}: a forked process cannot use its parent's place in the job")
+            return worker
+        if not Job.described():
+            raise MXNetError(
+                f"kvstore.create: name={name!r}: this process is in no distributed job (DMLC_PS_ROOT_URI is not set). "
+                "Start the script by the launcher: dualmx-launch -n 2 -s 2 --launcher local python script.py"
+            )
+        worker = Worker(Job.from_env())
+        _joined.append((os.getpid(), worker))
+        atexit.register(_leave)
+        return worker
+
+
+def _leave() -> None:
+    if _joined and _joined[0][0] == os.getpid():
+        crashed = getattr(sys, "last_value", None) is not None
+        _joined.pop()[1].close(wait=not crashed)
+
+
+class _Like(NamedTuple):
+    """What is known of a stored value here."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    context: Context
+
+
+class DistKVStore(KVStore):
+    """Key-value store of a distributed job.
+
+    Synchronous stores sum what all workers push in a round, in the order of ranks, so that all workers see the same
+    bits; asynchronous ones update at each push. Every call returns or raises `MXNetError`: a peer that died or left
+    is named with the reason and the round that it is missing in.
+
+    All workers make the same calls of `init` and `set_optimizer`, in the same order.
+
+    Args:
+        name: contains `dist`; with `async` asynchronous.
+    """
+
+    def __init__(self, name: str):
+        super().__init__(name)
+        self._sync = "async" not in name
+        self._worker = _worker(name)
+        self._kv = self._worker.kv
+        self._number = next(_numbers)
+        self._like: dict[Any, _Like] = {}
+        self._stored = self._like  # type: ignore[assignment]
+        self._under_way: dict[Any, list[Ticket]] = {}
+        self._two_bit: TwoBit | None = None
+        self._optimizer: Optimizer | None = None
+        self._told: tuple[dict[str, Any], list[Any]] | None = None
+        self._whole = False
+        self._kv.wait(self._kv.ask_all(f"kvstore.create({name!r})", self._meta("open", sync=self._sync)))
+
+    def _meta(self, op: str, **more: Any) -> dict[str, Any]:
+        return {"op": op, "store": self._number, **more}
+
+    # -- values
+
+    def init(self, key: Any, value: Any) -> None:
+        """Store initial values: those of rank 0, which all workers see when the call returns.
+
+        Args:
+            key: an int or str, or a list of them.
+            value: an NDArray, or a list of as many.
+
+        Raises:
+            ArgumentError: a key is there already, or of the other type. MXNetError: a peer is gone.
+        """
+        pairs = self._grouped("init", key, value)
+        for k, _ in pairs:
+            if k in self._like:
+                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
+        arrays: dict[Any, np.ndarray] = {}
+        for k, group in pairs:
+            a = group[0]
+            if a.size == 0:
+                raise ArgumentError(f"kvstore.init: key {k!r}: an array without elements")
+            self._key_type = str if isinstance(k, str) else int
+            self._like[k] = _Like(a.shape, a.dtype, a.context)
+            self._kv.know(self._number, k, a.shape, np.dtype(a.dtype), self._whole)
+            if self.rank == 0:
+                arrays[k] = a.asnumpy()
+        if self.rank == 0:
+            self._kv.wait(self._kv.put(self._number, arrays))
+            if self._optimizer is not None:
+                self._tell()
+        self._worker.barrier()
+
+    def push(self, key: Any, value: Any, priority: int = 0) -> None:
+        """Send the sums over this worker's devices to the servers, which sum over the workers, and store or update.
+
+        The call does not wait for the other workers, unless this worker's last push of a key still waits for them.
+
+        Raises:
+            ArgumentError: an unknown key, an array of another shape or dtype, or an asynchronous store without an
+                optimizer; nothing is sent then. MXNetError: a peer is gone.
+        """
+        pairs = self._grouped("push", key, value)
+        for k, group in pairs:
+            for a in group:
+                self._fits("push", k, a)
+        if not self._sync and self._optimizer is None:
+            raise ArgumentError(f"kvstore {self._name!r}: asynchronous stores need an optimizer; call set_optimizer")
+        sums = {k: self._sum(k, group) for k, group in pairs}
+        threshold = None
+        if self._two_bit is not None:
+            sums = {k: self._two_bit(k, a) for k, a in sums.items()}
+            threshold = self._two_bit.threshold
+        arrays = {k: a.asnumpy() for k, a in sums.items()}
+        self._settle(arrays)
+        if self._optimizer is not None:
+            if self.rank == 0:
+                self._tell()
+            if self._sync:
+                self._optimizer._update_count(list(arrays))
+        tickets = self._kv.push(self._number, arrays, threshold)
+        for k in arrays:
+            self._under_way[k] = tickets
+
+    def _settle(self, keys: Any) -> None:
+        """Wait for this worker's last pushes of keys."""
+        tickets = {id(t): t for k in keys for t in self._under_way.pop(k, ())}
+        self._kv.wait(list(tickets.values()))
+
+    def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
+        """Copy the stored values into `out`, cast to their dtype, after the rounds that this worker has pushed.
+
+        Raises:
+            ArgumentError: an unknown key, no `out`, or an array of another shape. MXNetError: a peer is gone.
+        """
+        if out is None:
+            raise ArgumentError("kvstore.pull: out=None: expected the arrays to write to")
+        pairs = self._grouped("pull", key, out)
+        for k, group in pairs:
+            for a in group:
+                self._fits("pull", k, a)
+        values = self._values([k for k, _ in pairs])
+        for k, group in pairs:
+            for a in group:
+                array(values[k], ctx=a.context, dtype=values[k].dtype).copyto(a)
+
+    def _values(self, keys: list[Any]) -> dict[Any, np.ndarray]:
+        asked = self._kv.pull(self._number, list(dict.fromkeys(keys)))
+        self._settle(keys)
+        return asked.values()
+
+    def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
+        """As in the local store; the whole matrix travels, then its rows are taken."""
+        keys, _ = self._keys("row_sparse_pull", key)
+        for k in keys:
+            self._at("row_sparse_pull", k)
+        local = KVStore("local")
+        for k, v in self._values(keys).items():
+            local.init(k, array(v, ctx=self._like[k].context, dtype=v.dtype))
+        local.row_sparse_pull(key, out, priority, row_ids)
+
+    def reset(self, key: Any, value: NDArray) -> None:
+        """Replace a stored value by that of rank 0, updating nothing."""
+        self._fits("push", key, value)
+        if self.rank == 0:
+            self._kv.wait(self._kv.put(self._number, {key: value.asnumpy()}, keep=True))
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Send gradients as 2-bit values: `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next."""
+        self._two_bit = make(compression_params)
+
+    # -- updates on the servers
+
+    def _set_updater(self, updater: Any) -> None:
+        raise MXNetError(
+            f"kvstore {self._name!r}: servers run no code of yours, so they call no updater; use set_optimizer, or "
+            "pull the sums and update on the workers"
+        )
+
+    @staticmethod
+    def obstacle(optimizer: Any) -> str:
+        """Why the servers cannot apply `optimizer`; empty if they can."""
+        return obstacle(optimizer)
+
+    @property
+    def optimizer(self) -> Optimizer | None:
+        """The optimizer that the servers apply."""
+        return self._optimizer
+
+    def set_optimizer(self, optimizer: Optimizer) -> None:
+        """Update the stored values by `optimizer` on the servers at each push; all workers call it.
+
+        Later changes of its settings, multipliers and rates on rank 0 reach the servers with the next push. Optimizers
+        that look at whole arrays (norms) get keys in one piece.
+
+        Raises:
+            ArgumentTypeError: no Optimizer. ArgumentError: one that servers cannot apply. MXNetError: a peer is gone.
+        """
+        if not isinstance(optimizer, Optimizer):
+            raise ArgumentTypeError(f"kvstore.set_optimizer: {type(optimizer).__name__}: expected an Optimizer")
+        config = describe(optimizer)
+        self._settle(list(self._under_way))
+        if not is_elementwise(optimizer):
+            self._gather()
+        self._optimizer = optimizer
+        if self.rank == 0:
+            told = factors(optimizer, self._like)
+            message = self._meta("optimizer", config=config, factors=told)
+            self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
+        self._told = (settings(optimizer), factors(optimizer, self._like))
+        self._worker.barrier()
+
+    def _gather(self) -> None:
+        """Put keys that lie in slices together on one server each."""
+        self._whole = True
+        sliced = [k for k in self._like if len(self._kv.keys[self._number, k].slices) > 1]
+        values = self._values(sliced) if self.rank == 0 else {}
+        self._worker.barrier()
+        if self.rank == 0:
+            self._kv.wait(self._kv.drop(self._number, sliced))
+        for k in sliced:
+            self._kv.know(self._number, k, self._like[k].shape, np.dtype(self._like[k].dtype), whole=True)
+        if self.rank == 0:
+            self._kv.wait(self._kv.put(self._number, values))
+
+    def _tell(self) -> None:
+        """Send what has changed in the optimizer since the servers last heard of it."""
+        assert self._optimizer is not None
+        now = (settings(self._optimizer), factors(self._optimizer, self._like))
+        if now == self._told:
+            return
+        before = self._told[0] if self._told else {}
+        changed = {k: v for k, v in now[0].items() if k not in before or before[k] != v}
+        fresh = [f for f in now[1] if self._told is None or f not in self._told[1]]
+        message = self._meta("set", settings=changed, factors=fresh)
+        self._kv.wait(self._kv.ask_all("change of the optimizer's settings", message))
+        self._told = now
+
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+        """Write the optimizer's states, gathered from all servers, to a file as one process would; any worker can.
+
+        Raises:
+            MXNetError: no optimizer is set, or a peer is gone.
+        """
+        optimizer = self._needed()
+        self._settle(list(self._under_way))
+        found: dict[Any, dict[int, Any]] = {}
+        counts: dict[Any, int] = {}
+        for reply in self._kv.wait(self._kv.ask_all("kvstore.save_optimizer_states", self._meta("states"))):
+            reader = Reader(reply.data())
+            for key, number, count, tree in reply.take("states", list):
+                found.setdefault(key, {})[number] = reader.unflatten(tree)
+                counts[key] = max(count, counts.get(key, 0))
+            optimizer.num_update = max(optimizer.num_update, reply.take("num_update", int))
+        states = {}
+        for key, pieces in found.items():
+            known = self._kv.keys[self._number, key]
+            sizes = [s.stop - s.start for s in known.slices]
+            states[key] = on_device(join([pieces[s.number] for s in known.slices], sizes, known.shape))
+        optimizer._index_update_count.update(counts)
+        write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
+
+    def load_optimizer_states(self, fname: str) -> None:
+        """Read the optimizer's states from a file of dualmx or MXNet, and give them to the servers; all workers call.
+
+        Raises:
+            FormatError: a damaged file. MXNetError: no optimizer is set, the file cannot be read, or a peer is gone.
+        """
+        current = self._needed()
+        try:
+            with open(fname, "rb") as f:
+                states, optimizer = load_states(f.read())
+        except OSError as e:
+            raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+        if optimizer is not None:
+            optimizer.param_dict = current.param_dict
+            self.set_optimizer(optimizer)
+        optimizer = self._needed()
+        if self.rank == 0:
+            self._kv.wait(self._give(states, optimizer))
+        self._worker.barrier()
+
+    def _give(self, states: dict[Any, Any], optimizer: Optimizer) -> list[Ticket]:
+        parts: dict[int, tuple[list[Any], list[np.ndarray]]] = {}
+        for key, state in states.items():
+            if key not in self._like:
+                raise MXNetError(f"kvstore.load_optimizer_states: key {key!r} of the file is not in the store")
+            known = self._kv.keys[self._number, key]
+            for s in known.slices:
+                trees, payload = parts.setdefault(s.server, ([], []))
+                tree = flatten(cut(state, s.start, s.stop, known.slices[-1].stop), payload)
+                trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
+        what = "kvstore.load_optimizer_states"
+        return [
+            self._kv.ask(server, what, self._meta("load", states=trees, num_update=optimizer.num_update), payload)
+            for server, (trees, payload) in parts.items()
+        ]
+
+    def _needed(self) -> Optimizer:
+        if self._optimizer is None:
+            raise MXNetError("kvstore: there are no optimizer states; call set_optimizer first")
+        return self._optimizer
+
+    # -- workers
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker, from 0."""
+        return self._worker.rank
+
+    @property
+    def num_workers(self) -> int:
+        """Workers of the job."""
+        return self._worker.job.workers
+
+    def barrier(self) -> None:
+        """Wait until all workers have called it.
+
+        Raises:
+            MXNetError: a worker or the scheduler is gone.
+        """
+        waitall()
+        self._worker.barrier()
+
+    _barrier = barrier
+
+    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+        """Return how many processes of the job have died.
+
+        Args:
+            node_id: a sum of groups: 1 the scheduler, 2 the servers, 4 the workers; 0 for all; or the number of one
+                process: 8 + 2 * rank of a server, 9 + 2 * rank of a worker.
+            timeout: accepted; `PS_HEARTBEAT_TIMEOUT` decides when a silent process is dead.
+        """
+        if node_id >= 8:
+            return int((("worker" if node_id % 2 else "server"), (node_id - 8) // 2) in self._worker.dead)
+        groups = {"scheduler": 1, "server": 2, "worker": 4}
+        return sum(bool(groups[role] & (node_id or 7)) for role, _ in self._worker.dead)
+
+
+__all__ = ["DistKVStore"]

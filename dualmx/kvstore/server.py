@@ -1,0 +1,175 @@
+"""What runs in a server's or scheduler's process: the optimizers of this package on the slices kept there."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..core import knobs
+from ..core.context import Context
+from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..ndarray import NDArray, array
+from ..optimizer import Optimizer, Updater, get_updater
+from ..ps import Job, Server, run_scheduler
+from ..ps.frame import Message
+from ..ps.store import Held, Store
+from .config import build, change
+from .states import Reader, flatten, on_device
+
+_log = logging.getLogger("dualmx.dist")
+_CPU = Context("cpu", 0)
+
+
+def index_of(key: Any, number: int) -> str:
+    """Index under which the optimizer knows a slice."""
+    return f"{key!r}#{number}"
+
+
+class StoreUpdater:
+    """Applies an optimizer to the slices of one store.
+
+    Args:
+        optimizer: the optimizer.
+        store: whose slices it updates.
+    """
+
+    def __init__(self, optimizer: Optimizer, store: Store):
+        self.optimizer, self._store = optimizer, store
+        self.updater: Updater = get_updater(optimizer)
+        self._weights: dict[tuple[Any, int], tuple[np.ndarray, NDArray]] = {}
+
+    def apply(self, batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
+        """Return the values of the slices after an update by the gradients given with them."""
+        indices = [index_of(h.key, h.number) for h, _ in batch]
+        weights = [self._weight(h) for h, _ in batch]
+        grads = [array(g.reshape(w.shape), ctx=_CPU, dtype=g.dtype) for (_, g), w in zip(batch, weights, strict=True)]
+        self.updater(indices, grads, weights)
+        values = [w.asnumpy().reshape(-1) for w in weights]
+        for (held, _), weight, value in zip(batch, weights, values, strict=True):
+            self._weights[held.key, held.number] = (value, weight)
+        return values
+
+    def _weight(self, held: Held) -> NDArray:
+        value, weight = self._weights.get((held.key, held.number), (None, None))
+        if value is held.value and weight is not None:
+            return weight
+        whole = held.value.size == math.prod(held.shape)
+        return array(held.value.reshape(held.shape if whole else -1), ctx=_CPU, dtype=held.value.dtype)
+
+    def set_factors(self, factors: Any) -> None:
+        """Take over `[key, lr_mult, wd_mult, name]` of keys.
+
+        Raises:
+            FormatError: something else.
+        """
+        if not isinstance(factors, list):
+            raise FormatError("factors: expected a list")
+        numbers: dict[Any, list[int]] = {}
+        for key, number in self._store.held:
+            numbers.setdefault(key, []).append(number)
+        opt = self.optimizer
+        for one in factors:
+            if not (isinstance(one, list) and len(one) == 4 and isinstance(one[0], (int, str))):
+                raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
+            key, rate, decay, name = one
+            if not isinstance(rate, float) or not isinstance(decay, float) or not isinstance(name, str):
+                raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
+            for number in numbers.get(key, ()):
+                index = index_of(key, number)
+                opt.lr_mult[index], opt.wd_mult[index] = rate, decay
+                opt.idx2name[index] = name  # type: ignore[index]
+
+    # -- states
+
+    def dump(self) -> tuple[dict[str, Any], list[Any]]:
+        """States and update counts of all slices here."""
+        payload: list[np.ndarray] = []
+        counts = self.optimizer._index_update_count
+        trees = []
+        for held in self._store.held.values():
+            index = index_of(held.key, held.number)
+            if index in self.updater.states:
+                tree = flatten(self.updater.states[index], payload)
+                trees.append([held.key, held.number, counts.get(index, 0), tree])
+        return {"states": trees, "num_update": self.optimizer.num_update}, [p for p in payload if p.size]
+
+    def load(self, message: Message) -> None:
+        """Take over states and counts of slices.
+
+        Raises:
+            FormatError: not what `dump` makes.
+        """
+        reader, opt = Reader(message.data()), self.optimizer
+        for one in message.take("states", list):
+            if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
+                raise FormatError("states: expected key, slice, count, state")
+            key, number, count, tree = one
+            self._store.at(key, number)
+            index = index_of(key, number)
+            self.updater.states[index] = on_device(reader.unflatten(tree))
+            self.updater.states_synced[index] = True
+            opt._index_update_count[index] = count
+        opt.num_update = max(opt.num_update, message.take("num_update", int))
+
+
+class Control:
+    """Requests that concern optimizers: `optimizer`, `set`, `states`, `load`."""
+
+    def __init__(self) -> None:
+        self._updaters: dict[int, StoreUpdater] = {}
+
+    def __call__(self, op: str, store: Store, number: int, message: Message) -> tuple[dict[str, Any], list[Any]]:
+        if op == "optimizer":
+            made = StoreUpdater(build(message.meta.get("config")), store)
+            made.set_factors(message.meta.get("factors"))
+            self._updaters[number] = made
+            store.apply = made.apply
+            return {}, []
+        held = self._updaters.get(number)
+        if op not in ("set", "states", "load"):
+            raise FormatError(f"unknown request {op!r}")
+        if held is None:
+            raise ArgumentError("the store has no optimizer; call set_optimizer first")
+        if op == "set":
+            change(held.optimizer, message.meta.get("settings"))
+            held.set_factors(message.meta.get("factors"))
+        elif op == "load":
+            held.load(message)
+        else:
+            return held.dump()
+        return {}, []
+
+
+def serve(role: str) -> None:
+    """Be a server or the scheduler of the job that the environment describes, until it is over.
+
+    Raises:
+        ArgumentError: the environment lacks something. MXNetError: the job does not come together.
+    """
+    level = logging.INFO if knobs.VERBOSE.read() != "0" else logging.WARNING
+    logging.basicConfig(level=level, format="%(message)s")
+    job = Job.from_env()
+    if role == "scheduler":
+        run_scheduler(job)
+        return
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
+    Server(job, Control()).run()
+
+
+def serve_and_exit(role: str) -> None:
+    """`serve`, and end the process: nothing of the script that imports dualmx runs in it."""
+    try:
+        serve(role)
+    except MXNetError as e:
+        sys.exit(f"dualmx {role}: {e}")
+    sys.exit(0)
+
+
+__all__ = ["Control", "StoreUpdater", "serve", "serve_and_exit"]

@@ -1,0 +1,90 @@
+"""Optimizer states on their way between workers and servers: a tree in JSON, and the numbers of its arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import NAMES, as_dtype
+from ..core.errors import FormatError
+from ..ndarray import NDArray, array
+
+DEPTH = 8
+
+
+def flatten(state: Any, payload: list[np.ndarray]) -> Any:
+    """Return `state` (None, arrays, tuples of them) as JSON; its arrays are appended to `payload`."""
+    if state is None:
+        return None
+    if isinstance(state, (tuple, list)):
+        return [flatten(s, payload) for s in state]
+    values = np.ascontiguousarray(state.asnumpy() if isinstance(state, NDArray) else state)
+    payload.append(values.reshape(-1).view(np.uint8))
+    return {"dtype": values.dtype.name, "shape": list(values.shape)}
+
+
+class Reader:
+    """Takes the arrays of trees out of a payload, in order."""
+
+    def __init__(self, data: memoryview):
+        self._data, self._at = data, 0
+
+    def unflatten(self, tree: Any, depth: int = 0) -> Any:
+        """Return the state of a tree, with NumPy arrays.
+
+        Raises:
+            FormatError: no tree, or numbers are missing.
+        """
+        if tree is None:
+            return None
+        if isinstance(tree, list) and depth < DEPTH:
+            return tuple(self.unflatten(t, depth + 1) for t in tree)
+        given: dict[str, Any] = tree if isinstance(tree, dict) else {}
+        shape, name = given.get("shape"), given.get("dtype")
+        if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
+            raise FormatError("optimizer state: neither an array nor a list of states")
+        if name not in NAMES:
+            raise FormatError(f"optimizer state: dtype={name!r}: not a supported element type")
+        dtype = as_dtype(name)
+        end = self._at + math.prod(shape) * dtype.itemsize
+        if end > self._data.nbytes:
+            raise FormatError("optimizer state: the numbers are missing")
+        piece = self._data[self._at : end]
+        self._at = end
+        return np.frombuffer(bytes(piece), dtype).reshape(shape)
+
+
+def on_device(state: Any) -> Any:
+    """A state with NumPy arrays as one with NDArrays."""
+    if isinstance(state, tuple):
+        return tuple(on_device(s) for s in state)
+    return None if state is None else array(state, dtype=state.dtype)
+
+
+def join(pieces: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...]) -> Any:
+    """The state of a whole key from the states of its slices, of `sizes` elements."""
+    if len(pieces) == 1 or pieces[0] is None:
+        return pieces[0]
+    if isinstance(pieces[0], tuple):
+        return tuple(join([p[i] for p in pieces], sizes, shape) for i in range(len(pieces[0])))
+    if all(p.size == n for p, n in zip(pieces, sizes, strict=True)):
+        return np.concatenate([p.reshape(-1) for p in pieces]).reshape(shape)
+    return pieces[0]
+
+
+def cut(state: Any, start: int, stop: int, size: int) -> Any:
+    """The part of a key's state that belongs to elements `start` to `stop` of its `size`."""
+    if isinstance(state, (tuple, list)):
+        return tuple(cut(s, start, stop, size) for s in state)
+    if state is None:
+        return None
+    values = state.asnumpy() if isinstance(state, NDArray) else state
+    if (start, stop) == (0, size) or values.size != size:
+        return values
+    return values.reshape(-1)[start:stop]
+
+
+__all__ = ["Reader", "cut", "flatten", "join", "on_device"]

@@ -1,0 +1,7 @@
+"""Starting distributed jobs: `dualmx-launch -n 2 -s 2 --launcher local python script.py`."""
+
+from __future__ import annotations
+
+from .command import main
+
+__all__ = ["main"]

@@ -1,0 +1,85 @@
+"""The command `dualmx-launch`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+
+from ..core.errors import ArgumentError
+from ..core.knobs import ATTEMPT, SECRET
+from .local import Plan, run
+
+LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
+
+
+def variables(given: Sequence[str]) -> dict[str, str]:
+    """Read `KEY:VALUE`, `KEY=VALUE`, or `NAME` of a variable of this process.
+
+    Raises:
+        ArgumentError: a NAME that is not set.
+    """
+    out = {}
+    for one in given:
+        cut = min((i for i in (one.find(":"), one.find("=")) if i > 0), default=-1)
+        if cut > 0:
+            out[one[:cut]] = one[cut + 1 :]
+        elif one in os.environ:
+            out[one] = os.environ[one]
+        else:
+            raise ArgumentError(f"--env {one}: not set here; give a value by --env {one}:VALUE")
+    return out
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="dualmx-launch",
+        description="Start a distributed job: a scheduler, servers, and workers that run a command.",
+        epilog="example: dualmx-launch -n 2 -s 2 --launcher local python examples/train_mnist.py --kv-store dist_sync",
+    )
+    p.add_argument("-n", "--num-workers", type=int, required=True, help="number of workers")
+    p.add_argument("-s", "--num-servers", type=int, help="number of servers (default: as many as workers)")
+    p.add_argument("--launcher", "--cluster", choices=LAUNCHERS, default="local", help="how processes are started")
+    p.add_argument("-H", "--hostfile", help="file with the hosts of the job")
+    p.add_argument("--sync-dst-dir", help="folder on the hosts to which the working folder is copied")
+    p.add_argument("--env", action="append", default=[], metavar="KEY:VALUE", help="variable for all processes")
+    p.add_argument("--env-server", action="append", default=[], metavar="KEY:VALUE", help="variable for servers")
+    p.add_argument("--env-worker", action="append", default=[], metavar="KEY:VALUE", help="variable for workers")
+    p.add_argument("command", nargs=argparse.REMAINDER, help="program and arguments, the same for all processes")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status of the job."""
+    p = parser()
+    options = p.parse_args(argv)
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    servers = options.num_workers if options.num_servers is None else options.num_servers
+    if not command:
+        p.error("expected a command to run")
+    if options.num_workers < 1 or servers < 1:
+        p.error("expected at least one worker (-n) and one server (-s)")
+    if options.launcher != "local":
+        p.error(
+            f"--launcher {options.launcher}: not available yet. Start the processes on the hosts yourself, with "
+            "the environment that docs/distributed.md lists, or use --launcher local"
+        )
+    if options.hostfile or options.sync_dst_dir:
+        p.error("-H and --sync-dst-dir go with launchers of several hosts; --launcher local uses this one")
+    try:
+        shared = variables(options.env)
+        roles = {"server": variables(options.env_server), "worker": variables(options.env_worker)}
+        attempts = ATTEMPT.integer()
+    except ArgumentError as e:
+        p.error(str(e))
+    secret = shared.get("DUALMX_SECRET") or SECRET.read() or secrets.token_hex(32)
+    for attempt in range(attempts + 1):
+        env = {**shared, "DUALMX_SECRET": secret, "DMLC_NUM_ATTEMPT": str(attempt)}
+        code = run(Plan(command, options.num_workers, servers, env, roles))
+        if code in (0, 129, 130, 143) or attempt == attempts:
+            return code
+        print(f"dualmx-launch: starting the job again, attempt {attempt + 1} of {attempts}", file=sys.stderr)
+    return 0

@@ -1,0 +1,175 @@
+"""Frames: what travels between processes. A header of fixed size, JSON of bounded size, and raw bytes of bounded size.
+
+Nothing received is ever run: the JSON describes, the bytes are numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import FormatError
+
+VERSION = 1
+MAGIC = b"DMXF"
+HEADER = struct.Struct("<4sBBHQIQQ")  # magic, version, kind, flags, request, bytes of JSON, bytes of payload, checksum
+SIZE = HEADER.size + 4  # and the CRC of the header itself
+MAX_META = 4 << 20
+MAX_PAYLOAD = 1 << 30
+XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
+
+PING, REQUEST, REPLY, ERROR, NOTE = range(5)
+
+
+def _optional(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+xxhash = _optional("xxhash")
+
+
+@dataclass
+class Message:
+    """One frame.
+
+    Attributes:
+        kind: `PING`, `REQUEST`, `REPLY`, `ERROR` or `NOTE`.
+        request: number that ties a reply to its request.
+        meta: what it says, as JSON.
+        payload: numbers; a list of buffers where it is sent, one buffer where it is received.
+    """
+
+    kind: int
+    request: int = 0
+    meta: dict[str, Any] = field(default_factory=dict)
+    payload: Sequence[Any] = ()
+
+    def data(self) -> memoryview:
+        """All bytes of the payload."""
+        if len(self.payload) == 1:
+            return memoryview(self.payload[0]).cast("B")
+        return memoryview(b"".join(bytes(p) for p in self.payload))
+
+    def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
+        """Return a value of the meta data; `FormatError` if it is missing or of another type."""
+        value = self.meta.get(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+            raise FormatError(f"message {self.meta.get('op')!r}: {name}={value!r}: not as expected")
+        return value
+
+
+def _sum(parts: Sequence[Any], fast: bool) -> int:
+    if fast and xxhash is not None:
+        state = xxhash.xxh3_64()
+        for p in parts:
+            state.update(p)
+        return state.intdigest()
+    total = 0
+    for p in parts:
+        total = zlib.crc32(p, total)
+    return total
+
+
+def encode(message: Message, fast: bool = False) -> list[memoryview]:
+    """Return the buffers of a frame; `fast` takes the xxh3 checksum, for a peer that knows it.
+
+    Raises:
+        FormatError: larger than a frame may be.
+    """
+    meta = json.dumps(message.meta, separators=(",", ":"), allow_nan=True).encode()
+    parts = [memoryview(p).cast("B") for p in message.payload if memoryview(p).nbytes]
+    size = sum(p.nbytes for p in parts)
+    if len(meta) > MAX_META or size > MAX_PAYLOAD:
+        raise FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
+    head = HEADER.pack(
+        MAGIC, VERSION, message.kind, XXH3 if fast else 0, message.request, len(meta), size, _sum([meta, *parts], fast)
+    )
+    head += struct.pack("<I", zlib.crc32(head))
+    return [memoryview(head + meta), *parts]
+
+
+class Decoder:
+    """Puts frames together from a stream: fill `room()`, then tell `filled(n)` how many bytes came."""
+
+    def __init__(self) -> None:
+        self._head = bytearray(SIZE)
+        self._restart()
+
+    def _restart(self) -> None:
+        self._fields: tuple[Any, ...] | None = None
+        self._meta = b""
+        self._stage = 0
+        self._target = memoryview(self._head)
+        self._got = 0
+
+    def room(self) -> memoryview:
+        """Where the next bytes belong."""
+        return self._target[self._got :]
+
+    @property
+    def idle(self) -> bool:
+        """Between two frames."""
+        return self._stage == 0 and self._got == 0
+
+    def filled(self, n: int) -> Message | None:
+        """Account for `n` bytes written into `room()`; returns a message when one is complete.
+
+        Raises:
+            FormatError: no frame of this version, too large, or damaged.
+        """
+        self._got += n
+        while self._got == self._target.nbytes:
+            if self._stage == 0:
+                self._begin()
+            elif self._stage == 1:
+                self._meta = bytes(self._target)
+                self._aim(2, self._fields[6])  # type: ignore[index]
+            else:
+                return self._finish()
+        return None
+
+    def _aim(self, stage: int, size: int) -> None:
+        self._stage, self._got = stage, 0
+        self._target = np.empty(size, np.uint8).data if size else memoryview(b"")
+
+    def _begin(self) -> None:
+        if self._head[:4] != MAGIC:
+            raise FormatError("not a frame of dualmx")
+        if zlib.crc32(self._head[:-4]) != struct.unpack_from("<I", self._head, SIZE - 4)[0]:
+            raise FormatError("damaged frame: the header does not match its checksum")
+        self._fields = HEADER.unpack_from(self._head)
+        _, version, kind, flags, _, meta, payload, _ = self._fields
+        if version != VERSION:
+            raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
+        if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~XXH3:
+            raise FormatError(f"frame of kind {kind} with {meta} + {payload} bytes: out of bounds")
+        if flags & XXH3 and xxhash is None:
+            raise FormatError("frame with an xxh3 checksum, for which this process lacks the xxhash package")
+        self._aim(1, meta)
+
+    def _finish(self) -> Message:
+        _, _, kind, flags, request, _, _, checksum = self._fields  # type: ignore[misc]
+        payload = self._target
+        if _sum([self._meta, payload], bool(flags & XXH3)) != checksum:
+            raise FormatError("damaged frame: the content does not match its checksum")
+        try:
+            meta = json.loads(self._meta or b"{}")
+        except (ValueError, RecursionError) as e:
+            raise FormatError(f"frame without readable JSON: {e}") from None
+        if not isinstance(meta, dict):
+            raise FormatError("frame whose JSON is no object")
+        self._restart()
+        return Message(kind, request, meta, (payload,) if payload.nbytes else ())
+
+
+__all__ = ["ERROR", "NOTE", "PING", "REPLY", "REQUEST", "VERSION", "Decoder", "Message", "encode"]

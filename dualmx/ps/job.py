@@ -1,0 +1,112 @@
+"""What a process knows of its distributed job: the `DMLC_*` and `PS_*` environment."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+
+from ..core import knobs
+from ..core.errors import ArgumentError, MXNetError
+from .secret import find_secret
+from .sockets import SocketVan
+
+_REQUIRED = (knobs.ROOT_URI, knobs.ROOT_PORT, knobs.NUM_WORKER, knobs.NUM_SERVER)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, as the environment describes it.
+
+    Attributes:
+        role: `"worker"`, `"server"` or `"scheduler"`.
+        uri, port: where the scheduler is.
+        workers, servers: how many there are.
+        task: wished rank, -1 for any.
+        interval, silence: seconds between signs of life, and of silence until a peer is dead.
+        timeout: most seconds of one wait. start: most seconds of the start.
+        secret: known to all members.
+    """
+
+    role: str
+    uri: str
+    port: int
+    workers: int
+    servers: int
+    secret: bytes
+    task: int = -1
+    interval: float = 1.0
+    silence: float = 5.0
+    timeout: float = 1800.0
+    start: float = 120.0
+
+    @staticmethod
+    def described() -> bool:
+        """Whether the environment describes a job."""
+        return bool(knobs.ROOT_URI.read())
+
+    @staticmethod
+    def from_env() -> Job:
+        """Read the environment.
+
+        Raises:
+            ArgumentError: variables are missing or wrong. MXNetError: the job needs a secret.
+        """
+        missing = [k.name for k in _REQUIRED if not k.read()]
+        if missing:
+            raise ArgumentError(
+                f"a distributed job needs the environment variables {', '.join(missing)}; start the script by "
+                "dualmx-launch, which sets them: dualmx-launch -n 2 -s 2 --launcher local python script.py"
+            )
+        uri = knobs.ROOT_URI.read()
+        task = knobs.TASK_ID.read()
+        return Job(
+            role=knobs.ROLE.read(),
+            uri=uri,
+            port=knobs.ROOT_PORT.integer(1),
+            workers=knobs.NUM_WORKER.integer(1),
+            servers=knobs.NUM_SERVER.integer(1),
+            secret=find_secret(uri),
+            task=knobs.TASK_ID.integer() if task else -1,
+            interval=max(knobs.HEARTBEAT_INTERVAL.integer(), 1),
+            silence=knobs.HEARTBEAT_TIMEOUT.integer(),
+            timeout=knobs.DIST_TIMEOUT.integer(),
+            start=knobs.START_TIMEOUT.integer(1),
+        )
+
+    def van(self) -> SocketVan:
+        """Return a van for this job."""
+        return SocketVan(self.secret, self.interval, self.silence)
+
+    def own_host(self) -> str:
+        """Address of this host as the others reach it."""
+        given, interface = knobs.NODE_HOST.read(), knobs.INTERFACE.read()
+        if given:
+            return given
+        if interface:
+            return _address_of(interface)
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                s.connect((self.uri, self.port))  # sends nothing: asks the system for the route
+                return s.getsockname()[0]
+        except OSError as e:
+            raise MXNetError(f"DMLC_PS_ROOT_URI={self.uri!r}: no way there: {e.strerror or e}") from None
+
+    def bind_host(self, own: str) -> str:
+        """Address to listen on."""
+        return "0.0.0.0" if knobs.KUBERNETES.read() == "1" else own
+
+
+def _address_of(interface: str) -> str:
+    try:
+        import fcntl
+
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            packed = fcntl.ioctl(s.fileno(), 0x8915, struct.pack("256s", interface.encode()[:15]))  # SIOCGIFADDR
+        return socket.inet_ntoa(packed[20:24])
+    except (ImportError, OSError):
+        known = ", ".join(name for _, name in socket.if_nameindex())
+        raise ArgumentError(f"DMLC_INTERFACE={interface!r}: no interface with an address; there are {known}") from None
+
+
+__all__ = ["Job"]

@@ -1,0 +1,357 @@
+"""The van over TCP, and over unix sockets between processes of one host: one thread moves all bytes of a process.
+
+That thread also keeps watch: it sends a sign of life on every idle link, and a link that was silent for too long is
+broken, as is one whose bytes make no sense. What is received is handed over on this thread, so receivers are quick.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FormatError, MXNetError
+from .frame import PING, Decoder, Message, encode
+from .secret import HandshakeError, greet, welcome
+from .van import Van
+
+HANDSHAKE_SECONDS = 5.0
+STRANGERS = 64  # connections that may be in their handshake at once
+BUFFER = 4 << 20
+_vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
+
+
+def host_identity() -> str:
+    """Tells hosts apart: processes with the same one can try a unix socket."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+class _Link:
+    def __init__(self, number: int, sock: socket.socket, fast: bool):
+        self.number, self.sock, self.fast = number, sock, fast
+        self.out: deque[memoryview] = deque()
+        self.lock = threading.Lock()
+        self.decoder = Decoder()
+        self.heard = self.spoke = time.monotonic()
+        self.watched = selectors.EVENT_READ
+        self.broken = ""
+
+    def push(self) -> bool:
+        """Send what the socket takes; True when nothing is left. Called with the lock held."""
+        while self.out:
+            some = [self.out[i] for i in range(min(len(self.out), 64))]
+            try:
+                n = self.sock.sendmsg(some)
+            except (BlockingIOError, InterruptedError):
+                return False
+            while n:
+                first = self.out[0]
+                if n < first.nbytes:
+                    self.out[0] = first[n:]
+                    break
+                n -= first.nbytes
+                self.out.popleft()
+        return True
+
+
+class SocketVan(Van):
+    """Links over sockets.
+
+    Args:
+        secret: of the job; both ends prove that they know it.
+        interval: seconds between signs of life on an idle link.
+        timeout: seconds of silence after which a link is broken; 0 for never.
+    """
+
+    def __init__(self, secret: bytes, interval: float = 1.0, timeout: float = 5.0):
+        self._secret, self._interval, self._timeout = secret, interval, timeout
+        self._links: dict[int, _Link] = {}
+        self._numbers = iter(range(1, 1 << 62))
+        self._lock = threading.Lock()
+        self._selector = selectors.DefaultSelector()
+        self._listeners: list[socket.socket] = []
+        self._fresh: deque[_Link] = deque()
+        self._strangers = threading.Semaphore(STRANGERS)
+        self._bell, self._rope = socket.socketpair()
+        for s in (self._bell, self._rope):
+            s.setblocking(False)
+        self._selector.register(self._bell, selectors.EVENT_READ, None)
+        self._closing: float | None = None
+        self._thread = threading.Thread(target=self._run, name="dualmx-van", daemon=True)
+        self.refused: list[str] = []
+        _vans.add(self)
+
+    def start(self) -> None:
+        """Begin moving bytes; `on_message` and `on_down` are set by then."""
+        self._thread.start()
+
+    # -- links
+
+    def listen(self, host: str, port: int) -> dict[str, Any]:
+        try:
+            tcp = socket.create_server((host, port), backlog=256)
+        except OSError as e:
+            raise MXNetError(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
+        address: dict[str, Any] = {"host": host, "port": tcp.getsockname()[1]}
+        self._listen_on(tcp)
+        identity = host_identity()
+        if identity and hasattr(socket, "AF_UNIX") and os.name == "posix" and os.path.exists("/proc"):
+            name = f"dualmx-{os.getpid()}-{os.urandom(8).hex()}"
+            unix = socket.socket(socket.AF_UNIX)
+            unix.bind("\0" + name)
+            unix.listen(256)
+            self._listen_on(unix)
+            address |= {"unix": name, "boot": identity}
+        return address
+
+    def _listen_on(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        with self._lock:
+            self._listeners.append(sock)
+            self._selector.register(sock, selectors.EVENT_READ, sock)
+        self._ring()
+
+    def connect(self, address: dict[str, Any], timeout: float) -> int:
+        until = time.monotonic() + timeout
+        where = f"{address.get('host')}:{address.get('port')}"
+        while True:
+            try:
+                sock = self._dial(address, max(until - time.monotonic(), 0.05))
+                try:
+                    fast = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS)
+                except BaseException:
+                    sock.close()
+                    raise
+                return self._add(sock, fast)
+            except HandshakeError as e:
+                raise MXNetError(f"cannot join {where}: {e}") from None
+            except OSError as e:
+                if time.monotonic() >= until:
+                    raise MXNetError(f"cannot connect to {where} within {timeout:g} s: {e.strerror or e}") from None
+                time.sleep(0.05)
+
+    def _dial(self, address: dict[str, Any], timeout: float) -> socket.socket:
+        if address.get("unix") and address.get("boot") == host_identity():
+            sock = socket.socket(socket.AF_UNIX)
+            try:
+                sock.connect("\0" + str(address["unix"]))
+                return sock
+            except OSError:
+                sock.close()  # the same machine in another network namespace: TCP still reaches it
+        return socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
+
+    def _add(self, sock: socket.socket, fast: bool) -> int:
+        sock.setblocking(False)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._timeout and hasattr(socket, "TCP_USER_TIMEOUT"):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._timeout * 1000))
+        with self._lock:
+            if self._closing is not None:
+                sock.close()
+                raise OSError("the van is closed")
+            link = _Link(next(self._numbers), sock, fast)
+            self._links[link.number] = link
+            self._fresh.append(link)
+        self._ring()
+        return link.number
+
+    def send(self, link: int, message: Message) -> bool:
+        held = self._links.get(link)
+        if held is None or held.broken:
+            return False
+        buffers = encode(message, held.fast)
+        with held.lock:
+            waiting = bool(held.out)
+            held.out.extend(buffers)
+            held.spoke = time.monotonic()
+            if not waiting:
+                try:
+                    if held.push():
+                        return True
+                except OSError as e:
+                    held.broken = _reason(e)
+        self._ring()
+        return True
+
+    def drop(self, link: int) -> None:
+        held = self._links.pop(link, None)
+        if held is not None:
+            held.broken = held.broken or "dropped"
+            with self._lock:
+                self._fresh.append(held)  # the thread that watches the socket closes it
+            self._ring()
+
+    def close(self) -> None:
+        if self._closing is None:
+            self._closing = time.monotonic() + 2.0
+            self._ring()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(5.0)
+
+    # -- the thread
+
+    def _ring(self) -> None:
+        try:
+            self._rope.send(b"!")
+        except OSError:
+            pass
+
+    def _run(self) -> None:
+        beat = min(self._interval, self._timeout or self._interval, 1.0) / 4
+        last = time.monotonic()
+        while True:
+            self._admit()
+            if self._closing is not None:
+                pending = any(k.out and not k.broken for k in list(self._links.values()))
+                if not pending or time.monotonic() > self._closing:
+                    break
+            for key, events in self._selector.select(beat):
+                if key.data is None:
+                    try:
+                        self._bell.recv(4096)
+                    except OSError:
+                        pass
+                elif isinstance(key.data, _Link):
+                    self._serve(key.data, events)
+                else:
+                    self._accept(key.data)
+            now = time.monotonic()
+            self._watch(now, slept=self._timeout > 0 and now - last > self._timeout / 2)
+            last = now
+        self._end()
+
+    def _admit(self) -> None:
+        while self._fresh:
+            link = self._fresh.popleft()
+            if link.number in self._links:
+                self._selector.register(link.sock, link.watched, link)
+            else:
+                self._forget(link)
+
+    def _forget(self, link: _Link) -> None:
+        try:
+            self._selector.unregister(link.sock)
+        except (KeyError, ValueError):
+            pass
+        link.sock.close()
+
+    def _serve(self, link: _Link, events: int) -> None:
+        try:
+            if events & selectors.EVENT_WRITE:
+                with link.lock:
+                    link.push()
+            if events & selectors.EVENT_READ:
+                self._read(link)
+        except (OSError, FormatError) as e:
+            self._break(link, _reason(e))
+
+    def _read(self, link: _Link) -> None:
+        for _ in range(64):  # then the other links have their turn
+            try:
+                n = link.sock.recv_into(link.decoder.room())
+            except (BlockingIOError, InterruptedError):
+                return
+            if n == 0:
+                raise OSError("closed the connection" + ("" if link.decoder.idle else " in the middle of a frame"))
+            link.heard = time.monotonic()
+            message = link.decoder.filled(n)
+            if message is not None and message.kind != PING and link.number in self._links:
+                self.on_message(link.number, message)
+
+    def _watch(self, now: float, slept: bool) -> None:
+        for link in list(self._links.values()):
+            if link.broken:
+                self._break(link, link.broken)
+                continue
+            if slept:  # this process was stopped, the others were not silent
+                link.heard = now
+            silence = now - link.heard
+            if self._timeout and silence > self._timeout:
+                self._break(link, f"no sign of life for {silence:.1f} s")
+                continue
+            if now - link.spoke >= self._interval and not link.out:
+                self.send(link.number, Message(PING))
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.out else 0)
+            if wanted != link.watched and link not in self._fresh:
+                link.watched = wanted
+                self._selector.modify(link.sock, wanted, link)
+
+    def _break(self, link: _Link, reason: str) -> None:
+        link.broken = link.broken or reason
+        if self._links.pop(link.number, None) is not None:
+            self._forget(link)
+            self.on_down(link.number, reason)
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            sock, _ = listener.accept()
+        except OSError:
+            return
+        if not self._strangers.acquire(blocking=False):
+            sock.close()
+            return
+        threading.Thread(target=self._meet, args=(sock,), daemon=True).start()
+
+    def _meet(self, sock: socket.socket) -> None:
+        try:
+            fast = welcome(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS)
+            self._add(sock, fast)
+        except (HandshakeError, OSError) as e:
+            sock.close()
+            self.refused = [*self.refused[-99:], _reason(e)]
+        finally:
+            self._strangers.release()
+
+    def _end(self) -> None:
+        links = list(self._links.values())
+        self._links = {}
+        for link in links:  # a socket closed with unread bytes would make the peer lose what was sent last
+            try:
+                link.sock.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+        until = time.monotonic() + 0.5
+        for link in links:
+            try:
+                link.sock.settimeout(max(until - time.monotonic(), 0.001))
+                while time.monotonic() < until and link.sock.recv(65536):
+                    pass
+            except OSError:
+                pass
+            self._forget(link)
+        for s in (*self._listeners, self._bell, self._rope):
+            s.close()
+        self._selector.close()
+
+    def after_fork(self) -> None:
+        """In a child: let go of the sockets, which belong to the parent, so that its end is seen by its peers."""
+        for sock in [*self._listeners, *(k.sock for k in self._links.values()), self._bell, self._rope]:
+            sock.close()
+        self._links = {}
+
+
+def _reason(e: BaseException) -> str:
+    return (e.strerror if isinstance(e, OSError) and e.strerror else str(e)) or type(e).__name__
+
+
+def _after_fork() -> None:
+    for van in list(_vans):
+        van.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+__all__ = ["SocketVan", "host_identity"]

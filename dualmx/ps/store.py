@@ -1,0 +1,237 @@
+"""What a server keeps: slices of arrays, the rounds of pushes that change them, and the requests that wait for a round.
+
+A round of a slice is closed when every worker of the job has pushed it. Pushes are told apart by (key, slice, worker,
+round), so one that arrives twice counts once, and they are summed by rank, so the sum does not depend on who was first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import is_float
+from ..core.errors import FormatError, MXNetError
+
+Key = int | str
+Apply = Callable[[list[tuple["Held", np.ndarray]]], list[np.ndarray]]
+
+
+class Parked:
+    """A request that is answered when all its parts are ready.
+
+    Attributes:
+        link, request: where the answer goes.
+        values: values to answer with, by position, for a pull.
+        left: parts that are not ready.
+        what: the request in words.
+    """
+
+    def __init__(self, link: int, request: int, parts: int, what: str):
+        self.link, self.request, self.left, self.what = link, request, parts, what
+        self.values: list[Any] = [None] * parts
+        self.since = 0.0
+        self.over = False
+
+
+class Held:
+    """A slice.
+
+    Attributes:
+        key, number: which slice of which key.
+        value: its numbers (n,); replaced, never changed in place.
+        shape: shape of the whole array.
+        closed: rounds done.
+    """
+
+    def __init__(self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...]):
+        self.key, self.number, self.value, self.shape = key, number, value, shape
+        self.closed = 0
+        self.rounds: dict[int, dict[int, np.ndarray]] = {}
+        self.waiting: list[tuple[int, int, Parked]] = []  # (round, position or -1 for a push, who)
+
+
+class Store:
+    """The slices of one key-value store on one server.
+
+    Args:
+        workers: ranks that take part.
+        sync: close rounds when all workers have pushed; otherwise each push is a round of its own.
+        done: called with a request whose parts are all ready.
+        failed: called with a request and the reason that it cannot be fulfilled.
+    """
+
+    def __init__(
+        self,
+        workers: Iterable[int],
+        sync: bool,
+        done: Callable[[Parked], None],
+        failed: Callable[[Parked, str], None],
+    ):
+        self.workers = sorted(workers)
+        self.sync = sync
+        self.held: dict[tuple[Key, int], Held] = {}
+        self.gone: dict[int, str] = {}
+        self.apply: Apply | None = None
+        self.broken: str | None = None
+        self._done, self._failed = done, failed
+
+    # -- arrays
+
+    def put(self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], keep_round: bool = False) -> None:
+        """Store a slice anew."""
+        old = self.held.get((key, number))
+        self.held[key, number] = made = Held(key, number, value, shape)
+        if old is not None and keep_round:
+            made.closed, made.rounds, made.waiting = old.closed, old.rounds, old.waiting
+
+    def at(self, key: Key, number: int) -> Held:
+        """Return a slice; `FormatError` if it is not here."""
+        try:
+            return self.held[key, number]
+        except (KeyError, TypeError):
+            raise FormatError(f"slice {number} of key {key!r} is not on this server") from None
+
+    # -- pushes
+
+    def push(self, rank: int, parts: list[tuple[Key, int, int, np.ndarray]], who: Parked) -> None:
+        """Take the pushes `(key, slice, round, numbers)` of a worker; `who` is answered when all are applied.
+
+        Raises:
+            FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
+        """
+        require(self.broken is None, str(self.broken))
+        for key, number, _, data in parts:
+            held = self.at(key, number)
+            if data.shape != held.value.shape or data.dtype != held.value.dtype:
+                raise FormatError(
+                    f"push of key {key!r}: {data.dtype.name}[{data.size}], expected "
+                    f"{held.value.dtype.name}[{held.value.size}]"
+                )
+        ready: list[tuple[Held, np.ndarray]] = []
+        for key, number, turn, data in parts:
+            held = self.at(key, number)
+            if not self.sync:
+                ready.append((held, data))
+                who.left -= 1
+                continue
+            held.waiting.append((turn, -1, who))
+            self._seat(held, turn, rank, data)
+            while len(held.rounds.get(held.closed + 1, ())) >= len(self.workers):
+                ready.append((held, _sum(held.rounds.pop(held.closed + 1))))
+                held.closed += 1
+        self._commit(ready)
+        require(self.broken is None, str(self.broken))
+        if who.left == 0:
+            self._finish(who)
+        for held in {id(h): h for h in (self.at(k, n) for k, n, _, _ in parts)}.values():
+            self._settle(held)
+
+    def _seat(self, held: Held, turn: int, rank: int, data: np.ndarray) -> None:
+        """Note a push, unless it is there or its round is over."""
+        if turn > held.closed:
+            held.rounds.setdefault(turn, {}).setdefault(rank, data)
+
+    def _commit(self, ready: list[tuple[Held, np.ndarray]]) -> None:
+        while ready:
+            batch, later, seen = [], [], set()
+            for one in ready:  # each slice once per batch, in the order of its rounds
+                (later if id(one[0]) in seen else batch).append(one)
+                seen.add(id(one[0]))
+            if self.apply is None:
+                values = [total for _, total in batch]
+            else:
+                try:
+                    values = self.apply(batch)
+                except Exception as e:
+                    self._give_up(f"the update failed on the server: {type(e).__name__}: {e}")
+                    return
+            for (held, _), value in zip(batch, values, strict=True):
+                held.value = value
+            ready = later
+
+    def _give_up(self, reason: str) -> None:
+        self.broken = reason
+        for held in list(self.held.values()):
+            for _, _, who in held.waiting:
+                if not who.over:
+                    who.over = True
+                    self._failed(who, reason)
+            held.waiting = []
+
+    # -- pulls
+
+    def pull(self, parts: list[tuple[Key, int, int]], who: Parked) -> None:
+        """Answer `who` with the values `(key, slice, round)` once these rounds are closed."""
+        require(self.broken is None, str(self.broken))
+        slices = [self.at(key, number) for key, number, _ in parts]
+        for position, (held, (_, _, turn)) in enumerate(zip(slices, parts, strict=True)):
+            held.waiting.append((turn if self.sync else 0, position, who))
+        for held in slices:
+            self._settle(held)
+
+    def _settle(self, held: Held) -> None:
+        """Tell those who wait for rounds that are closed, and those whose rounds can never be."""
+        still = []
+        for turn, position, who in held.waiting:
+            if who.over:
+                continue
+            if turn <= held.closed:
+                if position >= 0:
+                    who.values[position] = held.value
+                who.left -= 1
+                if who.left == 0:
+                    self._finish(who)
+            elif (lost := self._lost(held)) is not None:
+                who.over = True
+                self._failed(who, f"round {held.closed + 1} of key {held.key!r} cannot be completed: {lost}")
+            else:
+                still.append((turn, position, who))
+        held.waiting = still
+
+    def _finish(self, who: Parked) -> None:
+        if not who.over:
+            who.over = True
+            self._done(who)
+
+    def _lost(self, held: Held) -> str | None:
+        """Why the next round of a slice will never be closed."""
+        seat = held.rounds.get(held.closed + 1, {})
+        return next((reason for rank, reason in sorted(self.gone.items()) if rank not in seat), None)
+
+    def lose(self, rank: int, reason: str) -> None:
+        """Worker `rank` will push no more: end what waits for it. Without rounds (async) nobody does."""
+        self.gone.setdefault(rank, reason)
+        if self.sync:
+            for held in list(self.held.values()):
+                self._settle(held)
+
+    def missing(self, who: Parked) -> str | None:
+        """What a waiting request waits for, in words."""
+        for held in self.held.values():
+            if any(w is who for _, _, w in held.waiting):
+                seat = held.rounds.get(held.closed + 1, {})
+                ranks = ", ".join(str(r) for r in self.workers if r not in seat)
+                return f"round {held.closed + 1} of key {held.key!r} still lacks the push of worker {ranks}"
+        return None
+
+
+def _sum(seat: dict[int, np.ndarray]) -> np.ndarray:
+    """Add the pushes of a round in the order of ranks; 16-bit floats in float32."""
+    pushed = [seat[rank] for rank in sorted(seat)]
+    dtype = pushed[0].dtype
+    wide = np.float32 if is_float(dtype) and dtype.itemsize == 2 else dtype
+    total = pushed[0].astype(wide)
+    for one in pushed[1:]:
+        total += one.astype(wide, copy=False)
+    return total.astype(dtype, copy=False)
+
+
+def require(condition: bool, text: str) -> None:
+    """Raise `MXNetError` with `text` unless the condition holds."""
+    if not condition:
+        raise MXNetError(text)
+
+
+__all__ = ["Held", "Parked", "Store", "require"]
