@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .compile.counters import counters
-from .compile.executable import format_where
+from .compile.watch import format_where
 from .core.errors import MXNetError
 from .graph.trie import LEAF, chain
 from .ndarray.handle import Handle

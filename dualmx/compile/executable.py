@@ -18,7 +18,7 @@ from .counters import counters
 from .devices import device_of, sharding_of
 from .layout import sink_transposes
 from .lower import lower
-from .watch import Compilation, format_where, watchers
+from .watch import Compilation, watchers
 from .x64 import x64
 
 
@@ -26,11 +26,10 @@ class Executable:
     """One compiled program.
 
     Attributes:
-        run: the compiled function of `[runtime,] [keys,] *leaves, *scratch`.
+        run: the compiled function of `[runtime,] [keys,] *leaves, *scratch`; None if nothing is computed.
         wanted: the values it yields, in the order of its results.
         donate: positions of leaves whose buffers it takes over.
         scratch: avals of the buffers it recycles for outputs that have no old value in the program.
-        where: the user line recorded last, for errors during execution.
         constants, passed: results made without the program: constants on the host, leaves handed through by position.
         tape: recorded steps that must be kept for a later backward.
         at: for each tuple of wanted values met so far, where they stand in the results.
@@ -41,7 +40,6 @@ class Executable:
         "wanted",
         "donate",
         "scratch",
-        "where",
         "has_runtime",
         "has_keys",
         "tape",
@@ -62,12 +60,11 @@ class Executable:
         last = steps[-1]
         self.wanted, self.donate, self.scratch = tuple(wanted), tuple(donate), tuple(scratch)
         self.has_runtime, self.has_keys = last.n_runtime > 0, last.n_keys > 0
-        self.where = next((s.where for s in reversed(steps) if s.where), None)
         self.tape: Any = ()
         self.constants: Any = ()
         self.passed: tuple[int, ...] = ()
         self.at: Any = None
-        self.run = self._compile(steps, last, ctx, leaf_shardings)
+        self.run = self._compile(steps, last, ctx, leaf_shardings) if wanted else None
 
     def _compile(self, steps: Sequence[State], last: State, ctx: Context, leaf_shardings: Sequence[Any]) -> Any:
         began = time.perf_counter()
@@ -107,9 +104,10 @@ class Executable:
         counters.compile_seconds += seconds
         if watchers:
             reason, results, donated = departure(last), len(self.wanted), len(taken)
+            where = next((s.where for s in reversed(steps) if s.where), None)
             for w in list(watchers):
                 w.compiled(
-                    Compilation(steps, results, donated, reason, self.where, traced, lowered, compiled, began, seconds)
+                    Compilation(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)
                 )
         return compiled
 
@@ -135,4 +133,4 @@ def options_for(platform: str) -> dict[str, Any] | None:
 
 _checked: set[str] = set()
 
-__all__ = ["Executable", "format_where", "options_for"]
+__all__ = ["Executable", "options_for"]

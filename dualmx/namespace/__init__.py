@@ -15,7 +15,7 @@ rooms.populate(nd, "Array operators", array_function)
 pairs.populate(nd)
 random_functions.populate(nd)
 composed.populate(nd)
-contrib_updates.populate(nd.contrib)  # type: ignore[attr-defined]
+contrib_updates.populate(nd.contrib)
 methods.install(NDArray, nd)
 symbol_functions.populate(sym)
 

@@ -12,14 +12,14 @@ import numpy as np
 from ..compile.devices import put
 from ..core.checks import context as as_context
 from ..core.context import Context
-from ..core.dtypes import as_dtype, bfloat16
+from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, RangeError
 from ..op.registry import OPS
 from . import tape
 from .fluent import Fluent
 from .flush import concrete
-from .handle import Extra, Handle, assign, check_writable, copy_across, invoke1, ref, set_array_class
-from .trace import engine, local
+from .handle import assign, check_writable, copy_across, invoke1, is_tracked, ref, set_array_class
+from .trace import local
 
 
 class NDArray(Fluent):
@@ -373,20 +373,13 @@ def make_view(base: NDArray, lens: Any) -> NDArray:
     shown = invoke1(lens, base)
     x = base._x
     root, window = (x.root, (*x.window, lens)) if x is not None and x.root is not None else (base, (lens,))
-    if local.recording and tape_tracks(base):
+    if local.recording and is_tracked(base):
         # Inside a recording writes to tracked arrays raise, so the view is only a value.
         return shown
     own = shown._extra()
     own.root, own.window = root, window
     root._extra().views.append(ref(shown))
     return shown
-
-
-def tape_tracks(a: Handle) -> bool:
-    """True if gradients can flow to `a`."""
-    from .handle import is_tracked
-
-    return is_tracked(a)
 
 
 def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
@@ -416,5 +409,3 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
 Operand: TypeAlias = NDArray | np.ndarray | np.generic | jax.Array | float
 
 set_array_class(NDArray)
-
-__all__ = ["Extra", "NDArray", "bfloat16", "engine", "make_variable", "make_view"]

@@ -14,15 +14,14 @@ import numpy as np
 from ..compile.counters import counters
 from ..compile.devices import duplicate, put
 from ..compile.executable import Executable
-from ..compile.lower import tape
 from ..compile.watch import watchers
 from ..compile.x64 import x64
 from ..core.errors import MXNetError
 from ..core.process import process
-from ..graph.trie import LEAF, VAR, State, Value, chain
+from ..graph.trie import LEAF, VAR, State, Value, aval, chain
 from ..op.registry import Call
-from . import verify
-from .handle import Handle, fresh
+from . import handle, verify
+from .handle import Handle
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
 
@@ -197,13 +196,7 @@ def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
     rest = [v for v in computed if v not in paired and v not in recycled]
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]
-    if order:
-        exe = Executable(steps, order, donate, scratch, tr.ctx, [_spread(d) for d in tr.leaves])
-    else:
-        exe = Executable.__new__(Executable)
-        exe.run, exe.donate, exe.scratch = None, (), ()
-        exe.has_keys = exe.has_runtime = False
-        exe.where, exe.wanted = last_line(state), ()
+    exe = Executable(steps, order, donate, scratch, tr.ctx, [_spread(d) for d in tr.leaves])
     exe.constants = tuple(constants)
     exe.passed = tuple(at[source(v)] for v in passed)
     exe.wanted = (*order, *constants, *passed)
@@ -275,6 +268,7 @@ def peek(tr: Trace, h: Handle) -> None:
             steps = chain(state)
             exe = Executable(steps, [v], (), (), tr.ctx, [_spread(d) for d in shadow.leaves])
             exe.constants = exe.passed = ()
+            # What keeps a tape is never taken for another set of values; this one is for the reading thread alone.
             exe.tape = ("peek",)
             exe.at = {}
             state.programs[key] = exe
@@ -307,17 +301,13 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
 
 def concrete(data: Any, ctx: Any) -> Any:
     """Return a new handle of a JAX array on `ctx`."""
-    from . import handle
-
     o = object.__new__(handle.array_class)
     o._tr = o._x = None
     o._data = data
-    o._v = engine.aval(tuple(data.shape), np.dtype(data.dtype), ctx)
+    o._v = aval(tuple(data.shape), np.dtype(data.dtype), ctx)
     return o
 
 
 engine.flush = flush
 engine.peek = peek
 engine.run_now = run_now
-
-__all__ = ["concrete", "flush", "fresh", "peek", "run", "tape"]

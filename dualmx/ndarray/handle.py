@@ -6,10 +6,11 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from ..compile.devices import device_of
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..core.seeds import streams
-from ..graph.trie import Value
+from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
 from .trace import Restart, Trace, bring, engine, local
 
@@ -244,7 +245,7 @@ def create(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> list[Any]
     for _ in range(2):
         tr = local.tr
         if tr.ctx is not ctx:
-            engine.check_device(ctx)
+            device_of(ctx)
             tr = local.switch(ctx)
         try:
             nx = tr.state.next.get((call,))
@@ -392,12 +393,12 @@ def invalidate(o: Handle) -> None:
 
 def copy_across(a: Handle, ctx: Context) -> Any:
     """Return `a` on another context; the copy is differentiable."""
-    engine.check_device(ctx)
+    device_of(ctx)
     o = _new(array_class)
     tracked = local.recording and is_tracked(a)
     o._data = bring(a, ctx)
     o._tr, o._x = None, None
-    o._v = engine.aval(a._v.shape, a._v.dtype, ctx)
+    o._v = aval(a._v.shape, a._v.dtype, ctx)
     if tracked:
         engine.link_copy(a, o)
     return o

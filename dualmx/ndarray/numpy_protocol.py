@@ -10,9 +10,9 @@ import numpy as np
 
 from ..core.errors import MXNetError
 from ..op.registry import OPS
-from .array import NDArray, tape_tracks
+from .array import NDArray
 from .creation import array, concatenate, full, moveaxis
-from .handle import invoke, invoke1
+from .handle import invoke, invoke1, is_tracked
 from .trace import local
 
 _UNARY: dict[Any, str] = {
@@ -107,7 +107,7 @@ def on_host(value: Any, what: str) -> Any:
         MXNetError: a gradient through one of them is being recorded; it would be lost.
     """
     if isinstance(value, NDArray):
-        if local.recording and tape_tracks(value):
+        if local.recording and is_tracked(value):
             raise MXNetError(
                 f"{what}: NumPy computes it on the host, where its gradient is not recorded; use an operator of mx.nd, "
                 f"x.detach(), or autograd.pause()"

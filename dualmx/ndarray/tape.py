@@ -14,7 +14,7 @@ from ..compile.gradient import GradCall
 from ..compile.lower import Plan, find_path, tape
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value, chain, trie
+from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value, aval, chain, trie
 from ..op.registry import OPS, Call
 from .handle import Handle, assign, copy_across, fresh, invoke2, is_tracked, overwrite
 from .trace import Restart, Trace, engine, local, user_line
@@ -166,7 +166,7 @@ def _enter_node(tr: Trace, n: Node) -> Value:
         return v
     data, like = n.data, n.aval
     if like.ctx is not tr.ctx:
-        data, like = put(data, tr.ctx), engine.aval(like.shape, like.dtype, tr.ctx)
+        data, like = put(data, tr.ctx), aval(like.shape, like.dtype, tr.ctx)
     if n.variable is not None and like.dtype.kind not in "biu":
         a = n.variable
         if a._tr is tr and a._data is n.data:
@@ -479,6 +479,3 @@ def _new_gradient(
     made.yields(avals, st.rec and any(v.tracked for v in call.boundary))
     made.where = user_line()
     return trie.add(st, key, made)
-
-
-__all__ = ["Entry", "Node", "backward", "gradients", "keep_tape", "needed_tape", "reenter"]

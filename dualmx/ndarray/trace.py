@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..compile.counters import counters
-from ..compile.devices import device_of, put
+from ..compile.devices import put
 from ..core import knobs
 from ..core.context import Context, current_context
 from ..core.errors import MXNetError
@@ -250,8 +250,6 @@ class Engine:
         self.bound = self.limit
         self.quiet = min(self.limit, QUIET)
         self.dynamic_twin: dict[str, str] = {}
-        self.aval = aval
-        self.check_device = device_of
         # Filled by the modules that build on handles.
         self.flush: Any = None
         self.peek: Any = None
