@@ -58,6 +58,9 @@ class Optional_:
 
 Maybe = Optional_()
 
+ABSENT: Any = None
+"""Default of an input or random key that need not exist; the body then finds None."""
+
 
 class Runtime:
     """Marks a number or tuple-of-numbers parameter that becomes runtime input: changing values compiles nothing."""

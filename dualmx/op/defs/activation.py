@@ -10,7 +10,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Key, Tensor, Train, When
+from ..schema import ABSENT, Key, Tensor, Train, When
 from ..spatial import check_float, known, widen
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
@@ -75,8 +75,8 @@ def _per_channel(gamma: jax.Array, data: jax.Array) -> jax.Array:
     complete=_leaky_inputs)  # fmt: skip
 def LeakyReLU(
     data: Tensor,
-    gamma: Annotated[Tensor, When("act_type", "prelu")] = None,  # type: ignore[assignment]
-    key: Key = None,  # type: ignore[assignment]
+    gamma: Annotated[Tensor, When("act_type", "prelu")] = ABSENT,
+    key: Key = ABSENT,
     train: Train = False,
     *,
     act_type: Literal["leaky", "prelu", "elu", "selu", "gelu", "rrelu"] = "leaky",

@@ -13,7 +13,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..backend import platform
 from ..registry import op
-from ..schema import Ignored, Positive, Shape, Tensor, When
+from ..schema import ABSENT, Ignored, Positive, Shape, Tensor, When
 from ..spatial import channels_last, check_float, check_rank, check_shape, is_half, known, per_axis
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
@@ -124,7 +124,7 @@ def _add_bias(y: jax.Array, bias: jax.Array | None, last: bool) -> jax.Array:
 def Convolution(
     data: Tensor,
     weight: Tensor,
-    bias: Annotated[Tensor, When("no_bias", False)] = None,  # type: ignore[assignment]
+    bias: Annotated[Tensor, When("no_bias", False)] = ABSENT,
     *,
     kernel: Shape,
     stride: Shape = (),
@@ -165,7 +165,7 @@ def Convolution(
 def Deconvolution(
     data: Tensor,
     weight: Tensor,
-    bias: Annotated[Tensor, When("no_bias", False)] = None,  # type: ignore[assignment]
+    bias: Annotated[Tensor, When("no_bias", False)] = ABSENT,
     *,
     kernel: Shape,
     stride: Shape = (),

@@ -13,7 +13,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
-from ..schema import Count, DType, Floats, Free, Ignored, Maybe, Positive, Shape, Tensor, to_dtype
+from ..schema import ABSENT, Count, DType, Floats, Free, Ignored, Maybe, Positive, Shape, Tensor, to_dtype
 from .window import constant
 
 Ctx = Annotated[str, str, Ignored]
@@ -109,7 +109,7 @@ def _contrib_arange_like(
 @op(aliases=("_npi_histogram",), outputs=2)
 def _histogram(
     data: Free,
-    bins: Annotated[Free, Maybe] = None,  # type: ignore[assignment]
+    bins: Annotated[Free, Maybe] = ABSENT,
     *,
     bin_cnt: int | None = None,
     range: Floats | None = None,

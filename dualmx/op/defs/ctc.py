@@ -10,7 +10,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Free, Tensor, When
+from ..schema import ABSENT, Free, Tensor, When
 from ..spatial import check_float, check_shape, known, widen
 
 _NEVER = -1e30  # log-probability of what cannot happen; finite, so that gradients stay finite
@@ -28,8 +28,8 @@ def _lengths(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int,
 def CTCLoss(
     data: Tensor,
     label: Free,
-    data_lengths: Annotated[Free, When("use_data_lengths", True)] = None,  # type: ignore[assignment]
-    label_lengths: Annotated[Free, When("use_label_lengths", True)] = None,  # type: ignore[assignment]
+    data_lengths: Annotated[Free, When("use_data_lengths", True)] = ABSENT,
+    label_lengths: Annotated[Free, When("use_label_lengths", True)] = ABSENT,
     *,
     use_data_lengths: bool = False,
     use_label_lengths: bool = False,

@@ -10,7 +10,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Positive, Tensor, When
+from ..schema import ABSENT, Positive, Tensor, When
 from ..spatial import check_float, check_shape, known
 
 
@@ -31,7 +31,7 @@ def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, 
 def FullyConnected(
     data: Tensor,
     weight: Tensor,
-    bias: Annotated[Tensor, When("no_bias", False)] = None,  # type: ignore[assignment]
+    bias: Annotated[Tensor, When("no_bias", False)] = ABSENT,
     *,
     num_hidden: Positive,
     no_bias: bool = False,

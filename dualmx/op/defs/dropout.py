@@ -9,14 +9,14 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Fraction, Ignored, Key, Shape, Tensor, Train
+from ..schema import ABSENT, Fraction, Ignored, Key, Shape, Tensor, Train
 from ..spatial import check_float
 
 
 @op(aliases=("_npx_dropout",))
 def Dropout(
     data: Tensor,
-    key: Key = None,  # type: ignore[assignment]
+    key: Key = ABSENT,
     train: Train = False,
     *,
     p: Fraction = 0.5,

@@ -11,7 +11,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Fraction, Free, Ignored, Key, Positive, Tensor, Train, When
+from ..schema import ABSENT, Fraction, Free, Ignored, Key, Positive, Tensor, Train, When
 from ..spatial import check_float, check_shape, known, widen
 
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
@@ -134,9 +134,9 @@ def RNN(
     data: Tensor,
     parameters: Tensor,
     state: Tensor,
-    state_cell: Annotated[Tensor, When("mode", "lstm")] = None,  # type: ignore[assignment]
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = None,  # type: ignore[assignment]
-    key: Key = None,  # type: ignore[assignment]
+    state_cell: Annotated[Tensor, When("mode", "lstm")] = ABSENT,
+    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
+    key: Key = ABSENT,
     train: Train = False,
     *,
     state_size: Positive,

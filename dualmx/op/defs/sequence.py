@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Free, Tensor, When
+from ..schema import ABSENT, Free, Tensor, When
 from ..spatial import known
 
 
@@ -43,7 +43,7 @@ def _grid(data: jax.Array, lengths: jax.Array, axis: int) -> tuple[jax.Array, ja
 @op(aliases=("_npx_sequence_mask",), complete=_lengths)
 def SequenceMask(
     data: Tensor,
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = None,  # type: ignore[assignment]
+    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
     *,
     use_sequence_length: bool = False,
     value: float = 0.0,
@@ -63,7 +63,7 @@ def SequenceMask(
 @op(complete=_lengths)
 def SequenceLast(
     data: Tensor,
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = None,  # type: ignore[assignment]
+    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
     *,
     use_sequence_length: bool = False,
     axis: int = 0,
@@ -83,7 +83,7 @@ def SequenceLast(
 @op(complete=_lengths)
 def SequenceReverse(
     data: Tensor,
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = None,  # type: ignore[assignment]
+    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
     *,
     use_sequence_length: bool = False,
     axis: int = 0,

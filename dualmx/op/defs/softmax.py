@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Free, OptDType, Tensor, When
+from ..schema import ABSENT, Free, OptDType, Tensor, When
 from ..spatial import check_float, known, widen
 
 
@@ -44,7 +44,7 @@ def _length_shape(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
 @op(aliases=("_npx_softmax",), complete=_length_shape)
 def softmax(
     data: Tensor,
-    length: Annotated[Free, When("use_length", True)] = None,  # type: ignore[assignment]
+    length: Annotated[Free, When("use_length", True)] = ABSENT,
     *,
     axis: int = -1,
     temperature: float | None = None,
