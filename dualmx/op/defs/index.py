@@ -39,7 +39,8 @@ def take(a: Tensor, indices: Free, *, axis: int = 0, mode: Literal["clip", "wrap
     """Select slices of `a` along `axis`: (…, n, …) with indices (k, l) -> (…, k, l, …); dtype of `a`.
 
     Indices outside [0, n) are moved to the nearest end (`clip`), taken modulo n (`wrap`), or are an error (`raise`),
-    which array functions report when the result is waited for; graphs move them to the end. The gradient adds up over repeated indices.
+    which array functions report when the result is waited for; graphs move them to the end. The gradient adds up over
+    repeated indices.
     """
     return rows(a, indices, one_axis(axis, a.ndim), mode)
 
