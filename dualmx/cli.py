@@ -44,7 +44,8 @@ def doctor() -> int:
     for knob in KNOBS:
         try:
             value = knob.read()
-            shown = ("(hidden)" if knob is SECRET and value else repr(value)) + ("" if knob.name in os.environ else " (default)")
+            shown = "(hidden)" if knob is SECRET and value else repr(value)
+            shown += "" if knob.name in os.environ else " (default)"
         except ValueError as e:
             problems += 1
             shown = f"INVALID: {e}"

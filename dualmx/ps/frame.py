@@ -69,7 +69,7 @@ class Message:
 
 
 def _sum(parts: Sequence[Any], fast: bool) -> int:
-    if fast and xxhash is not None:
+    if fast:
         state = xxhash.xxh3_64()
         for p in parts:
             state.update(p)
@@ -86,6 +86,7 @@ def encode(message: Message, fast: bool = False) -> list[memoryview]:
     Raises:
         FormatError: larger than a frame may be.
     """
+    fast = fast and xxhash is not None
     meta = json.dumps(message.meta, separators=(",", ":"), allow_nan=True).encode()
     parts = [memoryview(p).cast("B") for p in message.payload if memoryview(p).nbytes]
     size = sum(p.nbytes for p in parts)
@@ -160,7 +161,7 @@ class Decoder:
     def _finish(self) -> Message:
         _, _, kind, flags, request, _, _, checksum = self._fields  # type: ignore[misc]
         payload = self._target
-        if _sum([self._meta, payload], bool(flags & XXH3)) != checksum:
+        if _sum([self._meta, payload], flags & XXH3 != 0) != checksum:
             raise FormatError("damaged frame: the content does not match its checksum")
         try:
             meta = json.loads(self._meta or b"{}")

@@ -151,6 +151,7 @@ class Worker(_Registered):
             for link in (*self._servers, self._scheduler):
                 self._van.send(link, Message(NOTE, 0, {"op": "bye"}))
             self._van.close()
+            self._customer.fail(lambda t: True, "this worker has left the job")
 
 
 class Server(_Registered):

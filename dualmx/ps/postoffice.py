@@ -19,6 +19,7 @@ class _Member:
         self.link, self.request, self.role, self.wish, self.address = link, request, role, wish, address
         self.rank = -1
         self.state = "alive"  # alive, left, dead
+        self.end = ""
 
     @property
     def name(self) -> str:
@@ -128,9 +129,8 @@ class Scheduler:
             return
         gone = [m for m in self._members.values() if m.state != "alive" and m.role == "worker" and m.rank not in seat]
         if gone:
-            how = "died" if gone[0].state == "dead" else "has left the job"
             for link, request in self._barriers.pop(number).values():
-                self._van.send(link, Message(ERROR, request, {"text": f"{gone[0].name} {how}"}))
+                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
 
     def _leave(self, link: int) -> None:
         member = self._members.get(link)
@@ -139,6 +139,7 @@ class Scheduler:
             self._tell(member, f"{member.name} has left the job", dead=False)
 
     def _tell(self, about: _Member, text: str, dead: bool) -> None:
+        about.end = text
         note = {"op": "gone", "role": about.role, "rank": about.rank, "text": text, "dead": dead}
         for m in self._members.values():
             if m.state == "alive":

@@ -74,10 +74,14 @@ class KVServer:
             self._reply(link, message.request)
         elif op == "push":
             parts = self._pushed(store, message)
-            store.push(self.ranks[link], parts, self._park(link, message, len(parts), "push"))
+            who = self._park(link, message, len(parts), "push")
+            with who.ended_by_errors():
+                store.push(self.ranks[link], parts, who)
         elif op == "pull":
             wanted = self._parts(message, (str, int), int, int)
-            store.pull(wanted, self._park(link, message, len(wanted), "pull"))
+            who = self._park(link, message, len(wanted), "pull")
+            with who.ended_by_errors():
+                store.pull(wanted, who)
         elif op == "drop":
             for key, slice_ in self._parts(message, (str, int), int):
                 store.held.pop((key, slice_), None)

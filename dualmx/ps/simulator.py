@@ -21,7 +21,7 @@ class SimNetwork:
 
     def __init__(self, seed: int = 0, duplicate: float = 0.0, reorder: bool = False):
         self._random = random.Random(seed)
-        self._duplicate, self._reorder = duplicate, reorder
+        self.duplicate, self.reorder = duplicate, reorder
         self._vans: dict[int, SimVan] = {}
         self._numbers = iter(range(1, 1 << 62))
         self._ends: dict[int, tuple[SimVan, int]] = {}
@@ -46,11 +46,9 @@ class SimNetwork:
         first: dict[int, int] = {}
         for i, (to, _) in enumerate(self._flying):
             first.setdefault(to, i)
-        which = (
-            self._random.randrange(len(self._flying)) if self._reorder else self._random.choice(list(first.values()))
-        )
+        which = self._random.randrange(len(self._flying)) if self.reorder else self._random.choice(list(first.values()))
         to, raw = self._flying.pop(which)
-        if self._random.random() < self._duplicate:
+        if self._random.random() < self.duplicate:
             self._flying.append((to, raw))
         if to in self._ends:
             self.delivered += 1

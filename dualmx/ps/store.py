@@ -6,7 +6,8 @@ round), so one that arrives twice counts once, and they are summed by rank, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ class Parked:
         self.values: list[Any] = [None] * parts
         self.since = 0.0
         self.over = False
+
+    @contextmanager
+    def ended_by_errors(self) -> Iterator[None]:
+        """The request is over if the block raises, which is its answer."""
+        try:
+            yield
+        except BaseException:
+            self.over = True
+            raise
 
 
 class Held:

@@ -1,0 +1,123 @@
+"""Frames, slices and words on the wire."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+
+import numpy as np
+import pytest
+
+from dualmx.core.errors import FormatError
+from dualmx.ps import frame
+from dualmx.ps.frame import Decoder, Message, encode
+from dualmx.ps.placement import MAX_SLICE, home, place
+from dualmx.ps.twobit import pack, packed_size, unpack
+
+
+def decode(raw: bytes, chunk: int = 7) -> list[Message]:
+    decoder, found = Decoder(), []
+    while raw:
+        room = decoder.room()
+        n = min(room.nbytes, chunk, len(raw))
+        room[:n] = raw[:n]
+        raw = raw[n:]
+        message = decoder.filled(n)
+        if message is not None:
+            found.append(message)
+    assert decoder.idle
+    return found
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_frames_come_back_as_they_were_sent(fast: bool) -> None:
+    numbers = np.arange(20, dtype=np.float32)
+    first = Message(frame.REQUEST, 7, {"op": "push", "key": "wéight"}, (numbers[:5].view(np.uint8), numbers[5:].data))
+    second = Message(frame.PING)
+    raw = b"".join(b"".join(encode(m, fast)) for m in (first, second))
+    one, two = decode(raw)
+    assert (one.kind, one.request, one.meta) == (frame.REQUEST, 7, first.meta)
+    assert np.frombuffer(one.data(), np.float32).tolist() == numbers.tolist()
+    assert (two.kind, two.meta, list(two.payload)) == (frame.PING, {}, [])
+
+
+def test_a_flipped_bit_anywhere_is_noticed() -> None:
+    raw = b"".join(encode(Message(frame.NOTE, 3, {"op": "x"}, (np.arange(4.0),))))
+    for at in range(len(raw)):
+        damaged = bytearray(raw)
+        damaged[at] ^= 1 << at % 8
+        with pytest.raises(FormatError):
+            decode(bytes(damaged), 1000)
+
+
+def test_random_bytes_are_refused_at_the_first_header() -> None:
+    rng = random.Random(0)
+    for _ in range(200):
+        with pytest.raises(FormatError):
+            decode(rng.randbytes(200), 200)
+
+
+def header(version: int = frame.VERSION, kind: int = 0, meta: int = 0, payload: int = 0) -> bytes:
+    head = frame.HEADER.pack(frame.MAGIC, version, kind, 0, 0, meta, payload, 0)
+    return head + zlib.crc32(head).to_bytes(4, "little")
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (header(version=2), "version 2"),
+        (header(kind=9), "out of bounds"),
+        (header(meta=frame.MAX_META + 1), "out of bounds"),
+        (header(payload=frame.MAX_PAYLOAD + 1), "out of bounds"),
+    ],
+)
+def test_headers_out_of_bounds_allocate_nothing(raw: bytes, text: str) -> None:
+    decoder = Decoder()
+    decoder.room()[:] = raw
+    with pytest.raises(FormatError, match=text):
+        decoder.filled(len(raw))
+
+
+@pytest.mark.parametrize("text", [b"[1]", b"nonsense", b"[" * 100_000])
+def test_meta_data_must_be_an_object(text: bytes) -> None:
+    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTE, 0, 0, len(text), 0, zlib.crc32(text))
+    with pytest.raises(FormatError, match="JSON"):
+        decode(head + zlib.crc32(head).to_bytes(4, "little") + text, 10_000)
+
+
+def test_too_large_to_send() -> None:
+    with pytest.raises(FormatError, match="at most"):
+        encode(Message(frame.NOTE, 0, {"text": "x" * (frame.MAX_META + 1)}))
+
+
+def test_values_of_meta_data_are_checked() -> None:
+    message = Message(frame.NOTE, 0, json.loads('{"op": "x", "rank": true, "store": "0"}'))
+    for name in ("rank", "store", "missing"):
+        with pytest.raises(FormatError, match=name):
+            message.take(name, int)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 7, 8, 9, 100, 1001])
+@pytest.mark.parametrize("servers", [1, 2, 3, 7])
+def test_slices_cover_an_array_once(size: int, servers: int) -> None:
+    slices = place("w", size, 4, servers, bound=8)
+    assert [s.number for s in slices] == list(range(len(slices)))
+    assert slices[0].start == 0 and slices[-1].stop == size
+    assert all(a.stop == b.start for a, b in zip(slices, slices[1:], strict=False))
+    assert all(s.stop > s.start and 0 <= s.server < servers for s in slices)
+    assert len(slices) == (min(servers, size) if size >= 8 else 1)
+    assert len(place("w", size, 4, servers, bound=8, whole=True)) == 1
+
+
+def test_placement_follows_mxnet_for_int_keys_and_bounds_slices() -> None:
+    assert [home(k, 2) for k in range(4)] == [0, 1, 0, 1]
+    huge = place(3, 100_000_000, 4, 1, bound=10)
+    assert max(s.stop - s.start for s in huge) * 4 <= MAX_SLICE + 4
+
+
+def test_two_bit_words() -> None:
+    values = np.array([0.5, 0, -0.5, 0.5, 0, 0, 0, -0.5, 0.5], np.float32)
+    words = pack(values)
+    assert words.tolist() == [0b11001011, 0b00000010, 0b11000000, 0] and packed_size(9) == 4 and packed_size(17) == 8
+    assert unpack(words, 9, 0.5).tolist() == values.tolist()

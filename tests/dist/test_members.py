@@ -1,0 +1,292 @@
+"""Real sockets within one process: joining, secrets, strangers, barriers, silence."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dualmx.core.errors import ArgumentError, MXNetError
+from dualmx.ps import Job, Server, Worker, run_scheduler, sockets
+from dualmx.ps.frame import NOTE, Message, encode
+from dualmx.ps.secret import find_secret, user_file
+
+SECRET = b"a secret of the tests, long enough"
+
+
+class Running:
+    """Parts of a job on threads; each one's error is kept."""
+
+    def __init__(self, workers: int, servers: int, start: float = 10.0, silence: float = 5.0):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        self.job = Job("worker", "127.0.0.1", port, workers, servers, SECRET, -1, 0.2, silence, 10.0, start)
+        self.errors: dict[str, Exception] = {}
+        self.threads: dict[str, threading.Thread] = {}
+        self.workers: dict[int, Worker] = {}
+
+    def go(self, name: str, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except Exception as e:
+                self.errors[name] = e
+
+        self.threads[name] = threading.Thread(target=guarded, daemon=True)
+        self.threads[name].start()
+
+    def scheduler(self) -> None:
+        self.go("scheduler", lambda: run_scheduler(self.job))
+
+    def server(self, rank: int) -> None:
+        self.go(f"server {rank}", lambda: Server(replace(self.job, role="server", task=rank)).run())
+
+    def worker(self, rank: int) -> None:
+        self.go(f"worker {rank}", lambda: self.workers.__setitem__(rank, Worker(replace(self.job, task=rank))))
+
+    def whole(self) -> None:
+        self.scheduler()
+        for i in range(self.job.servers):
+            self.server(i)
+        for i in range(self.job.workers):
+            self.worker(i)
+        for i in range(self.job.workers):
+            self.join(f"worker {i}")
+
+    def join(self, *names: str) -> None:
+        for name in names:
+            self.threads[name].join(15)
+            assert not self.threads[name].is_alive(), f"{name} hangs"
+
+    def end(self) -> None:
+        for worker in self.workers.values():
+            worker.close(wait=False)
+        self.join(*self.threads)
+
+
+@pytest.fixture
+def two() -> Iterator[Running]:
+    running = Running(2, 2)
+    running.whole()
+    assert not running.errors
+    yield running
+    running.end()
+
+
+def test_ranks_are_as_wished_and_everyone_leaves(two: Running) -> None:
+    assert {r: w.rank for r, w in two.workers.items()} == {0: 0, 1: 1}
+    two.end()
+    assert not two.errors
+
+
+def test_values_travel_in_slices(two: Running) -> None:
+    a, b = two.workers[0].kv, two.workers[1].kv
+    big = np.random.default_rng(0).standard_normal((1001, 1000)).astype(np.float32)
+    for kv in (a, b):
+        kv.wait(kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))
+        kv.know(0, "big", big.shape, big.dtype)
+    a.wait(a.put(0, {"big": big}))
+    assert [s.server for s in a.keys[0, "big"].slices] == [0, 1]
+    assert (b.pull(0, ["big"]).values()["big"] == big).all()
+    for kv in (a, b):
+        kv.push(0, {"big": big})
+    assert (b.pull(0, ["big"]).values()["big"] == big + big).all()
+
+
+def test_a_barrier_waits_for_all(two: Running) -> None:
+    passed = []
+    two.go("first", lambda: (two.workers[0].barrier(), passed.append(0)))  # type: ignore[func-returns-value]
+    time.sleep(0.2)
+    assert not passed
+    two.workers[1].barrier()
+    two.join("first")
+    assert passed == [0]
+
+
+def test_a_barrier_names_who_has_left(two: Running) -> None:
+    two.workers[1].close()
+    with pytest.raises(MXNetError, match="barrier 1: worker 1 has left the job"):
+        two.workers[0].barrier()
+
+
+def test_a_broken_connection_is_a_death(two: Running) -> None:
+    two.workers[1]._van.close()  # without a goodbye
+    with pytest.raises(MXNetError, match="barrier 1: worker 1 died"):
+        two.workers[0].barrier()
+    assert two.workers[0].dead == {("worker", 1)}
+
+
+def test_the_wrong_secret_is_refused_on_both_sides(two: Running) -> None:
+    with pytest.raises(MXNetError, match="another secret"):
+        Worker(replace(two.job, secret=b"not the secret of this job"))
+    two.workers[0].kv.wait(two.workers[0].kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))
+
+
+def test_a_peer_that_only_pretends_learns_nothing_and_is_not_heard(two: Running) -> None:
+    """A replayed handshake and frames without one are both useless."""
+    raw = b"".join(encode(Message(NOTE, 0, {"op": "bye"})))
+    for start in (raw, b"DMXH\x01\x00\x00\x00" + bytes(32) + bytes(32) + raw):
+        with socket.create_connection(("127.0.0.1", two.job.port)) as s:
+            s.settimeout(5)
+            s.sendall(start)
+            answer = b""
+            while more := _receive(s):
+                answer += more
+            assert len(answer) in (0, 72) and b"{" not in answer
+    assert two.workers[0].gone == {}
+
+
+def _receive(s: socket.socket) -> bytes:
+    try:
+        return s.recv(1000)
+    except ConnectionError:
+        return b""
+
+
+def test_random_bytes_on_the_port_do_no_harm(two: Running) -> None:
+    rng = random.Random(1)
+    for size in (1, 39, 40, 41, 200, 100_000):
+        with socket.create_connection(("127.0.0.1", two.job.port)) as s:
+            try:
+                s.sendall(rng.randbytes(size))
+            except ConnectionError:
+                pass
+    passed = [two.go("other", two.workers[1].barrier), two.workers[0].barrier()]
+    assert passed == [None, None]
+    two.join("other")
+    assert not two.errors
+
+
+def test_rubbish_from_a_member_breaks_its_link_only(two: Running) -> None:
+    van = two.workers[1]._van
+    link = van._links[two.workers[1]._scheduler]
+    link.sock.send(b"rubbish" * 20)
+    with pytest.raises(MXNetError, match="worker 1 died: not a frame of dualmx"):
+        two.workers[0].barrier()
+
+
+def test_the_job_must_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Running(2, 1, start=1.0)
+    running.scheduler()
+    running.server(0)
+    running.worker(0)
+    running.join("scheduler", "server 0", "worker 0")
+    for error in running.errors.values():
+        assert "within 1 s" in str(error) and "1 of 2 workers, 1 of 1 servers" in str(error)
+    assert len(running.errors) == 3
+
+
+def test_one_too_many_and_other_counts_are_refused(two: Running) -> None:
+    with pytest.raises(MXNetError, match="has its 2 workers already"):
+        Worker(two.job)
+    with pytest.raises(MXNetError, match="DMLC_NUM_WORKER"):
+        Worker(replace(two.job, workers=3))
+
+
+def test_no_scheduler_is_an_error() -> None:
+    running = Running(1, 1, start=0.5)
+    with pytest.raises(MXNetError, match=r"cannot connect to 127.0.0.1:\d+ within 0.5 s"):
+        Worker(running.job)
+
+
+def test_the_port_may_be_taken(two: Running) -> None:
+    with pytest.raises(MXNetError, match="cannot listen"):
+        run_scheduler(two.job)
+
+
+@pytest.mark.parametrize("silence", [1.0, 0.0])
+def test_silence_is_noticed_unless_it_is_allowed(silence: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that is stopped keeps its connections open; only the signs of life tell."""
+    running = Running(2, 1, silence=silence)
+    running.whole()
+    stopped = running.workers[1]._van
+    hold = threading.Event()
+    monkeypatch.setattr(stopped, "_watch", lambda now, slept: hold.wait(6))
+    running.go("waits", running.workers[0].barrier)
+    running.threads["waits"].join(2.5)
+    if silence:
+        assert "worker 1 died: no sign of life for 1." in str(running.errors["waits"])
+    else:
+        assert running.threads["waits"].is_alive()
+    hold.set()
+    running.end()
+
+
+def test_nothing_waits_for_ever(two: Running) -> None:
+    two.workers[0]._customer._timeout = 0.5
+    with pytest.raises(MXNetError, match="no answer from the scheduler within 0.5 s"):
+        two.workers[0].barrier()
+
+
+def test_a_link_over_tcp_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "host_identity", lambda: "")
+    running = Running(1, 1)
+    running.whole()
+    assert not running.errors
+    kinds = {k.sock.family for k in running.workers[0]._van._links.values()}
+    assert kinds == {socket.AF_INET}
+    running.end()
+
+
+class TestSecret:
+    def test_the_environment_comes_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DUALMX_SECRET", "0123456789abcdef")
+        assert find_secret("10.0.0.1") == b"0123456789abcdef"
+
+    def test_a_short_one_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DUALMX_SECRET", "hunter2")
+        with pytest.raises(MXNetError, match="16 or more"):
+            find_secret("127.0.0.1")
+
+    def test_several_hosts_need_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("DUALMX_SECRET", raising=False)
+        with pytest.raises(MXNetError, match=r"export DUALMX_SECRET=\$"):
+            find_secret("192.0.2.7")
+        monkeypatch.setenv("DUALMX_INSECURE", "1")
+        assert find_secret("192.0.2.7") == b""
+
+    def test_processes_of_a_user_share_a_file(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("DUALMX_SECRET", raising=False)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        first = find_secret("127.0.0.1")
+        assert len(first) == 64 and find_secret("localhost") == first
+        assert stat.S_IMODE(user_file().stat().st_mode) == 0o600
+        assert [p.name for p in user_file().parent.iterdir()] == ["secret"]
+        os.chmod(user_file(), 0o644)
+        with pytest.raises(MXNetError, match="chmod 600"):
+            find_secret("127.0.0.1")
+
+
+def test_the_environment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ArgumentError, match="DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT.*dualmx-launch"):
+        Job.from_env()
+    monkeypatch.setenv("DMLC_PS_ROOT_URI", "127.0.0.1")
+    monkeypatch.setenv("DMLC_PS_ROOT_PORT", "9091")
+    monkeypatch.setenv("DMLC_NUM_WORKER", "two")
+    monkeypatch.setenv("DMLC_NUM_SERVER", "2")
+    monkeypatch.setenv("DUALMX_SECRET", "0123456789abcdef")
+    with pytest.raises(ArgumentError, match="DMLC_NUM_WORKER='two'"):
+        Job.from_env()
+    monkeypatch.setenv("DMLC_NUM_WORKER", "3")
+    monkeypatch.setenv("DMLC_TASK_ID", "1")
+    job = Job.from_env()
+    assert (job.workers, job.servers, job.task, job.port, job.silence) == (3, 2, 1, 9091, 5)
+    monkeypatch.setenv("DMLC_INTERFACE", "lo")
+    assert job.own_host() == "127.0.0.1"
+    monkeypatch.setenv("DMLC_INTERFACE", "absent0")
+    with pytest.raises(ArgumentError, match="there are .*lo"):
+        job.own_host()
+    monkeypatch.setenv("DMLC_NODE_HOST", "worker.example")
+    assert job.own_host() == "worker.example"

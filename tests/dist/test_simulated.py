@@ -1,0 +1,248 @@
+"""The protocol on a simulated network: whatever is delivered twice or out of order, the bits are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dualmx.core.errors import MXNetError
+from dualmx.ps.customer import Customer
+from dualmx.ps.server import KVServer
+from dualmx.ps.simulator import SimNetwork, SimVan
+from dualmx.ps.store import Held, Store
+from dualmx.ps.worker import KVWorker
+
+WORKERS, SERVERS, ROUNDS = 3, 2, 6
+SHAPES = {"w": (5, 4), "b": (3,)}
+
+
+def gradient(rank: int, turn: int, key: str) -> np.ndarray:
+    draw = np.random.default_rng([rank, turn, len(key), ord(key)])
+    return (draw.standard_normal(SHAPES[key]) * 10.0 ** draw.integers(-3, 3)).astype(np.float32)
+
+
+class Momentum:
+    def __init__(self) -> None:
+        self.state: dict[tuple[object, int], np.ndarray] = {}
+
+    def __call__(self, batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
+        out = []
+        for held, total in batch:
+            m = self.state.get((held.key, held.number), np.zeros_like(held.value))
+            self.state[held.key, held.number] = m = m * np.float32(0.9) - total * np.float32(0.01)
+            out.append(held.value + m)
+        return out
+
+
+class Cluster:
+    """Workers and servers on one simulated network, past the start of the job."""
+
+    def __init__(self, seed: int, sync: bool = True):
+        self.net = SimNetwork(seed)
+        self.servers: list[KVServer] = []
+        self.server_vans: list[SimVan] = []
+        self.worker_vans: list[SimVan] = []
+        self.workers: list[KVWorker] = []
+        for _ in range(SERVERS):
+            van = self.net.van()
+            kv = KVServer(van, WORKERS)
+            van.on_message = kv.on_message
+            van.on_down = lambda link, reason, kv=kv: kv.lose(kv.ranks[link], f"worker {kv.ranks[link]} died: {reason}")
+            self.servers.append(kv)
+            self.server_vans.append(van)
+        for rank in range(WORKERS):
+            van = self.net.van()
+            customer = Customer(van, timeout=1.0)
+            van.on_message = lambda link, message, customer=customer: customer.on_message(message)
+            van.on_down = lambda link, reason, customer=customer: customer.fail(lambda t: t.link == link, reason)
+            links = [van.connect(v.listen("", 0), 1.0) for v in self.server_vans]
+            worker = KVWorker(customer, links, bound=10)
+            tickets = worker.ask_all("hello", {"op": "hello", "rank": rank})
+            self.net.run()
+            tickets += worker.ask_all("open", {"op": "open", "store": 0, "sync": sync})
+            self.net.run()
+            worker.wait(tickets)
+            for key, shape in SHAPES.items():
+                worker.know(0, key, shape, np.dtype(np.float32))
+            self.workers.append(worker)
+            self.worker_vans.append(van)
+        tickets = self.workers[0].put(0, {k: np.ones(s, np.float32) for k, s in SHAPES.items()})
+        self.net.run()
+        self.workers[0].wait(tickets)
+        for kv in self.servers:
+            kv.stores[0].apply = Momentum()
+
+    def train(self) -> list[dict[str, np.ndarray]]:
+        """All rounds of all workers at once on the network; returns what each worker pulls at the end."""
+        tickets = []
+        for turn in range(1, ROUNDS + 1):
+            for rank, worker in enumerate(self.workers):
+                tickets.append((worker, worker.push(0, {k: gradient(rank, turn, k) for k in SHAPES})))
+        pulls = [w.pull(0, list(SHAPES)) for w in self.workers]
+        self.net.run()
+        for worker, sent in tickets:
+            worker.wait(sent)
+        return [p.values() for p in pulls]  # type: ignore[misc]
+
+
+def reference() -> dict[str, np.ndarray]:
+    out = {}
+    for key, shape in SHAPES.items():
+        w, m = np.ones(shape, np.float32), np.zeros(shape, np.float32)
+        for turn in range(1, ROUNDS + 1):
+            total = gradient(0, turn, key).copy()
+            for rank in range(1, WORKERS):
+                total += gradient(rank, turn, key)
+            m = m * np.float32(0.9) - total * np.float32(0.01)
+            w = w + m
+        out[key] = w
+    return out
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_duplicates_and_disorder_change_no_bit(seed: int) -> None:
+    cluster = Cluster(seed)
+    cluster.net.duplicate, cluster.net.reorder = 0.3, True
+    expected = reference()
+    for pulled in cluster.train():
+        assert all(pulled[k].tobytes() == expected[k].tobytes() for k in SHAPES)
+
+
+def test_counting_pushes_instead_of_telling_them_apart_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: the same network and a server that counts must not pass."""
+
+    def count(self: Store, held: Held, turn: int, rank: int, data: np.ndarray) -> None:
+        seat = held.rounds.setdefault(max(turn, held.closed + 1), {})
+        seat[len(seat)] = data
+
+    monkeypatch.setattr(Store, "_seat", count)
+    expected, wrong = reference(), 0
+    for seed in range(5):
+        cluster = Cluster(seed)
+        cluster.net.duplicate, cluster.net.reorder = 0.3, True
+        try:
+            pulled = cluster.train()
+            wrong += any(p[k].tobytes() != expected[k].tobytes() for p in pulled for k in SHAPES)
+        except MXNetError:
+            wrong += 1
+    assert wrong == 5
+
+
+def test_the_order_of_ranks_matters_to_the_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of reproducibility: sums in the order of arrival differ between seeds."""
+    monkeypatch.setattr("dualmx.ps.store._sum", lambda seat: sum(list(seat.values())[1:], next(iter(seat.values()))))
+    results = set()
+    for seed in range(8):
+        cluster = Cluster(seed)
+        cluster.net.reorder = True
+        results.add(cluster.train()[0]["w"].tobytes())
+    assert len(results) > 1
+
+
+def test_a_dead_worker_ends_the_round_for_all_who_wait() -> None:
+    cluster = Cluster(0)
+    pushes = [(w, w.push(0, {"b": gradient(i, 1, "b")})) for i, w in enumerate(cluster.workers[:2])]
+    pull = cluster.workers[0].pull(0, ["b"])
+    cluster.net.run()
+    cluster.net.kill(cluster.worker_vans[2])
+    cluster.net.run()
+    for worker, tickets in pushes:
+        with pytest.raises(MXNetError, match=r"round 1 of key 'b'.*worker 2 died: killed"):
+            worker.wait(tickets)
+    with pytest.raises(MXNetError, match="worker 2 died"):
+        pull.values()
+    late = cluster.workers[1].push(0, {"w": gradient(1, 1, "w")})
+    cluster.net.run()
+    with pytest.raises(MXNetError, match="worker 2 died"):
+        cluster.workers[1].wait(late)
+
+
+def test_a_round_that_the_dead_worker_had_joined_is_completed() -> None:
+    cluster = Cluster(0)
+    cluster.workers[2].push(0, {"b": gradient(2, 1, "b")})
+    cluster.net.run()
+    cluster.net.kill(cluster.worker_vans[2])
+    for rank in (0, 1):
+        cluster.workers[rank].push(0, {"b": gradient(rank, 1, "b")})
+    pull = cluster.workers[0].pull(0, ["b"])
+    cluster.net.run()
+    assert np.isfinite(pull.values()["b"]).all()
+
+
+def test_asynchronous_pushes_need_nobody() -> None:
+    cluster = Cluster(0, sync=False)
+    cluster.net.kill(cluster.worker_vans[2])
+    for _ in range(2):
+        tickets = cluster.workers[0].push(0, {"b": np.ones(3, np.float32)})
+        cluster.net.run()
+        cluster.workers[0].wait(tickets)
+    pull = cluster.workers[1].pull(0, ["b"])
+    cluster.net.run()
+    m1 = np.float32(-0.01)
+    assert np.allclose(pull.values()["b"], 1 + m1 + (m1 * 0.9 - 0.01))
+
+
+def test_a_dead_server_is_an_error() -> None:
+    cluster = Cluster(0)
+    pull = cluster.workers[0].pull(0, ["w"])
+    cluster.net.kill(cluster.server_vans[1])
+    cluster.net.run()
+    with pytest.raises(MXNetError, match="kvstore.pull of key 'w'.*server 1: killed"):
+        pull.values()
+    with pytest.raises(MXNetError, match="server 1 is gone"):
+        cluster.workers[0].pull(0, ["w"]).values()
+
+
+def test_an_update_that_fails_is_reported_to_all() -> None:
+    cluster = Cluster(0)
+
+    def broken(batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
+        raise ValueError("no such luck")
+
+    for kv in cluster.servers:
+        kv.stores[0].apply = broken
+    sent = [(w, w.push(0, {"b": gradient(i, 1, "b")})) for i, w in enumerate(cluster.workers)]
+    cluster.net.run()
+    for worker, tickets in sent:
+        with pytest.raises(MXNetError, match="no such luck"):
+            worker.wait(tickets)
+
+
+@pytest.mark.parametrize(
+    ("meta", "payload", "text"),
+    [
+        ({"op": "nothing", "store": 0}, b"", "unknown request"),
+        ({"op": "pull", "store": 9, "parts": []}, b"", "no store 9"),
+        ({"op": "pull", "store": 0, "parts": [["absent", 0, 0]]}, b"", "not on this server"),
+        ({"op": "pull", "store": 0, "parts": [[["list"], 0, 0]]}, b"", "not as expected"),
+        ({"op": "pull", "store": 0, "parts": 3}, b"", "not as expected"),
+        ({"op": "push", "store": 0, "parts": [["b", 0, 1]]}, b"123", "expected 12"),
+        ({"op": "push", "store": 0, "parts": [["b", 0, 1]]}, b"1" * 24, "12 bytes more"),
+        ({"op": "push", "store": 0, "parts": [["b", 0, 1]], "threshold": -1.0}, b"1234", "threshold"),
+        ({"op": "put", "store": 0, "parts": [["n", 0, "object", 1, [1]]]}, b"12345678", "no array"),
+        ({"op": "put", "store": 0, "parts": [["n", 0, "float32", 9, [9]]]}, b"1234", "missing"),
+        ({"op": "open", "store": 0, "sync": False}, b"", "synchronous"),
+    ],
+)
+def test_bad_requests_are_answered_by_errors_and_change_nothing(meta: dict, payload: bytes, text: str) -> None:
+    cluster = Cluster(0)
+    server = cluster.workers[0].keys[0, "b"].slices[0].server
+    ticket = cluster.workers[0].ask(server, "the request", meta, (payload,))
+    cluster.net.run()
+    with pytest.raises(MXNetError, match=text):
+        cluster.workers[0].wait([ticket])
+    expected = reference()
+    for pulled in cluster.train():
+        assert all(pulled[k].tobytes() == expected[k].tobytes() for k in SHAPES)
+
+
+def test_strangers_are_not_served() -> None:
+    cluster = Cluster(0)
+    van = cluster.net.van()
+    customer = Customer(van, timeout=1.0)
+    van.on_message = lambda link, message: customer.on_message(message)
+    link = van.connect(cluster.server_vans[0].listen("", 0), 1.0)
+    ticket = customer.ask(link, "server 0", "pull", {"op": "pull", "store": 0, "parts": []})
+    cluster.net.run()
+    with pytest.raises(MXNetError, match="introduce yourself"):
+        customer.wait([ticket])
