@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         initializer,
         io,
         kvstore,
+        log,
         lr_scheduler,
         metric,
         model,
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
         name,
         optimizer,
         profiler,
+        runtime,
+        test_utils,
+        util,
         visualization,
     )
 
@@ -72,6 +76,7 @@ _LAZY = {
     "io": "io",
     "kv": "kvstore",
     "kvstore": "kvstore",
+    "log": "log",
     "lr_scheduler": "lr_scheduler",
     "metric": "metric",
     "mod": "module",
@@ -83,6 +88,7 @@ _LAZY = {
     "optimizer": "optimizer",
     "opt": "optimizer",
     "profiler": "profiler",
+    "runtime": "runtime",
     "test_utils": "test_utils",
     "util": "util",
     "visualization": "visualization",

@@ -1,4 +1,4 @@
-"""What dualmx does to its process and reads from it: JAX's settings, environment variables, the debug ladder, doctor."""
+"""What dualmx does to its process and reads from it: settings, environment variables, the debug ladder, doctor."""
 
 import json
 import os

@@ -1,0 +1,72 @@
+"""What tests of arrays and symbols need: comparisons, random arrays, checks of values and gradients."""
+
+from __future__ import annotations
+
+from .arrays import (
+    DummyIter,
+    assign_each,
+    assign_each2,
+    create_2d_tensor,
+    create_vector,
+    default_context,
+    default_dtype,
+    environment,
+    list_gpus,
+    rand_coord_2d,
+    rand_ndarray,
+    rand_shape_2d,
+    rand_shape_3d,
+    rand_shape_nd,
+    random_arrays,
+    random_sample,
+    random_uniform_arrays,
+    retry,
+    set_default_context,
+)
+from .compare import (
+    almost_equal,
+    assert_allclose,
+    assert_almost_equal,
+    assert_almost_equal_ignore_nan,
+    assert_almost_equal_with_err,
+    assert_exception,
+    collapse_sum_like,
+    compare_ndarray_tuple,
+    default_atols,
+    default_numeric_eps,
+    default_rtols,
+    effective_dtype,
+    get_atol,
+    get_etol,
+    get_rtol,
+    get_tolerance,
+    get_tols,
+    np_reduce,
+    same,
+    same_array,
+)
+from .statistics import chi_square_check, gen_buckets_probs_with_ppf, mean_check, var_check, verify_generator
+from .symbolic import (
+    check_consistency,
+    check_gluon_hybridize_consistency,
+    check_numeric_gradient,
+    check_speed,
+    check_symbolic_backward,
+    check_symbolic_forward,
+    numeric_grad,
+    same_symbol_structure,
+    simple_forward,
+)
+
+__all__ = [
+    "DummyIter", "almost_equal", "assert_allclose", "assert_almost_equal", "assert_almost_equal_ignore_nan",
+    "assert_almost_equal_with_err", "assert_exception", "assign_each", "assign_each2", "check_consistency",
+    "check_gluon_hybridize_consistency", "check_numeric_gradient", "check_speed", "check_symbolic_backward",
+    "check_symbolic_forward", "chi_square_check", "collapse_sum_like", "compare_ndarray_tuple", "create_2d_tensor",
+    "create_vector", "default_atols", "default_context", "default_dtype", "default_numeric_eps", "default_rtols",
+    "effective_dtype", "environment", "gen_buckets_probs_with_ppf", "get_atol", "get_etol", "get_rtol",
+    "get_tolerance", "get_tols", "list_gpus", "mean_check", "np_reduce", "numeric_grad", "rand_coord_2d",
+    "rand_ndarray", "rand_shape_2d", "rand_shape_3d", "rand_shape_nd", "random_arrays", "random_sample",
+    "random_uniform_arrays", "retry", "same", "same_array", "same_symbol_structure", "set_default_context",
+    "simple_forward", "var_check", "verify_generator",
+]  # fmt: skip

@@ -1,0 +1,198 @@
+"""Arrays, shapes and contexts for tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.context import Context, current_context
+from ..core.errors import ArgumentError
+from ..ndarray import NDArray, array
+from ..util import get_gpu_count
+
+_chosen: list[Context] = []
+
+
+def default_context() -> Context:
+    """Return the context tests run on: what `set_default_context` set, or the current one."""
+    return _chosen[-1] if _chosen else current_context()
+
+
+def set_default_context(ctx: Context) -> None:
+    """Set the context that tests run on."""
+    _chosen[:] = [ctx]
+
+
+def default_dtype() -> type:
+    """Return the element type tests use, float32."""
+    return np.float32
+
+
+def list_gpus() -> range:
+    """Return the numbers of this process's GPUs."""
+    return range(get_gpu_count())
+
+
+def _length(high: int, allow_zero_size: bool) -> int:
+    return int(np.random.randint(0 if allow_zero_size else 1, high + 1))
+
+
+def rand_shape_nd(num_dim: int, dim: int = 10, allow_zero_size: bool = False) -> tuple[int, ...]:
+    """Return a random shape of `num_dim` axes of length 1 (0 if allowed) to `dim`."""
+    return tuple(_length(dim, allow_zero_size) for _ in range(num_dim))
+
+
+def rand_shape_2d(dim0: int = 10, dim1: int = 10, allow_zero_size: bool = False) -> tuple[int, int]:
+    """Return a random shape of two axes of at most the given lengths."""
+    return _length(dim0, allow_zero_size), _length(dim1, allow_zero_size)
+
+
+def rand_shape_3d(
+    dim0: int = 10, dim1: int = 10, dim2: int = 10, allow_zero_size: bool = False
+) -> tuple[int, int, int]:
+    """Return a random shape of three axes of at most the given lengths."""
+    return _length(dim0, allow_zero_size), _length(dim1, allow_zero_size), _length(dim2, allow_zero_size)
+
+
+def rand_coord_2d(x_low: int, x_high: int, y_low: int, y_high: int) -> tuple[int, int]:
+    """Return a random point of integers with x in [x_low, x_high) and y in [y_low, y_high)."""
+    return int(np.random.randint(x_low, x_high)), int(np.random.randint(y_low, y_high))
+
+
+def random_arrays(*shapes: tuple[int, ...]) -> Any:
+    """Return a standard normal NumPy array of float32 for each shape: one array for one shape; () gives a number."""
+    found = [
+        np.array(np.random.randn(), np.float32) if not s else np.random.randn(*s).astype(np.float32) for s in shapes
+    ]
+    return found[0] if len(shapes) == 1 else found
+
+
+def random_uniform_arrays(*shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0) -> list[np.ndarray]:
+    """Return a NumPy array of float32, uniform in [low, high), for each shape."""
+    return [np.random.uniform(low, high, s).astype(np.float32) for s in shapes]
+
+
+def random_sample(population: Sequence[Any], k: int) -> list[Any]:
+    """Return `k` different elements in random order."""
+    return random.sample(list(population), k)
+
+
+def rand_ndarray(
+    shape: Sequence[int],
+    stype: str = "default",
+    density: float | None = None,
+    dtype: Any = None,
+    modifier_func: Callable[[float], float] | None = None,
+    shuffle_csr_indices: bool = False,
+    distribution: str | None = None,
+    ctx: Context | None = None,
+) -> NDArray:
+    """Return an array of standard normal values.
+
+    Args:
+        shape: its shape.
+        stype: only `"default"`.
+        density, shuffle_csr_indices, distribution: of sparse arrays; accepted.
+        dtype: element type, float32 by default.
+        modifier_func: applied to every element.
+        ctx: where to put it, `default_context()` by default.
+    """
+    if stype != "default":
+        raise ArgumentError(f"rand_ndarray: stype={stype!r}: expected 'default'")
+    values = np.random.randn(*shape)
+    if modifier_func is not None:
+        values = assign_each(values, modifier_func)
+    return array(values, ctx=ctx or default_context(), dtype=dtype or default_dtype())
+
+
+def assign_each(the_input: np.ndarray, function: Callable[[Any], Any] | None) -> np.ndarray:
+    """Return an array with `function` applied to each element."""
+    if function is None:
+        return np.array(the_input)
+    return np.array([function(v) for v in the_input.flat], the_input.dtype).reshape(the_input.shape)
+
+
+def assign_each2(input1: np.ndarray, input2: np.ndarray, function: Callable[[Any, Any], Any] | None) -> np.ndarray:
+    """Return an array with `function` applied to each pair of elements."""
+    if function is None:
+        return np.array(input1)
+    pairs = zip(input1.flat, input2.flat, strict=True)
+    return np.array([function(a, b) for a, b in pairs], input1.dtype).reshape(input1.shape)
+
+
+def create_2d_tensor(rows: int, columns: int, dtype: Any = np.int64) -> NDArray:
+    """Return a matrix whose row `i` is filled with `i`."""
+    return array(np.repeat(np.arange(rows)[:, None], columns, 1), dtype=dtype)
+
+
+def create_vector(size: int, dtype: Any = np.int64) -> NDArray:
+    """Return 0, 1, …, size - 1."""
+    return array(np.arange(size), dtype=dtype)
+
+
+@contextlib.contextmanager
+def environment(*args: Any) -> Iterator[None]:
+    """Return a scope with environment variables set: `environment(name, value)` or a dict; None removes one."""
+    if not args or len(args) > 2:
+        raise ArgumentError(f"environment: got {len(args)} arguments: expected a name and a value, or a dict")
+    name, *value = list(args)
+    wanted: dict[str, Any] = {name: value[0]} if value else dict(name)
+    before = {name: os.environ.get(name) for name in wanted}
+    _set(wanted)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Any) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = str(value)
+
+
+def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that runs a test of random values up to `n` times until it passes."""
+    if n < 1:
+        raise ArgumentError(f"retry: n={n}: expected 1 or more")
+
+    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+        def again(*args: Any, **kwargs: Any) -> Any:
+            for left in reversed(range(n)):
+                try:
+                    return test(*args, **kwargs)
+                except AssertionError:
+                    if not left:
+                        raise
+            return None
+
+        again.__name__, again.__doc__ = test.__name__, test.__doc__
+        return again
+
+    return decorate
+
+
+class DummyIter:
+    """Yields the first batch of an iterator for ever, to measure everything but the iterator."""
+
+    def __init__(self, real_iter: Any):
+        self.real_iter = real_iter
+        self.provide_data, self.provide_label = real_iter.provide_data, real_iter.provide_label
+        self.batch_size = real_iter.batch_size
+        self.the_batch = next(real_iter)
+
+    def __iter__(self) -> DummyIter:
+        return self
+
+    def next(self) -> Any:
+        """Return the batch."""
+        return self.the_batch
+
+    __next__ = next
