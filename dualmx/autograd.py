@@ -23,7 +23,6 @@ from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .ndarray import tape
 from .ndarray.array import NDArray, make_variable
 from .ndarray.function import Function
-from .ndarray.handle import Handle
 from .ndarray.trace import engine, local
 
 
@@ -57,12 +56,31 @@ class _Scope:
 
 
 def record(train_mode: bool = True) -> _Scope:
-    """Return a scope in which operations are recorded for `backward`; `train_mode` also sets the training flag."""
+    """Return a scope in which operations are recorded for `backward`; `train_mode` also sets the training flag.
+
+    Example:
+        >>> with record():
+        ...     is_recording(), is_training()
+        (True, True)
+    """
     return _Scope(True, train_mode)
 
 
 def pause(train_mode: bool = False) -> _Scope:
-    """Return a scope in which nothing is recorded."""
+    """Return a scope in which nothing is recorded; `train_mode` also sets the training flag.
+
+    Example:
+        >>> x = mx.nd.ones((2,))
+        >>> x.attach_grad()
+        >>> with record():
+        ...     y = 2 * x
+        ...     with pause():
+        ...         scale = y.sum()
+        ...     z = y * scale
+        >>> z.backward()
+        >>> x.grad.asnumpy().tolist()
+        [8.0, 8.0]
+    """
     return _Scope(False, train_mode)
 
 
@@ -107,12 +125,21 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
     Args:
         variables, gradients: an array each, or lists of equal length.
         grad_reqs: `"write"`, `"add"` or `"null"`, one for all or one each.
+
+    Example:
+        >>> x, g = mx.nd.array([3]), mx.nd.zeros((1,))
+        >>> mark_variables(x, g)
+        >>> with record():
+        ...     y = x * x
+        >>> y.backward()
+        >>> g.asscalar().item()
+        6.0
     """
     if isinstance(variables, NDArray):
         variables, gradients = [variables], [gradients]
     for name, given in (("variables", variables), ("gradients", gradients)):
         for a in instance("mark_variables", name, given, (list, tuple), "an NDArray or a list of them"):
-            instance("mark_variables", name, a, Handle, "NDArrays")
+            instance("mark_variables", name, a, NDArray, "NDArrays")
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(reqs):
         raise ArgumentError(
@@ -146,6 +173,15 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
 
     Raises:
         MXNetError: no variable is reached.
+
+    Example:
+        >>> x = mx.nd.array([1, 2])
+        >>> x.attach_grad()
+        >>> with record():
+        ...     y, z = x * 2, x * x
+        >>> backward([y, z], [mx.nd.array([1, 0]), mx.nd.array([0, 1])])
+        >>> x.grad.asnumpy().tolist()
+        [2.0, 4.0]
     """
     tape.backward(_listed("backward", heads), head_grads, retain_graph)
 
@@ -166,8 +202,21 @@ def grad(
         retain_graph: keep the graph; by default as `create_graph`.
         create_graph: record the computation of the gradients, so that they can be differentiated again.
 
+    Returns:
+        An array for an array, a list for a list; `grad` of the variables is left alone.
+
     Raises:
         MXNetError: a variable is not reached.
+
+    Example:
+        >>> x = mx.nd.array([2])
+        >>> x.attach_grad()
+        >>> with record():
+        ...     y = x**3
+        ...     first = grad(y, x, create_graph=True)
+        >>> first.backward()
+        >>> first.asscalar().item(), x.grad.asscalar().item()
+        (12.0, 12.0)
     """
     single = isinstance(variables, NDArray)
     wanted = _listed("grad", variables)

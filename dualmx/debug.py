@@ -11,6 +11,7 @@ from .compile.watch import format_where
 from .core.errors import MXNetError
 from .graph.trie import LEAF, chain
 from .ndarray.handle import Handle
+from .ndarray.storage import waitall
 from .ndarray.trace import local
 
 
@@ -55,9 +56,19 @@ def assert_compiles(n: int) -> Iterator[None]:
 
     Raises:
         AssertionError: another number was compiled; the text says how many.
-    """
-    from .ndarray.storage import waitall
 
+    Example:
+        >>> import dualmx as mx
+        >>> def step(x):
+        ...     return (x * 2 + 1).asnumpy()
+        >>> for n in (2, 3):  # two shapes, two programs
+        ...     step(mx.nd.ones((n,))).shape
+        (2,)
+        (3,)
+        >>> with assert_compiles(0):
+        ...     step(mx.nd.zeros((2,))).tolist()
+        [1.0, 1.0]
+    """
     waitall()
     before = counters.compiles
     yield
@@ -68,12 +79,25 @@ def assert_compiles(n: int) -> Iterator[None]:
 
 
 def statistics() -> dict[str, Any]:
-    """Return the engine's counts since import: programs compiled and run, new steps, buffers copied to be kept."""
+    """Return the engine's counts since import: programs compiled and run, new steps, buffers copied to be kept.
+
+    Example:
+        >>> sorted(statistics())
+        ['compile_seconds', 'compiles', 'flushes', 'kept_copies', 'misses']
+    """
     return {name: getattr(counters, name) for name in counters.__slots__}
 
 
 def pending() -> int:
-    """Return how many steps this thread has recorded and not executed on the current context."""
+    """Return how many steps this thread has recorded and not executed on its current context.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.nd.waitall()
+        >>> x = mx.nd.ones((2,)) + 1  # an input enters, then an addition
+        >>> pending()
+        2
+    """
     tr = local.tr
     if tr.sealed:
         raise MXNetError("the current trace was executed while it was being inspected")

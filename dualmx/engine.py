@@ -14,6 +14,11 @@ def set_bulk_size(size: int) -> int:
     """Set the most operations recorded before they are executed; returns what it was.
 
     0 or 1 executes each operation at once.
+
+    Example:
+        >>> before = set_bulk_size(30)
+        >>> set_bulk_size(before)
+        30
     """
     size = whole("set_bulk_size", "size", size, 0)
     flush()
@@ -25,7 +30,12 @@ def set_bulk_size(size: int) -> int:
 
 @contextlib.contextmanager
 def bulk(size: int) -> Iterator[None]:
-    """Return a scope in which at most `size` operations are recorded before they are executed."""
+    """Return a scope in which at most `size` operations are recorded before they are executed.
+
+    Example:
+        >>> with bulk(10):
+        ...     x = mx.nd.ones((2,)) + 1
+    """
     before = set_bulk_size(size)
     try:
         yield
@@ -35,7 +45,14 @@ def bulk(size: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def naive() -> Iterator[None]:
-    """Return a scope in which each operation is executed at once, so that errors show at their line."""
+    """Return a scope in which each operation is executed at once, so that errors show at their line.
+
+    Example:
+        >>> with naive():
+        ...     x = mx.nd.ones((2,)) + 1
+        >>> print(mx.debug.explain(x))
+        float32[2]@cpu(0): computed
+    """
     flush()
     before, engine.naive = engine.naive, True
     try:

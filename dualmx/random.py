@@ -29,6 +29,13 @@ def seed(seed_state: int, ctx: Any = "all") -> None:
 
     Raises:
         MXNetError: `seed_state` is not a finite integer.
+
+    Example:
+        >>> seed(7)
+        >>> x = mx.nd.random.uniform(shape=(3,))
+        >>> seed(7)
+        >>> bool((x == mx.nd.random.uniform(shape=(3,))).min())
+        True
     """
     streams.seed(seed_state, None if ctx == "all" else Context(ctx))
 

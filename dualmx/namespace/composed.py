@@ -11,7 +11,7 @@ from ..core.checks import instance, whole
 from ..core.errors import ArgumentError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host
-from ..ndarray.handle import Handle, invoke, invoke_out
+from ..ndarray.handle import invoke, invoke_out
 from ..op.registry import OPS
 from .array_functions import as_input
 
@@ -28,7 +28,7 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
     Raises:
         ArgumentError: the axis does not divide into that many parts.
     """
-    instance("split_v2", "ary", ary, Handle, "an NDArray")
+    instance("split_v2", "ary", ary, NDArray, "an NDArray")
     axis = whole("split_v2", "axis", axis)
     if not -len(ary.shape) <= axis < len(ary.shape):
         raise ArgumentError(f"split_v2: axis={axis}: expected an axis of shape {ary.shape}")
@@ -58,7 +58,7 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     Returns:
         Counts (int64) and bin edges.
     """
-    instance("histogram", "a", a, Handle, "an NDArray")
+    instance("histogram", "a", a, NDArray, "an NDArray")
     if isinstance(bins, NDArray):
         return invoke(OPS["_histogram"].call(), (a, bins))
     bins = whole("histogram", "bins", bins, 1)

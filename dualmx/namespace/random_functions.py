@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentTypeError
+from ..core.types import DType, Shape
 from ..ndarray.array import NDArray
 from ..ndarray.handle import create, invoke, invoke_out
 from ..op.registry import OPS
@@ -37,16 +39,37 @@ def _draw(name: str, params: dict[str, Any], shape: Any, dtype: Any, ctx: Any, o
 
 
 def uniform(
-    low: Any = 0, high: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    low: NDArray | float = 0,
+    high: NDArray | float = 1,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
 ) -> NDArray:
-    """Draw from the uniform distribution over [low, high)."""
+    """Draw from the uniform distribution over [low, high).
+
+    Example:
+        >>> x = uniform(2, 3, shape=(4,))
+        >>> x.shape, bool((x >= 2).min())
+        ((4,), True)
+    """
     return _draw("uniform", {"low": low, "high": high}, shape, dtype, ctx, out)
 
 
 def normal(
-    loc: Any = 0, scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    loc: NDArray | float = 0,
+    scale: NDArray | float = 1,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
 ) -> NDArray:
-    """Draw from the normal distribution with mean `loc` and standard deviation `scale`."""
+    """Draw from the normal distribution with mean `loc` and standard deviation `scale`.
+
+    Example:
+        >>> normal(mx.nd.array([0, 100]), mx.nd.ones((2,)), shape=3).shape
+        (2, 3)
+    """
     keys = ("mu", "sigma") if isinstance(loc, NDArray) or isinstance(scale, NDArray) else ("loc", "scale")
     return _draw("normal", dict(zip(keys, (loc, scale), strict=True)), shape, dtype, ctx, out)
 
@@ -56,49 +79,98 @@ def randn(*shape: int, **kwargs: Any) -> NDArray:
     return normal(kwargs.pop("loc", 0), kwargs.pop("scale", 1), shape or None, **kwargs)
 
 
-def poisson(lam: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+def poisson(
+    lam: NDArray | float = 1,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
+) -> NDArray:
     """Draw from the Poisson distribution with rate `lam`."""
     return _draw("poisson", {"lam": lam}, shape, dtype, ctx, out)
 
 
-def exponential(scale: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
+def exponential(
+    scale: NDArray | float = 1,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
+) -> NDArray:
     """Draw from the exponential distribution with mean `scale` (rate 1 / scale)."""
     return _draw("exponential", {"lam": 1.0 / scale}, shape, dtype, ctx, out)
 
 
 def gamma(
-    alpha: Any = 1, beta: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    alpha: NDArray | float = 1,
+    beta: NDArray | float = 1,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
 ) -> NDArray:
     """Draw from the gamma distribution with shape `alpha` and scale `beta`."""
     return _draw("gamma", {"alpha": alpha, "beta": beta}, shape, dtype, ctx, out)
 
 
 def negative_binomial(
-    k: Any = 1, p: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    k: NDArray | float = 1,
+    p: NDArray | float = 1,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
 ) -> NDArray:
     """Draw the number of failures before `k` successes of probability `p`."""
     return _draw("negative_binomial", {"k": k, "p": p}, shape, dtype, ctx, out)
 
 
 def generalized_negative_binomial(
-    mu: Any = 1, alpha: Any = 1, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
+    mu: NDArray | float = 1,
+    alpha: NDArray | float = 1,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
 ) -> NDArray:
     """Draw from the negative binomial distribution with mean `mu` and dispersion `alpha`."""
     return _draw("generalized_negative_binomial", {"mu": mu, "alpha": alpha}, shape, dtype, ctx, out)
 
 
-def randint(low: int, high: int, shape: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> NDArray:
-    """Draw integers from [low, high), int32 by default."""
+def randint(
+    low: int,
+    high: int,
+    shape: Shape | None = None,
+    dtype: DType | None = None,
+    ctx: Context | None = None,
+    out: NDArray | None = None,
+) -> NDArray:
+    """Draw integers from [low, high), int32 by default.
+
+    Example:
+        >>> randint(5, 6, shape=2).asnumpy().tolist()
+        [5, 5]
+    """
     return _draw("randint", {"low": low, "high": high}, shape, dtype, ctx, out)
 
 
-def multinomial(data: NDArray, shape: Any = None, get_prob: bool = False, out: Any = None, dtype: Any = "int32") -> Any:
+def multinomial(
+    data: NDArray,
+    shape: Shape | None = None,
+    get_prob: bool = False,
+    out: NDArray | Sequence[NDArray] | None = None,
+    dtype: DType = "int32",
+) -> Any:
     """Draw indices from categorical distributions.
 
     Args:
         data: probabilities, (k,) or (n, k); each row sums to 1.
         shape: samples per distribution, one (without an axis) by default.
         get_prob: also return the log-probability of each sample, differentiable.
+
+    Example:
+        >>> multinomial(mx.nd.array([[0, 1], [1, 0]]), shape=3).asnumpy().tolist()
+        [[1, 1, 1], [0, 0, 0]]
     """
     call = OPS["_sample_multinomial"].call(shape=() if shape is None else shape, get_prob=get_prob, dtype=dtype)
     if out is not None:
@@ -108,7 +180,13 @@ def multinomial(data: NDArray, shape: Any = None, get_prob: bool = False, out: A
     return outs if get_prob else outs[0]
 
 
-def bernoulli(prob: Any = 0.5, shape: Any = None, dtype: Any = "float32", ctx: Any = None, out: Any = None) -> NDArray:
+def bernoulli(
+    prob: NDArray | float = 0.5,
+    shape: Shape | None = None,
+    dtype: DType = "float32",
+    ctx: Context | None = None,
+    out: NDArray | None = None,
+) -> NDArray:
     """Draw 1 with probability `prob` (a number or an array of the result's shape), else 0."""
     if isinstance(prob, NDArray):
         drawn = uniform(shape=prob._v.shape, dtype="float32", ctx=prob._v.ctx)
@@ -118,8 +196,13 @@ def bernoulli(prob: Any = 0.5, shape: Any = None, dtype: Any = "float32", ctx: A
     return made if out is None else made.copyto(out)
 
 
-def shuffle(data: NDArray, out: Any = None) -> NDArray:
-    """Return `data` with its rows in random order."""
+def shuffle(data: NDArray, out: NDArray | None = None) -> NDArray:
+    """Return `data` with its rows in random order.
+
+    Example:
+        >>> shuffle(mx.nd.arange(4)).sum().asscalar().item()
+        6.0
+    """
     call = OPS["_shuffle"].call()
     if out is not None:
         invoke_out(call, (data,), (out,))

@@ -162,7 +162,16 @@ class NDArray(Fluent):
         return self._wait(lambda: np.array(data))
 
     def asscalar(self) -> Any:
-        """Return the only element as a NumPy scalar; `ValueError` for more elements."""
+        """Return the only element as a NumPy scalar; `ValueError` for more elements.
+
+        Raises:
+            ArgumentError: there are several elements, or none.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.nd.array([[2]]).asscalar().item()
+            2.0
+        """
         if self.size != 1:
             raise ArgumentError(f"asscalar: the array has shape {self.shape}; expected exactly one element")
         return self.asnumpy().reshape(-1)[0]
@@ -203,7 +212,13 @@ class NDArray(Fluent):
     # -- copies
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """Return the array cast to `dtype`; the same object if it has it already and `copy` is false."""
+        """Return the array cast to `dtype`; the same object if it has it already and `copy` is false.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.nd.array([1.7, -1.7]).astype("int8").asnumpy().tolist()
+            [1, -1]
+        """
         target = as_dtype(dtype)
         if target == self._v.dtype and not copy:
             return self
@@ -214,7 +229,17 @@ class NDArray(Fluent):
         return invoke1(OPS["_copy"].call(), self)
 
     def copyto(self, other: Any) -> NDArray:
-        """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`."""
+        """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`.
+
+        Raises:
+            ArgumentError: the shapes differ. ArgumentTypeError: `other` is neither.
+            MXNetError: `other` is part of a recorded graph.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.nd.array([1.9]).copyto(mx.nd.zeros((1,), dtype="int32")).asscalar().item()
+            1
+        """
         if isinstance(other, NDArray):
             if other is self:
                 warnings.warn("copyto: source and target are the same array; nothing is copied", stacklevel=2)
@@ -227,7 +252,13 @@ class NDArray(Fluent):
         raise ArgumentTypeError(f"copyto: other={other!r}: expected an NDArray or a Context")
 
     def as_in_context(self, context: Context) -> NDArray:
-        """Return the array on `context`; the same object if it is there already."""
+        """Return the array on `context`; the same object if it is there already.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.nd.ones((2,)).as_in_context(mx.cpu(1)).context
+            cpu(1)
+        """
         context = as_context(context)
         return self if context is self._v.ctx else copy_across(self, context)
 
@@ -269,6 +300,12 @@ class NDArray(Fluent):
         Args:
             shape: lengths, with MXNet's codes 0 (keep), -1 (infer), -2 (keep the rest), -3 (merge two), -4 (split).
             reverse: match the codes from the right.
+
+        Example:
+            >>> import dualmx as mx
+            >>> x = mx.nd.zeros((2, 3, 4))
+            >>> x.reshape((0, -1)).shape, x.reshape(-3, 2, 2).shape
+            ((2, 12), (6, 2, 2))
         """
         reverse = kwargs.pop("reverse", False)
         if "shape" in kwargs:
@@ -306,13 +343,34 @@ class NDArray(Fluent):
         Args:
             grad_req: `"write"` (each backward overwrites), `"add"` (accumulates) or `"null"`.
             stype: storage type of the gradient; only dense ones.
+
+        Example:
+            >>> import dualmx as mx
+            >>> x = mx.nd.array([1, 2])
+            >>> x.attach_grad()
+            >>> with mx.autograd.record():
+            ...     y = x**2
+            >>> y.backward()
+            >>> x.grad.asnumpy().tolist()
+            [2.0, 4.0]
         """
         if stype not in (None, "default"):
             raise ArgumentError(f"attach_grad: stype={stype!r}: expected 'default'")
         make_variable(self, None, grad_req)
 
     def detach(self) -> NDArray:
-        """Return an array with the same value through which no gradient flows."""
+        """Return an array with the same value through which no gradient flows.
+
+        Example:
+            >>> import dualmx as mx
+            >>> x = mx.nd.array([3])
+            >>> x.attach_grad()
+            >>> with mx.autograd.record():
+            ...     y = x * x.detach()
+            >>> y.backward()
+            >>> x.grad.asscalar().item()
+            3.0
+        """
         recording = local.recording
         if recording:
             local.recording = False

@@ -16,14 +16,15 @@ from ..core.checks import instance, number, whole
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.types import DType, Shape
 from ..op.registry import OPS
 from .array import NDArray
 from .flush import concrete
-from .handle import Handle, create, invoke, invoke_out
+from .handle import create, invoke, invoke_out
 from .trace import engine, local
 
 
-def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
+def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = None) -> NDArray:
     """Return an array with the values of `source_array` (an NDArray, NumPy or JAX array, or nested sequence).
 
     Args:
@@ -74,6 +75,13 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     """Return an array with the values and dtype of a NumPy array.
 
     The values are copied whatever `zero_copy` says: programs may run after the caller changed its array.
+
+    Raises:
+        ArgumentTypeError: not a NumPy array.
+
+    Example:
+        >>> from_numpy(np.array([1, 2])).dtype
+        <class 'numpy.int64'>
     """
     if not isinstance(ndarray, np.ndarray):
         raise ArgumentTypeError(f"from_numpy: ndarray of type {type(ndarray).__name__}: expected a numpy.ndarray")
@@ -84,6 +92,13 @@ def from_dlpack(dlpack: Any) -> NDArray:
     """Return an array from an object with `__dlpack__` (PyTorch, CuPy, NumPy, JAX …) or a DLPack capsule.
 
     A CPU capsule is read through NumPy, which copies.
+
+    Raises:
+        ArgumentTypeError: the object or capsule cannot be read.
+
+    Example:
+        >>> from_dlpack(np.array([1.5, 2.5], "float32")).asnumpy().tolist()
+        [1.5, 2.5]
     """
     if isinstance(dlpack, np.ndarray):
         return from_numpy(dlpack)
@@ -154,23 +169,39 @@ def _made(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
 
 
 def zeros(
-    shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None, out: NDArray | None = None
+    shape: Shape,
+    ctx: Context | None = None,
+    dtype: DType | None = None,
+    stype: str | None = None,
+    out: NDArray | None = None,
 ) -> NDArray:
-    """Return an array of zeros, float32 by default."""
+    """Return an array of zeros, float32 by default.
+
+    Example:
+        >>> zeros((1, 2)).asnumpy().tolist()
+        [[0.0, 0.0]]
+    """
     return _made(OPS["_zeros"].call(shape=_shape(shape, "zeros"), dtype=_name(dtype)), ctx, out)
 
 
-def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
+def ones(shape: Shape, ctx: Context | None = None, dtype: DType | None = None, out: NDArray | None = None) -> NDArray:
     """Return an array of ones, float32 by default."""
     return _made(OPS["_ones"].call(shape=_shape(shape, "ones"), dtype=_name(dtype)), ctx, out)
 
 
-def full(shape: Any, val: float, ctx: Context | None = None, dtype: Any = None, out: NDArray | None = None) -> NDArray:
-    """Return an array filled with `val`, float32 by default."""
+def full(
+    shape: Shape, val: float, ctx: Context | None = None, dtype: DType | None = None, out: NDArray | None = None
+) -> NDArray:
+    """Return an array filled with `val`, float32 by default.
+
+    Example:
+        >>> full((2,), 7, dtype="int32").asnumpy().tolist()
+        [7, 7]
+    """
     return _made(OPS["_full"].call(shape=_shape(shape, "full"), value=val, dtype=_name(dtype)), ctx, out)
 
 
-def empty(shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None) -> NDArray:
+def empty(shape: Shape, ctx: Context | None = None, dtype: DType | None = None, stype: str | None = None) -> NDArray:
     """Return an array of zeros: there is no uninitialised memory."""
     return zeros(shape, ctx, dtype)
 
@@ -186,9 +217,14 @@ def arange(
     repeat: int = 1,
     infer_range: bool | None = None,
     ctx: Context | None = None,
-    dtype: Any = "float32",
+    dtype: DType | None = "float32",
 ) -> NDArray:
-    """Return `start, start + step, …` below `stop` (`arange(n)` counts from 0), each value `repeat` times."""
+    """Return `start, start + step, …` below `stop` (`arange(n)` counts from 0), each value `repeat` times.
+
+    Example:
+        >>> arange(3, repeat=2).asnumpy().tolist()
+        [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+    """
     if stop is None:
         start, stop = 0, start
     for name, value in (("start", start), ("stop", stop), ("step", step)):
@@ -209,28 +245,43 @@ def linspace(
     num: int,
     endpoint: bool = True,
     ctx: Context | None = None,
-    dtype: Any = "float32",
+    dtype: DType | None = "float32",
 ) -> NDArray:
-    """Return `num` evenly spaced values from `start` to `stop`."""
+    """Return `num` evenly spaced values from `start` to `stop`.
+
+    Example:
+        >>> linspace(0, 1, 3).asnumpy().tolist()
+        [0.0, 0.5, 1.0]
+    """
     number("linspace", "start", start)
     number("linspace", "stop", stop)
     num = whole("linspace", "num", num, 1)
     return from_host(np.linspace(start, stop, num, endpoint).astype(as_dtype(dtype or "float32")), ctx)
 
 
-def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """Return a matrix with ones on diagonal `k`; square if `M` is 0."""
+def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: DType | None = None) -> NDArray:
+    """Return a matrix with ones on diagonal `k`; square if `M` is 0.
+
+    Example:
+        >>> eye(2, 3, 1).asnumpy().tolist()
+        [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     rows, columns = whole("eye", "N", N, 1), whole("eye", "M", M, 0)
     return from_host(np.eye(rows, columns or None, whole("eye", "k", k)).astype(as_dtype(_name(dtype))), ctx)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Join arrays along `axis`."""
+    """Join arrays along `axis`.
+
+    Example:
+        >>> concatenate([ones((1, 2)), zeros((2, 2))]).asnumpy().tolist()
+        [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+    """
     arrays = list(arrays)
     if not arrays:
         raise ArgumentError("concatenate: arrays=[]: expected at least one array")
     for i, a in enumerate(arrays):
-        instance("concatenate", f"arrays[{i}]", a, Handle, "an NDArray")
+        instance("concatenate", f"arrays[{i}]", a, NDArray, "an NDArray")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     call = OPS["Concat"].call(dim=axis, num_args=len(arrays))
@@ -238,8 +289,13 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
 
 
 def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
-    """Move axes to new positions, as `numpy.moveaxis`."""
-    instance("moveaxis", "tensor", tensor, Handle, "an NDArray")
+    """Move axes to new positions, as `numpy.moveaxis`.
+
+    Example:
+        >>> moveaxis(zeros((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
+    instance("moveaxis", "tensor", tensor, NDArray, "an NDArray")
     try:
         order = np.moveaxis(np.empty(tuple(range(1, tensor.ndim + 1))), source, destination).shape
     except (ValueError, TypeError) as e:
@@ -248,8 +304,13 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
-    """Write one-hot rows of `indices` to `out` of shape (n, depth)."""
-    instance("onehot_encode", "indices", indices, Handle, "an NDArray")
-    instance("onehot_encode", "out", out, Handle, "an NDArray")
+    """Write one-hot rows of `indices` to `out` of shape (n, depth).
+
+    Example:
+        >>> onehot_encode(array([1, 0]), zeros((2, 3))).asnumpy().tolist()
+        [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    """
+    instance("onehot_encode", "indices", indices, NDArray, "an NDArray")
+    instance("onehot_encode", "out", out, NDArray, "an NDArray")
     invoke_out(OPS["one_hot"].call(depth=out.shape[1]), (indices,), (out,))
     return out

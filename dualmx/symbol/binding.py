@@ -178,6 +178,7 @@ class Binding(SymbolBase):
 
         def new(name: str) -> NDArray:
             shape = shapes[id(variables[name]), 0]
+            assert shape is not None
             return zeros(shape, ctx=places[name], dtype=dtypes[id(variables[name]), 0])
 
         def shared(name: str, pool: Mapping[str, NDArray | None]) -> NDArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class _Generation:
 GENERATION = _Generation()
 
 
-def shape_is_known(shape: tuple[int, ...] | None) -> bool:
+def shape_is_known(shape: tuple[int, ...] | None) -> TypeGuard[tuple[int, ...]]:
     """True if no dimension of `shape` is unknown (0 or -1)."""
     return shape is not None and all(d > 0 for d in shape)
 

@@ -231,7 +231,7 @@ class CenterCrop(Block):
     def __call__(self, x: Any, *args: Any) -> Any:
         return self.host(x) if isinstance(x, np.ndarray) else super().__call__(x, *args)
 
-    def _window(self, shape: tuple[int, ...]) -> dict[str, int]:
+    def _window(self, shape: tuple[int, ...]) -> dict[str, Any]:
         rows, columns = shape[-3:-1]
         shrink = min(1.0, columns / self._size[0], rows / self._size[1])
         width, height = int(self._size[0] * shrink), int(self._size[1] * shrink)
