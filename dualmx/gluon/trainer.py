@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..core.checks import number
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
+from ..kvstore import known
 from ..ndarray import flush
 from .bridge import OptaxOptimizer
 from .parameter import Parameter, ParameterDict
@@ -70,14 +72,18 @@ class Trainer:
             and not (hasattr(kvstore, "push") or hasattr(kvstore, "pushpull"))
         ):
             raise ArgumentTypeError(f"Trainer: kvstore={kvstore!r}: expected a store, the name of one, or None")
+        if isinstance(kvstore, str):
+            known(kvstore)
         self._wanted_store = kvstore
         self._compression_params = compression_params
         self._wanted_update_on_kvstore = update_on_kvstore
         self._kvstore: Any = None
         self._update_on_kvstore: bool | None = None
         self._connected = False
+        self._stored: set[int] = set()
         for param in self._params:
             param._trainer = self
+        self._connect_early()
 
     def _common_contexts(self) -> list[Context]:
         contexts: list[Context] | None = None
@@ -218,6 +224,13 @@ class Trainer:
             for array in param._arrays():
                 array._fresh_grad = False
 
+    def _connect_early(self) -> None:
+        """Let all workers of a distributed job start from one set of weights, before anything is computed from them."""
+        wanted = self._wanted_store
+        kind = wanted.lower() if isinstance(wanted, str) else str(getattr(wanted, "type", ""))
+        if "dist" in kind and self._params and all(p._data is not None for p in self._params):
+            self._connect()
+
     def _connect(self) -> None:
         """Make the store, if one is needed, and hand it the initial values."""
         if self._connected:
@@ -233,18 +246,32 @@ class Trainer:
             if self._compression_params:
                 store.set_gradient_compression(self._compression_params)
             self._update_on_kvstore = bool(in_store)
-            keys = [i for i, p in enumerate(self._params) if p.grad_req != "null"]
+            alone = getattr(store, "num_workers", 1) == 1
+            keys = [i for i, p in enumerate(self._params) if p.grad_req != "null" or not alone]
+            self._stored = set(keys)
             if not hasattr(store, "init"):
                 for i in keys:
                     store.broadcast(i, self._params[i].list_data()[0], out=self._params[i].list_data())
             else:
                 store.init(keys, [self._params[i].list_data()[0] for i in keys])
-            if hasattr(store, "init") and store.num_workers > 1:
-                store.pull(keys, out=[self._params[i].list_data() for i in keys])
+            if hasattr(store, "init") and not alone:
+                self._adopt(store, keys)
             if in_store:
                 store.set_optimizer(self._optimizer)
         self._kvstore = store
         self._connected = True
+
+    def _adopt(self, store: Any, keys: list[int]) -> None:
+        """Take over the weights of the first worker."""
+        late = any(a._fresh_grad for i in keys for a in self._params[i]._arrays())
+        before = [self._params[i].list_data()[0].asnumpy() for i in keys] if late else []
+        store.pull(keys, out=[self._params[i].list_data() for i in keys])
+        if any((self._params[i].list_data()[0].asnumpy() != b).any() for i, b in zip(keys, before, strict=False)):
+            warnings.warn(
+                "Trainer: the gradients of the first step were computed from other initial weights than those of the "
+                "first worker; seed all workers alike, or let shapes be known when the Trainer is made",
+                stacklevel=4,
+            )
 
     def _make_store(self) -> Any:
         wanted = self._wanted_store
@@ -256,7 +283,7 @@ class Trainer:
 
     def _parameter_was_set(self, param: Parameter) -> None:
         """Keep the store's copy of a parameter that the user overwrote equal to it."""
-        if self._update_on_kvstore and hasattr(self._kvstore, "reset"):
+        if self._update_on_kvstore and hasattr(self._kvstore, "reset") and self._index[id(param)] in self._stored:
             self._kvstore.reset(self._index[id(param)], param.list_data()[0])
 
     def save_states(self, fname: str) -> None:

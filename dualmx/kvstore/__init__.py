@@ -16,6 +16,24 @@ DISTRIBUTED = (
 )  # fmt: skip
 
 
+def names() -> list[str]:
+    """Return the names that `create` takes."""
+    return [*LOCAL, *DISTRIBUTED, *KVStoreBase.kv_registry]
+
+
+def known(name: str) -> str:
+    """Return the name of a store in lower case.
+
+    Raises:
+        ArgumentTypeError: not a string. ArgumentError: an unknown name; the text lists the known ones.
+    """
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"kvstore.create: name={name!r}: expected a string")
+    if name.lower() not in names():
+        raise unknown(name, names())
+    return name.lower()
+
+
 def create(name: str = "local") -> Any:
     """Return a new store.
 
@@ -28,18 +46,14 @@ def create(name: str = "local") -> Any:
         ArgumentTypeError: not a string. ArgumentError: an unknown name; the text lists the known ones.
         MXNetError: a distributed store outside of a job, or the job's processes cannot be reached.
     """
-    if not isinstance(name, str):
-        raise ArgumentTypeError(f"kvstore.create: name={name!r}: expected a string")
-    key = name.lower()
+    key = known(name)
     if key in KVStoreBase.kv_registry:
         return KVStoreBase.kv_registry[key]()
     if key in LOCAL:
         return KVStore(key)
-    if key in DISTRIBUTED:
-        from .dist import DistKVStore
+    from .dist import DistKVStore
 
-        return DistKVStore(key)
-    raise unknown(name, [*LOCAL, *DISTRIBUTED, *KVStoreBase.kv_registry])
+    return DistKVStore(key)
 
 
-__all__ = ["KVStore", "KVStoreBase", "create"]
+__all__ = ["KVStore", "KVStoreBase", "create", "known", "names"]

@@ -9,6 +9,7 @@ from .. import optimizer as opt
 from ..core.errors import ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
+from ..kvstore import known
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from .executors import DeviceArrays
@@ -133,7 +134,7 @@ def make_updates(
     Raises:
         ArgumentTypeError: something else. MXNetError: a distributed store outside of a distributed job.
     """
-    if isinstance(kvstore, str) and "dist" in kvstore.lower():
+    if isinstance(kvstore, str) and "dist" in known(kvstore):
         kvstore = create_store(kvstore)
     if kvstore is None or isinstance(kvstore, str):
         return Updates(devices, names, index_of)
