@@ -34,7 +34,7 @@ def known(name: str) -> str:
     return name.lower()
 
 
-def create(name: str = "local") -> Any:
+def create(name: str = "local") -> KVStore | Any:
     """Return a new store.
 
     Args:
@@ -45,6 +45,11 @@ def create(name: str = "local") -> Any:
     Raises:
         ArgumentTypeError: not a string. ArgumentError: an unknown name; the text lists the known ones.
         MXNetError: a distributed store outside of a job, or the job's processes cannot be reached.
+
+    Example:
+        >>> store = create("device")
+        >>> store.type, store.rank, store.num_workers
+        ('device', 0, 1)
     """
     key = known(name)
     if key in KVStoreBase.kv_registry:

@@ -17,6 +17,13 @@ class TwoBit:
 
     Args:
         threshold: t, above 0.
+
+    Example:
+        >>> compress = TwoBit(0.5)
+        >>> compress("w", mx.nd.array([0.3, 0.6])).asnumpy().tolist()
+        [0.0, 0.5]
+        >>> compress("w", mx.nd.array([0.3, 0.0])).asnumpy().tolist()
+        [0.5, 0.0]
     """
 
     def __init__(self, threshold: float = 0.5):

@@ -171,7 +171,17 @@ class KVStore(KVStoreBase):
                 self._stored[k].copyto(a)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
-        """`push` and then `pull` into `out`, or back into `value` without one."""
+        """`push` and then `pull` into `out`, or back into `value` without one.
+
+        Example:
+            >>> import dualmx as mx
+            >>> kv = mx.kv.create("device")
+            >>> kv.init("w", mx.nd.zeros((2,)))
+            >>> gradients = [mx.nd.ones((2,), mx.cpu(0)), mx.nd.ones((2,), mx.cpu(1))]
+            >>> kv.pushpull("w", gradients)
+            >>> gradients[1].asnumpy().tolist()
+            [2.0, 2.0]
+        """
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority)
 
@@ -204,7 +214,22 @@ class KVStore(KVStoreBase):
     # -- updates
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
-        """Update the stored values by `optimizer` at each push."""
+        """Update the stored values by `optimizer` at each push.
+
+        Raises:
+            ArgumentTypeError: not an optimizer.
+
+        Example:
+            >>> import dualmx as mx
+            >>> kv = mx.kv.create()
+            >>> kv.init(0, mx.nd.ones((1,)))
+            >>> kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.5))
+            >>> kv.push(0, mx.nd.ones((1,)))
+            >>> out = mx.nd.zeros((1,))
+            >>> kv.pull(0, out)
+            >>> out.asscalar().item()
+            0.5
+        """
         if not isinstance(optimizer, Optimizer):
             raise ArgumentTypeError(f"kvstore.set_optimizer: {type(optimizer).__name__}: expected an Optimizer")
         self._set_updater(get_updater(optimizer))
