@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.context import Context
 from ..ndarray import NDArray, invoke
-from ..ndarray.handle import Extra, is_tracked
+from ..ndarray.handle import Extra, assign, is_tracked
 from ..ndarray.trace import engine, local
 from ..op.registry import Call
 
@@ -85,7 +85,7 @@ class Replay:
                 used.copyto(state)
         for at in self.call.aux_positions(len(inputs) + len(here)):
             if at < len(inputs) and inputs[at] is not self.args[at]:
-                inputs[at].detach().copyto(self.args[at])
+                assign(self.args[at], inputs[at].detach(), "forward")
         self._heads = outputs
         return outputs
 

@@ -48,12 +48,12 @@ def cast(sample: Sample, dtype: Dtype) -> list[np.ndarray]:
     return [a.astype(dtype) if a.dtype == np.float32 else a for a in sample.arrays]
 
 
-def arrays_of(samples: Sequence[Sample], dtype: Dtype) -> list[list[Any]]:
+def arrays_of(samples: Sequence[Sample], dtype: Dtype, gradients: bool = True) -> list[list[Any]]:
     """NDArrays of the inputs; the smooth ones are variables."""
     made = []
     for sample in samples:
         inputs = [mx.nd.array(a, dtype=a.dtype) for a in cast(sample, dtype)]
-        for i in sample.smooth:
+        for i in sample.smooth if gradients else ():
             inputs[i].attach_grad()
         made.append(inputs)
     return made
@@ -69,7 +69,7 @@ def results(samples: Sequence[Sample], inputs: Sequence[Sequence[Any]], outs: Se
     return [
         Result(
             [o.asnumpy() for o in found],
-            {i: given[i].grad.asnumpy() for i in sample.smooth},
+            {i: given[i].grad.asnumpy() for i in sample.smooth if given[i].grad is not None},
             [a.asnumpy() for a in given],
         )
         for sample, given, found in zip(samples, inputs, outs, strict=True)
@@ -93,15 +93,16 @@ def is_float(a: Any) -> bool:
     return np.dtype(a.dtype).kind not in "biu"
 
 
-def run_nd(samples: Sequence[Sample], dtype: Dtype = np.float32) -> list[Result]:
+def run_nd(samples: Sequence[Sample], dtype: Dtype = np.float32, gradients: bool = True) -> list[Result]:
     """Through `mx.nd` and autograd."""
-    inputs = arrays_of(samples, dtype)
+    inputs = arrays_of(samples, dtype, gradients)
     outs = []
     with mx.autograd.record():
         for sample, given in zip(samples, inputs, strict=True):
             with mx.autograd.train_mode() if sample.train else mx.autograd.predict_mode():
                 outs.append(call(mx.nd, sample, given))
-    backward(samples, outs)
+    if gradients:
+        backward(samples, outs)
     return results(samples, inputs, outs)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dualmx.op.registry import OPS, Op
-from tests.goldens import elementwise_cases, nn_cases, shape_cases
+from tests.goldens import elementwise_cases, nn_cases, shape_cases, vision_cases
 from tests.ops import array_replay, nn_replay, replay
 
 Arrays = Mapping[str, np.ndarray]
@@ -32,6 +32,7 @@ class Sample:
         smooth: positions of the inputs whose gradients are compared.
         train: training mode.
         head: `(shape, output index) -> head gradient`.
+        numeric: whether the gradient is the limit of differences.
         recorded: returns what MXNet gave, under `out0`, `grad1`, `next2` (new value of input 2).
     """
 
@@ -42,6 +43,7 @@ class Sample:
     train: bool = True
     head: Callable[[tuple[int, ...], int], np.ndarray] = wave
     recorded: Callable[[], Arrays] = dict
+    numeric: bool = True
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v}" for k, v in self.params.items())
@@ -57,7 +59,7 @@ def _elementwise() -> Iterator[Sample]:
         arrays = tuple(case.arrays())
         smooth = tuple(range(len(arrays)))
         found = functools.partial(replay.recorded().get, case.name, {})
-        yield Sample(case.op, arrays, case.params, smooth, True, case.head, found)
+        yield Sample(case.op, arrays, case.params, smooth, True, case.head, found, case.numeric)
 
 
 def _shape() -> Iterator[Sample]:
@@ -77,7 +79,7 @@ def _nn_record(case: nn_cases.Case, names: list[str]) -> Arrays:
 
 
 def _nn() -> Iterator[Sample]:
-    for case in (c for cases in nn_cases.GROUPS.values() for c in cases):
+    for case in (c for table in (nn_cases, vision_cases) for cases in table.GROUPS.values() for c in cases):
         arrays = case.arrays()
         names = list(arrays)
         smooth = tuple(i for i, n in enumerate(names) if n not in case.still)
