@@ -19,8 +19,9 @@ from nn_cases import GROUPS, Case  # noqa: E402
 
 def function(name: str):
     """MXNet's imperative function of an operator."""
-    if name.startswith("_contrib_"):
-        return getattr(mx.nd.contrib, name[len("_contrib_") :])
+    for room in ("contrib", "image"):
+        if name.startswith(f"_{room}_"):
+            return getattr(getattr(mx.nd, room), name[len(room) + 2 :])
     return getattr(mx.nd, name)
 
 

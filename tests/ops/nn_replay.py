@@ -15,14 +15,17 @@ import dualmx.op.defs  # noqa: F401
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import Case
 
-RECORD = Path(__file__).parents[1] / "goldens" / "nn.npz"
+RECORDS = [Path(__file__).parents[1] / "goldens" / f"{name}.npz" for name in ("nn", "vision")]
 
 
 @lru_cache(maxsize=1)
 def recorded() -> dict[str, np.ndarray]:
-    """Everything that `record_nn.py` stored."""
-    with np.load(RECORD) as f:
-        return dict(f)
+    """Everything that `record_nn.py` and `record_vision.py` stored."""
+    found: dict[str, np.ndarray] = {}
+    for path in RECORDS:
+        with np.load(path) as f:
+            found |= dict(f)
+    return found
 
 
 def replay(case: Case, rtol: float = 2e-5, atol: float = 2e-5, skip: tuple[str, ...] = ()) -> None:

@@ -1,0 +1,86 @@
+"""Sampling, region and correlation operators against MXNet's record, numeric gradients and bad arguments."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.core.errors import ArgumentError
+from dualmx.op.registry import OPS
+from tests.goldens.vision_cases import GROUPS, Case
+from tests.ops.nn_replay import gradients, replay
+
+CASES = [c for cases in GROUPS.values() for c in cases]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_matches_record(case: Case):
+    replay(case)
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "params"),
+    [
+        ("BilinearSampler", [(1, 2, 3, 4), (1, 2, 2, 3)], {}),
+        ("GridGenerator", [(2, 6)], {"transform_type": "affine", "target_shape": (2, 3)}),
+        ("_contrib_BilinearResize2D", [(1, 1, 3, 4)], {"height": 5, "width": 2}),
+        ("Correlation", [(1, 2, 4, 4), (1, 2, 4, 4)], {"pad_size": 1}),
+    ],
+)
+def test_gradients(op, shapes, params):
+    gradients(op, shapes, order=1, **params)
+
+
+def test_pooling_ties_go_to_the_first_pixel():
+    data = mx.nd.ones((1, 1, 4, 4))
+    data.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.ROIPooling(data, mx.nd.array([[0, 0, 0, 3, 3]]), pooled_size=(1, 2), spatial_scale=1.0)
+    out.backward()
+    want = np.zeros((4, 4))
+    want[0, 0] = want[0, 2] = 1
+    np.testing.assert_array_equal(data.grad.asnumpy()[0, 0], want)
+
+
+def test_regions_of_missing_images_are_zero():
+    for op in ("ROIPooling", "_contrib_ROIAlign"):
+        call = OPS[op].call(pooled_size=(2, 2), spatial_scale=1.0)
+        with jax.enable_x64(True):
+            (out,) = call.apply([jnp.ones((1, 3, 4, 4)), jnp.asarray([[1.0, 0, 0, 2, 2], [-1, 0, 0, 2, 2]])])
+        np.testing.assert_array_equal(out, np.zeros((2, 3, 2, 2)))
+
+
+def test_half_precision_follows_the_data():
+    call = OPS["_contrib_ROIAlign"].call(pooled_size=(2, 2), spatial_scale=1.0)
+    half = np.dtype("float16")
+    assert call.infer((((1, 3, 4, 4), half), ((2, 5), half))) == (((2, 3, 2, 2), half),)
+
+
+def test_symbol_infers_the_transformation():
+    out = mx.sym.SpatialTransformer(
+        mx.sym.var("x"), mx.sym.var("loc"), target_shape=(3, 4), transform_type="affine", sampler_type="bilinear"
+    )
+    arguments, outputs, _ = out.infer_shape(x=(2, 3, 5, 6))
+    assert arguments == [(2, 3, 5, 6), (2, 6)] and outputs == [(2, 3, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "params", "text"),
+    [
+        ("GridGenerator", [(2, 5)], {"transform_type": "affine", "target_shape": (2, 2)}, "expected \\(N, 6\\)"),
+        ("GridGenerator", [(2, 6)], {"transform_type": "affine"}, "target_shape"),
+        ("BilinearSampler", [(2, 3, 4, 4), (1, 2, 3, 3)], {}, "grid has shape"),
+        ("ROIPooling", [(1, 3, 4, 4), (2, 4)], {"pooled_size": (2, 2), "spatial_scale": 1}, "rois has shape"),
+        ("ROIPooling", [(1, 3, 4, 4), (2, 5)], {"pooled_size": (2,), "spatial_scale": 1}, "pooled_size"),
+        ("Correlation", [(1, 3, 4, 4), (1, 3, 4, 4)], {"kernel_size": 2}, "odd"),
+        ("Correlation", [(1, 3, 4, 4), (1, 3, 4, 4)], {"max_displacement": 4}, "leave nothing"),
+        ("_contrib_BilinearResize2D", [(1, 3, 4, 4)], {"height": 0, "width": 2}, "at least 1"),
+    ],
+)
+def test_bad_arguments(op, shapes, params, text):
+    f4 = np.dtype("float32")
+    with pytest.raises(ArgumentError, match=text):
+        OPS[op].call(**params).infer(tuple((s, f4) for s in shapes))
