@@ -50,8 +50,11 @@ def _worker(name: str) -> Worker:
 
 def _leave() -> None:
     if _joined and _joined[0][0] == os.getpid():
-        crashed = getattr(sys, "last_value", None) is not None
-        _joined.pop()[1].close(wait=not crashed)
+        error = getattr(sys, "last_value", None)
+        if error is None:
+            _joined.pop()[1].close()
+        else:  # the connections close with the process, which tells the others at the same time as the launcher
+            _joined[0][1].crash(f"{type(error).__name__}: {error}")
 
 
 class _Like(NamedTuple):
@@ -182,6 +185,11 @@ class DistKVStore(KVStore):
         asked = self._kv.pull(self._number, list(dict.fromkeys(keys)))
         self._settle(keys)
         return asked.values()
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """`init` and then `pull`; when it returns, all workers have the values."""
+        super().broadcast(key, value, out, priority)
+        self._worker.barrier()
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """As in the local store; the whole matrix travels, then its rows are taken."""

@@ -139,6 +139,11 @@ class Worker(_Registered):
         meta = {"op": "barrier", "number": self._barriers}
         self._customer.wait([self._customer.ask(self._scheduler, "the scheduler", what, meta, note=note)])
 
+    def crash(self, reason: str) -> None:
+        """Tell the others why this process is about to end; it counts as dead when it does."""
+        for link in (*self._servers, self._scheduler):
+            self._van.send(link, Message(NOTE, 0, {"op": "crash", "text": reason[:500]}))
+
     def close(self, wait: bool = True) -> None:
         """Take leave of the job, when what was pushed has arrived (`wait`)."""
         if not self._closed:
@@ -165,6 +170,7 @@ class Server(_Registered):
     def __init__(self, job: Job, control: Control | None = None):
         super().__init__(job)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._crashes: dict[int, str] = {}
         self.kv = KVServer(self._van, job.workers, control)
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
@@ -185,6 +191,8 @@ class Server(_Registered):
                 _log.error("server %d: %s", self.rank, e)
         elif message.kind == NOTE and message.meta.get("op") == "bye":
             self._work.put(lambda: self._end_of(link, "has left the job"))
+        elif message.kind == NOTE and message.meta.get("op") == "crash":
+            self._crashes[link] = str(message.meta.get("text"))[:500]
         else:
             self._work.put(lambda: self.kv.on_message(link, message))
 
@@ -193,7 +201,8 @@ class Server(_Registered):
             self._lost_scheduler(reason)
             self._work.put(lambda: None)
         else:
-            self._work.put(lambda: self._end_of(link, f"died: {reason}"))
+            why = self._crashes.pop(link, reason)
+            self._work.put(lambda: self._end_of(link, f"died: {why}"))
 
     def _end_of(self, link: int, how: str) -> None:
         rank = self.kv.ranks.get(link)

@@ -20,6 +20,7 @@ class _Member:
         self.rank = -1
         self.state = "alive"  # alive, left, dead
         self.end = ""
+        self.crash = ""
 
     @property
     def name(self) -> str:
@@ -56,6 +57,8 @@ class Scheduler:
                 self._barrier(link, message)
             elif message.kind == NOTE and op == "bye":
                 self._leave(link)
+            elif message.kind == NOTE and op == "crash" and link in self._members:
+                self._members[link].crash = message.take("text", str)[:500]
         except MXNetError as e:
             self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
 
@@ -68,6 +71,7 @@ class Scheduler:
             del self._members[link]
             return
         member.state = "dead"
+        reason = member.crash or reason
         _log.warning("scheduler: %s died: %s", member.name, reason)
         self._tell(member, f"{member.name} died: {reason}", dead=True)
 

@@ -41,8 +41,8 @@ def wait_for(condition: object, seconds: float = 20.0) -> None:
 
 def test_everyone_gets_role_rank_secret_and_variables() -> None:
     code = (
-        "import os; e = os.environ; print(e['DMLC_ROLE'], e['DMLC_TASK_ID'], e['DMLC_NUM_WORKER'], e['DMLC_NUM_SERVER'],"
-        " len(e['DUALMX_SECRET']), e.get('A'), e.get('B'), e.get('C'), e.get('PORT'))"
+        "import os; e = os.environ; print(e['DMLC_ROLE'], e['DMLC_TASK_ID'], e['DMLC_NUM_WORKER'],"
+        " e['DMLC_NUM_SERVER'], len(e['DUALMX_SECRET']), e.get('A'), e.get('B'), e.get('C'), e.get('PORT'))"
     )
     done = launch(
         "-n", "2", "-s", "1", "--env", "A:x:y", "--env-server", "B=1", "--env", "C", code=code, C="c", PORT="9"

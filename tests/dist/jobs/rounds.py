@@ -1,0 +1,30 @@
+"""A worker that pushes and pulls for ever, or until a peer is gone: prints each round and how long an error took."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+import dualmx as mx
+
+kind, folder = sys.argv[1:3]
+kv = mx.kv.create(kind)
+x = mx.nd.ones(1000)
+kv.init("w", x)
+if "async" in kind:
+    kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.001))
+out = mx.nd.zeros(1000)
+print("pid", os.getpid(), flush=True)
+for turn in range(1, 10_000):
+    try:
+        kv.push("w", x)
+        kv.pull("w", out=out)
+    except mx.MXNetError as e:
+        print(f"failed at {time.time():.3f}: {e}; dead: {kv.num_dead_node()}", flush=True)
+        sys.exit(3)
+    with open(os.path.join(folder, f"{kv.rank}.round"), "w") as f:
+        f.write(str(turn))
+    time.sleep(0.01)
+    if os.path.exists(os.path.join(folder, "stop")):
+        break

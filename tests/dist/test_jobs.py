@@ -1,0 +1,206 @@
+"""Whole jobs: real processes, sockets and signals."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+JOBS = Path(__file__).parent / "jobs"
+ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+CHECKS = (
+    "described", "values", "types", "broadcast", "errors", "training", "changes_reach_the_servers", "states",
+    "compression", "module", "asynchronous",
+)  # fmt: skip
+
+
+def launch(*arguments: str, env: dict[str, str] | None = None, counts: tuple[int, int] = (2, 2)) -> list[str]:
+    job = [sys.executable, "-m", "dualmx.launch", "-n", str(counts[0]), "-s", str(counts[1])]
+    done = subprocess.run(
+        [*job, *arguments], env={**ENV, **(env or {})}, cwd=ROOT, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+    return (done.stdout + done.stderr).splitlines()
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
+    folder = tmp_path_factory.mktemp("stores")
+    command = [sys.executable, "-W", "error", str(JOBS / "stores.py"), str(folder)]
+    return launch(*command, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "8"}), folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKS)
+def test_checks_hold_on_both_workers(checked: tuple[list[str], Path], name: str) -> None:
+    for rank in (0, 1):
+        assert f"[worker {rank}] held: {name}" in checked[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sgd-True", "sgd-False", "adam-True", "lamb-True", "module-None"])
+def test_all_workers_have_the_same_bits(checked: tuple[list[str], Path], name: str) -> None:
+    one, two = (np.load(checked[1] / f"{name}-{rank}.npz") for rank in (0, 1))
+    assert len(one.files) and all(one[k].tobytes() == two[k].tobytes() for k in one.files)
+
+
+class Hand:
+    """A job started by hand, process by process, as the MXNet documentation tells."""
+
+    def __init__(self, kind: str, folder: Path, workers: int = 2, port: int = 0, **env: str):
+        self.folder, self.workers = folder, workers
+        from dualmx.launch.local import free_port
+
+        self.env = {
+            **ENV,
+            "DMLC_PS_ROOT_URI": "127.0.0.1",
+            "DMLC_PS_ROOT_PORT": str(port or free_port()),
+            "DMLC_NUM_WORKER": str(workers),
+            "DMLC_NUM_SERVER": "1",
+            "XDG_CONFIG_HOME": str(folder),
+            **env,
+        }
+        self.env.pop("DUALMX_SECRET", None)
+        self.kind = kind
+        self.processes = {name: self.start(name) for name in ("scheduler", "server")}
+        self.processes |= {f"worker {i}": self.start(f"worker {i}") for i in range(workers)}
+
+    def start(self, name: str) -> subprocess.Popen[str]:
+        role, _, rank = name.partition(" ")
+        env = {**self.env, "DMLC_ROLE": role, **({"DMLC_TASK_ID": rank} if rank else {})}
+        command = [sys.executable, str(JOBS / "rounds.py"), self.kind, str(self.folder)]
+        return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def round(self, rank: int) -> int:
+        try:
+            return int((self.folder / f"{rank}.round").read_text() or 0)
+        except OSError:
+            return 0
+
+    def wait_for_rounds(self, more: int = 3, ranks: tuple[int, ...] = (0, 1)) -> None:
+        goals = {r: self.round(r) + more for r in ranks}
+        until = time.monotonic() + 60
+        while any(self.round(r) < goal for r, goal in goals.items()):
+            ended = [(n, p.stdout.read()) for n, p in self.processes.items() if p.poll()]  # type: ignore[union-attr]
+            assert time.monotonic() < until and not ended, ended or "no rounds within 60 s"
+            time.sleep(0.02)
+
+    def output(self, name: str, seconds: float = 20.0) -> str:
+        return self.processes[name].communicate(timeout=seconds)[0]
+
+    def end(self) -> None:
+        for p in self.processes.values():
+            if p.poll() is None:
+                p.kill()
+            p.communicate()
+
+
+@pytest.fixture
+def hand(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hand]:
+    job = Hand(request.param, tmp_path, PS_HEARTBEAT_TIMEOUT="2")
+    try:
+        job.wait_for_rounds()
+        yield job
+    finally:
+        job.end()
+
+
+@pytest.mark.parametrize("hand", ["dist_sync"], indirect=True)
+def test_a_killed_worker_is_named_by_the_survivors_within_a_second(hand: Hand) -> None:
+    killed = time.time()
+    hand.processes["worker 1"].kill()
+    said = hand.output("worker 0")
+    at, reason = re.search(r"failed at ([\d.]+): (.*)", said).groups()  # type: ignore[union-attr]
+    assert float(at) - killed < 3.0
+    assert re.search(r"round \d+.* at server 0: round \d+ of key 'w' .* worker 1 died: ", reason), reason
+    assert reason.endswith("dead: 1")
+    assert hand.processes["worker 0"].returncode == 3
+    for name in ("server", "scheduler"):
+        hand.output(name)
+        assert hand.processes[name].returncode == 0
+
+
+@pytest.mark.parametrize("hand", ["dist_sync"], indirect=True)
+def test_a_killed_server_is_named_by_all_workers(hand: Hand) -> None:
+    killed = time.time()
+    hand.processes["server"].kill()
+    for name in ("worker 0", "worker 1"):
+        said = hand.output(name)
+        at, reason = re.search(r"failed at ([\d.]+): (.*)", said).groups()  # type: ignore[union-attr]
+        assert float(at) - killed < 3.0 and re.search(r"round \d+, at server 0: server 0 died: ", reason), reason
+    assert "server 0 died" in hand.output("scheduler")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hand", ["dist_sync"], indirect=True)
+def test_a_stopped_worker_is_dead_after_the_timeout(hand: Hand) -> None:
+    stopped = time.time()
+    hand.processes["worker 1"].send_signal(signal.SIGSTOP)
+    said = hand.output("worker 0")
+    at, reason = re.search(r"failed at ([\d.]+): (.*)", said).groups()  # type: ignore[union-attr]
+    assert 1.0 < float(at) - stopped < 6.0 and "worker 1 died: no sign of life for 2." in reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hand", ["dist_sync"], indirect=True)
+def test_training_goes_on_without_the_scheduler_and_ends_well(hand: Hand) -> None:
+    hand.processes["scheduler"].kill()
+    hand.processes.pop("scheduler").communicate()
+    hand.wait_for_rounds(10)
+    (hand.folder / "stop").touch()
+    for name in ("worker 0", "worker 1", "server"):
+        hand.output(name)
+    assert hand.processes["worker 0"].returncode in (0, 3)  # 3: the other one has stopped a round earlier
+    assert hand.processes["server"].returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hand", ["dist_async"], indirect=True)
+def test_asynchronous_workers_do_not_need_each_other(hand: Hand) -> None:
+    hand.processes["worker 1"].send_signal(signal.SIGSTOP)
+    hand.wait_for_rounds(50, (0,))
+    hand.processes["worker 1"].kill()
+    hand.processes.pop("worker 1").communicate()
+    hand.wait_for_rounds(50, (0,))
+    (hand.folder / "stop").touch()
+    hand.output("worker 0")
+    assert hand.processes["worker 0"].returncode == 0
+
+
+def test_a_store_needs_a_job() -> None:
+    code = "import dualmx as mx; mx.kv.create('dist_sync')"
+    done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "in no distributed job" in done.stderr and "dualmx-launch -n 2" in done.stderr
+
+
+def test_a_role_that_does_not_exist_is_an_error() -> None:
+    env = {**ENV, "DMLC_ROLE": "boss"}
+    done = subprocess.run([sys.executable, "-c", "import dualmx"], env=env, capture_output=True, text=True, timeout=60)
+    assert "DMLC_ROLE='boss': expected one of worker, server, scheduler" in done.stderr
+
+
+def test_a_server_says_what_it_lacks_and_runs_nothing_of_the_script() -> None:
+    env = {**ENV, "DMLC_ROLE": "server"}
+    code = "import dualmx; print('never')"
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "never" not in done.stdout
+    assert "dualmx server: a distributed job needs the environment variables DMLC_PS_ROOT_URI" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["dist_sync", "dist_async"])
+def test_the_digits_are_learnt_by_two_workers(kind: str) -> None:
+    example = [sys.executable, "examples/train_mnist.py", "--kv-store", kind, "--epochs", "2", "--network", "mlp"]
+    lines = launch(*example, "--lr", "0.1" if kind == "dist_sync" else "0.02")
+    final = [line for line in lines if "Final accuracy" in line]
+    assert len(final) == 1 and final[0].startswith("[worker 0]")
+    assert float(re.search(r"accuracy: ([\d.]+)", final[0])[1]) > 0.8  # type: ignore[index]
