@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import time
 from typing import Any
 
 import numpy as np
 
-# The longest chain must stay one program.
-os.environ["MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN"] = "5000"
-
-import dualmx as mx  # noqa: E402
-from dualmx.ndarray import invoke  # noqa: E402
-from dualmx.op.registry import get_op  # noqa: E402
+import dualmx as mx
+from dualmx.compile.counters import counters
+from dualmx.ndarray import invoke
+from dualmx.ndarray.trace import engine
+from dualmx.op.registry import get_op
 
 CHAIN = 500
 
@@ -61,15 +59,20 @@ def record(kind: str) -> float:
 
 def flush(nodes: int) -> float:
     """Microseconds from having recorded `nodes` operators on 11 buffers to the dispatch of the program, median."""
+    engine.bound = engine.quiet = 5000  # the longest chain must stay one program
     a, others = fresh(), [fresh() for _ in range(10)]
     times = []
     for _ in range(30):
+        recorded = counters.flushes
         x = a
         for i in range(nodes):
             x = x + others[i % 10]
+        assert counters.flushes == recorded, "the chain was cut"
+        before = counters.flushes
         start = time.perf_counter()
         mx.nd.flush()
         times.append(time.perf_counter() - start)
+        assert counters.flushes == before + 1
         x.wait_to_read()
     return statistics.median(times[5:]) * 1e6
 
