@@ -125,6 +125,8 @@ def test_a_matrix_that_is_not_positive_definite_is_reported_when_waited_for():
         with pytest.raises(MXNetError, match="_linalg_potrf: expected symmetric positive-definite"):
             x.asnumpy()
     np.testing.assert_array_equal(other.asnumpy(), [2, 2])
+    mx.nd.linalg.potrf(bad)
+    np.testing.assert_array_equal((other + 1).asnumpy(), [3, 3])
     with mx.engine.naive(), pytest.raises(MXNetError, match="_linalg_potrf"):
         mx.nd.linalg.potrf(bad)
 
