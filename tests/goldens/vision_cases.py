@@ -1,4 +1,4 @@
-"""The cases that `record_vision.py` records from MXNet: sampling, regions of interest, detection, images."""
+"""The cases that `record_vision.py` records from MXNet: sampling, regions of interest, detection, attention."""
 
 from __future__ import annotations
 
@@ -174,7 +174,18 @@ def _multiboxes() -> list[Case]:
     return made + [Case("_contrib_MultiBoxDetection", shapes, p, **ready) for p in detect]
 
 
+def _attentions() -> list[Case]:
+    name, heads = "_contrib_interleaved_matmul_", {"heads": 2}
+    return [
+        Case(f"{name}selfatt_qk", {"queries_keys_values": (3, 2, 24)}, heads),
+        Case(f"{name}selfatt_valatt", {"queries_keys_values": (3, 2, 24), "attention": (4, 3, 3)}, heads),
+        Case(f"{name}encdec_qk", {"queries": (5, 2, 8), "keys_values": (3, 2, 16)}, heads),
+        Case(f"{name}encdec_valatt", {"keys_values": (3, 2, 16), "attention": (4, 5, 3)}, heads),
+    ]
+
+
 GROUPS = {
+    "attention": _attentions(),
     "resize": _resizes(),
     "grid": _grids(),
     "region": _regions(),

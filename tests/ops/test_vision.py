@@ -1,4 +1,4 @@
-"""Sampling, region and correlation operators against MXNet's record, numeric gradients and bad arguments."""
+"""Sampling, region, detection and attention operators against MXNet's record, numeric gradients and bad arguments."""
 
 from __future__ import annotations
 
@@ -77,6 +77,13 @@ def test_symbol_infers_the_transformation():
         ("ROIPooling", [(1, 3, 4, 4), (2, 5)], {"pooled_size": (2,), "spatial_scale": 1}, "pooled_size"),
         ("Correlation", [(1, 3, 4, 4), (1, 3, 4, 4)], {"kernel_size": 2}, "odd"),
         ("Correlation", [(1, 3, 4, 4), (1, 3, 4, 4)], {"max_displacement": 4}, "leave nothing"),
+        ("_contrib_interleaved_matmul_selfatt_qk", [(3, 2, 10)], {"heads": 2}, "projections of shape"),
+        ("_contrib_interleaved_matmul_encdec_valatt", [(3, 2, 8), (4, 5, 2)], {"heads": 2}, "attention has shape"),
+        ("_contrib_box_nms", [(5, 5)], {}, "coord_start=2"),
+        ("_contrib_box_iou", [(5, 5), (5, 4)], {}, "lhs has shape"),
+        ("_contrib_MultiBoxPrior", [(1, 2, 3, 3)], {"ratios": (0.0,)}, "ratios positive"),
+        ("_contrib_MultiBoxTarget", [(1, 6, 4), (2, 3, 4), (2, 3, 6)], {}, "label has shape"),
+        ("_contrib_MultiBoxDetection", [(1, 3, 6), (1, 20), (1, 6, 4)], {}, "loc_pred has shape"),
         ("_contrib_BilinearResize2D", [(1, 3, 4, 4)], {"height": 0, "width": 2}, "at least 1"),
     ],
 )
