@@ -44,11 +44,12 @@ def as_dtype(value: Any) -> np.dtype:
         if int(value) in FLAG_TO_DTYPE:
             return FLAG_TO_DTYPE[int(value)]
     else:
+        given: Any = value
         try:
-            dtype: np.dtype | None = np.dtype(value)  # pyright: ignore[reportCallIssue, reportArgumentType]
+            dtype = None if given is None else np.dtype(given)
         except TypeError:
             dtype = None
-        if dtype is not None and value is not None and dtype in DTYPE_TO_FLAG:
+        if dtype is not None and dtype in DTYPE_TO_FLAG:
             return dtype
     raise ArgumentTypeError(f"dtype={value!r}: not a supported element type; {suggest(str(value), NAMES)}")
 

@@ -56,8 +56,8 @@ def serve(room: ModuleType, find: Callable[[str], Op | None], names: Callable[[]
         setattr(room, name, made)
         return made
 
-    room.__getattr__ = missing  # type: ignore[attr-defined]
-    room.__dir__ = lambda: sorted({*vars(room), *names()})  # type: ignore[attr-defined]
+    room.__getattr__ = missing
+    room.__dir__ = lambda: sorted({*vars(room), *names()})
 
 
 def populate(top: ModuleType, doc: str, make: Maker) -> None:

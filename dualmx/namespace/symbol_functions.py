@@ -25,7 +25,7 @@ def symbol_function(op: Op, name: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "dualmx.symbol"
-    function.__signature__, function.__doc__ = described(op)  # type: ignore[attr-defined]
+    function.__signature__, function.__doc__ = described(op)
     return function
 
 

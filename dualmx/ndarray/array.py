@@ -410,7 +410,8 @@ class NDArray(Fluent):
         return self._array().__dlpack__(**kwargs)
 
     def __dlpack_device__(self) -> Any:
-        return self._array().__dlpack_device__()  # pyright: ignore[reportAttributeAccessIssue]
+        data: Any = self._array()
+        return data.__dlpack_device__()
 
     def to_dlpack_for_read(self) -> Any:
         """Return a DLPack capsule that shares the array's memory for reading."""

@@ -130,19 +130,20 @@ class Arithmetic(SymbolBase):
         return binary("pow", self, other)
 
     def __rpow__(self, other: Any) -> Symbol:
-        entries = create_entries(get_op("_rpower_scalar"), (self,), {"scalar": other}, hint="_rpower_scalar")
-        return type(self)(entries)  # pyright: ignore[reportReturnType]
+        make: Any = type(self)
+        return make(create_entries(get_op("_rpower_scalar"), (self,), {"scalar": other}, hint="_rpower_scalar"))
 
     def __neg__(self) -> Symbol:
         return binary("mul", self, -1.0)
 
     def __abs__(self) -> Symbol:
-        return type(self)(create_entries(get_op("abs"), (self,)))  # pyright: ignore[reportReturnType]
+        make: Any = type(self)
+        return make(create_entries(get_op("abs"), (self,)))
 
-    def __eq__(self, other: Any) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __eq__(self, other: Any) -> Symbol:
         return binary("eq", self, other)
 
-    def __ne__(self, other: Any) -> Symbol:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __ne__(self, other: Any) -> Symbol:
         return binary("ne", self, other)
 
     def __gt__(self, other: Any) -> Symbol:

@@ -112,7 +112,7 @@ class Parameter:
         self._dtype = dtype
         self._shape: tuple[int, ...] | None = None
         if shape is not None:
-            self._shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)  # type: ignore[arg-type]
+            self._shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
         self._grad_req: str = "null"
         self._data: list[NDArray] | None = None
         self._at: dict[Context | None, NDArray] = {}
