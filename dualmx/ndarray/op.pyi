@@ -14,46 +14,46 @@ from ..namespace.composed import split_v2 as split_v2
 from .array import NDArray
 
 __all__ = [
-    "Activation", "BatchNorm", "BatchNorm_v1", "BlockGrad", "CTCLoss", "Cast", "Concat", "Convolution",
-    "Convolution_v1", "Crop", "Deconvolution", "Dropout", "ElementWiseSum", "Embedding", "Flatten", "FullyConnected",
-    "GroupNorm", "InstanceNorm", "L2Normalization", "LRN", "LayerNorm", "LeakyReLU", "LinearRegressionOutput",
-    "LogisticRegressionOutput", "MAERegressionOutput", "MakeLoss", "Pad", "Pooling", "Pooling_v1", "RNN", "Reshape",
-    "SVMOutput", "SequenceLast", "SequenceMask", "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation",
-    "SoftmaxOutput", "SwapAxis", "UpSampling", "abs", "adam_update", "add", "add_n", "all_finite", "amp_cast",
-    "amp_multicast", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel",
-    "argmin", "argsort", "batch_dot", "batch_take", "broadcast_add", "broadcast_axes", "broadcast_axis",
-    "broadcast_div", "broadcast_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_hypot",
-    "broadcast_lesser", "broadcast_lesser_equal", "broadcast_like", "broadcast_logical_and", "broadcast_logical_or",
-    "broadcast_logical_xor", "broadcast_maximum", "broadcast_minimum", "broadcast_minus", "broadcast_mod",
-    "broadcast_mul", "broadcast_not_equal", "broadcast_plus", "broadcast_power", "broadcast_sub", "broadcast_to",
-    "cast", "cbrt", "ceil", "choose_element_0index", "clip", "col2im", "concat", "cos", "cosh", "crop", "ctc_loss",
-    "cumsum", "degrees", "depth_to_space", "diag", "divide", "dot", "elemwise_add", "elemwise_div", "elemwise_mul",
-    "elemwise_sub", "equal", "erf", "erfinv", "exp", "expand_dims", "expm1", "fill_element_0index", "fix", "flatten",
-    "flip", "floor", "ftml_update", "ftrl_update", "gamma", "gammaln", "gather_nd", "greater", "greater_equal",
-    "hard_sigmoid", "histogram", "hypot", "identity", "im2col", "khatri_rao", "lamb_update_phase1",
-    "lamb_update_phase2", "lesser", "lesser_equal", "linalg_det", "linalg_extractdiag", "linalg_extracttrian",
-    "linalg_gelqf", "linalg_gemm", "linalg_gemm2", "linalg_inverse", "linalg_makediag", "linalg_maketrian",
-    "linalg_potrf", "linalg_potri", "linalg_slogdet", "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm", "linalg_trsm",
-    "log", "log10", "log1p", "log2", "log_softmax", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "make_loss", "max", "max_axis", "maximum", "mean", "min", "min_axis", "minimum", "modulo", "moments",
-    "mp_lamb_update_phase1", "mp_lamb_update_phase2", "mp_nag_mom_update", "mp_sgd_mom_update", "mp_sgd_update",
-    "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update", "multi_sgd_mom_update",
-    "multi_sgd_update", "multi_sum_sq", "multiply", "nag_mom_update", "nanprod", "nansum", "negative", "norm", "normal",
-    "not_equal", "one_hot", "ones_like", "pad", "pick", "power", "preloaded_multi_mp_sgd_mom_update",
-    "preloaded_multi_mp_sgd_update", "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "radians",
-    "random_exponential", "random_gamma", "random_generalized_negative_binomial", "random_negative_binomial",
-    "random_normal", "random_pdf_dirichlet", "random_pdf_exponential", "random_pdf_gamma",
-    "random_pdf_generalized_negative_binomial", "random_pdf_negative_binomial", "random_pdf_normal",
-    "random_pdf_poisson", "random_pdf_uniform", "random_poisson", "random_randint", "random_uniform",
-    "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays", "reshape", "reshape_like", "reverse",
-    "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt", "sample_exponential", "sample_gamma",
-    "sample_generalized_negative_binomial", "sample_multinomial", "sample_negative_binomial", "sample_normal",
-    "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update", "sgd_update", "shape_array", "shuffle",
-    "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh", "size_array", "slice", "slice_axis",
-    "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin", "softsign", "sort", "space_to_depth",
-    "split", "split_v2", "sqrt", "square", "squeeze", "stack", "stop_gradient", "subtract", "sum", "sum_axis",
-    "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "true_divide", "trunc", "uniform", "unravel_index",
-    "where", "zeros_like",
+    "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
+    "Convolution", "Convolution_v1", "Correlation", "Crop", "Deconvolution", "Dropout", "ElementWiseSum", "Embedding",
+    "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "InstanceNorm", "L2Normalization", "LRN", "LayerNorm",
+    "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "MakeLoss", "Pad",
+    "Pooling", "Pooling_v1", "RNN", "ROIPooling", "Reshape", "SVMOutput", "SequenceLast", "SequenceMask",
+    "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation", "SoftmaxOutput", "SpatialTransformer",
+    "SwapAxis", "UpSampling", "abs", "adam_update", "add", "add_n", "all_finite", "amp_cast", "amp_multicast", "arccos",
+    "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin", "argsort", "batch_dot",
+    "batch_take", "broadcast_add", "broadcast_axes", "broadcast_axis", "broadcast_div", "broadcast_equal",
+    "broadcast_greater", "broadcast_greater_equal", "broadcast_hypot", "broadcast_lesser", "broadcast_lesser_equal",
+    "broadcast_like", "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "broadcast_maximum",
+    "broadcast_minimum", "broadcast_minus", "broadcast_mod", "broadcast_mul", "broadcast_not_equal", "broadcast_plus",
+    "broadcast_power", "broadcast_sub", "broadcast_to", "cast", "cbrt", "ceil", "choose_element_0index", "clip",
+    "col2im", "concat", "cos", "cosh", "crop", "ctc_loss", "cumsum", "degrees", "depth_to_space", "diag", "divide",
+    "dot", "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "equal", "erf", "erfinv", "exp",
+    "expand_dims", "expm1", "fill_element_0index", "fix", "flatten", "flip", "floor", "ftml_update", "ftrl_update",
+    "gamma", "gammaln", "gather_nd", "greater", "greater_equal", "hard_sigmoid", "histogram", "hypot", "identity",
+    "im2col", "khatri_rao", "lamb_update_phase1", "lamb_update_phase2", "lesser", "lesser_equal", "linalg_det",
+    "linalg_extractdiag", "linalg_extracttrian", "linalg_gelqf", "linalg_gemm", "linalg_gemm2", "linalg_inverse",
+    "linalg_makediag", "linalg_maketrian", "linalg_potrf", "linalg_potri", "linalg_slogdet", "linalg_sumlogdiag",
+    "linalg_syrk", "linalg_trmm", "linalg_trsm", "log", "log10", "log1p", "log2", "log_softmax", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "make_loss", "max", "max_axis", "maximum", "mean", "min", "min_axis",
+    "minimum", "modulo", "moments", "mp_lamb_update_phase1", "mp_lamb_update_phase2", "mp_nag_mom_update",
+    "mp_sgd_mom_update", "mp_sgd_update", "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update",
+    "multi_mp_sgd_update", "multi_sgd_mom_update", "multi_sgd_update", "multi_sum_sq", "multiply", "nag_mom_update",
+    "nanprod", "nansum", "negative", "norm", "normal", "not_equal", "one_hot", "ones_like", "pad", "pick", "power",
+    "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update", "preloaded_multi_sgd_mom_update",
+    "preloaded_multi_sgd_update", "prod", "radians", "random_exponential", "random_gamma",
+    "random_generalized_negative_binomial", "random_negative_binomial", "random_normal", "random_pdf_dirichlet",
+    "random_pdf_exponential", "random_pdf_gamma", "random_pdf_generalized_negative_binomial",
+    "random_pdf_negative_binomial", "random_pdf_normal", "random_pdf_poisson", "random_pdf_uniform", "random_poisson",
+    "random_randint", "random_uniform", "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays",
+    "reshape", "reshape_like", "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt",
+    "sample_exponential", "sample_gamma", "sample_generalized_negative_binomial", "sample_multinomial",
+    "sample_negative_binomial", "sample_normal", "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update",
+    "sgd_update", "shape_array", "shuffle", "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh",
+    "size_array", "slice", "slice_axis", "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin",
+    "softsign", "sort", "space_to_depth", "split", "split_v2", "sqrt", "square", "squeeze", "stack", "stop_gradient",
+    "subtract", "sum", "sum_axis", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "true_divide",
+    "trunc", "uniform", "unravel_index", "where", "zeros_like",
 ]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
@@ -105,6 +105,15 @@ def BatchNorm_v1(
     name: str | None = None,
 ) -> NDArray:
     """`(x − mean) / √(var + eps) · gamma + beta` per channel (Ioffe & Szegedy 2015)."""
+
+def BilinearSampler(
+    data: _Array,
+    grid: _Array,
+    cudnn_off: bool | None = None,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Read images at the positions of `grid`, between pixels bilinearly; 0 outside the image."""
 
 def BlockGrad(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
     """The input, with derivative 0."""
@@ -175,6 +184,20 @@ def Convolution_v1(
     name: str | None = None,
 ) -> NDArray:
     """Cross-correlation plus bias: `y[n,o,i] = b[o] + Σ_{c,k} w[o,c,k] · x[n, c, i·stride + k·dilate − pad]`."""
+
+def Correlation(
+    data1: _Array,
+    data2: _Array,
+    kernel_size: int = 1,
+    max_displacement: int = 1,
+    stride1: int = 1,
+    stride2: int = 1,
+    pad_size: int = 0,
+    is_multiply: bool = True,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Compare patches of `data1` with patches of `data2` displaced by up to `max_displacement` pixels."""
 
 def Crop(
     *args: _Array | Sequence[_Array],
@@ -254,6 +277,15 @@ def FullyConnected(
     name: str | None = None,
 ) -> NDArray:
     """Affine map `y = x · weightᵀ + bias`."""
+
+def GridGenerator(
+    data: _Array,
+    transform_type: Literal["affine", "warp"],
+    target_shape: Shape = (0, 0),
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Make the sampling grid (N, 2, H, W), x then y in [-1, 1], that `BilinearSampler` reads."""
 
 def GroupNorm(
     data: _Array,
@@ -426,6 +458,16 @@ def RNN(
 ) -> NDArray:
     """A stack of recurrent layers over a whole sequence."""
 
+def ROIPooling(
+    data: _Array,
+    rois: _Array,
+    pooled_size: Shape,
+    spatial_scale: float,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Max-pool each rectangle of `rois` into a grid of `pooled_size` bins."""
+
 def Reshape(
     data: _Array,
     shape: Shape = (),
@@ -528,6 +570,18 @@ def SoftmaxOutput(
     name: str | None = None,
 ) -> NDArray:
     """Softmax forward; backward the gradient of its cross entropy with the label, whatever the head gradient."""
+
+def SpatialTransformer(
+    data: _Array,
+    loc: _Array,
+    target_shape: Shape = (0, 0),
+    transform_type: Literal["affine"] = ...,
+    sampler_type: Literal["bilinear"] = ...,
+    cudnn_off: bool | None = None,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Sample images through affine maps: `BilinearSampler(data, GridGenerator(loc, "affine", target_shape))`."""
 
 def SwapAxis(
     data: _Array, dim1: int = 0, dim2: int = 0, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None

@@ -9,14 +9,15 @@ from ..core.types import Axes, DType, Floats, Holes, Shape
 from .symbol import Symbol
 
 __all__ = [
-    "Activation", "BatchNorm", "BatchNorm_v1", "BlockGrad", "CTCLoss", "Cast", "Concat", "Convolution",
-    "Convolution_v1", "Crop", "Deconvolution", "Dropout", "ElementWiseSum", "Embedding", "Flatten", "FullyConnected",
-    "GroupNorm", "InstanceNorm", "L2Normalization", "LRN", "LayerNorm", "LeakyReLU", "LinearRegressionOutput",
-    "LogisticRegressionOutput", "MAERegressionOutput", "MakeLoss", "Pad", "Pooling", "Pooling_v1", "RNN", "Reshape",
-    "SVMOutput", "SequenceLast", "SequenceMask", "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation",
-    "SoftmaxOutput", "SwapAxis", "UpSampling", "abs", "adam_update", "add_n", "all_finite", "amp_cast", "amp_multicast",
-    "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin", "argsort",
-    "batch_dot", "batch_take", "broadcast_add", "broadcast_axes", "broadcast_axis", "broadcast_div", "broadcast_equal",
+    "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
+    "Convolution", "Convolution_v1", "Correlation", "Crop", "Deconvolution", "Dropout", "ElementWiseSum", "Embedding",
+    "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "InstanceNorm", "L2Normalization", "LRN", "LayerNorm",
+    "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "MakeLoss", "Pad",
+    "Pooling", "Pooling_v1", "RNN", "ROIPooling", "Reshape", "SVMOutput", "SequenceLast", "SequenceMask",
+    "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation", "SoftmaxOutput", "SpatialTransformer",
+    "SwapAxis", "UpSampling", "abs", "adam_update", "add_n", "all_finite", "amp_cast", "amp_multicast", "arccos",
+    "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin", "argsort", "batch_dot",
+    "batch_take", "broadcast_add", "broadcast_axes", "broadcast_axis", "broadcast_div", "broadcast_equal",
     "broadcast_greater", "broadcast_greater_equal", "broadcast_hypot", "broadcast_lesser", "broadcast_lesser_equal",
     "broadcast_like", "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "broadcast_maximum",
     "broadcast_minimum", "broadcast_minus", "broadcast_mod", "broadcast_mul", "broadcast_not_equal", "broadcast_plus",
@@ -99,6 +100,16 @@ def BatchNorm_v1(
 ) -> Symbol:
     """`(x − mean) / √(var + eps) · gamma + beta` per channel (Ioffe & Szegedy 2015)."""
 
+def BilinearSampler(
+    data: Symbol | None = None,
+    grid: Symbol | None = None,
+    cudnn_off: bool | None = None,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Read images at the positions of `grid`, between pixels bilinearly; 0 outside the image."""
+
 def BlockGrad(
     data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
 ) -> Symbol:
@@ -178,6 +189,21 @@ def Convolution_v1(
     **kwargs: Any,
 ) -> Symbol:
     """Cross-correlation plus bias: `y[n,o,i] = b[o] + Σ_{c,k} w[o,c,k] · x[n, c, i·stride + k·dilate − pad]`."""
+
+def Correlation(
+    data1: Symbol | None = None,
+    data2: Symbol | None = None,
+    kernel_size: int = 1,
+    max_displacement: int = 1,
+    stride1: int = 1,
+    stride2: int = 1,
+    pad_size: int = 0,
+    is_multiply: bool = True,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Compare patches of `data1` with patches of `data2` displaced by up to `max_displacement` pixels."""
 
 def Crop(
     *args: Symbol | Sequence[Symbol],
@@ -265,6 +291,16 @@ def FullyConnected(
     **kwargs: Any,
 ) -> Symbol:
     """Affine map `y = x · weightᵀ + bias`."""
+
+def GridGenerator(
+    data: Symbol | None = None,
+    transform_type: Literal["affine", "warp"] = ...,
+    target_shape: Shape = (0, 0),
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Make the sampling grid (N, 2, H, W), x then y in [-1, 1], that `BilinearSampler` reads."""
 
 def GroupNorm(
     data: Symbol | None = None,
@@ -451,6 +487,17 @@ def RNN(
 ) -> Symbol:
     """A stack of recurrent layers over a whole sequence."""
 
+def ROIPooling(
+    data: Symbol | None = None,
+    rois: Symbol | None = None,
+    pooled_size: Shape = ...,
+    spatial_scale: float = ...,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Max-pool each rectangle of `rois` into a grid of `pooled_size` bins."""
+
 def Reshape(
     data: Symbol | None = None,
     shape: Shape = (),
@@ -562,6 +609,19 @@ def SoftmaxOutput(
     **kwargs: Any,
 ) -> Symbol:
     """Softmax forward; backward the gradient of its cross entropy with the label, whatever the head gradient."""
+
+def SpatialTransformer(
+    data: Symbol | None = None,
+    loc: Symbol | None = None,
+    target_shape: Shape = (0, 0),
+    transform_type: Literal["affine"] = ...,
+    sampler_type: Literal["bilinear"] = ...,
+    cudnn_off: bool | None = None,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Sample images through affine maps: `BilinearSampler(data, GridGenerator(loc, "affine", target_shape))`."""
 
 def SwapAxis(
     data: Symbol | None = None,
