@@ -32,25 +32,16 @@ def launch(*arguments: str, env: dict[str, str] | None = None, counts: tuple[int
     return (done.stdout + done.stderr).splitlines()
 
 
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
-    folder = tmp_path_factory.mktemp("stores")
-    command = [sys.executable, "-W", "error", str(JOBS / "stores.py"), str(folder)]
-    return launch(*command, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "8"}), folder
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CHECKS)
-def test_checks_hold_on_both_workers(checked: tuple[list[str], Path], name: str) -> None:
-    for rank in (0, 1):
-        assert f"[worker {rank}] held: {name}" in checked[0]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["sgd-True", "sgd-False", "adam-True", "lamb-True", "module-None"])
-def test_all_workers_have_the_same_bits(checked: tuple[list[str], Path], name: str) -> None:
-    one, two = (np.load(checked[1] / f"{name}-{rank}.npz") for rank in (0, 1))
-    assert len(one.files) and all(one[k].tobytes() == two[k].tobytes() for k in one.files)
+def test_stores_trainers_and_modules_do_what_one_process_does(tmp_path: Path) -> None:
+    """Both workers run all checks of `jobs/stores.py`, and end with the same bits."""
+    command = [sys.executable, "-W", "error", str(JOBS / "stores.py"), str(tmp_path)]
+    lines = launch(*command, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "8"})
+    assert not {f"[worker {rank}] held: {name}" for rank in (0, 1) for name in CHECKS} - set(lines)
+    for name in ("sgd-True", "sgd-False", "adam-True", "lamb-True", "module-None"):
+        one, two = (np.load(tmp_path / f"{name}-{rank}.npz") for rank in (0, 1))
+        with one, two:
+            assert len(one.files) and all(one[k].tobytes() == two[k].tobytes() for k in one.files), name
 
 
 class Hand:
@@ -106,7 +97,7 @@ class Hand:
 
 @pytest.fixture
 def hand(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hand]:
-    job = Hand(request.param, tmp_path, PS_HEARTBEAT_TIMEOUT="2")
+    job = Hand(request.param, tmp_path, PS_HEARTBEAT_TIMEOUT="3")
     try:
         job.wait_for_rounds()
         yield job
@@ -147,7 +138,7 @@ def test_a_stopped_worker_is_dead_after_the_timeout(hand: Hand) -> None:
     hand.processes["worker 1"].send_signal(signal.SIGSTOP)
     said = hand.output("worker 0")
     at, reason = re.search(r"failed at ([\d.]+): (.*)", said).groups()  # type: ignore[union-attr]
-    assert 1.0 < float(at) - stopped < 6.0 and "worker 1 died: no sign of life for 2." in reason
+    assert 2.0 < float(at) - stopped < 9.0 and re.search(r"worker 1 died: no sign of life for [34]\.", reason), reason
 
 
 @pytest.mark.slow

@@ -142,7 +142,7 @@ def test_a_peer_that_only_pretends_learns_nothing_and_is_not_heard(two: Running)
             answer = b""
             while more := _receive(s):
                 answer += more
-            assert len(answer) in (0, 72) and b"{" not in answer
+            assert len(answer) in (0, 72)  # at most the greeting of the other end
     assert two.workers[0].gone == {}
 
 

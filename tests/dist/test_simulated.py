@@ -7,6 +7,7 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer
+from dualmx.ps.frame import NOTE
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork, SimVan
 from dualmx.ps.store import Held, Store
@@ -246,3 +247,22 @@ def test_strangers_are_not_served() -> None:
     cluster.net.run()
     with pytest.raises(MXNetError, match="introduce yourself"):
         customer.wait([ticket])
+
+
+def test_who_waits_for_long_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(0)
+    notes: list[str] = []
+    van = cluster.worker_vans[1]
+    take = van.on_message
+    van.on_message = lambda link, m: notes.append(m.meta["text"]) if m.kind == NOTE else take(link, m)
+    cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
+    cluster.net.run()
+    for kv in cluster.servers:
+        kv.tick()
+    cluster.net.run()
+    assert notes == []
+    monkeypatch.setattr("dualmx.ps.server.PATIENCE", -1.0)
+    for kv in cluster.servers:
+        kv.tick()
+    cluster.net.run()
+    assert notes == ["round 1 of key 'b' still lacks the push of worker 0, 2"]
