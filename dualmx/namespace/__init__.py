@@ -7,7 +7,7 @@ from .. import symbol as sym
 from ..ndarray.array import NDArray
 from ..ndarray.trace import engine
 from ..op.defs.scalar import DYNAMIC
-from . import composed, contrib_updates, methods, pairs, random_functions, rooms, symbol_functions
+from . import composed, contrib_updates, control, custom, methods, pairs, random_functions, rooms, symbol_functions
 from .array_functions import array_function
 
 engine.dynamic_twin.update(DYNAMIC)
@@ -16,6 +16,8 @@ pairs.populate(nd)
 random_functions.populate(nd)
 composed.populate(nd)
 contrib_updates.populate(nd.contrib)
+control.populate(nd.contrib)
+custom.populate(nd)
 methods.install(NDArray, nd)
 symbol_functions.populate(sym)
 

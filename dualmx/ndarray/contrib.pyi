@@ -16,16 +16,20 @@ from ..namespace.contrib_updates import multi_adamw_update as multi_adamw_update
 from ..namespace.contrib_updates import multi_lamb_update as multi_lamb_update
 from ..namespace.contrib_updates import multi_mp_adamw_update as multi_mp_adamw_update
 from ..namespace.contrib_updates import multi_mp_lamb_update as multi_mp_lamb_update
+from ..namespace.control import cond as cond
+from ..namespace.control import foreach as foreach
+from ..namespace.control import while_loop as while_loop
 from .array import NDArray
 
 __all__ = [
     "AdaptiveAvgPooling2D", "BatchNormWithReLU", "BilinearResize2D", "CTCLoss", "MultiBoxDetection", "MultiBoxPrior",
     "MultiBoxTarget", "ROIAlign", "SparseEmbedding", "SyncBatchNorm", "adamw_update", "allclose", "arange_like",
     "bipartite_matching", "boolean_mask", "box_decode", "box_encode", "box_iou", "box_nms",
-    "box_non_maximum_suppression", "ctc_loss", "div_sqrt_dim", "gradientmultiplier", "group_adagrad_update",
-    "index_array", "index_copy", "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt",
-    "interleaved_matmul_selfatt_qk", "interleaved_matmul_selfatt_valatt", "mp_adamw_update", "multi_adamw_update",
-    "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "quadratic", "round_ste", "sign_ste",
+    "box_non_maximum_suppression", "cond", "ctc_loss", "div_sqrt_dim", "foreach", "gradientmultiplier",
+    "group_adagrad_update", "index_array", "index_copy", "interleaved_matmul_encdec_qk",
+    "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk", "interleaved_matmul_selfatt_valatt",
+    "mp_adamw_update", "multi_adamw_update", "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update",
+    "quadratic", "round_ste", "sign_ste", "while_loop",
 ]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array

@@ -11,14 +11,15 @@ from ..core.context import Context
 from ..core.types import Axes, DType, Floats, Holes, Shape
 from ..namespace.composed import histogram as histogram
 from ..namespace.composed import split_v2 as split_v2
+from ..namespace.custom import Custom as Custom
 from .array import NDArray
 
 __all__ = [
     "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
-    "Convolution", "Convolution_v1", "Correlation", "Crop", "Deconvolution", "Dropout", "ElementWiseSum", "Embedding",
-    "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "InstanceNorm", "L2Normalization", "LRN", "LayerNorm",
-    "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "MakeLoss", "Pad",
-    "Pooling", "Pooling_v1", "RNN", "ROIPooling", "Reshape", "SVMOutput", "SequenceLast", "SequenceMask",
+    "Convolution", "Convolution_v1", "Correlation", "Crop", "Custom", "Deconvolution", "Dropout", "ElementWiseSum",
+    "Embedding", "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "InstanceNorm", "L2Normalization", "LRN",
+    "LayerNorm", "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "MakeLoss",
+    "Pad", "Pooling", "Pooling_v1", "RNN", "ROIPooling", "Reshape", "SVMOutput", "SequenceLast", "SequenceMask",
     "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation", "SoftmaxOutput", "SpatialTransformer",
     "SwapAxis", "UpSampling", "abs", "adam_update", "add", "add_n", "all_finite", "amp_cast", "amp_multicast", "arccos",
     "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin", "argsort", "batch_dot",

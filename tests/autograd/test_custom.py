@@ -1,0 +1,118 @@
+"""Operators written in Python: what they are handed, their gradients and states, and their errors."""
+
+from __future__ import annotations
+
+import traceback
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.core.errors import ArgumentError, ArgumentTypeError
+
+SEEN: list = []
+
+
+class SquareAdd(mx.operator.CustomOp):
+    def __init__(self, k):
+        super().__init__()
+        self.k = k
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        SEEN.append((bool(is_train), req, mx.autograd.is_recording()))
+        self.assign(out_data[0], req[0], in_data[0] ** 2 + self.k * in_data[1])
+        self.assign(out_data[1], req[1], mx.nd.array(in_data[0].asnumpy() * 2))
+        aux[0][:] = aux[0] + 1
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], 2 * in_data[0] * out_grad[0] + 2 * out_grad[1])
+        self.assign(in_grad[1], req[1], self.k * out_grad[0])
+
+
+@mx.operator.register("square_add")
+class SquareAddProp(mx.operator.CustomOpProp):
+    def __init__(self, k="1"):
+        super().__init__(need_top_grad=True)
+        SEEN.append(k)
+        self.k = float(k)
+
+    def list_arguments(self):
+        return ["a", "b"]
+
+    def list_outputs(self):
+        return ["o", "p"]
+
+    def list_auxiliary_states(self):
+        return ["count"]
+
+    def infer_shape(self, in_shape):
+        return in_shape, [in_shape[0], in_shape[0]], [(1,)]
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        SEEN.append((ctx, in_shapes, in_dtypes))
+        return SquareAdd(self.k)
+
+
+def arrays():
+    return mx.nd.array([1, 2]), mx.nd.array([3, 4]), mx.nd.zeros((1,))
+
+
+def test_values_states_and_what_it_is_handed():
+    a, b, count = arrays()
+    SEEN.clear()
+    o, p = mx.nd.Custom(a, b, count, op_type="square_add", k=3)
+    assert o.asnumpy().tolist() == [10, 16] and p.asnumpy().tolist() == [2, 4] and count.asscalar() == 1
+    assert SEEN[0] == "3" and SEEN[1][1:] == ([[2], [2], [1]], [np.float32] * 3)
+    assert SEEN[2] == (False, ["write", "write"], False)
+    o, _ = mx.nd.Custom(b=b, a=a, count=count, op_type="square_add")
+    assert o.asnumpy().tolist() == [4, 8] and count.asscalar() == 2
+
+
+def test_gradients_go_on():
+    a, b, count = arrays()
+    a.attach_grad()
+    b.attach_grad("add")
+    with mx.autograd.record():
+        o, p = mx.nd.Custom(a * 2, b, count, op_type="square_add", k=3)
+        loss = (o * 2 + p).sum()
+    assert SEEN[-1][0]
+    loss.backward()
+    assert a.grad.asnumpy().tolist() == [2 * (2 * 2 * 2 + 2), 2 * (2 * 4 * 2 + 2)]
+    assert b.grad.asnumpy().tolist() == [6, 6]
+
+
+def test_exceptions_come_through_with_their_traceback():
+    class Broken(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            raise ZeroDivisionError("inside forward")
+
+    @mx.operator.register("broken")
+    class BrokenProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, in_shapes, in_dtypes):
+            return Broken()
+
+    with pytest.raises(ZeroDivisionError, match="inside forward") as caught:
+        mx.nd.Custom(mx.nd.ones((2,)), op_type="broken")
+    assert any(frame.name == "forward" and "test_custom" in frame.filename for frame in traceback.extract_tb(caught.tb))
+
+
+def test_assign_follows_the_request():
+    op, x = mx.operator.CustomOp(), mx.nd.ones((2,))
+    op.assign(x, "null", mx.nd.zeros((2,)))
+    op.assign(x, "add", mx.nd.ones((2,)))
+    assert x.asnumpy().tolist() == [2, 2]
+    with pytest.raises(ArgumentError, match="req='twice'"):
+        op.assign(x, "twice", x)
+
+
+def test_bad_arguments():
+    a, b, count = arrays()
+    with pytest.raises(ArgumentError, match="square_add"):
+        mx.nd.Custom(a, op_type="square_ad")
+    with pytest.raises(ArgumentError, match="expected \\['a', 'b', 'count'\\]"):
+        mx.nd.Custom(a, op_type="square_add")
+    with pytest.raises(ArgumentTypeError, match="b is a int"):
+        mx.nd.Custom(a, 3, count, op_type="square_add")
+    with pytest.raises(ArgumentTypeError, match="CustomOpProp"):
+        mx.operator.register("x")(SquareAdd)  # type: ignore[arg-type]
+    assert "square_add" in mx.operator.get_all_registered_operators()
