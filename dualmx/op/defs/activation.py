@@ -56,7 +56,7 @@ def Activation(
 
 def _leaky_inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     data = shapes.get("data")
-    if p.act_type != "prelu" or not data:
+    if p.act_type != "prelu" or not data or shapes.get("gamma") == (1,):
         return {}
     channels = data[min(1, len(data) - 1)]
     return {"gamma": (channels,)} if known(channels) else {}

@@ -60,7 +60,8 @@ def _index_of_data(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
     if not data or p.axis is None or not -len(data) <= p.axis < len(data):
         return {}
     axis = p.axis % len(data)
-    return {"index": data[:axis] + (1,) * p.keepdims + data[axis + 1 :] or (1,)}
+    rest, kept = data[:axis] + data[axis + 1 :], (*data[:axis], 1, *data[axis + 1 :])
+    return {} if shapes.get("index") in (rest, kept) else {"index": kept if p.keepdims else rest or (1,)}
 
 
 @op(aliases=("choose_element_0index", "_npx_pick"), complete=_index_of_data)

@@ -82,7 +82,7 @@ _softmax_output.defvjp(_softmax_fwd, _softmax_bwd)
 
 def _softmax_label(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     data = shapes.get("data")
-    if not data:
+    if not data or shapes.get("label") == data:
         return {}
     if p.multi_output:
         label = (data[0], math.prod(data[2:]))
