@@ -39,9 +39,13 @@ class FeedForward:
         kwargs: arguments of the optimizer, such as `learning_rate`.
 
     Example:
-        >>> model = FeedForward(network, num_epoch=5, learning_rate=0.1)
-        >>> model.fit(x, y)
-        >>> probabilities = model.predict(x)
+        >>> import numpy as np
+        >>> network = sym.SoftmaxOutput(sym.FullyConnected(sym.var("data"), num_hidden=2), name="softmax")
+        >>> x = np.array([[0.0, 1.0], [1.0, 0.0]] * 8, "float32")
+        >>> model = FeedForward(network, num_epoch=5, learning_rate=0.5, numpy_batch_size=8)
+        >>> model.fit(x, x.argmax(1))
+        >>> model.predict(x)[:2].argmax(1).tolist()
+        [1, 0]
     """
 
     def __init__(

@@ -136,8 +136,12 @@ class PythonLossModule(PythonModule):
         grad_func: `grad_func(scores, labels)` returns the gradient of the loss with respect to the scores.
 
     Example:
-        >>> chain.add(PythonLossModule(grad_func=lambda scores, labels: scores - labels), take_labels=True,
-        ...           auto_wiring=True)
+        >>> loss = PythonLossModule(grad_func=lambda scores, labels: scores - labels, label_names=["target"])
+        >>> loss.bind([("data", (2, 1))], [("target", (2, 1))])
+        >>> loss.forward(mx.io.DataBatch([nd.array([[3], [5]])], [nd.array([[1], [1]])]), is_train=True)
+        >>> loss.backward()
+        >>> loss.get_input_grads()[0].asnumpy().tolist()
+        [[2.0], [4.0]]
     """
 
     def __init__(

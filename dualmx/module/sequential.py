@@ -20,8 +20,13 @@ class SequentialModule(BaseModule):
         logger: where progress is logged.
 
     Example:
-        >>> chain = SequentialModule()
-        >>> chain.add(features).add(classifier, take_labels=True, auto_wiring=True)
+        >>> features = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=8, name="first"), label_names=None)
+        >>> scores = sym.FullyConnected(sym.var("data"), num_hidden=2, name="second")
+        >>> classifier = mx.mod.Module(sym.SoftmaxOutput(scores, name="softmax"))
+        >>> chain = SequentialModule().add(features).add(classifier, take_labels=True, auto_wiring=True)
+        >>> chain.bind([("data", (4, 3))], [("softmax_label", (4,))])
+        >>> [(name, tuple(shape)) for name, shape in chain.output_shapes]
+        [('softmax_output', (4, 2))]
     """
 
     META_TAKE_LABELS = "take_labels"
