@@ -41,7 +41,11 @@ def _length_shape(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
     return {"length": rest} if known(*rest) else {}
 
 
-@op(aliases=("_npx_softmax",), complete=_length_shape)
+def _length_dtype(p: Any, dtypes: dict[str, str]) -> dict[str, str]:
+    return {"length": "int32"} if p.use_length and "length" not in dtypes else {}
+
+
+@op(aliases=("_npx_softmax",), complete=_length_shape, complete_dtype=_length_dtype)
 def softmax(
     data: Tensor,
     length: Annotated[Free, When("use_length", True)] = ABSENT,
