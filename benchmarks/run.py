@@ -74,7 +74,9 @@ def main() -> None:
             for flag, value in (("--out", args.out), ("--oracle", "PYTHON"), ("--data", "MNIST"))
             if value
         )
-        text = f"{machine()}, {datetime.date.today()}. Made by `{command}`.\n\n{table(rows)}\n"
+        # The measuring processes themselves make a load of about two.
+        load = f"load average {os.getloadavg()[2]:.1f} over the last 15 minutes"
+        text = f"{machine()}, {datetime.date.today()}, {load}. Made by `{command}`.\n\n{table(rows)}\n"
         page = Path(args.out)
         page.write_text(BETWEEN.sub(lambda m: m.group(1) + text + m.group(2), page.read_text()))
 
