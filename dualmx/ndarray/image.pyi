@@ -11,11 +11,17 @@ from ..core.types import Floats, Shape
 from .array import NDArray
 
 __all__ = [
-    "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_flip_left_right", "random_flip_top_bottom",
-    "resize", "to_tensor",
+    "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",
+    "random_color_jitter", "random_contrast", "random_flip_left_right", "random_flip_top_bottom", "random_hue",
+    "random_lighting", "random_saturation", "resize", "to_tensor",
 ]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
+
+def adjust_lighting(
+    data: _Array, alpha: Floats, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """Add Σ αᵢ·√λᵢ·vᵢ to an (H, W, 3) image, λ and v the principal components of ImageNet's colours; greys stay."""
 
 def crop(
     data: _Array,
@@ -43,6 +49,35 @@ def normalize(
 ) -> NDArray:
     """Return (data - mean) / std, per channel, of a (C, H, W) image or an (N, C, H, W) batch of floating type."""
 
+def random_brightness(
+    data: _Array,
+    min_factor: float,
+    max_factor: float,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Multiply an (H, W, C) image by a factor drawn from [min_factor, max_factor)."""
+
+def random_color_jitter(
+    data: _Array,
+    brightness: float,
+    contrast: float,
+    saturation: float,
+    hue: float,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Change brightness, contrast and saturation of an (H, W, C) image by factors of 1 ± each, the hue by ± `hue`."""
+
+def random_contrast(
+    data: _Array,
+    min_factor: float,
+    max_factor: float,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Return f·x + (1 − f)·(mean grey) of an (H, W, C) image, f drawn from [min_factor, max_factor)."""
+
 def random_flip_left_right(
     data: _Array, p: float = 0.5, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
 ) -> NDArray:
@@ -52,6 +87,29 @@ def random_flip_top_bottom(
     data: _Array, p: float = 0.5, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
 ) -> NDArray:
     """Mirror the images about the horizontal axis with probability `p`, all or none of a batch."""
+
+def random_hue(
+    data: _Array,
+    min_factor: float,
+    max_factor: float,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Turn the hue of an (H, W, 3) image by a number of circles drawn from [min_factor, max_factor)."""
+
+def random_lighting(
+    data: _Array, alpha_std: float = 0.05, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """`adjust_lighting` with three coefficients drawn from N(0, alpha_std²)."""
+
+def random_saturation(
+    data: _Array,
+    min_factor: float,
+    max_factor: float,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """Return f·x + (1 − f)·grey of an (H, W, 3) image, f drawn from [min_factor, max_factor); grey images stay."""
 
 def resize(
     data: _Array,

@@ -14,13 +14,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(os.path.dirname(HERE)))
 
 from tests.goldens.record_nn import record  # noqa: E402
-from tests.goldens.vision_cases import GROUPS  # noqa: E402
+from tests.goldens.vision_cases import DRAWN, GROUPS  # noqa: E402
 
 
 def main() -> None:
     """Record every case."""
     store: dict[str, np.ndarray] = {}
-    for group, cases in GROUPS.items():
+    for group, cases in {**GROUPS, "drawn": DRAWN}.items():
         for case in cases:
             new = record(case)
             assert not new.keys() & store.keys(), case.name

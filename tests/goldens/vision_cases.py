@@ -184,7 +184,31 @@ def _attentions() -> list[Case]:
     ]
 
 
+PIXELS = [[[140, 182, 154], [139, 108, 165], [112, 227, 246]], [[98, 202, 135], [145, 236, 18], [22, 5, 212]]]
+
+
+def _colour(op: str, value: Any = None, whole: bool = False, **params: Any) -> Case:
+    """A colour operator on `PIXELS`; `value` is the factor that it is made to draw."""
+    if value is not None:
+        params |= {"min_factor": value, "max_factor": value + 1e-7}
+    fixed = {"data": np.uint8(PIXELS) if whole else _floats(PIXELS)}
+    # Values of either dtype are in the name, since the shapes are equal.
+    return Case(f"_image_{op}", {"data": (2, 3, 3)}, params, fixed, still=("data",), train=not whole)
+
+
+def _lights() -> list[Case]:
+    return [_colour("adjust_lighting", whole=w, alpha=(0.5, -0.2, 0.1)) for w in (False, True)]
+
+
+# Drawn from intervals so short that the result is known; MXNet 1.9.1 takes the blue share alone for grey in saturation.
+DRAWN = [
+    _colour(f"random_{what}", value, whole)
+    for what, value in (("brightness", 1.5), ("contrast", 1.25), ("hue", 0.1), ("hue", 1.3))
+    for whole in (False, True)
+]
+
 GROUPS = {
+    "colour": _lights(),
     "attention": _attentions(),
     "resize": _resizes(),
     "grid": _grids(),

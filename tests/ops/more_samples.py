@@ -170,6 +170,11 @@ def random() -> Iterator[Sample]:
     yield Sample("Dropout", (draw(3, 8, 8),), {"p": 0.5}, (0,))
     for side in ("left_right", "top_bottom"):
         yield Sample(f"_image_random_flip_{side}", (draw(4, 4, 5, 3),), {"p": 0.5})
+    for what in ("brightness", "contrast", "saturation", "hue"):
+        yield Sample(f"_image_random_{what}", (draw(5, 4, 5, 3),), {"min_factor": 0.5, "max_factor": 1.5})
+    amounts = {"brightness": 0.2, "contrast": 0.2, "saturation": 0.2, "hue": 0.1}
+    yield Sample("_image_random_color_jitter", (draw(6, 4, 5, 3),), amounts)
+    yield Sample("_image_random_lighting", (draw(7, 4, 5, 3),), {"alpha_std": 0.1})
 
 
 MORE = [

@@ -10,8 +10,8 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import ArgumentError
 from dualmx.op.registry import OPS
-from tests.goldens.vision_cases import GROUPS, Case
-from tests.ops.nn_replay import gradients, replay
+from tests.goldens.vision_cases import DRAWN, GROUPS, Case
+from tests.ops.nn_replay import gradients, recorded, replay
 
 CASES = [c for cases in GROUPS.values() for c in cases]
 
@@ -79,6 +79,8 @@ def test_symbol_infers_the_transformation():
         ("Correlation", [(1, 3, 4, 4), (1, 3, 4, 4)], {"max_displacement": 4}, "leave nothing"),
         ("_contrib_interleaved_matmul_selfatt_qk", [(3, 2, 10)], {"heads": 2}, "projections of shape"),
         ("_contrib_interleaved_matmul_encdec_valatt", [(3, 2, 8), (4, 5, 2)], {"heads": 2}, "attention has shape"),
+        ("_image_adjust_lighting", [(2, 2, 3)], {"alpha": (1, 2)}, "3 numbers"),
+        ("_image_adjust_lighting", [(2, 2, 2)], {"alpha": (1, 2, 3)}, "1 or 3 channels"),
         ("_contrib_box_nms", [(5, 5)], {}, "coord_start=2"),
         ("_contrib_box_iou", [(5, 5), (5, 4)], {}, "lhs has shape"),
         ("_contrib_MultiBoxPrior", [(1, 2, 3, 3)], {"ratios": (0.0,)}, "ratios positive"),
@@ -91,3 +93,31 @@ def test_bad_arguments(op, shapes, params, text):
     f4 = np.dtype("float32")
     with pytest.raises(ArgumentError, match=text):
         OPS[op].call(**params).infer(tuple((s, f4) for s in shapes))
+
+
+@pytest.mark.parametrize("case", DRAWN, ids=lambda c: c.name)
+def test_drawn_colours_match_record(case: Case):
+    (data,) = case.arrays().values()
+    (out,) = OPS[case.op].call(**case.params).apply([jnp.asarray(data)], jax.random.key(0))
+    want = recorded()[f"{case.name}|out0"]
+    assert out.dtype == want.dtype
+    # Whole numbers are cut, so that one more or less is rounding.
+    np.testing.assert_allclose(np.asarray(out, float), want.astype(float), 1e-5, 1 if data.dtype == np.uint8 else 5e-4)
+
+
+def test_saturation_mixes_in_grey():
+    data = np.array([[[0, 20, 40], [30, 10, 0]]], np.float32)
+    out = mx.nd.image.random_saturation(mx.nd.array(data), 0.5, 0.5).asnumpy()
+    np.testing.assert_allclose(out, (data + (data @ [0.299, 0.587, 0.114])[..., None]) / 2, 1e-5)
+    grey = mx.nd.array(data[..., :1])
+    np.testing.assert_array_equal(mx.nd.image.random_saturation(grey, 0.1, 0.2).asnumpy(), data[..., :1])
+
+
+def test_jitter_and_lighting_stay_in_their_ranges():
+    mx.random.seed(3)
+    grey = mx.nd.full((1, 1, 3), 100)
+    values = np.array([mx.nd.image.random_color_jitter(grey, 0.3, 0, 0, 0.2).asnumpy()[0, 0, 0] for _ in range(40)])
+    assert 70 <= values.min() < 85 and 115 < values.max() <= 130
+    np.testing.assert_array_equal(mx.nd.image.random_color_jitter(grey, 0, 0, 0, 0).asnumpy(), grey.asnumpy())
+    lit = np.stack([mx.nd.image.random_lighting(grey, alpha_std=0.05).asnumpy()[0, 0] for _ in range(200)]) - 100
+    assert (1.2 < lit.std(0)).all() and (lit.std(0) < 2).all()

@@ -13,6 +13,7 @@ from . import (  # noqa: F401
     dropout,
     elementwise,
     image,
+    image_color,
     index,
     joining,
     linalg,
