@@ -71,7 +71,12 @@ def main() -> None:
         rows = [Row(**r) for name in MEASURES for r in kept.get(name, [])]
         command = "python -m benchmarks.run " + " ".join(
             f"{flag} {value}"
-            for flag, value in (("--out", args.out), ("--oracle", "PYTHON"), ("--data", "MNIST"))
+            for flag, value in (
+                ("--out", args.out),
+                ("--oracle", args.oracle and "PYTHON"),
+                ("--torch", args.torch and "PYTHON"),
+                ("--data", args.data and "MNIST"),
+            )
             if value
         )
         # The measuring processes themselves make a load of about two.
