@@ -65,9 +65,8 @@ def softmax(
     keep = None
     if length is not None:
         rest = (*data.shape[:at], *data.shape[at + 1 :])
-        if length.shape != rest or not jnp.issubdtype(length.dtype, jnp.integer):
-            got = f"{length.dtype}{list(length.shape)}"
-            raise ArgumentError(f"softmax: length is {got}: expected integers of shape {rest}")
+        if length.shape != rest:
+            raise ArgumentError(f"softmax: length has shape {length.shape}: expected {rest}, whole numbers")
         places = jnp.arange(data.shape[at], dtype=jnp.int32).reshape(-1, *(1,) * (data.ndim - at - 1))
         keep = places < jnp.expand_dims(length, at).astype(jnp.int32)
     out = jax.nn.softmax(x, at, where=keep)
