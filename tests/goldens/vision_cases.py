@@ -191,7 +191,7 @@ def _colour(op: str, value: Any = None, whole: bool = False, **params: Any) -> C
     """A colour operator on `PIXELS`; `value` is the factor that it is made to draw."""
     if value is not None:
         params |= {"min_factor": value, "max_factor": value + 1e-7}
-    fixed = {"data": np.uint8(PIXELS) if whole else _floats(PIXELS)}
+    fixed = {"data": np.asarray(PIXELS, np.uint8) if whole else _floats(PIXELS)}
     # Values of either dtype are in the name, since the shapes are equal.
     return Case(f"_image_{op}", {"data": (2, 3, 3)}, params, fixed, still=("data",), train=not whole)
 
