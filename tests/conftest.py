@@ -1,4 +1,5 @@
-"""Compiled programs are dropped after each module, so that a long test run does not keep thousands of them."""
+"""Compiled programs are dropped now and then: a long test run would keep thousands, each with memory maps of its own,
+and a process may only have so many."""
 
 from __future__ import annotations
 
@@ -7,11 +8,17 @@ from collections.abc import Iterator
 import jax
 import pytest
 
+_EVERY = 50
+_tests_run = 0
 
-@pytest.fixture(scope="module", autouse=True)
+
+@pytest.fixture(autouse=True)
 def _forget_programs() -> Iterator[None]:
+    global _tests_run
     yield
-    from dualmx.graph.trie import trie
+    _tests_run += 1
+    if _tests_run % _EVERY == 0:
+        from dualmx.graph.trie import trie
 
-    trie.clear()
-    jax.clear_caches()
+        trie.clear()
+        jax.clear_caches()

@@ -136,8 +136,7 @@ class Trie:
         """Return the empty prefix on `ctx`."""
         if self.count > self.bound:
             # A program that never repeats itself would grow the tries for ever; starting over costs only recompiling.
-            self._roots.clear()
-            self.count = 0
+            self.clear()
         root = self._roots.get(ctx)
         if root is None:
             root = self._roots.setdefault(ctx, State(None, MODE, None, (), ctx))
@@ -149,9 +148,19 @@ class Trie:
         return parent.next.setdefault(key, made)
 
     def clear(self) -> None:
-        """Forget every prefix and executable."""
+        """Forget every prefix and executable.
+
+        Arrays and pending traces may still refer to a state, and through its parents to all others, so the links from
+        state to state are cut; what is pending keeps its own chain.
+        """
+        waiting = list(self._roots.values())
         self._roots.clear()
         self.count = 0
+        while waiting:
+            state = waiting.pop()
+            waiting.extend(s for s in list(state.next.values()) if isinstance(s, State))
+            state.next.clear()
+            state.programs.clear()
 
     def __iter__(self) -> Iterator[State]:
         return iter(self._roots.values())

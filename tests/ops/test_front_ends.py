@@ -26,6 +26,8 @@ WRONG_IN_MXNET = {
 # dtypes that an operator does not take: `{op: (dtype, ...)}`.
 FACTORED = ("potrf", "potri", "trsm", "inverse", "det", "slogdet", "gelqf", "syevd")
 UNSUPPORTED = {f"_linalg_{name}": ("float16",) for name in FACTORED}
+# The gradient by sampling positions jumps at pixel borders, over which rounding to 16 bits moves some of them.
+JUMPING = {"BilinearSampler", "SpatialTransformer", "GridGenerator", "_contrib_ROIAlign"}
 # Operators without outputs, which no graph can hold; MXNet 1.9.1 crashes.
 EAGER_ONLY = {"reset_arrays"}
 
@@ -129,7 +131,8 @@ def test_the_naive_engine_computes_the_same_gradients(samples):
 
 def check_precision(samples: Sequence[Sample], dtype: str, tol: float, gradients: bool) -> None:
     """Results in another precision are near those in float32."""
-    samples = [s for s in samples if dtype not in UNSUPPORTED.get(s.op, ())]
+    jumping = JUMPING if gradients and dtype == "float16" else ()
+    samples = [s for s in samples if dtype not in UNSUPPORTED.get(s.op, ()) and s.op not in jumping]
     problems: list[str] = []
     other, single = run_nd(samples, np.dtype(dtype), gradients), run_nd(samples, np.float32, gradients)
     for sample, got, want in zip(samples, other, single, strict=True):

@@ -68,16 +68,19 @@ def test_gradients(op, shapes, params):
 
 def test_batch_norm_aux_are_written_only_in_training_on_batch_statistics():
     arrays = [np.ones(s, np.float32) for s in ((2, 3), (3,), (3,), (3,), (3,))]
-    assert len(run("BatchNorm", *arrays)) == 5
-    assert len(run("BatchNorm", *arrays, train=False)) == 3
-    assert len(run("BatchNorm", *arrays, use_global_stats=True)) == 3
+    for fix_gamma in (True, False):
+        # A fixed gamma is written too: it becomes ones.
+        outputs = 3 + fix_gamma
+        assert len(run("BatchNorm", *arrays, fix_gamma=fix_gamma)) == outputs + 2
+        assert len(run("BatchNorm", *arrays, fix_gamma=fix_gamma, train=False)) == outputs
+        assert len(run("BatchNorm", *arrays, fix_gamma=fix_gamma, use_global_stats=True)) == outputs
 
 
 def test_batch_norm_of_half_precision_keeps_float32_statistics():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(64, 3, 8, 8)).astype(np.float16)
     vectors = [np.ones(3, np.float32) for _ in range(4)]
-    y, mean, inv, next_mean, _ = run("BatchNorm", x, *vectors)
+    y, mean, inv, next_mean, _ = run("BatchNorm", x, *vectors, fix_gamma=False)
     assert y.dtype == np.float16 and mean.dtype == inv.dtype == next_mean.dtype == np.float32
     np.testing.assert_allclose(mean, x.astype(np.float64).mean((0, 2, 3)), 1e-4, 1e-6)
     single = run("BatchNorm", x.astype(np.float32), *vectors)[0]
