@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.context import Context
 from ..graph.departure import departure
-from ..graph.trie import State, Value
+from ..graph.trie import State, Value, trie
 from ..op.backend import lowering_for
 from .cache import persistent_cache
 from .counters import counters
@@ -100,6 +100,7 @@ class Executable:
             with persistent_cache():
                 compiled = lowered.compile(compiler_options=options_for(platform))
         counters.compiles += 1
+        trie.programs += 1
         seconds = time.perf_counter() - began
         counters.compile_seconds += seconds
         if watchers:

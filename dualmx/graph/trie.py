@@ -125,17 +125,20 @@ def chain(state: State) -> list[State]:
 
 
 class Trie:
-    """The roots of all tries, one per context, with a bound on the number of states kept."""
+    """The roots of all tries, one per context, with bounds on the states and executables kept.
 
-    def __init__(self, bound: int):
-        self.bound = bound
-        self.count = 0
+    A program that never repeats itself would grow the tries for ever, and a process may only have so many memory maps,
+    of which each executable takes a few. Starting over costs only recompiling.
+    """
+
+    def __init__(self, bound: int, programs_bound: int):
+        self.bound, self.programs_bound = bound, programs_bound
+        self.count = self.programs = 0
         self._roots: dict[Context, State] = {}
 
     def root(self, ctx: Context) -> State:
         """Return the empty prefix on `ctx`."""
-        if self.count > self.bound:
-            # A program that never repeats itself would grow the tries for ever; starting over costs only recompiling.
+        if self.count > self.bound or self.programs > self.programs_bound:
             self.clear()
         root = self._roots.get(ctx)
         if root is None:
@@ -155,7 +158,7 @@ class Trie:
         """
         waiting = list(self._roots.values())
         self._roots.clear()
-        self.count = 0
+        self.count = self.programs = 0
         while waiting:
             state = waiting.pop()
             waiting.extend(s for s in list(state.next.values()) if isinstance(s, State))
@@ -166,4 +169,4 @@ class Trie:
         return iter(self._roots.values())
 
 
-trie = Trie(bound=400_000)
+trie = Trie(bound=400_000, programs_bound=8_000)

@@ -8,6 +8,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, debug, nd
+from dualmx.graph.trie import trie
 from dualmx.ndarray.trace import engine
 
 
@@ -160,6 +161,16 @@ def test_a_loop_that_never_looks_at_its_values_is_cut_by_itself():
         x = nd.sqrt(x)
     assert debug.pending() < 600
     assert np.isfinite(x.asnumpy()).all()
+
+
+def test_programs_that_never_repeat_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(trie, "programs_bound", 5)
+    held = nd.array(np.ones((2, 23)))
+    pending = held * 2
+    for n in range(1, 25):
+        assert (nd.array(np.ones((n, 23))) + 1).asnumpy().sum() == 2 * n * 23
+        assert trie.programs <= 7
+    assert (pending + held).asnumpy().sum() == 3 * 2 * 23
 
 
 def fail(_):
