@@ -12,10 +12,10 @@ from .networks import LEARNING_RATE, MOMENTUM, block, parameters, symbol
 class GluonLoop:
     """record / backward / Trainer.step, hybridized or not."""
 
-    def __init__(self, mx: Any, network: str, data: list, hybrid: bool):
+    def __init__(self, mx: Any, network: str, data: list, hybrid: bool, given: bool = True):
         self.mx = mx
         self.data = [(mx.nd.array(x), mx.nd.array(y)) for x, y in data]
-        self.net = block(mx, network)
+        self.net = block(mx, network, given)
         self.loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
         if hybrid:
             self.net.hybridize(static_alloc=True, static_shape=True)

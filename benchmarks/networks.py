@@ -92,8 +92,10 @@ def parameters(network: str) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
 
     def weight(name: str, *shape: int) -> None:
-        fan_in = int(np.prod(shape[1:]))
-        found[name] = (draw.randn(*shape) * np.sqrt(2.0 / fan_in)).astype("float32")
+        # Xavier's scale: larger weights make confident softmaxes, whose subnormal gradients slow only those
+        # contestants that do not flush them to zero.
+        fans = (shape[0] + shape[1]) * int(np.prod(shape[2:]))
+        found[name] = (draw.randn(*shape) * np.sqrt(2.0 / fans)).astype("float32")
 
     def walk(layers: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
         for layer in layers:
@@ -125,8 +127,8 @@ def parameters(network: str) -> dict[str, np.ndarray]:
     return found
 
 
-def block(mx: Any, network: str) -> Any:
-    """The network as a HybridBlock of `mx` (dualmx or MXNet), initialised with `parameters`."""
+def block(mx: Any, network: str, given: bool = True) -> Any:
+    """The network as a HybridBlock of `mx` (dualmx or MXNet), initialised with `parameters`, or like them if not `given`."""
     nn = mx.gluon.nn
     count = [0]
 
@@ -163,11 +165,12 @@ def block(mx: Any, network: str) -> Any:
         return net
 
     net = build(NETWORKS[network])
-    net.initialize()
+    net.initialize(mx.init.Xavier("gaussian", magnitude=2))
     net(mx.nd.zeros((2, *INPUTS[network])))
-    values = parameters(network)
+    values = parameters(network) if given else {}
     for name, parameter in net.collect_params().items():
-        parameter.set_data(mx.nd.array(values[name.replace("running_", "")]))
+        if given:
+            parameter.set_data(mx.nd.array(values[name.replace("running_", "")]))
     return net
 
 

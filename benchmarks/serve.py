@@ -4,7 +4,7 @@
 
 Prints `READY {json}` after the first step, then answers `RUN seconds` with `TIMES [[ms, foreign load], ...]` and
 anything else with `DONE {json}`. FRAMEWORK is jax, dualmx, mxnet or torch; MODE is plain or kernels (jax),
-imperative, hybrid or module (dualmx, mxnet), eager (all, NETWORK then names the case).
+imperative, hybrid, drawn (hybrid with initial values of its own) or module (dualmx, mxnet), eager (all, NETWORK then names the case).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def build(framework: str, network: str, size: int, mode: str) -> Any:
 
     if mode == "module":
         return ModuleLoop(mx, network, data)
-    return GluonLoop(mx, network, data, hybrid=mode == "hybrid")
+    return GluonLoop(mx, network, data, hybrid=mode in ("hybrid", "drawn"), given=mode != "drawn")
 
 
 def chunk(loop: Any, steps: int) -> tuple[float, float]:
