@@ -84,6 +84,8 @@ class ExecutorGroup:
         first = self.data_shapes[0]
         self.batch_size = first.shape[max(DataDesc.get_batch_axis(first.layout), 0)]
         self.slices = split_rows(self.batch_size, workload) if len(devices) > 1 else [slice(0, self.batch_size)]
+        self._data_shapes = [d.shape for d in self.data_shapes]
+        self._label_shapes = [d.shape for d in self.label_shapes]
         self.inputs = {d.name: d for d in (*self.data_shapes, *self.label_shapes)}
         self.execs = [self._bind(device, rows) for device, rows in zip(devices, self.slices, strict=True)]
 
@@ -120,6 +122,10 @@ class ExecutorGroup:
         if len(self.devices) == 1 or axis < 0:
             return value
         return value[rows] if axis == 0 else nd.slice_axis(value, axis=axis, begin=rows.start, end=rows.stop)
+
+    def fits(self, data: Sequence[NDArray], label: Sequence[NDArray]) -> bool:
+        """True if a batch has the shapes that are bound."""
+        return [a.shape for a in data] == self._data_shapes and [a.shape for a in label] == self._label_shapes
 
     def forward(self, data: Sequence[NDArray], label: Sequence[NDArray], is_train: bool) -> None:
         """Feed a batch and run all executors."""

@@ -335,6 +335,9 @@ class Module(BaseModule):
             raise ArgumentTypeError(f"Module.forward: data_batch of type {kind}: expected a DataBatch")
         group = self._bound
         data, label = list(data_batch.data), list(data_batch.label or ())
+        if data_batch.provide_data is None and group.fits(data, label):
+            self._run(group, data, label, is_train)
+            return
         descs = as_descs(data_batch.provide_data) or _described(group.data_shapes, data, self._data_names)
         labels = as_descs(data_batch.provide_label) if label else []
         if label and not labels and self._label_names:
@@ -344,6 +347,9 @@ class Module(BaseModule):
             if not labels and descs[0].shape[:1] == group.data_shapes[0].shape[:1]:
                 labels = group.label_shapes
             self._group = group = self._group_for(descs, labels)
+        self._run(group, data, label, is_train)
+
+    def _run(self, group: ExecutorGroup, data: list[NDArray], label: list[NDArray], is_train: bool | None) -> None:
         train = self.for_training if is_train is None else is_train
         group.forward(data, label, train)
         if not train:

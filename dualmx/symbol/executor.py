@@ -84,6 +84,7 @@ class Executor:
         self._calls: dict[Any, Any] = {}
         self._outputs: list[NDArray] = []
         self._replay: Replay | None = None
+        self._losses_only = all(n.op is not None and n.op.name in LOSSES | CONSTANT_HEADS for n, _ in symbol.entries)
         self._monitor: tuple[Callable[[str, NDArray], Any], bool] | None = None
 
     # ---- arrays by name
@@ -198,6 +199,8 @@ class Executor:
 
     def _seeds(self, out_grads: Any) -> list[NDArray | None]:
         names = self._output_names
+        if out_grads is None and self._losses_only:
+            return [None] * len(names)
         if out_grads is None:
             given: list[Any] = []
         elif isinstance(out_grads, NDArray):

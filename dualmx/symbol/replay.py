@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from ..core.context import Context
 from ..ndarray import NDArray, invoke
 from ..ndarray.handle import Extra, assign, is_tracked
@@ -63,7 +61,7 @@ class Replay:
     ):
         self.call, self.ctx, self.args = call, ctx, list(args)
         self.targets = [
-            (grad, req) if grad is not None and req != "null" and np.dtype(arg.dtype).kind not in "biu" else None
+            (grad, req) if grad is not None and req != "null" and arg._v.dtype.kind not in "biu" else None
             for arg, grad, req in zip(args, grads, reqs, strict=True)
         ]
         self.has_variables = any(t is not None for t in self.targets)
