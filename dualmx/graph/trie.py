@@ -77,7 +77,7 @@ class State:
     )  # fmt: skip
 
     def __init__(self, parent: State | None, kind: str, call: Call | None, ins: tuple[Any, ...], ctx: Context):
-        self.next: dict[Any, State] = {}
+        self.next: dict[Any, Any] = {}
         self.parent, self.kind, self.call, self.ins = parent, kind, call, ins
         self.out: Value = None  # type: ignore[assignment]
         self.outs: tuple[Value, ...] = ()

@@ -287,7 +287,7 @@ def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_gr
     tr, hv, sv = _enter_heads(heads, given)
     if tr.saved:
         reenter(tr)
-    route = _route(tr, hv)
+    route = _recorded_route(tr, hv)
     if "function" in route.reqs:
         for a, g in _passes(heads, given, retain_graph):
             _store(a, g)
@@ -316,10 +316,14 @@ def _route(tr: Trace, hv: tuple[Value, ...]) -> Route:
     key = ("route", hv)
     route: Any = st.next.get(key)
     if route is None:
-        route = Route(chain(st), hv)
-        if not route.groups:
-            raise _not_recorded("backward")
-        st.next[key] = route
+        route = st.next[key] = Route(chain(st), hv)
+    return route
+
+
+def _recorded_route(tr: Trace, hv: tuple[Value, ...]) -> Route:
+    route = _route(tr, hv)
+    if not route.groups:
+        raise _not_recorded("backward")
     return route
 
 
@@ -357,7 +361,7 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
         tr, hv, sv = _enter_heads(*work)
         if tr.saved:
             reenter(tr)
-        route = _route(tr, hv)
+        route = _recorded_route(tr, hv)
         targets = [tr.variables[k] for k in route.handles]
         nx = _step(tr, route, hv, sv, (None,) * len(targets), retain_graph)
         for a, g in zip(targets, [fresh(tr, v) for v in nx.outs], strict=True):
@@ -414,11 +418,14 @@ def _gradients(
     tr, hv, sv = _enter_heads(heads, given)
     if tr.saved:
         reenter(tr)
-    tv = tuple([_values_of(tr, a) for a in variables])
-    hv_route = Route(chain(tr.state), hv) if any(v.tracked for v in hv) else None
-    if hv_route is not None and "function" in hv_route.reqs:
-        return _through_functions(heads, variables, given, retain_graph, create_graph)
+    own = [tr.leaf(a) for a in variables]
     st = tr.state
+    if "function" in _route(tr, hv).reqs:
+        return _through_functions(heads, variables, given, retain_graph, create_graph)
+    known: Any = st.next.get("variables")
+    if known is None:
+        known = st.next["variables"] = variables_of(chain(st))
+    tv = tuple([_values_of(tr, a, v, known) for a, v in zip(variables, own, strict=True)])
     key = ("grad" if create_graph else BACKWARD, hv, sv, retain_graph, tv)
     nx = st.next.get(key)
     if nx is None:
@@ -449,11 +456,10 @@ def _through_functions(
     return [found[id(a)] for a in variables]
 
 
-def _values_of(tr: Trace, a: Handle) -> tuple[Value, ...]:
-    """Return the values under which `a` takes part in the recorded program."""
-    found = {tr.leaf(a)}
-    variables = variables_of(chain(tr.state))
-    found.update(v for v, (at, _, _) in variables.items() if tr.variables[at] is a)
+def _values_of(tr: Trace, a: Handle, own: Value, known: dict[Value, tuple[int, int, str]]) -> tuple[Value, ...]:
+    """Return the values under which `a` takes part in the recorded program: its present one and earlier ones."""
+    found = {own}
+    found.update(v for v, (at, _, _) in known.items() if tr.variables[at] is a)
     return tuple(sorted(found, key=lambda v: (v.state.depth if v.state else 0, v.index)))
 
 
