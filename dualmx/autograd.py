@@ -193,7 +193,7 @@ def grad(
     retain_graph: bool | None = None,
     create_graph: bool = False,
     train_mode: bool = True,
-) -> Any:
+) -> list[NDArray]:
     """Return the gradients of `heads` with respect to `variables` instead of storing them.
 
     Args:
@@ -203,7 +203,7 @@ def grad(
         create_graph: record the computation of the gradients, so that they can be differentiated again.
 
     Returns:
-        An array for an array, a list for a list; `grad` of the variables is left alone.
+        A list with the gradient of each variable, also of a single one; `grad` of the variables is left alone.
 
     Raises:
         MXNetError: a variable is not reached.
@@ -213,16 +213,13 @@ def grad(
         >>> x.attach_grad()
         >>> with record():
         ...     y = x**3
-        ...     first = grad(y, x, create_graph=True)
+        ...     (first,) = grad(y, x, create_graph=True)
         >>> first.backward()
         >>> first.asscalar().item(), x.grad.asscalar().item()
         (12.0, 12.0)
     """
-    single = isinstance(variables, NDArray)
-    wanted = _listed("grad", variables)
     keep = create_graph if retain_graph is None else retain_graph
-    found = tape.gradients(_listed("grad", heads), wanted, head_grads, keep, create_graph)
-    return found[0] if single else found
+    return tape.gradients(_listed("grad", heads), _listed("grad", variables), head_grads, keep, create_graph)
 
 
 def get_symbol(x: NDArray) -> Any:

@@ -71,7 +71,7 @@ class HybridBlock(Block):
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Add a child, which must be a `HybridBlock` too."""
         if not isinstance(block, HybridBlock):
-            raise ArgumentTypeError(
+            raise ArgumentError(
                 f"{self.name}: children of a HybridBlock must be HybridBlocks, got {type(block).__name__}; "
                 "for containers, use HybridSequential instead of Sequential"
             )

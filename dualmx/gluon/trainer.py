@@ -13,6 +13,7 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import known
+from ..kvstore.replicas import step_together
 from ..ndarray import flush
 from .bridge import OptaxOptimizer
 from .parameter import Parameter, ParameterDict
@@ -37,7 +38,7 @@ class Trainer:
         update_on_kvstore: apply the optimizer in the store; decided by the store if `None`.
 
     Raises:
-        ArgumentTypeError: not parameters, or not a store. ArgumentError: an unknown optimizer or contexts that differ.
+        ArgumentTypeError: not a store. ArgumentError: not parameters, an unknown optimizer or contexts that differ.
         MXNetError: a parameter was never initialized.
 
     Example:
@@ -136,9 +137,22 @@ class Trainer:
         if not self._connected:
             self._connect()
         fresh = self._fresh(ignore_stale_grad)
-        self._exchange(fresh)
-        self._apply(fresh)
+        if not self._update_together(fresh):
+            self._exchange(fresh)
+            self._apply(fresh)
+        self._used(fresh)
         flush()
+
+    def _update_together(self, chosen: list[tuple[int, Parameter]]) -> bool:
+        """Sum and update on all contexts as one program, if the store is one of this process and it is possible."""
+        store = self._kvstore
+        if type(store) is not kvstore.KVStore or not chosen or store._compression is not None:
+            return False
+        keys = [i for i, _ in chosen]
+        grads, weights = [p.list_grad() for _, p in chosen], [p.list_data() for _, p in chosen]
+        if self._update_on_kvstore:
+            return store.update_together(keys, grads, weights)
+        return step_together(self._updaters, keys, grads, weights, True)
 
     def allreduce_grads(self) -> None:
         """Sum the gradients over contexts and workers, to be followed by `update`.
@@ -159,7 +173,9 @@ class Trainer:
         self._connect()
         self._refuse_in_store("update")
         self._optimizer.rescale_grad = self._scale / self._rows("update", batch_size)
-        self._apply(self._fresh(ignore_stale_grad))
+        fresh = self._fresh(ignore_stale_grad)
+        self._apply(fresh)
+        self._used(fresh)
         flush()
 
     @staticmethod
@@ -220,6 +236,10 @@ class Trainer:
             for k, updater in enumerate(self._updaters):
                 arrays = [p._arrays()[k] for _, p in chosen]
                 updater(indices, [a.grad for a in arrays], arrays)
+
+    @staticmethod
+    def _used(chosen: list[tuple[int, Parameter]]) -> None:
+        """Mark the gradients as used."""
         for _, param in chosen:
             for array in param._arrays():
                 array._fresh_grad = False
@@ -253,7 +273,9 @@ class Trainer:
                 for i in keys:
                     store.broadcast(i, self._params[i].list_data()[0], out=self._params[i].list_data())
             else:
-                store.init(keys, [self._params[i].list_data()[0] for i in keys])
+                # A store of this process looks at the parameters when it must; the first step is like all others then.
+                give = store.adopt if type(store) is kvstore.KVStore else store.init
+                give(keys, [self._params[i].list_data()[0] for i in keys])
             if hasattr(store, "init") and not alone:
                 self._adopt(store, keys)
             if in_store:
@@ -332,12 +354,10 @@ def _listed(params: Any) -> list[Parameter]:
     if isinstance(params, (dict, ParameterDict)):
         params = [params[name] for name in sorted(params.keys())]
     elif not isinstance(params, (list, tuple)):
-        raise ArgumentTypeError(
-            f"Trainer: params: expected parameters in a dict or a list, got {type(params).__name__}"
-        )
+        raise ArgumentError(f"Trainer: params: expected parameters in a dict or a list, got {type(params).__name__}")
     for param in params:
         if not isinstance(param, Parameter):
-            raise ArgumentTypeError(f"Trainer: params: expected Parameters, got a {type(param).__name__}")
+            raise ArgumentError(f"Trainer: params: expected Parameters, got a {type(param).__name__}")
     return list(params)
 
 

@@ -174,4 +174,6 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
         return CompositeEvalMetric([create(m, *args, **kwargs) for m in metric])
     if callable(metric) and not isinstance(metric, type):
         return CustomMetric(metric, *args, **kwargs)
+    if not isinstance(metric, (str, EvalMetric)):
+        raise ArgumentError(f"metric.create: metric={metric!r}: expected a name, a metric, a function or a list of these")
     return METRICS.create(metric, *args, **kwargs)

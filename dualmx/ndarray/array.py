@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import jax
 import numpy as np
@@ -19,7 +20,7 @@ from . import tape
 from .fluent import Fluent
 from .flush import concrete
 from .handle import assign, check_writable, copy_across, invoke1, is_tracked, ref, set_array_class
-from .trace import local
+from .trace import engine, local
 
 
 class NDArray(Fluent):
@@ -269,11 +270,21 @@ class NDArray(Fluent):
         """Return the array itself: it is a classic array."""
         return self
 
+    def as_np_ndarray(self) -> Any:
+        """Return a `mx.np.ndarray` on the same value: writes to one are seen by the other, gradients are shared."""
+        # The room of NumPy semantics builds on this one, and is imported when it is first needed.
+        room = importlib.import_module("..numpy", __package__)
+        return room.as_np(self)
+
     def tostype(self, stype: str) -> NDArray:
-        """Return the array in another storage type; only `"default"` here."""
-        if stype != "default":
-            raise ArgumentError(f"tostype: stype={stype!r}: expected 'default' for a dense array")
-        return self
+        """Return the array as `"default"` (itself), `"csr"` or `"row_sparse"`.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.nd.array([[0, 0], [1, 2]]).tostype("row_sparse").indices.asnumpy().tolist()
+            [1]
+        """
+        return self if stype == "default" else engine.sparse.of_array(self, stype)
 
     def __copy__(self) -> NDArray:
         return self.copy()
@@ -326,6 +337,8 @@ class NDArray(Fluent):
     def grad(self) -> NDArray | Any:
         """Gradient array of a variable, None without `attach_grad`."""
         x = self._x
+        if x is not None and x.root is not None and not x.window:
+            x = x.root._x
         return None if x is None else x.grad
 
     @property
@@ -342,7 +355,7 @@ class NDArray(Fluent):
 
         Args:
             grad_req: `"write"` (each backward overwrites), `"add"` (accumulates) or `"null"`.
-            stype: storage type of the gradient; only dense ones.
+            stype: storage type of the gradient, that of the array by default.
 
         Example:
             >>> import dualmx as mx
@@ -354,9 +367,9 @@ class NDArray(Fluent):
             >>> x.grad.asnumpy().tolist()
             [2.0, 4.0]
         """
-        if stype not in (None, "default"):
-            raise ArgumentError(f"attach_grad: stype={stype!r}: expected 'default'")
-        make_variable(self, None, grad_req)
+        kept = stype in (None, "default")
+        grad = None if kept else engine.sparse.zeros(stype, self.shape, self.context, self.dtype)
+        make_variable(self, grad, grad_req)
 
     def detach(self) -> NDArray:
         """Return an array with the same value through which no gradient flows.
@@ -446,15 +459,21 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
     if grad_req not in ("write", "add", "null"):
         raise ArgumentError(f"attach_grad: grad_req={grad_req!r}: expected 'write', 'add' or 'null'")
     x = a._extra()
+    if x.root is not None and not x.window:
+        make_variable(cast("NDArray", x.root), grad, grad_req)
+        return
     if grad is None:
         grad = concrete(put(np.zeros(a._v.shape, a._v.dtype), a._v.ctx), a._v.ctx)
+        grad.__class__ = type(a)
     elif grad._v.shape != a._v.shape or grad._v.dtype != a._v.dtype:
         raise ArgumentError(
             f"mark_variables: gradient {grad._v.dtype}{list(grad._v.shape)} does not match its variable "
             f"{a._v.dtype}{list(a._v.shape)}"
         )
-    x.grad = None if grad_req == "null" else grad
+    x.grad = grad
     x.req = None if grad_req == "null" else grad_req
+    if x.req is not None and grad is not None and grad.is_sparse:
+        x.req = "rows" if grad_req == "write" else "rows_add"
     x.node = None
     if a._tr is not None and a._tr is local.traces.get(a._v.ctx):
         if x.req is None:

@@ -111,7 +111,7 @@ def test_attributes_keep_their_kind() -> None:
 def test_hybrid_children_only() -> None:
     net = nn.HybridSequential()
     for child in (3, nn.Sequential()):
-        with pytest.raises(TypeError, match="children of a HybridBlock"):
+        with pytest.raises(ValueError, match="children of a HybridBlock"):
             net.add(child)
 
 

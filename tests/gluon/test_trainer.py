@@ -116,7 +116,7 @@ def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="foo"):
         gluon.Trainer(params, "foo")
     for wrong in (net, 3, [1]):
-        with pytest.raises(TypeError, match="expected"):
+        with pytest.raises(ValueError, match="expected"):
             gluon.Trainer(wrong, "sgd")
     with pytest.raises(ValueError, match="optimizer_params"):
         gluon.Trainer(params, mx.optimizer.SGD(), {"learning_rate": 1})
