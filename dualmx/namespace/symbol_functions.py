@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from ..op.registry import OPS, Op
+from ..symbol import control
 from ..symbol.symbol import Symbol, create
 from . import methods, rooms, symbol_random
 from .signature import docstring, signature
@@ -42,6 +43,7 @@ def populate(top: ModuleType) -> None:
     """Serve every operator in the symbolic namespace and its sub-namespaces, and give `Symbol` its fluent methods."""
     rooms.populate(top, "Symbolic operators", symbol_function)
     symbol_random.populate(top.random)
+    control.populate(top.contrib)
     install(Symbol, top)
 
 

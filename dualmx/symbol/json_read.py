@@ -8,17 +8,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError, suggest
 from ..op.registry import OPS, Op
 from ..op.schema import AUX
+from ..op.subgraph import BASES
 from .attributes import HIDDEN_KEYS, is_dunder
 from .compose import default_init
 from .node import Entry, Node, arity_param, live_inputs, topological
+from .subgraph import Subgraph, SubgraphOp, ill_wired
 
 MAX_BYTES = 1 << 30
 MAX_NODES = 1 << 22
+MAX_DEPTH = 64
 NODE_FIELDS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "backward_source_id", "subgraphs")
 V0_9_0, V0_9_4, V0_9_5, UNVERSIONED = 900, 904, 905, 800
 
@@ -36,13 +40,17 @@ def from_json(text: str | bytes) -> list[Entry]:
     except (ValueError, RecursionError) as e:
         raise FormatError(f"symbol JSON: not valid JSON: {str(e)[:200]}") from None
     doc = _expect(doc, dict, "the document")
+    return _graph(doc, _version(doc), 0)
+
+
+def _graph(doc: Mapping[str, Any], version: int, depth: int) -> list[Entry]:
+    """Read a document, or the graph inside a node at this depth."""
     described = _expect(doc.get("nodes"), list, "'nodes'")
     if len(described) > MAX_NODES:
         raise FormatError(f"symbol JSON: {len(described)} nodes, more than the {MAX_NODES} that are read")
-    version = _version(doc)
     nodes: list[Node] = []
     for at, item in enumerate(described):
-        nodes.append(_node(item, at, nodes, version))
+        nodes.append(_node(item, at, nodes, version, depth))
     if "arg_nodes" not in doc:
         raise FormatError("symbol JSON: missing field 'arg_nodes'")
     for at in _expect(doc["arg_nodes"], list, "'arg_nodes'"):
@@ -91,7 +99,7 @@ def _entry(value: Any, nodes: Sequence[Node], what: str) -> Entry:
     return node, output
 
 
-def _node(item: Any, at: int, nodes: list[Node], version: int) -> Node:
+def _node(item: Any, at: int, nodes: list[Node], version: int, depth: int) -> Node:
     item = _expect(item, dict, f"node {at}")
     for key in item:
         if key not in NODE_FIELDS:
@@ -108,12 +116,35 @@ def _node(item: Any, at: int, nodes: list[Node], version: int) -> Node:
         if inputs:
             raise FormatError(f"symbol JSON: variable {name!r} has inputs")
         return Node(None, name, attrs=attrs)
-    if item.get("subgraphs"):
-        raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: nodes with subgraphs are not supported")
+    graphs = _expect(item.get("subgraphs", []), list, f"'subgraphs' of node {name!r}")
+    if op_name in BASES:
+        return _node_of_graphs(op_name, name, inputs, attrs, [_inner(g, name, version, depth) for g in graphs])
+    if graphs:
+        raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: this operator has no subgraphs")
     op = OPS.get(op_name)
     if op is None:
         raise MXNetError(f"symbol JSON: node {name!r}: operator {op_name!r} is not registered; {suggest(op_name, OPS)}")
     return _operator_node(op, name, inputs, attrs, version)
+
+
+def _inner(item: Any, name: str, version: int, depth: int) -> Subgraph:
+    if depth >= MAX_DEPTH:
+        raise FormatError(f"symbol JSON: node {name!r}: subgraphs nested more than {MAX_DEPTH} deep are not read")
+    return Subgraph(_graph(_expect(item, dict, f"a subgraph of node {name!r}"), version, depth + 1))
+
+
+def _node_of_graphs(
+    op_name: str, name: str, inputs: list[Entry], attrs: dict[str, str], graphs: list[Subgraph]
+) -> Node:
+    op = SubgraphOp(op_name, graphs)
+    try:
+        params = op.parse({k: v for k, v in attrs.items() if not is_dunder(k)})
+    except MXNetError as e:
+        raise type(e)(f"symbol JSON: node {name!r}: {e}") from None
+    problem = ill_wired(op_name, SimpleNamespace(**params), len(inputs), graphs)
+    if problem:
+        raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: {problem}")
+    return Node(op, name, inputs, params, attrs)
 
 
 def _operator_node(op: Op, name: str, inputs: list[Entry], attrs: dict[str, str], version: int) -> Node:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .node import Entry, Node, topological
+from .subgraph import state_positions, subgraphs_of
 
 MXNET_VERSION = 10901  # the format version written: major * 10000 + minor * 100 + patch
 # MXNet's outputs that hold work space, counted in `node_row_ptr` though nothing reads them.
@@ -17,27 +18,29 @@ _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\
 
 def to_json(entries: Sequence[Entry], remove_amp_cast: bool = True) -> str:
     """Return the JSON text of the graph below `entries`, without `amp_cast` nodes if so asked."""
-    if remove_amp_cast:
-        entries = without_casts(entries)
+    version = f'"attrs": {{"mxnet_version": ["int", {MXNET_VERSION}]}}'
+    return _graph(without_casts(entries) if remove_amp_cast else entries, remove_amp_cast, [version])
+
+
+def _graph(entries: Sequence[Entry], remove_amp_cast: bool, further: Sequence[str] = ()) -> str:
     order = topological(entries)
     number = {id(node): i for i, node in enumerate(order)}
     versions: dict[int, int] = {}
     nodes = []
     row_ptr = [0]
     for node in order:
-        states = set(node.aux_positions())
-        for at in states:
+        for at in state_positions(node):
             child = id(node.inputs[at][0])
             versions[child] = versions.get(child, 0) + 1
         inputs = [f"[{number[id(c)]}, {i}, {versions.get(id(c), 0)}]" for c, i in node.inputs]
-        nodes.append(_node(node, inputs))
+        nodes.append(_node(node, inputs, remove_amp_cast))
         row_ptr.append(row_ptr[-1] + _counted_outputs(node))
     fields = [
         '"nodes": [\n' + ", \n".join(nodes) + "\n  ]" if nodes else '"nodes": []',
         f'"arg_nodes": {_sequence([str(number[id(n)]) for n in order if n.op is None], 2)}',
         f'"node_row_ptr": {_sequence([str(n) for n in row_ptr], 2)}',
         f'"heads": {_sequence([f"[{number[id(n)]}, {i}, 0]" for n, i in entries], 2)}',
-        f'"attrs": {{"mxnet_version": ["int", {MXNET_VERSION}]}}',
+        *further,
     ]
     return "{\n" + ", \n".join("  " + f for f in fields) + "\n}"
 
@@ -82,7 +85,7 @@ def _sequence(items: Sequence[str], indent: int) -> str:
     return "[\n" + ", \n".join(pad + item for item in items) + "\n" + " " * indent + "]"
 
 
-def _node(node: Node, inputs: Sequence[str]) -> str:
+def _node(node: Node, inputs: Sequence[str], remove_amp_cast: bool) -> str:
     op = "null" if node.op is None else node.op.name
     fields = [f'"op": {_text(op)}', f'"name": {_text(node.name)}']
     if node.attrs:
@@ -92,4 +95,10 @@ def _node(node: Node, inputs: Sequence[str]) -> str:
         else:
             fields.append('"attrs": {\n' + ", \n".join(" " * 8 + p for p in pairs) + "\n      }")
     fields.append(f'"inputs": {_sequence(inputs, 6)}')
+    graphs = []
+    for graph in subgraphs_of(node):
+        inner = without_casts(graph.entries) if remove_amp_cast else graph.entries
+        graphs.append("\n".join(" " * 8 + line for line in _graph(inner, remove_amp_cast).split("\n")))
+    if graphs:
+        fields.append('"subgraphs": [\n' + ", \n".join(graphs) + "\n      ]")
     return "    {\n" + ", \n".join(" " * 6 + f for f in fields) + "\n    }"

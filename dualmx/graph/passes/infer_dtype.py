@@ -105,6 +105,7 @@ class DtypePass:
         except (KeyError, TypeError):
             return
         at = dict(zip(names, keys, strict=True))
+        at.update((f"output{i}" if i else "output", (id(node), i)) for i in range(node.n_outputs))
         for name, dtype in (found or {}).items():
             if name in at and at[name] not in self.dtypes and dtype is not None:
                 self._put(node, f"input {name!r}", at[name], as_dtype(dtype))
