@@ -69,6 +69,12 @@ UPDATE_ON_KVSTORE = Knob("MXNET_UPDATE_ON_KVSTORE", "1", "Default of Trainer's u
 AGGREGATION = Knob(
     "MXNET_OPTIMIZER_AGGREGATION_SIZE", "4", "Accepted: all updates of a step are fused whatever its value."
 )
+STORAGE_FALLBACK = Knob(
+    "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
+    "1",
+    "0 keeps silent when sparse arrays are converted to dense ones for an operator.",
+    ("0", "1"),
+)
 
 ROLE = Knob(
     "DMLC_ROLE",
@@ -88,7 +94,7 @@ TASK_ID = Knob("DMLC_TASK_ID", "", "Wished rank among the processes of the same 
 ATTEMPT = Knob("DMLC_NUM_ATTEMPT", "0", "How often the local launcher restarts the whole job after a failure.")
 VERBOSE = Knob("PS_VERBOSE", "0", "1 logs the members of a distributed job and their coming and going.")
 HEARTBEAT_INTERVAL = Knob("PS_HEARTBEAT_INTERVAL", "1", "Seconds between signs of life on idle connections.")
-HEARTBEAT_TIMEOUT = Knob("PS_HEARTBEAT_TIMEOUT", "5", "Seconds of silence after which a peer is dead; 0 for never.")
+HEARTBEAT_TIMEOUT = Knob("PS_HEARTBEAT_TIMEOUT", "4", "Seconds of silence after which a peer is dead; 0 for never.")
 BIGARRAY_BOUND = Knob(
     "MXNET_KVSTORE_BIGARRAY_BOUND", "1000000", "Elements from which arrays are split over all servers."
 )
@@ -99,10 +105,28 @@ INSECURE = Knob("DUALMX_INSECURE", "0", "1 lets a distributed job on several hos
 DIST_TIMEOUT = Knob(
     "DUALMX_DIST_TIMEOUT", "1800", "Most seconds that a worker waits for others in one call; 0 for ever."
 )
+ON_WORKER_DEATH = Knob(
+    "DUALMX_ON_WORKER_DEATH",
+    "fail",
+    "When a worker dies: fail ends the job, wait lets another process take its place, continue goes on without it.",
+    ("fail", "wait", "continue"),
+)
+ON_SERVER_DEATH = Knob(
+    "DUALMX_ON_SERVER_DEATH",
+    "fail",
+    "When a server dies: fail ends the job, wait lets another process take its place (needs DUALMX_JOURNAL).",
+    ("fail", "wait"),
+)
+RETURN_TIMEOUT = Knob("DUALMX_RETURN_TIMEOUT", "120", "Most seconds that a job waits for the return of a process.")
+JOURNAL = Knob("DUALMX_JOURNAL", "", "Folder in which servers write down what they know; empty for none.")
+JOURNAL_SYNC = Knob(
+    "DUALMX_JOURNAL_SYNC", "0", "1 flushes each record to the disk, so that it outlives the host.", ("0", "1")
+)
 START_TIMEOUT = Knob("DUALMX_START_TIMEOUT", "120", "Most seconds until all processes of a job have found each other.")
 
 KNOBS: tuple[Knob, ...] = (
     ENGINE, DEBUG, BULK, BULK_ON, CACHE, HOME, REPO, PROFILER_AUTOSTART, PROFILER_MODE, UPDATE_ON_KVSTORE, AGGREGATION,
+    STORAGE_FALLBACK,
     ROLE, ROOT_URI, ROOT_PORT, NUM_WORKER, NUM_SERVER, NODE_HOST, INTERFACE, NODE_PORT, KUBERNETES, TASK_ID, ATTEMPT,
     VERBOSE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, BIGARRAY_BOUND, SECRET, INSECURE, DIST_TIMEOUT, START_TIMEOUT,
 )  # fmt: skip

@@ -91,7 +91,9 @@ class DistKVStore(KVStore):
         self._optimizer: Optimizer | None = None
         self._told: tuple[dict[str, Any], list[Any]] | None = None
         self._whole = False
-        self._kv.wait(self._kv.ask_all(f"kvstore.create({name!r})", self._meta("open", sync=self._sync)))
+        opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})")
+        self._completed, self._whole = opening.done()
+        self._prepared_by: dict[str, int] = {}
 
     def _meta(self, op: str, **more: Any) -> dict[str, Any]:
         return {"op": op, "store": self._number, **more}
@@ -126,7 +128,14 @@ class DistKVStore(KVStore):
             self._kv.wait(self._kv.put(self._number, arrays))
             if self._optimizer is not None:
                 self._tell()
-        self._worker.barrier()
+        self._prepared("init", [k for k, _ in pairs])
+
+    def _prepared(self, what: str, keys: Any = ()) -> None:
+        """Wait until all workers have made the same preparation; one that comes back has made it before."""
+        count = self._prepared_by[what] = self._prepared_by.get(what, 0) + 1
+        more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
+        which = f"of key {keys[0]!r}{more}" if keys else f"number {count}"
+        self._worker.barrier(f"after {what} {which} in store {self._number}")
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Send the sums over this worker's devices to the servers, which sum over the workers, and store or update.
@@ -189,7 +198,7 @@ class DistKVStore(KVStore):
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """`init` and then `pull`; when it returns, all workers have the values."""
         super().broadcast(key, value, out, priority)
-        self._worker.barrier()
+        self._prepared("broadcast", self._keys("broadcast", key)[0])
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """As in the local store; the whole matrix travels, then its rows are taken."""
@@ -205,7 +214,7 @@ class DistKVStore(KVStore):
         """Replace a stored value by that of rank 0, updating nothing."""
         self._fits("push", key, value)
         if self.rank == 0:
-            self._kv.wait(self._kv.put(self._number, {key: value.asnumpy()}, keep=True))
+            self._kv.wait(self._kv.put(self._number, {key: value.asnumpy()}, mode="reset"))
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send gradients as 2-bit values: `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next."""
@@ -247,23 +256,25 @@ class DistKVStore(KVStore):
         self._optimizer = optimizer
         if self.rank == 0:
             told = factors(optimizer, self._like)
-            message = self._meta("optimizer", config=config, factors=told)
+            message = self._meta("optimizer", config=config, factors=told, step=self._kv.step(self._number))
             self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
         self._told = (settings(optimizer), factors(optimizer, self._like))
-        self._worker.barrier()
+        self._prepared("set_optimizer")
 
     def _gather(self) -> None:
         """Put keys that lie in slices together on one server each."""
+        if self._whole:
+            return
         self._whole = True
         sliced = [k for k in self._like if len(self._kv.keys[self._number, k].slices) > 1]
         values = self._values(sliced) if self.rank == 0 else {}
-        self._worker.barrier()
+        self._prepared("gathering of slices")
         if self.rank == 0:
             self._kv.wait(self._kv.drop(self._number, sliced))
         for k in sliced:
             self._kv.know(self._number, k, self._like[k].shape, np.dtype(self._like[k].dtype), whole=True)
         if self.rank == 0:
-            self._kv.wait(self._kv.put(self._number, values))
+            self._kv.wait(self._kv.put(self._number, values, mode="fresh"))
 
     def _tell(self) -> None:
         """Send what has changed in the optimizer since the servers last heard of it."""
@@ -274,6 +285,7 @@ class DistKVStore(KVStore):
         before = self._told[0] if self._told else {}
         changed = {k: v for k, v in now[0].items() if k not in before or before[k] != v}
         fresh = [f for f in now[1] if self._told is None or f not in self._told[1]]
+        self._settle(list(self._under_way))  # rounds under way are made with the old settings, whatever is repeated
         message = self._meta("set", settings=changed, factors=fresh)
         self._kv.wait(self._kv.ask_all("change of the optimizer's settings", message))
         self._told = now
@@ -320,7 +332,7 @@ class DistKVStore(KVStore):
         optimizer = self._needed()
         if self.rank == 0:
             self._kv.wait(self._give(states, optimizer))
-        self._worker.barrier()
+        self._prepared("load_optimizer_states")
 
     def _give(self, states: dict[Any, Any], optimizer: Optimizer) -> list[Ticket]:
         parts: dict[int, tuple[list[Any], list[np.ndarray]]] = {}
@@ -333,8 +345,9 @@ class DistKVStore(KVStore):
                 tree = flatten(cut(state, s.start, s.stop, known.slices[-1].stop), payload)
                 trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
         what = "kvstore.load_optimizer_states"
+        more = {"num_update": optimizer.num_update, "step": self._kv.step(self._number)}
         return [
-            self._kv.ask(server, what, self._meta("load", states=trees, num_update=optimizer.num_update), payload)
+            self._kv.ask(server, what, self._meta("load", states=trees, **more), payload)
             for server, (trees, payload) in parts.items()
         ]
 
@@ -354,6 +367,19 @@ class DistKVStore(KVStore):
     def num_workers(self) -> int:
         """Workers of the job."""
         return self._worker.job.workers
+
+    @property
+    def is_recovery(self) -> bool:
+        """Whether this process takes the place of a worker that died (`DUALMX_ON_WORKER_DEATH=wait`).
+
+        `init` and `set_optimizer` keep what the servers have then; the script goes on at round `completed_rounds`.
+        """
+        return self._worker.back
+
+    @property
+    def completed_rounds(self) -> int:
+        """Rounds of pushes that this worker had completed when it died; 0 for one that did not."""
+        return self._completed
 
     def barrier(self) -> None:
         """Wait until all workers have called it.

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -18,8 +19,9 @@ from ..ndarray import NDArray, array
 from ..optimizer import Optimizer, Updater, get_updater
 from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
+from ..ps.server import Record
 from ..ps.store import Held, Store
-from .config import build, change
+from .config import build, change, describe
 from .states import Reader, flatten, on_device
 
 _log = logging.getLogger("dualmx.dist")
@@ -43,6 +45,7 @@ class StoreUpdater:
         self.optimizer, self._store = optimizer, store
         self.updater: Updater = get_updater(optimizer)
         self._weights: dict[tuple[Any, int], tuple[np.ndarray, NDArray]] = {}
+        self._factors: dict[Any, list[Any]] = {}
 
     def apply(self, batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
         """Return the values of the slices after an update by the gradients given with them."""
@@ -80,6 +83,7 @@ class StoreUpdater:
             key, rate, decay, name = one
             if not isinstance(rate, float) or not isinstance(decay, float) or not isinstance(name, str):
                 raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
+            self._factors[key] = one
             for number in numbers.get(key, ()):
                 index = index_of(key, number)
                 opt.lr_mult[index], opt.wd_mult[index] = rate, decay
@@ -98,6 +102,13 @@ class StoreUpdater:
                 tree = flatten(self.updater.states[index], payload)
                 trees.append([held.key, held.number, counts.get(index, 0), tree])
         return {"states": trees, "num_update": self.optimizer.num_update}, [p for p in payload if p.size]
+
+    def records(self, number: int) -> Iterator[Record]:
+        """Requests that make an equal updater."""
+        factors = list(self._factors.values())
+        yield {"op": "optimizer", "store": number, "config": describe(self.optimizer), "factors": factors}, []
+        meta, payload = self.dump()
+        yield {"op": "load", "store": number, **meta}, payload
 
     def load(self, message: Message) -> None:
         """Take over states and counts of slices.
@@ -123,6 +134,11 @@ class Control:
 
     def __init__(self) -> None:
         self._updaters: dict[int, StoreUpdater] = {}
+
+    def records(self, number: int) -> Iterator[Record]:
+        """Requests that make an equal optimizer for store `number`."""
+        if number in self._updaters:
+            yield from self._updaters[number].records(number)
 
     def __call__(self, op: str, store: Store, number: int, message: Message) -> tuple[dict[str, Any], list[Any]]:
         if op == "optimizer":

@@ -1,18 +1,35 @@
-"""The customer: requests that wait for their replies. Every one of them ends, with an answer or with an error."""
+"""The customer: requests that wait for their replies. Every one of them ends, with an answer or with an error.
+
+A request belongs to a peer, not to a connection: when a connection breaks and another one is made, what was not
+answered is sent again under its old number, and the peer tells by the number what it has done already.
+"""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import MXNetError
 from .frame import ERROR, REPLY, REQUEST, Message
 from .van import Van
 
-_log = logging.getLogger("dualmx.dist")
+
+class Peer:
+    """Another process of the job.
+
+    Attributes:
+        name: in words, for error texts.
+        address: where it listens.
+        link: the connection to it, -1 while there is none.
+        gone: why it is given up, "" while it is not.
+    """
+
+    def __init__(self, name: str, address: dict[str, Any] | None = None, link: int = -1):
+        self.name, self.address, self.link = name, address or {}, link
+        self.gone = ""
+        self.lock = threading.RLock()
 
 
 class Ticket:
@@ -20,12 +37,14 @@ class Ticket:
 
     Attributes:
         what: the request in words, for error texts.
+        message: what is sent, until it is answered.
         reply: the answer once it is there.
         error: why there will be none.
     """
 
-    def __init__(self, number: int, link: int, peer: str, what: str):
-        self.number, self.link, self.peer, self.what = number, link, peer, what
+    def __init__(self, number: int, peer: Peer, what: str, message: Message):
+        self.number, self.peer, self.what = number, peer, what
+        self.message: Message | None = message
         self.reply: Message | None = None
         self.error: str | None = None
 
@@ -49,16 +68,27 @@ class Customer:
         self._changed = threading.Condition()
         self._numbers = iter(range(1, 1 << 62))
 
-    def ask(
-        self, link: int, peer: str, what: str, meta: dict[str, Any], payload: Sequence[Any] = (), note: str = ""
-    ) -> Ticket:
-        """Send a request; `note` tells why `peer` is known to be gone, if it is."""
-        with self._changed:
-            ticket = Ticket(next(self._numbers), link, peer, what)
-            self._open[ticket.number] = ticket
-        if note or not self._van.send(link, Message(REQUEST, ticket.number, meta, payload)):
-            self._finish(ticket, error=note or f"{peer} is gone")
+    def ask(self, peer: Peer, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> Ticket:
+        """Send a request, now or when there is a connection."""
+        with peer.lock:  # so that numbers arrive in their order
+            number = next(self._numbers)
+            ticket = Ticket(number, peer, what, Message(REQUEST, number, meta, payload))
+            self._open[number] = ticket
+            if peer.gone:
+                self._finish(ticket, error=peer.gone)
+            elif peer.link >= 0:
+                self._van.send(peer.link, ticket.message)  # type: ignore[arg-type]
         return ticket
+
+    def resume(self, peer: Peer, link: int, hello: dict[str, Any]) -> bool:
+        """Go on with `peer` by a new connection: introduce this process, then repeat what was not answered."""
+        with peer.lock:
+            peer.link = link
+            before = [t for t in self.open() if t.peer is peer]
+            number = next(self._numbers)
+            greeting = Ticket(number, peer, f"joining {peer.name} again", Message(REQUEST, number, hello))
+            self._open[number] = greeting
+            return all(self._van.send(link, m) for t in (greeting, *before) if (m := t.message) is not None)
 
     def on_message(self, message: Message) -> None:
         """Take a reply or an error."""
@@ -68,24 +98,29 @@ class Customer:
         if message.kind == REPLY:
             self._finish(ticket, reply=message)
         elif message.kind == ERROR:
-            self._finish(ticket, error=str(message.meta.get("text", "no reason given")))
+            text = str(message.meta.get("text", "no reason given"))
+            self._finish(ticket, error=text)
+            if message.meta.get("final") is True:
+                self.give_up(ticket.peer, text)
 
-    def fail(self, which: Callable[[Ticket], bool], reason: str) -> None:
-        """End the open requests that `which` picks by an error."""
-        for ticket in list(self._open.values()):
-            if which(ticket):
-                self._finish(ticket, error=reason)
+    def give_up(self, peer: Peer, reason: str) -> None:
+        """End the open requests to `peer`, and all later ones, by an error."""
+        with peer.lock:
+            peer.gone = peer.gone or reason
+        for ticket in self.open():
+            if ticket.peer is peer:
+                self._finish(ticket, error=peer.gone)
 
     def _finish(self, ticket: Ticket, reply: Message | None = None, error: str | None = None) -> None:
         with self._changed:
             self._open.pop(ticket.number, None)
             if not ticket.done:
-                ticket.reply, ticket.error = reply, error
+                ticket.reply, ticket.error, ticket.message = reply, error, None
             self._changed.notify_all()
 
     def open(self) -> list[Ticket]:
-        """Requests under way."""
-        return list(self._open.values())
+        """Requests under way, in the order of their numbers."""
+        return sorted(self._open.values(), key=lambda t: t.number)
 
     def wait(self, tickets: Sequence[Ticket], timeout: float | None = None) -> list[Message]:
         """Return the replies, in the order of the tickets; `timeout` takes the place of the customer's.
@@ -107,10 +142,10 @@ class Customer:
                 if left is not None and left <= 0:
                     self._open.pop(waiting.number, None)
                     raise MXNetError(
-                        f"{waiting.what}: no answer from {waiting.peer} within {limit:g} s "
+                        f"{waiting.what}: no answer from {waiting.peer.name} within {limit:g} s "
                         "(DUALMX_DIST_TIMEOUT); all processes are alive, so one of them may wait for something else"
                     )
                 self._changed.wait(1.0 if left is None else min(left, 1.0))
 
 
-__all__ = ["Customer", "Ticket"]
+__all__ = ["Customer", "Peer", "Ticket"]

@@ -26,6 +26,9 @@ class Job:
         interval, silence: seconds between signs of life, and of silence until a peer is dead.
         timeout: most seconds of one wait. start: most seconds of the start.
         secret: known to all members.
+        on_worker_death, on_server_death: `fail`, `wait`, and `continue` for workers.
+        comeback: seconds that the job waits for the return of one that died.
+        journal: folder in which servers write down what they know, "" for none; `durable`: flushed to the disk.
     """
 
     role: str
@@ -36,9 +39,14 @@ class Job:
     secret: bytes
     task: int = -1
     interval: float = 1.0
-    silence: float = 5.0
+    silence: float = 4.0
     timeout: float = 1800.0
     start: float = 120.0
+    on_worker_death: str = "fail"
+    on_server_death: str = "fail"
+    comeback: float = 120.0
+    journal: str = ""
+    durable: bool = False
 
     @staticmethod
     def described() -> bool:
@@ -60,6 +68,11 @@ class Job:
             )
         uri = knobs.ROOT_URI.read()
         task = knobs.TASK_ID.read()
+        if knobs.ON_SERVER_DEATH.read() == "wait" and not knobs.JOURNAL.read():
+            raise ArgumentError(
+                "DUALMX_ON_SERVER_DEATH=wait needs DUALMX_JOURNAL, a folder in which a server finds what the one "
+                "before it knew; dualmx-launch --on-server-death wait makes one"
+            )
         return Job(
             role=knobs.ROLE.read(),
             uri=uri,
@@ -72,7 +85,17 @@ class Job:
             silence=knobs.HEARTBEAT_TIMEOUT.integer(),
             timeout=knobs.DIST_TIMEOUT.integer(),
             start=knobs.START_TIMEOUT.integer(1),
+            on_worker_death=knobs.ON_WORKER_DEATH.read(),
+            on_server_death=knobs.ON_SERVER_DEATH.read(),
+            comeback=knobs.RETURN_TIMEOUT.integer(1),
+            journal=knobs.JOURNAL.read(),
+            durable=knobs.JOURNAL_SYNC.read() == "1",
         )
+
+    @property
+    def policy(self) -> dict[str, str]:
+        """What happens when a member of a role dies."""
+        return {"worker": self.on_worker_death, "server": self.on_server_death}
 
     def van(self) -> SocketVan:
         """Return a van for this job."""

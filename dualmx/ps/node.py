@@ -6,23 +6,31 @@ import logging
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .customer import Customer
+from .customer import Customer, Peer
 from .frame import ERROR, NOTE, REPLY, Message
 from .job import Job
+from .journal import Journal
 from .postoffice import Scheduler
 from .server import Control, KVServer
+from .van import GRACE, SILENCE, Refused
 from .worker import KVWorker
 
 _log = logging.getLogger("dualmx.dist")
 
 
 class _Registered:
-    """What workers and servers have in common: a van, a link to the scheduler, and who is gone."""
+    """What workers and servers have in common: a van, the scheduler, and who is gone.
+
+    Attributes:
+        life: tells this process from others that have or had its place.
+        back: this process takes the place of one that died.
+    """
 
     def __init__(self, job: Job):
         self.job = job
@@ -31,23 +39,30 @@ class _Registered:
         self.gone: dict[tuple[str, int], str] = {}
         self.dead: set[tuple[str, int]] = set()
         self.rank = -1
-        self._scheduler = -1
+        self.life = int.from_bytes(os.urandom(6), "big")
+        self.back = False
+        self._barriers = 0
+        self._scheduler = Peer("the scheduler", {"host": job.uri, "port": job.port})
+        self._moved = threading.Condition()  # notified when a peer has another address, or this process leaves
+        self._closed = False
 
     def _join(self, address: dict[str, Any]) -> list[dict[str, Any]]:
         """Register with the scheduler; returns the servers' addresses."""
         job = self.job
-        self._scheduler = self._van.connect({"host": job.uri, "port": job.port}, job.start)
+        self._scheduler.link = self._van.connect(self._scheduler.address, job.start)
         meta = {
             "op": "register",
             "role": job.role,
             "wish": job.task,
+            "life": self.life,
             "workers": job.workers,
             "servers": job.servers,
             "address": address,
         }
-        ticket = self._customer.ask(self._scheduler, "the scheduler", f"joining the job as {job.role}", meta)
+        ticket = self._customer.ask(self._scheduler, f"joining the job as {job.role}", meta)
         reply = self._customer.wait([ticket], job.start + 10)[0]
         self.rank = reply.take("rank", int)
+        self.back, self._barriers = reply.take("back", bool), reply.take("barriers", int)
         os.environ["DMLC_RANK"] = str(self.rank)
         servers = reply.take("servers", list)
         if len(servers) != job.servers or not all(isinstance(s, dict) for s in servers):
@@ -57,19 +72,73 @@ class _Registered:
     def _scheduler_said(self, message: Message) -> None:
         if message.kind in (REPLY, ERROR):
             self._customer.on_message(message)
-        elif message.kind == NOTE and message.meta.get("op") == "gone":
-            role, rank = message.take("role", str), message.take("rank", int)
+            return
+        op, role, rank = message.take("op", str), message.take("role", str), message.take("rank", int)
+        if op == "gone":
             self._lost(role, rank, message.take("text", str), message.take("dead", bool))
+        elif op == "lost":
+            self._shaky(role, rank)
+        elif op == "back":
+            self.dead.discard((role, rank))
+            self.gone.pop((role, rank), None)
+            self._returned(role, rank, message.take("address", dict))
 
     def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
         self.gone.setdefault((role, rank), text)
         if dead:
             self.dead.add((role, rank))
 
-    def _lost_scheduler(self, reason: str) -> None:
+    def _shaky(self, role: str, rank: int) -> None:
+        """The scheduler's connection to a member broke."""
+
+    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+        """A member is there again."""
+
+    # -- connections that break
+
+    def _broke(self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]) -> None:
+        """Connect to `peer` again, on a thread, or call `lost` with the reason that it cannot be."""
+        with peer.lock:
+            peer.link = -1
+        if reason.startswith(SILENCE) and not waits:
+            lost(reason)
+            return
+        work = threading.Thread(target=self._again, args=(peer, reason, waits, hello, lost), daemon=True)
+        work.start()
+
+    def _again(self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]) -> None:
+        until = time.monotonic() + (self.job.comeback if waits else max(self.job.silence, 1.0))
+        while not self._closed and not peer.gone:
+            try:
+                link = self._van.connect(peer.address, 0.2, patient=False)
+                if self._customer.resume(peer, link, hello):
+                    _log.warning("%s %d: connected to %s again, after: %s", self.job.role, self.rank, peer.name, reason)
+                    return
+            except Refused:
+                if not waits:
+                    break
+            except (MXNetError, OSError):
+                pass
+            if time.monotonic() > until:
+                break
+            with self._moved:
+                self._moved.wait(0.1)
+        if not self._closed:
+            lost(reason + (f"; it did not come back within {self.job.comeback:g} s" if waits else ""))
+
+    def _scheduler_broke(self, reason: str) -> None:
+        meta = {"op": "rejoin", "role": self.job.role, "rank": self.rank, "life": self.life}
+        self._broke(self._scheduler, reason, False, meta, self._scheduler_died)
+
+    def _scheduler_died(self, reason: str) -> None:
         text = f"the scheduler died: {reason}"
         self._lost("scheduler", 0, text, True)
-        self._customer.fail(lambda t: t.link == self._scheduler, text)
+        self._customer.give_up(self._scheduler, text)
+
+    def _leave(self) -> None:
+        self._closed = True
+        with self._moved:
+            self._moved.notify_all()
 
 
 class Worker(_Registered):
@@ -85,28 +154,26 @@ class Worker(_Registered):
 
     def __init__(self, job: Job):
         super().__init__(job)
-        self._servers: dict[int, int] = {}
+        self._servers: list[Peer] = []
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
-        self._barriers = 0
-        self._closed = False
         try:
             addresses = self._join({})
-            links = []
-            for rank, address in enumerate(addresses):
-                link = self._van.connect(address, job.start)
-                self._servers[link] = rank
-                links.append(link)
+            self._servers = [Peer(f"server {rank}", address) for rank, address in enumerate(addresses)]
             bound = knobs.BIGARRAY_BOUND.integer(1)
-            self.kv = KVWorker(self._customer, links, bound, lambda rank: self.gone.get(("server", rank), ""))
-            self.kv.wait(self.kv.ask_all("joining the job", {"op": "hello", "rank": self.rank}))
+            self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.life)
+            self.kv.back = self.back
+            for peer in self._servers:
+                peer.link = self._van.connect(peer.address, job.start)
+            self.kv.wait(self.kv.ask_all("joining the job", self.kv.hello))
         except BaseException:
+            self._closed = True
             self._van.close()
             raise
 
     def _on_message(self, link: int, message: Message) -> None:
         try:
-            if link == self._scheduler:
+            if link == self._scheduler.link:
                 self._scheduler_said(message)
             elif message.kind == NOTE:
                 _log.warning("worker %d waits: %s", self.rank, message.meta.get("text"))
@@ -116,47 +183,66 @@ class Worker(_Registered):
             _log.error("worker %d: %s", self.rank, e)
 
     def _on_down(self, link: int, reason: str) -> None:
-        if link == self._scheduler:
-            self._lost_scheduler(reason)
-        elif link in self._servers:
-            rank = self._servers[link]
-            self._lost("server", rank, f"server {rank} died: {reason}", True)
+        if self._closed:
+            return
+        if link == self._scheduler.link:
+            self._scheduler_broke(reason)
+        for rank, peer in enumerate(self._servers):
+            if link == peer.link:
+                waits = self.job.on_server_death == "wait"
+                self._broke(peer, reason, waits, self.kv.hello, lambda why, rank=rank: self._server_died(rank, why))
+
+    def _server_died(self, rank: int, reason: str) -> None:
+        text = f"server {rank} died: {reason}"
+        self._lost("server", rank, text, True)
+        self._customer.give_up(self._servers[rank], text)
 
     def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
         super()._lost(role, rank, text, dead)
-        if role == "server":
-            self._customer.fail(lambda t: self._servers.get(t.link) == rank, self.gone[role, rank])
+        if role == "server" and rank < len(self._servers) and self.job.on_server_death != "wait":
+            self._customer.give_up(self._servers[rank], text)
 
-    def barrier(self) -> None:
+    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+        if role == "server" and rank < len(self._servers):
+            self._servers[rank].address = address
+            with self._moved:
+                self._moved.notify_all()
+
+    def barrier(self, name: str = "") -> None:
         """Wait until all workers are here.
+
+        Args:
+            name: of a barrier that is passed once; a worker that comes back passes it again without waiting.
 
         Raises:
             MXNetError: a worker or the scheduler is gone.
         """
-        self._barriers += 1
-        what = f"barrier {self._barriers}"
-        note = self.gone.get(("scheduler", 0), "")
-        meta = {"op": "barrier", "number": self._barriers}
-        self._customer.wait([self._customer.ask(self._scheduler, "the scheduler", what, meta, note=note)])
+        if not name:
+            self._barriers += 1
+        what = f"barrier {name or self._barriers}"
+        meta = {"op": "barrier", "name": name, "number": self._barriers}
+        self._customer.wait([self._customer.ask(self._scheduler, what, meta)])
 
     def crash(self, reason: str) -> None:
         """Tell the others why this process is about to end; it counts as dead when it does."""
-        for link in (*self._servers, self._scheduler):
-            self._van.send(link, Message(NOTE, 0, {"op": "crash", "text": reason[:500]}))
+        self._leave()
+        for peer in (*self._servers, self._scheduler):
+            self._van.send(peer.link, Message(NOTE, 0, {"op": "crash", "text": reason[:500]}))
 
     def close(self, wait: bool = True) -> None:
         """Take leave of the job, when what was pushed has arrived (`wait`)."""
         if not self._closed:
-            self._closed = True
             if wait:
                 try:
                     self._customer.wait(self._customer.open())
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
-            for link in (*self._servers, self._scheduler):
-                self._van.send(link, Message(NOTE, 0, {"op": "bye"}))
+            self._leave()
+            for peer in (*self._servers, self._scheduler):
+                self._van.send(peer.link, Message(NOTE, 0, {"op": "bye"}))
             self._van.close()
-            self._customer.fail(lambda t: True, "this worker has left the job")
+            for peer in (*self._servers, self._scheduler):
+                self._customer.give_up(peer, "this worker has left the job")
 
 
 class Server(_Registered):
@@ -171,70 +257,143 @@ class Server(_Registered):
         super().__init__(job)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._crashes: dict[int, str] = {}
-        self.kv = KVServer(self._van, job.workers, control)
+        self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
+        self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
-        self._ready = threading.Event()
+        self._journal: Journal | None = None
         try:
             own = job.own_host()
             address = self._van.listen(job.bind_host(own), knobs.NODE_PORT.integer())
             self._join({**address, "host": own})
+            if job.journal:
+                self._journal = Journal(job.journal, self.rank, job.durable)
+            returns = job.on_worker_death == "wait"
+            self.kv = KVServer(self._van, job.workers, control, self._journal, returns)
         except BaseException:
             self._van.close()
             raise
 
     def _on_message(self, link: int, message: Message) -> None:
-        if link == self._scheduler:
+        if link == self._scheduler.link:
             try:
                 self._scheduler_said(message)
             except FormatError as e:
                 _log.error("server %d: %s", self.rank, e)
         elif message.kind == NOTE and message.meta.get("op") == "bye":
-            self._work.put(lambda: self._end_of(link, "has left the job"))
+            self._work.put(lambda: self._bye(link))
         elif message.kind == NOTE and message.meta.get("op") == "crash":
             self._crashes[link] = str(message.meta.get("text"))[:500]
         else:
             self._work.put(lambda: self.kv.on_message(link, message))
 
     def _on_down(self, link: int, reason: str) -> None:
-        if link == self._scheduler:
-            self._lost_scheduler(reason)
-            self._work.put(lambda: None)
-        else:
-            why = self._crashes.pop(link, reason)
-            self._work.put(lambda: self._end_of(link, f"died: {why}"))
+        if link == self._scheduler.link:
+            self._scheduler_broke(reason)
+            return
+        crash = self._crashes.pop(link, "")
+        self._work.put(lambda: self._down(link, crash or reason, bool(crash)))
 
-    def _end_of(self, link: int, how: str) -> None:
+    # -- workers that come and go; on the server's own thread
+
+    def _bye(self, link: int) -> None:
         rank = self.kv.ranks.get(link)
         if rank is not None:
-            self.kv.lose(rank, f"worker {rank} {how}")
+            self.kv.lose(rank, f"worker {rank} has left the job")
+
+    def _down(self, link: int, reason: str, sure: bool) -> None:
+        rank = self.kv.ranks.pop(link, None)
+        if rank is not None and self.kv.clients[rank].link == link:
+            sure = sure or reason.startswith(SILENCE) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
+            self._miss(rank, f"worker {rank} died: {reason}", sure)
+
+    def _miss(self, rank: int, reason: str, sure: bool) -> None:
+        """Worker `rank` has no connection; `sure` if it is dead."""
+        if rank in self.kv.gone or rank in self.kv.excluded:
+            return
+        waits = self.job.on_worker_death == "wait"
+        if sure and not waits:
+            self._give_up(rank, reason)
+        elif rank not in self._missing:
+            patience = self.job.comeback if waits else GRACE
+            self._missing[rank] = (time.monotonic() + patience, reason)
+            if waits:
+                _log.warning("server %d: %s; waiting for its return", self.rank, reason)
+
+    def _give_up(self, rank: int, reason: str) -> None:
+        self._missing.pop(rank, None)
+        if self.job.on_worker_death == "continue":
+            self.kv.exclude(rank, reason)
+        elif self.job.on_worker_death == "wait":
+            self.kv.lose(rank, f"{reason}; it did not come back within {self.job.comeback:g} s")
+        else:
+            self.kv.lose(rank, reason)
+
+    def _shaky(self, role: str, rank: int) -> None:
+        if role == "worker":
+            self._work.put(lambda: self._suspect(rank))
+
+    def _trust(self, rank: int) -> None:
+        self._suspected.pop(rank, None)
+
+    def _suspect(self, rank: int) -> None:
+        self._suspected[rank] = time.monotonic()
+        if rank in self._missing:
+            self._miss(rank, self._missing[rank][1], True)
+
+    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+        if role == "worker":
+            self._work.put(lambda: self._trust(rank))
 
     def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
         super()._lost(role, rank, text, dead)
         if role == "worker" and dead:
-            self._work.put(lambda: self.kv.lose(rank, text))
+            self._work.put(lambda: self._miss(rank, text, True))
         elif role == "worker":
             self._work.put(lambda: self._maybe_unmet(rank, text))
+        self._work.put(lambda: None)
 
     def _maybe_unmet(self, rank: int, text: str) -> None:
         """A worker that never came here cannot say goodbye here; one that did has its own link for that."""
-        if rank not in self.kv.ranks.values():
+        if rank not in self.kv.clients:
             self.kv.lose(rank, text)
+
+    def _check(self) -> None:
+        """Those who came back are not missed; those who did not in time are given up."""
+        now = time.monotonic()
+        for rank, (until, reason) in list(self._missing.items()):
+            client = self.kv.clients.get(rank)
+            if client is not None and client.link in self.kv.ranks:
+                del self._missing[rank]
+            elif now > until:
+                self._give_up(rank, reason)
 
     def run(self) -> None:
         """Serve, on this thread, until all workers have left or died."""
         try:
-            while len(self.kv.gone) < self.job.workers:
+            if self.kv.restore():
+                _log.warning("server %d: took over from the journal in %s", self.rank, self.job.journal)
+            if self.back:
+                patience = self.job.comeback if self.job.on_worker_death == "wait" else max(self.job.silence, 2.0)
+                for rank in range(self.job.workers):
+                    why = f"worker {rank} did not connect to server {self.rank} after its restart"
+                    self._missing[rank] = (time.monotonic() + patience, why)
+            while len(self.kv.gone.keys() | self.kv.excluded.keys()) < self.job.workers:
                 try:
-                    self._work.get(timeout=1.0)()
+                    self._work.get(timeout=0.1 if self._missing else 1.0)()
                 except queue.Empty:
                     pass
+                if self._missing:
+                    self._check()
                 self.kv.tick()
-                if ("scheduler", 0) in self.gone and set(range(self.job.workers)) - set(self.kv.ranks.values()):
+                if ("scheduler", 0) in self.gone and set(range(self.job.workers)) - self.kv.clients.keys():
                     raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
-            self._van.send(self._scheduler, Message(NOTE, 0, {"op": "bye"}))
+            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "bye"}))
         finally:
+            self._leave()
             self._van.close()
+            if self._journal is not None:
+                self._journal.close()
 
 
 def run_scheduler(job: Job) -> None:
@@ -244,7 +403,7 @@ def run_scheduler(job: Job) -> None:
         MXNetError: the port is taken, or the job does not come together in time.
     """
     van = job.van()
-    scheduler = Scheduler(van, job.workers, job.servers)
+    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback)
     van.on_message, van.on_down = scheduler.on_message, scheduler.on_down
     van.start()
     try:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
-from .van import Van
+from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
 
 
 class _Member:
-    def __init__(self, link: int, request: int, role: str, wish: int, address: dict[str, Any]):
+    def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
         self.link, self.request, self.role, self.wish, self.address = link, request, role, wish, address
+        self.life = life
         self.rank = -1
-        self.state = "alive"  # alive, left, dead
+        self.state = "alive"  # alive, lost (its connection broke), left, dead
+        self.since = 0.0  # when it was lost or died
         self.end = ""
         self.crash = ""
 
@@ -33,15 +36,28 @@ class Scheduler:
     Args:
         van: moves the messages.
         workers, servers: members that the job has.
+        policy: what becomes of the job when a member of a role dies: `fail`, `wait`, `continue`.
+        comeback: seconds that the job waits, where the policy is to wait.
     """
 
-    def __init__(self, van: Van, workers: int, servers: int):
+    def __init__(
+        self,
+        van: Van,
+        workers: int,
+        servers: int,
+        policy: Mapping[str, str] | None = None,
+        comeback: float = 120.0,
+    ):
         self._van = van
+        self._policy = policy or {"worker": "fail", "server": "fail"}
+        self._comeback = comeback
         self._wanted = {"worker": workers, "server": servers}
         self._members: dict[int, _Member] = {}
         self._complete = False
-        self._barriers: dict[int, dict[int, tuple[int, int]]] = {}  # number -> rank -> (link, request)
-        self._passed = 0
+        self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
+        self._passed: set[str] = set()
+        self._count = 0  # barriers without a name that were passed
+        self._lock = threading.RLock()
         self.over = threading.Event()
         self.failed = ""
 
@@ -50,33 +66,51 @@ class Scheduler:
     def on_message(self, link: int, message: Message) -> None:
         """Serve one message of a member."""
         try:
-            op = message.take("op", str)
-            if message.kind == REQUEST and op == "register":
-                self._register(link, message)
-            elif message.kind == REQUEST and op == "barrier":
-                self._barrier(link, message)
-            elif message.kind == NOTE and op == "bye":
-                self._leave(link)
-            elif message.kind == NOTE and op == "crash" and link in self._members:
-                self._members[link].crash = message.take("text", str)[:500]
+            with self._lock:
+                self._serve(link, message)
         except MXNetError as e:
-            self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
+            self._van.send(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
+
+    def _serve(self, link: int, message: Message) -> None:
+        op = message.take("op", str)
+        if message.kind == REQUEST and op == "register":
+            self._register(link, message)
+        elif message.kind == REQUEST and op == "rejoin":
+            self._rejoin(link, message)
+        elif message.kind == REQUEST and op == "barrier":
+            self._barrier(link, message)
+        elif message.kind == NOTE and op == "bye":
+            self._leave(link)
+        elif message.kind == NOTE and op == "crash" and link in self._members:
+            self._members[link].crash = message.take("text", str)[:500]
 
     def on_down(self, link: int, reason: str) -> None:
-        """A link broke: its member is dead, unless it had taken its leave."""
-        member = self._members.get(link)
-        if member is None or member.state != "alive":
-            return
-        if not self._complete:
-            del self._members[link]
-            return
-        member.state = "dead"
-        reason = member.crash or reason
-        _log.warning("scheduler: %s died: %s", member.name, reason)
-        self._tell(member, f"{member.name} died: {reason}", dead=True)
+        """A link broke: its member is lost, unless it had taken its leave; dead, if it does not come again at once."""
+        with self._lock:
+            member = self._members.get(link)
+            if member is None or member.state != "alive":
+                return
+            if not self._complete:
+                del self._members[link]
+                return
+            member.state, member.since, member.end = "lost", time.monotonic(), member.crash or reason
+            if member.crash or reason.startswith(SILENCE):
+                self._bury(member)
+            else:
+                self._note(member, "lost", member.end)
+
+    def _bury(self, member: _Member) -> None:
+        member.state, member.since = "dead", time.monotonic()
+        _log.warning("scheduler: %s died: %s", member.name, member.end)
+        self._tell(member, f"{member.name} died: {member.end}", dead=True)
+
+    def _awaited(self, member: _Member) -> bool:
+        """Dead, and the job waits for its return."""
+        waits = self._policy[member.role] == "wait" and time.monotonic() - member.since < self._comeback
+        return member.state == "dead" and waits
 
     def _register(self, link: int, message: Message) -> None:
-        role, wish = message.take("role", str), message.take("wish", int)
+        role, wish, life = message.take("role", str), message.take("wish", int), message.take("life", int)
         address = message.take("address", dict)
         counts = {"worker": message.take("workers", int), "server": message.take("servers", int)}
         if role not in self._wanted:
@@ -88,11 +122,54 @@ class Scheduler:
             )
         if link in self._members:
             return
-        if self._complete or sum(m.role == role for m in self._members.values()) >= self._wanted[role]:
+        member = _Member(link, message.request, role, wish, life, address)
+        if self._complete:
+            self._replace(member)
+            return
+        if sum(m.role == role for m in self._members.values()) >= self._wanted[role]:
             raise MXNetError(f"the job has its {self._wanted[role]} {role}s already")
-        self._members[link] = _Member(link, message.request, role, wish, address)
+        self._members[link] = member
         if len(self._members) == sum(self._wanted.values()):
             self._begin()
+
+    def _replace(self, member: _Member) -> None:
+        """Let a new process take the place of one that died."""
+        role = member.role
+        for old in self._members.values():
+            if old.role == role and old.state == "lost" and old.rank == member.wish:
+                self._bury(old)
+        places = [m for m in self._members.values() if m.role == role and self._awaited(m)]
+        chosen = next((m for m in places if m.rank == member.wish), places[0] if places else None)
+        if chosen is None:
+            raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
+        del self._members[chosen.link]
+        member.rank = chosen.rank
+        self._members[member.link] = member
+        _log.warning("scheduler: %s is back", member.name)
+        self._welcome(member, back=True)
+        self._note(member, "back", f"{member.name} is back")
+
+    def _rejoin(self, link: int, message: Message) -> None:
+        """A member whose connection broke has made another one."""
+        role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
+        member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
+        if member is None or not (member.state in ("alive", "lost") or self._awaited(member)):
+            raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
+        if member.link != link:
+            del self._members[member.link]
+            self._van.drop(member.link)
+            member.link = link
+            self._members[link] = member
+        if member.state != "alive":
+            member.state, member.crash = "alive", ""
+            self._note(member, "back", f"{member.name} is back")
+        self._van.send(link, Message(REPLY, message.request))
+
+    def _welcome(self, member: _Member, back: bool) -> None:
+        ordered = sorted(self._members.values(), key=lambda m: m.rank)
+        servers = [m.address for m in ordered if m.role == "server"]
+        meta = {"rank": member.rank, "servers": servers, "back": back, "barriers": self._count}
+        self._van.send(member.link, Message(REPLY, member.request, meta))
 
     def _begin(self) -> None:
         self._complete = True
@@ -107,33 +184,38 @@ class Scheduler:
                 if m.rank < 0:
                     m.rank = min(free)
                     free.discard(m.rank)
-        servers = [m.address for m in sorted(self._members.values(), key=lambda m: m.rank) if m.role == "server"]
         for m in self._members.values():
             _log.info("scheduler: %s is at %s:%s", m.name, m.address.get("host"), m.address.get("port"))
-            self._van.send(m.link, Message(REPLY, m.request, {"rank": m.rank, "servers": servers}))
+            self._welcome(m, back=False)
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._members.get(link)
         if member is None or member.role != "worker":
             raise MXNetError("only the workers of the job meet at a barrier")
-        number = message.take("number", int)
-        if number <= self._passed:
+        name, number = message.take("name", str), message.take("number", int)
+        if name in self._passed or (not name and number <= self._count):
             self._van.send(link, Message(REPLY, message.request))
             return
-        seat = self._barriers.setdefault(number, {})
-        seat[member.rank] = (link, message.request)
-        self._settle(number)
+        label = name or f"#{number}"
+        self._barriers.setdefault(label, {})[member.rank] = (link, message.request)
+        self._settle(label)
 
-    def _settle(self, number: int) -> None:
-        seat = self._barriers[number]
-        if len(seat) == self._wanted["worker"]:
-            self._passed = max(self._passed, number)
-            for link, request in self._barriers.pop(number).values():
+    def _settle(self, label: str) -> None:
+        seat = self._barriers[label]
+        workers = [m for m in self._members.values() if m.role == "worker"]
+        if self._policy["worker"] == "continue":
+            workers = [m for m in workers if m.state != "dead"]
+        if all(m.rank in seat for m in workers):
+            if label.startswith("#"):
+                self._count = max(self._count, int(label[1:]))
+            else:
+                self._passed.add(label)
+            for link, request in self._barriers.pop(label).values():
                 self._van.send(link, Message(REPLY, request))
             return
-        gone = [m for m in self._members.values() if m.state != "alive" and m.role == "worker" and m.rank not in seat]
+        gone = [m for m in workers if m.state in ("dead", "left") and not self._awaited(m) and m.rank not in seat]
         if gone:
-            for link, request in self._barriers.pop(number).values():
+            for link, request in self._barriers.pop(label).values():
                 self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
 
     def _leave(self, link: int) -> None:
@@ -142,15 +224,21 @@ class Scheduler:
             member.state = "left"
             self._tell(member, f"{member.name} has left the job", dead=False)
 
+    def _note(self, about: _Member, op: str, text: str, **more: Any) -> None:
+        note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
+        for m in self._members.values():
+            if m.state == "alive" and m is not about:
+                self._van.send(m.link, Message(NOTE, 0, note))
+
     def _tell(self, about: _Member, text: str, dead: bool) -> None:
         about.end = text
-        note = {"op": "gone", "role": about.role, "rank": about.rank, "text": text, "dead": dead}
-        for m in self._members.values():
-            if m.state == "alive":
-                self._van.send(m.link, Message(NOTE, 0, note))
-        for number in list(self._barriers):
-            self._settle(number)
-        if not any(m.state == "alive" for m in self._members.values()):
+        self._note(about, "gone", text, dead=dead)
+        for label in list(self._barriers):
+            self._settle(label)
+        self._maybe_over()
+
+    def _maybe_over(self) -> None:
+        if not any(m.state in ("alive", "lost") or self._awaited(m) for m in self._members.values()):
             self.over.set()
 
     # -- the scheduler's own thread
@@ -163,11 +251,27 @@ class Scheduler:
         """
         until = time.monotonic() + start
         while not self.over.wait(0.1):
-            if not self._complete and time.monotonic() > until:
-                self._refuse(start)
-            if self._complete and not any(m.state == "alive" and m.role == "worker" for m in self._members.values()):
+            with self._lock:
+                if not self._complete:
+                    if time.monotonic() > until:
+                        self._refuse(start)
+                    continue
+                self._watch()
+                workers = [m for m in self._members.values() if m.role == "worker"]
+                ended = not any(m.state in ("alive", "lost") or self._awaited(m) for m in workers)
+            if ended:
                 self.over.wait(5.0)  # servers end by themselves
                 return
+
+    def _watch(self) -> None:
+        """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
+        now = time.monotonic()
+        for member in list(self._members.values()):
+            if member.state == "lost" and now - member.since > GRACE:
+                self._bury(member)
+        for label in list(self._barriers):
+            self._settle(label)
+        self._maybe_over()
 
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}

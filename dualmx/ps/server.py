@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentTypeError, FormatError, MXNetError
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
-from .store import Apply, Key, Parked, Store, require
+from .journal import Journal
+from .store import Apply, Closing, Held, Key, Parked, Store, require
 from .twobit import packed_size, unpack
 from .van import Van
 
@@ -20,28 +22,77 @@ _log = logging.getLogger("dualmx.dist")
 PATIENCE = 10.0  # seconds between two notes to a worker whose request waits for others
 MAX_PARTS = 1 << 20
 
-Control = Callable[[str, "Store", int, Message], tuple[dict[str, Any], list[Any]]]
+REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
+MODES = ("init", "fresh", "reset")
+Record = tuple[dict[str, Any], list[Any]]
+
+
+class Control(Protocol):
+    """What a server does with requests that concern the optimizer."""
+
+    def __call__(self, op: str, store: Store, number: int, message: Message) -> Record:
+        """Serve one request; returns the answer."""
+        ...
+
+    def records(self, number: int) -> Iterator[Record]:
+        """Requests that would lead to the present state of a store's optimizer."""
+        ...
+
+
+class _Client:
+    """A worker as the server knows it: its connection, its life (a restarted worker has another), what was answered."""
+
+    def __init__(self) -> None:
+        self.link = -1
+        self.life = 0
+        self.answered: OrderedDict[int, None] = OrderedDict()
+
+    def note(self, life: int, number: int) -> None:
+        if life != self.life:
+            self.life = life
+            self.answered.clear()
+        self.answered[number] = None
+        while len(self.answered) > REMEMBERED:
+            self.answered.popitem(last=False)
 
 
 class KVServer:
     """Answers `open`, `put`, `push`, `pull` and, through `control`, what concerns the optimizer.
 
+    A request that comes again, because the connection broke before its answer arrived, is answered again and not done
+    again: pushes and pulls carry their round, the others are remembered by their number.
+
     Args:
         van: sends the answers.
         workers: number of workers of the job.
-        control: `control(op, store, store_id, message) -> (meta, payload)` for all other requests.
+        control: serves all other requests.
+        journal: where changes are written down, to be read by `restore`.
+        returns: whether workers that died may come back.
 
     Attributes:
         stores: by number.
         ranks: worker of each link.
+        gone: why workers are given up, by rank.
     """
 
-    def __init__(self, van: Van, workers: int, control: Control | None = None):
+    def __init__(
+        self,
+        van: Van,
+        workers: int,
+        control: Control | None = None,
+        journal: Journal | None = None,
+        returns: bool = False,
+    ):
         self._van, self._workers, self._control = van, workers, control
+        self._journal, self._returns = journal, returns
         self.stores: dict[int, Store] = {}
         self.ranks: dict[int, int] = {}
+        self.clients: dict[int, _Client] = {}
         self.gone: dict[int, str] = {}
+        self.excluded: dict[int, str] = {}
         self._parked: dict[int, Parked] = {}
+        self._full = False
+        self._replaying = False
 
     def on_message(self, link: int, message: Message) -> None:
         """Serve one message of a worker."""
@@ -51,55 +102,209 @@ class KVServer:
             self._serve(link, message)
         except MXNetError as e:
             self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
+        if self._full and self._journal is not None:
+            self._full = False
+            self._journal.snapshot(self._records())
 
     def _serve(self, link: int, message: Message) -> None:
         op = message.take("op", str)
         if op == "hello":
-            rank = message.take("rank", int)
-            require(0 <= rank < self._workers, f"worker {rank} of {self._workers}: no such rank")
-            self.ranks[link] = rank
-            self._reply(link, message.request)
+            self._hello(link, message)
             return
         require(link in self.ranks, "introduce yourself first")
+        rank = self.ranks[link]
         number = message.take("store", int)
-        if op == "open":
-            self._open(number, message.take("sync", bool))
-            self._reply(link, message.request)
-            return
-        store = self.stores.get(number)
-        require(store is not None, f"there is no store {number} on this server")
-        assert store is not None
-        if op == "put":
-            self._put(store, message)
-            self._reply(link, message.request)
-        elif op == "push":
+        if op == "push":
+            store = self._store(number)
             parts = self._pushed(store, message)
             who = self._park(link, message, len(parts), "push")
             with who.ended_by_errors():
-                store.push(self.ranks[link], parts, who)
+                store.push(rank, parts, who)
         elif op == "pull":
+            store = self._store(number)
             wanted = self._parts(message, (str, int), int, int)
             who = self._park(link, message, len(wanted), "pull")
             with who.ended_by_errors():
                 store.pull(wanted, who)
+        elif message.request in self.clients[rank].answered:
+            self._reply(link, message.request, self._resumed(rank, number, message) if op == "open" else {})
+        else:
+            meta, payload = self._change(rank, op, number, message)
+            client = self.clients[rank]
+            client.note(client.life, message.request)
+            if op != "states":
+                self._write({**message.meta, "by": [rank, client.life, message.request]}, message.payload)
+            self._reply(link, message.request, meta, payload)
+
+    def _hello(self, link: int, message: Message) -> None:
+        rank, life = message.take("rank", int), message.take("life", int)
+        require(0 <= rank < self._workers, f"worker {rank} of {self._workers}: no such rank")
+        if rank in self.gone or rank in self.excluded:
+            text = f"the job goes on without this worker: {self.gone.get(rank) or self.excluded[rank]}"
+            self._van.send(link, Message(ERROR, message.request, {"text": text, "final": True}))
+            return
+        client = self.clients.setdefault(rank, _Client())
+        if client.link != link and client.link in self.ranks:
+            del self.ranks[client.link]
+            self._van.drop(client.link)
+        if client.life != life:
+            client.life = life
+            client.answered.clear()
+        client.link = link
+        self.ranks[link] = rank
+        self._reply(link, message.request)
+
+    def _store(self, number: int) -> Store:
+        store = self.stores.get(number)
+        require(store is not None, f"there is no store {number} on this server")
+        assert store is not None
+        return store
+
+    def _change(self, rank: int, op: str, number: int, message: Message) -> Record:
+        """Do what changes the server's state by other things than rounds."""
+        if op == "open":
+            self._open(number, message.take("sync", bool))
+            return self._resumed(rank, number, message), []
+        store = self._store(number)
+        step = message.meta.get("step")
+        if step is not None:  # a preparation that a restarted worker repeats
+            if message.take("step", int) <= store.steps.get(rank, 0):
+                return {}, []
+        done: Record = ({}, [])
+        if op == "put":
+            self._put(store, message)
         elif op == "drop":
             for key, slice_ in self._parts(message, (str, int), int):
                 store.held.pop((key, slice_), None)
-            self._reply(link, message.request)
+            store.whole = True
         else:
             require(self._control is not None, f"unknown request {op!r}")
             assert self._control is not None
-            meta, payload = self._control(op, store, number, message)
-            self._reply(link, message.request, meta, payload)
+            done = self._control(op, store, number, message)
+        if step is not None:
+            store.steps[rank] = step
+        return done
 
     def _open(self, number: int, sync: bool) -> None:
         store = self.stores.get(number)
         if store is None:
             require(len(self.stores) < 4096, "too many stores")
             self.stores[number] = store = Store(range(self._workers), sync, self._done, self._failed)
+            store.keep_previous = self._returns and sync
+            if self._journal is not None:
+                store.record = lambda closed: self._write_closed(number, closed)
             for rank, reason in self.gone.items():
                 store.lose(rank, reason)
+            for rank in self.excluded:
+                store.exclude(rank)
         require(store.sync == sync, f"store {number} is {'synchronous' if store.sync else 'asynchronous'}")
+
+    def _resumed(self, rank: int, number: int, message: Message) -> dict[str, Any]:
+        """What a worker that came back must know of a store: how keys are placed, and which rounds it has pushed."""
+        if message.meta.get("back") is not True:
+            return {}
+        store = self.stores[number]
+        rounds: dict[Key, int] = {}
+        for held in store.held.values():
+            rounds[held.key] = min(rounds.get(held.key, 1 << 62), held.pushed_by(rank))
+        return {"whole": store.whole, "rounds": [[k, t] for k, t in rounds.items()]}
+
+    # -- what outlives the server
+
+    def _write(self, meta: dict[str, Any], payload: Any) -> None:
+        if self._journal is not None and not self._replaying:
+            self._full = self._journal.write(meta, payload) or self._full
+
+    def _write_closed(self, number: int, closed: list[Closing]) -> None:
+        if not self._replaying:
+            parts = [[h.key, h.number, turn, rank, total.dtype.name] for h, turn, rank, total in closed]
+            meta = {"op": "closed", "store": number, "parts": parts}
+            self._write(meta, [total.view(np.uint8) for *_, total in closed])
+
+    def _records(self) -> Iterator[Record]:
+        for number, store in self.stores.items():
+            yield {"op": "open", "store": number, "sync": store.sync}, []
+            steps = [[r, n] for r, n in store.steps.items()]
+            yield {"op": "prepared", "store": number, "whole": store.whole, "steps": steps}, []
+            for held in store.held.values():
+                yield self._slice(number, held)
+            if self._control is not None:
+                yield from self._control.records(number)
+        for rank, client in self.clients.items():
+            yield {"op": "answered", "rank": rank, "life": client.life, "numbers": list(client.answered)}, []
+        for rank, reason in self.excluded.items():
+            yield {"op": "exclude", "rank": rank, "text": reason}, []
+
+    @staticmethod
+    def _slice(number: int, held: Held) -> Record:
+        values = [held.value] if held.previous is None else [held.value, held.previous]
+        meta = {
+            "op": "slice", "store": number, "key": held.key, "number": held.number, "dtype": held.value.dtype.name,
+            "shape": list(held.shape), "two": len(values) == 2, "closed": held.closed,
+            "seen": [[r, t] for r, t in held.seen.items()],
+        }  # fmt: skip
+        return meta, [v.view(np.uint8) for v in values if v.size]
+
+    def restore(self) -> int:
+        """Read the journal, and be where the server that wrote it was; returns how many records there were."""
+        if self._journal is None:
+            return 0
+        count = 0
+        self._replaying = True
+        try:
+            for record in self._journal.read():
+                self._replay(record)
+                count += 1
+        finally:
+            self._replaying = False
+        return count
+
+    def _replay(self, record: Message) -> None:
+        op = record.take("op", str)
+        if op == "answered":
+            client = self.clients.setdefault(record.take("rank", int), _Client())
+            for number in record.take("numbers", list):
+                client.note(record.take("life", int), number)
+        elif op == "exclude":
+            self.exclude(record.take("rank", int), record.take("text", str))
+        elif op == "prepared":
+            store = self._store(record.take("store", int))
+            store.whole = record.take("whole", bool)
+            store.steps = dict(record.take("steps", list))
+        elif op == "slice":
+            self._restore_slice(self._store(record.take("store", int)), record)
+        elif op == "closed":
+            self._restore_closed(self._store(record.take("store", int)), record)
+        else:
+            by = record.meta.get("by")
+            self._change(by[0] if by else -1, op, record.take("store", int), record)
+            if by:
+                self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
+
+    @staticmethod
+    def _restore_slice(store: Store, record: Message) -> None:
+        dtype = as_dtype(record.take("dtype", str))
+        values = np.frombuffer(record.data(), dtype).copy() if record.payload else np.empty(0, dtype)
+        size = values.size
+        shape = tuple(record.take("shape", list))
+        key, number = record.take("key", (str, int)), record.take("number", int)
+        two = record.meta.get("two") is True
+        held = Held(key, number, values[: size // 2] if two else values, shape)
+        held.previous = values[size // 2 :] if two else None
+        held.closed = record.take("closed", int)
+        held.seen = dict(record.take("seen", list))
+        store.held[key, number] = held
+
+    @staticmethod
+    def _restore_closed(store: Store, record: Message) -> None:
+        data, at = record.data(), 0
+        closed: list[Closing] = []
+        for key, number, turn, rank, name in record.take("parts", list):
+            held, dtype = store.at(key, number), as_dtype(name)
+            end = at + held.value.size * dtype.itemsize
+            closed.append((held, turn, rank, np.frombuffer(data[at:end], dtype)))
+            at = end
+        store.close(closed)
 
     # -- what is in a message
 
@@ -130,9 +335,11 @@ class KVServer:
             at = end
         if at != data.nbytes:
             raise FormatError("more numbers than announced")
-        keep = message.meta.get("keep") is True
+        mode = message.meta.get("mode", "init")
+        if mode not in MODES:
+            raise FormatError(f"put: mode={mode!r}: expected one of {', '.join(MODES)}")
         for one in made:
-            store.put(*one, keep_round=keep)
+            store.put(*one, mode=mode)
 
     def _pushed(self, store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
         data, at = message.data(), 0
@@ -181,11 +388,20 @@ class KVServer:
     # -- members
 
     def lose(self, rank: int, reason: str) -> None:
-        """Worker `rank` has left or died: rounds that lack it end in an error."""
+        """Worker `rank` has left or is given up: rounds that lack it end in an error."""
         if rank not in self.gone:
             self.gone[rank] = reason
             for store in self.stores.values():
-                store.lose(rank, reason)
+                if rank not in self.excluded:
+                    store.lose(rank, reason)
+
+    def exclude(self, rank: int, reason: str) -> None:
+        """Go on without worker `rank`."""
+        if rank not in self.excluded and rank not in self.gone:
+            self.excluded[rank] = reason
+            self._write({"op": "exclude", "rank": rank, "text": reason}, [])
+            for store in self.stores.values():
+                store.exclude(rank)
 
     def tick(self) -> None:
         """Tell workers whose requests wait for long what they wait for."""
@@ -201,4 +417,4 @@ class KVServer:
                         self._van.send(who.link, Message(NOTE, 0, {"op": "waiting", "text": text}))
 
 
-__all__ = ["Apply", "Control", "KVServer"]
+__all__ = ["Apply", "Control", "KVServer", "Record"]

@@ -96,7 +96,7 @@ class SimVan(Van):
     def listen(self, host: str, port: int) -> dict[str, Any]:
         return {"host": "sim", "port": self.port}
 
-    def connect(self, address: dict[str, Any], timeout: float) -> int:
+    def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
         return self.network._connect(self, address["port"])
 
     def send(self, link: int, message: Message) -> bool:

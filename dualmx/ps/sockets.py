@@ -19,7 +19,7 @@ from typing import Any
 from ..core.errors import FormatError, MXNetError
 from .frame import PING, Decoder, Message, encode
 from .secret import HandshakeError, greet, welcome
-from .van import Van
+from .van import SILENCE, Refused, Van
 
 HANDSHAKE_SECONDS = 5.0
 STRANGERS = 64  # connections that may be in their handshake at once
@@ -120,7 +120,7 @@ class SocketVan(Van):
             self._selector.register(sock, selectors.EVENT_READ, sock)
         self._ring()
 
-    def connect(self, address: dict[str, Any], timeout: float) -> int:
+    def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
         until = time.monotonic() + timeout
         where = f"{address.get('host')}:{address.get('port')}"
         while True:
@@ -135,6 +135,8 @@ class SocketVan(Van):
             except HandshakeError as e:
                 raise MXNetError(f"cannot join {where}: {e}") from None
             except OSError as e:
+                if not patient and isinstance(e, ConnectionRefusedError):
+                    raise Refused(f"nobody listens at {where} any more") from None
                 if time.monotonic() >= until:
                     raise MXNetError(f"cannot connect to {where} within {timeout:g} s: {e.strerror or e}") from None
                 time.sleep(0.05)
@@ -279,7 +281,7 @@ class SocketVan(Van):
                 link.heard = now
             silence = now - link.heard
             if self._timeout and silence > self._timeout:
-                self._break(link, f"no sign of life for {silence:.1f} s")
+                self._break(link, f"{SILENCE} for {silence:.1f} s")
                 continue
             if now - link.spoke >= self._interval and not link.out:
                 self.send(link.number, Message(PING))

@@ -17,6 +17,7 @@ from ..core.errors import FormatError, MXNetError
 
 Key = int | str
 Apply = Callable[[list[tuple["Held", np.ndarray]]], list[np.ndarray]]
+Closing = tuple["Held", int, int, np.ndarray]  # (slice, round, worker or -1 for all, sum): a round that is over
 
 
 class Parked:
@@ -53,13 +54,22 @@ class Held:
         value: its numbers (n,); replaced, never changed in place.
         shape: shape of the whole array.
         closed: rounds done.
+        previous: the numbers before the last round, for a worker that comes back and has not seen that round.
+        seen: last round that each worker has pushed, where pushes are rounds of their own.
     """
 
     def __init__(self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...]):
         self.key, self.number, self.value, self.shape = key, number, value, shape
         self.closed = 0
+        self.previous: np.ndarray | None = None
+        self.seen: dict[int, int] = {}
         self.rounds: dict[int, dict[int, np.ndarray]] = {}
         self.waiting: list[tuple[int, int, Parked]] = []  # (round, position or -1 for a push, who)
+
+    def pushed_by(self, rank: int) -> int:
+        """Last round that a worker has pushed."""
+        waiting = (turn for turn, seat in self.rounds.items() if rank in seat)
+        return max(self.closed, self.seen.get(rank, 0), *waiting)
 
 
 class Store:
@@ -70,6 +80,13 @@ class Store:
         sync: close rounds when all workers have pushed; otherwise each push is a round of its own.
         done: called with a request whose parts are all ready.
         failed: called with a request and the reason that it cannot be fulfilled.
+
+    Attributes:
+        apply: makes new values of sums; without it the sums are the new values.
+        record: called with rounds that were closed, before anybody is told.
+        keep_previous: keep the values before the last round.
+        whole: keys are kept in one piece.
+        steps: how many one-time preparations each worker has made.
     """
 
     def __init__(
@@ -84,17 +101,22 @@ class Store:
         self.held: dict[tuple[Key, int], Held] = {}
         self.gone: dict[int, str] = {}
         self.apply: Apply | None = None
+        self.record: Callable[[list[Closing]], None] | None = None
+        self.keep_previous = False
+        self.whole = False
+        self.steps: dict[int, int] = {}
         self.broken: str | None = None
         self._done, self._failed = done, failed
 
     # -- arrays
 
-    def put(self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], keep_round: bool = False) -> None:
-        """Store a slice anew."""
+    def put(self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init") -> None:
+        """Store a slice: if it is not there yet (`init`), anew (`fresh`), or another value of it (`reset`)."""
         old = self.held.get((key, number))
-        self.held[key, number] = made = Held(key, number, value, shape)
-        if old is not None and keep_round:
-            made.closed, made.rounds, made.waiting = old.closed, old.rounds, old.waiting
+        if old is not None and mode == "reset":
+            old.value, old.previous = value, None
+        elif old is None or mode == "fresh":
+            self.held[key, number] = Held(key, number, value, shape)
 
     def at(self, key: Key, number: int) -> Held:
         """Return a slice; `FormatError` if it is not here."""
@@ -119,19 +141,19 @@ class Store:
                     f"push of key {key!r}: {data.dtype.name}[{data.size}], expected "
                     f"{held.value.dtype.name}[{held.value.size}]"
                 )
-        ready: list[tuple[Held, np.ndarray]] = []
+        ready: list[Closing] = []
         for key, number, turn, data in parts:
             held = self.at(key, number)
-            if not self.sync:
-                ready.append((held, data))
+            if self.sync:
+                held.waiting.append((turn, -1, who))
+                self._seat(held, turn, rank, data)
+                self._advance(held, ready)
+            else:
+                if turn > held.seen.get(rank, 0):
+                    held.seen[rank] = turn
+                    ready.append((held, turn, rank, data))
                 who.left -= 1
-                continue
-            held.waiting.append((turn, -1, who))
-            self._seat(held, turn, rank, data)
-            while len(held.rounds.get(held.closed + 1, ())) >= len(self.workers):
-                ready.append((held, _sum(held.rounds.pop(held.closed + 1))))
-                held.closed += 1
-        self._commit(ready)
+        self.close(ready)
         require(self.broken is None, str(self.broken))
         if who.left == 0:
             self._finish(who)
@@ -143,22 +165,36 @@ class Store:
         if turn > held.closed:
             held.rounds.setdefault(turn, {}).setdefault(rank, data)
 
-    def _commit(self, ready: list[tuple[Held, np.ndarray]]) -> None:
+    def _advance(self, held: Held, ready: list[Closing]) -> None:
+        """Close the rounds of a slice that lack nobody."""
+        while (seat := held.rounds.get(held.closed + 1)) and all(r in seat for r in self.workers):
+            held.closed += 1
+            ready.append((held, held.closed, -1, _sum(held.rounds.pop(held.closed))))
+
+    def close(self, ready: list[Closing]) -> None:
+        """Store sums, or update by them, in the order of their rounds."""
         while ready:
             batch, later, seen = [], [], set()
-            for one in ready:  # each slice once per batch, in the order of its rounds
+            for one in ready:  # each slice once per batch
                 (later if id(one[0]) in seen else batch).append(one)
                 seen.add(id(one[0]))
             if self.apply is None:
-                values = [total for _, total in batch]
+                values = [np.array(total) if rank >= 0 else total for _, _, rank, total in batch]
             else:
                 try:
-                    values = self.apply(batch)
+                    values = self.apply([(held, total) for held, _, _, total in batch])
                 except Exception as e:
                     self._give_up(f"the update failed on the server: {type(e).__name__}: {e}")
                     return
-            for (held, _), value in zip(batch, values, strict=True):
+            for (held, turn, rank, _), value in zip(batch, values, strict=True):
+                held.previous = held.value if self.keep_previous else None
                 held.value = value
+                if rank < 0:
+                    held.closed = turn
+                else:
+                    held.seen[rank] = turn
+            if self.record is not None:
+                self.record(batch)
             ready = later
 
     def _give_up(self, reason: str) -> None:
@@ -189,7 +225,8 @@ class Store:
                 continue
             if turn <= held.closed:
                 if position >= 0:
-                    who.values[position] = held.value
+                    behind = self.sync and turn == held.closed - 1 and held.previous is not None
+                    who.values[position] = held.previous if behind else held.value
                 who.left -= 1
                 if who.left == 0:
                     self._finish(who)
@@ -214,6 +251,19 @@ class Store:
         """Worker `rank` will push no more: end what waits for it. Without rounds (async) nobody does."""
         self.gone.setdefault(rank, reason)
         if self.sync:
+            for held in list(self.held.values()):
+                self._settle(held)
+
+    def exclude(self, rank: int) -> None:
+        """Go on without worker `rank`; what it has pushed counts."""
+        if rank not in self.workers:
+            return
+        self.workers.remove(rank)
+        if self.sync and self.workers:
+            ready: list[Closing] = []
+            for held in self.held.values():
+                self._advance(held, ready)
+            self.close(ready)
             for held in list(self.held.values()):
                 self._settle(held)
 

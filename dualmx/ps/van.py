@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import MXNetError
 from .frame import Message
 
 OnMessage = Callable[[int, Message], None]
 OnDown = Callable[[int, str], None]
+SILENCE = "no sign of life"  # how the reason begins when a peer was silent for too long
+GRACE = 0.5  # seconds for a peer to connect again before the end of a connection is taken for its death
+
+
+class Refused(MXNetError):
+    """Nobody listens at an address: the process that did is dead."""
 
 
 class Van:
@@ -25,8 +32,11 @@ class Van:
         """Accept connections; returns the address to tell to others, as JSON."""
         raise NotImplementedError
 
-    def connect(self, address: dict[str, Any], timeout: float) -> int:
-        """Return a new link to the van at `address`; `MXNetError` if there is none within `timeout` seconds."""
+    def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
+        """Return a new link to the van at `address`; `MXNetError` if there is none within `timeout` seconds.
+
+        Unless `patient`, `Refused` at once if nobody listens there.
+        """
         raise NotImplementedError
 
     def send(self, link: int, message: Message) -> bool:
@@ -42,4 +52,4 @@ class Van:
         raise NotImplementedError
 
 
-__all__ = ["OnDown", "OnMessage", "Van"]
+__all__ = ["GRACE", "SILENCE", "OnDown", "OnMessage", "Refused", "Van"]

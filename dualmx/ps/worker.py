@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.errors import MXNetError
-from .customer import Customer, Ticket
+from .customer import Customer, Peer, Ticket
 from .frame import MAX_PAYLOAD, Message
 from .placement import Slice, place
 from .store import Key
@@ -34,18 +34,25 @@ class KVWorker:
 
     Args:
         customer: tracks the requests.
-        servers: link of each server, by rank.
+        servers: the servers, by rank.
         bound: arrays of as many elements are split over all servers.
-        gone: tells why a server (by rank) is gone, "" if it is not.
+        rank: of this worker.
+        life: tells this process from others that have or had the same rank.
+
+    Attributes:
+        keys: what is known of the keys of stores.
+        rounds: how often each key was pushed.
+        back: this worker takes the place of one that died.
     """
 
-    def __init__(
-        self, customer: Customer, servers: Sequence[int], bound: int, gone: Callable[[int], str] | None = None
-    ):
-        self._customer, self._servers, self._bound = customer, list(servers), bound
-        self._gone = gone or (lambda rank: "")
+    def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
+        self._customer, self.servers, self._bound = customer, list(servers), bound
+        self.hello = {"op": "hello", "rank": rank, "life": life}
+        self.back = False
         self.keys: dict[tuple[int, Key], Known] = {}
         self.rounds: dict[tuple[int, Key], int] = {}
+        self._resumed: dict[tuple[int, Key], int] = {}
+        self._steps: dict[int, int] = {}
 
     def wait(self, tickets: Sequence[Ticket]) -> list[Message]:
         """Wait for requests; see `Customer.wait`."""
@@ -53,31 +60,38 @@ class KVWorker:
 
     def ask(self, server: int, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> Ticket:
         """Send a request to one server."""
-        return self._customer.ask(
-            self._servers[server], f"server {server}", what, meta, payload, note=self._gone(server)
-        )
+        return self._customer.ask(self.servers[server], what, meta, payload)
 
     def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Ticket]:
         """Send the same request to all servers."""
-        return [self.ask(s, what, meta, payload) for s in range(len(self._servers))]
+        return [self.ask(s, what, meta, payload) for s in range(len(self.servers))]
+
+    def step(self, store: int) -> int:
+        """Count a one-time preparation of a store; one that a restarted worker repeats has the same number."""
+        self._steps[store] = self._steps.get(store, 0) + 1
+        return self._steps[store]
+
+    def open(self, store: int, sync: bool, what: str) -> Opening:
+        """Ask for a store on all servers; it is made by the first who asks."""
+        return Opening(self, store, self.ask_all(what, {"op": "open", "store": store, "sync": sync, "back": self.back}))
 
     # -- keys
 
     def know(self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, whole: bool = False) -> Known:
         """Note a key and decide where its slices are; the same on every worker."""
-        slices = place(key, math.prod(shape), dtype.itemsize, len(self._servers), self._bound, whole)
+        slices = place(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, whole)
         if any((s.stop - s.start) * dtype.itemsize > MAX_PAYLOAD for s in slices):
             raise MXNetError(
                 f"key {key!r}: {dtype.name}{list(shape)} is kept in one piece, as its optimizer needs, and "
                 f"larger than {MAX_PAYLOAD >> 20} MiB; set update_on_kvstore=False"
             )
         known = self.keys[store, key] = Known(shape, dtype, slices)
-        self.rounds[store, key] = 0
+        self.rounds[store, key] = self._resumed.get((store, key), 0)
         return known
 
-    def put(self, store: int, arrays: dict[Key, np.ndarray], keep: bool = False) -> list[Ticket]:
-        """Store the values of known keys; `keep` leaves the rounds as they are."""
-        sent = self._Batches(self, "init", {"op": "put", "store": store, "keep": keep})
+    def put(self, store: int, arrays: dict[Key, np.ndarray], mode: str = "init", **more: Any) -> list[Ticket]:
+        """Store the values of known keys; see `Store.put`."""
+        sent = self._Batches(self, "init", {"op": "put", "store": store, "mode": mode, **more})
         for key, array in arrays.items():
             known, flat = self.keys[store, key], _flat(array)
             for s in known.slices:
@@ -110,9 +124,9 @@ class KVWorker:
                 sent.add(s.server, [key, s.number, self.rounds[store, key]], None, key, size)
         return Pulled(self, store, keys, sent.send(), sent.parts)
 
-    def drop(self, store: int, keys: Sequence[Key]) -> list[Ticket]:
-        """Make the servers forget keys."""
-        sent = self._Batches(self, "drop", {"op": "drop", "store": store})
+    def drop(self, store: int, keys: Sequence[Key], **more: Any) -> list[Ticket]:
+        """Make the servers forget keys; from now on keys are kept in one piece."""
+        sent = self._Batches(self, "drop", {"op": "drop", "store": store, **more})
         for key in keys:
             for s in self.keys[store, key].slices:
                 sent.add(s.server, [key, s.number], None, key)
@@ -148,6 +162,30 @@ class KVWorker:
                 what = f"kvstore.{self._what} of key {parts[0][0]!r}{more}{turn} at server {server}"
                 tickets.append(self._worker.ask(server, what, {**self._meta, "parts": parts}, payload))
             return tickets
+
+
+class Opening:
+    """A store that is being opened."""
+
+    def __init__(self, worker: KVWorker, store: int, tickets: list[Ticket]):
+        self._worker, self._store, self._tickets = worker, store, tickets
+
+    def done(self) -> tuple[int, bool]:
+        """Wait; returns the rounds that this worker has completed before it died, and whether keys are in one piece.
+
+        Keys whose rounds differ by one were in the midst of a round: it is made again, with the same weights, and what
+        the servers have of it already is not counted twice.
+        """
+        replies = self._worker.wait(self._tickets)
+        found: dict[Key, int] = {}
+        for reply in replies:
+            for key, turn in reply.meta.get("rounds", ()):
+                found[key] = min(found.get(key, turn), turn)
+        least = min(found.values(), default=0)
+        together = max(found.values(), default=0) - least <= 1
+        for key, turn in found.items():
+            self._worker._resumed[self._store, key] = least if together else turn
+        return least, any(r.meta.get("whole") is True for r in replies)
 
 
 class Pulled:

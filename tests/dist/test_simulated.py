@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.ps.customer import Customer
+from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.frame import NOTE
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork, SimVan
@@ -55,14 +55,19 @@ class Cluster:
             van = self.net.van()
             customer = Customer(van, timeout=1.0)
             van.on_message = lambda link, message, customer=customer: customer.on_message(message)
-            van.on_down = lambda link, reason, customer=customer: customer.fail(lambda t: t.link == link, reason)
-            links = [van.connect(v.listen("", 0), 1.0) for v in self.server_vans]
-            worker = KVWorker(customer, links, bound=10)
-            tickets = worker.ask_all("hello", {"op": "hello", "rank": rank})
+            peers = [
+                Peer(f"server {i}", link=van.connect(v.listen("", 0), 1.0)) for i, v in enumerate(self.server_vans)
+            ]
+            van.on_down = lambda link, reason, customer=customer, peers=peers: [
+                customer.give_up(p, f"{p.name}: {reason}") for p in peers if p.link == link
+            ]
+            worker = KVWorker(customer, peers, bound=10, rank=rank)
+            tickets = worker.ask_all("hello", worker.hello)
             self.net.run()
-            tickets += worker.ask_all("open", {"op": "open", "store": 0, "sync": sync})
+            opening = worker.open(0, sync, "open")
             self.net.run()
             worker.wait(tickets)
+            opening.done()
             for key, shape in SHAPES.items():
                 worker.know(0, key, shape, np.dtype(np.float32))
             self.workers.append(worker)
@@ -190,7 +195,7 @@ def test_a_dead_server_is_an_error() -> None:
     cluster.net.run()
     with pytest.raises(MXNetError, match="kvstore.pull of key 'w'.*server 1: killed"):
         pull.values()
-    with pytest.raises(MXNetError, match="server 1 is gone"):
+    with pytest.raises(MXNetError, match="server 1: killed"):
         cluster.workers[0].pull(0, ["w"]).values()
 
 
@@ -243,7 +248,7 @@ def test_strangers_are_not_served() -> None:
     customer = Customer(van, timeout=1.0)
     van.on_message = lambda link, message: customer.on_message(message)
     link = van.connect(cluster.server_vans[0].listen("", 0), 1.0)
-    ticket = customer.ask(link, "server 0", "pull", {"op": "pull", "store": 0, "parts": []})
+    ticket = customer.ask(Peer("server 0", link=link), "pull", {"op": "pull", "store": 0, "parts": []})
     cluster.net.run()
     with pytest.raises(MXNetError, match="introduce yourself"):
         customer.wait([ticket])

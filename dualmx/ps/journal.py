@@ -1,0 +1,137 @@
+"""What a server writes down so that another one can take its place: a snapshot, and what has changed since.
+
+A record is a frame with its checksum, written before anybody is told that the change was made. The journal is read up
+to the first record that is not whole: the one that the server was writing when it died, which nobody relies on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FormatError, MXNetError
+from .frame import NOTE, Decoder, Message, encode
+
+LEAST = 64 << 20  # bytes of a journal before a snapshot takes its place
+LONGEST = 4  # times the size of a snapshot
+
+
+class Journal:
+    """Snapshots and journals of one server in a folder.
+
+    Args:
+        folder: on a disk that the server's successor sees as well.
+        rank: of the server.
+        sync: wait until each record is on the disk, so that it outlives the host and not only the process.
+    """
+
+    def __init__(self, folder: str | Path, rank: int, sync: bool = False):
+        self._folder, self._rank, self._sync = Path(folder), rank, sync
+        self._generation, self._size, self._limit = 0, 0, LEAST
+        self._file = -1
+
+    def _path(self, generation: int, kind: str) -> Path:
+        return self._folder / f"server-{self._rank}.{generation}.{kind}"
+
+    def read(self) -> Iterator[Message]:
+        """The records of the last snapshot and of its journal, oldest first; then `write` appends.
+
+        Raises:
+            MXNetError: the folder cannot be used. FormatError: a damaged snapshot.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            pattern = re.compile(rf"server-{self._rank}\.(\d+)\.(snapshot|journal)")
+            found = [int(m[1]) for p in self._folder.iterdir() if (m := pattern.fullmatch(p.name))]
+            self._generation = max((g for g in found if self._path(g, "snapshot").exists()), default=0)
+            if self._generation:
+                snapshot = self._path(self._generation, "snapshot")
+                self._set_limit(snapshot.stat().st_size)
+                yield from self._whole(snapshot)
+            journal = self._path(self._generation, "journal")
+            end = 0
+            if journal.exists():
+                for at, message in self._positions(journal):
+                    end = at
+                    yield message
+            self._file = os.open(journal, os.O_RDWR | os.O_CREAT, 0o600)
+            os.ftruncate(self._file, end)
+            self._size = os.lseek(self._file, 0, os.SEEK_END)
+        except OSError as e:
+            raise MXNetError(f"DUALMX_JOURNAL={str(self._folder)!r}: {e.strerror or e}") from None
+
+    def _set_limit(self, snapshot: int) -> None:
+        self._limit = max(LEAST, LONGEST * snapshot)
+
+    def _positions(self, path: Path) -> Iterator[tuple[int, Message]]:
+        decoder, at = Decoder(), 0
+        with open(path, "rb", buffering=0) as f:
+            while True:
+                room = decoder.room()
+                n = f.readinto(room)
+                if not n:
+                    return
+                at += n
+                try:
+                    message = decoder.filled(n)
+                except FormatError:
+                    return
+                if message is not None:
+                    yield at, message
+
+    def _whole(self, path: Path) -> Iterator[Message]:
+        end = 0
+        for at, message in self._positions(path):
+            end = at
+            yield message
+        if end != path.stat().st_size:
+            raise FormatError(f"{path}: damaged snapshot")
+
+    def write(self, meta: dict[str, Any], payload: Iterable[Any] = ()) -> bool:
+        """Append a record; True when it is time for a `snapshot`."""
+        self._size += _write(self._file, encode(Message(NOTE, 0, meta, list(payload)), True))
+        if self._sync:
+            os.fdatasync(self._file)
+        return self._size > self._limit
+
+    def snapshot(self, records: Iterable[tuple[dict[str, Any], list[Any]]]) -> None:
+        """Write all that there is, and begin a new journal."""
+        new = self._generation + 1
+        draft = self._path(new, "draft")
+        out = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            size = sum(_write(out, encode(Message(NOTE, 0, meta, payload), True)) for meta, payload in records)
+            os.fsync(out)
+        finally:
+            os.close(out)
+        following = os.open(self._path(new, "journal"), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.replace(draft, self._path(new, "snapshot"))
+        os.close(self._file)
+        for kind in ("snapshot", "journal"):
+            self._path(self._generation, kind).unlink(missing_ok=True)
+        self._file, self._generation, self._size = following, new, 0
+        self._set_limit(size)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _write(file: int, buffers: list[memoryview]) -> int:
+    total = sum(b.nbytes for b in buffers)
+    waiting = list(buffers)
+    while waiting:
+        n = os.writev(file, waiting[:64])
+        while waiting and n >= waiting[0].nbytes:
+            n -= waiting.pop(0).nbytes
+        if n:
+            waiting[0] = waiting[0][n:]
+    return total
+
+
+__all__ = ["Journal"]
