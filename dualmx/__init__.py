@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         module,
         monitor,
         name,
+        numpy,
         operator,
         optimizer,
         profiler,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
         visualization,
     )
 
-    init, kv, mod, mon, opt, viz = initializer, kvstore, module, monitor, optimizer, visualization
+    init, kv, mod, mon, np, opt, viz = initializer, kvstore, module, monitor, numpy, optimizer, visualization
 
 __version__ = "0.1.0"
 
@@ -86,6 +87,8 @@ _LAZY = {
     "mon": "monitor",
     "monitor": "monitor",
     "name": "name",
+    "np": "numpy",
+    "numpy": "numpy",
     "operator": "operator",
     "optimizer": "optimizer",
     "opt": "optimizer",

@@ -1,82 +1,150 @@
-"""Process settings and devices.
-
-The NumPy front end (`mx.np`) is not part of dualmx: arrays have MXNet's classic semantics, and asking for the other
-ones is an error instead of being ignored.
-"""
+"""Process settings, NumPy semantics, devices."""
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .compile.devices import device_of, devices_of
+from .core import np_mode
 from .core.context import Context
-from .core.errors import ArgumentError, MXNetError
+from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 
 T = TypeVar("T")
 
 
 def is_np_array() -> bool:
-    """Return whether functions yield NumPy-like arrays: never."""
-    return False
+    """Return whether Gluon blocks and parameters work with `mx.np.ndarray`."""
+    return np_mode.array.get()
 
 
 def is_np_shape() -> bool:
-    """Return whether 0 in a shape means an empty axis: never, it means an unknown one."""
-    return False
-
-
-def _refuse(what: str) -> MXNetError:
-    return MXNetError(f"{what}: dualmx has no NumPy semantics (mx.np); use mx.nd, or NumPy functions on arrays")
+    """Return whether shapes follow NumPy: a 0 is an empty axis, -1 an unknown one."""
+    return np_mode.shape.get()
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
-    """Refuse to switch NumPy semantics on; `set_np(False, False)` changes nothing."""
-    if shape or array:
-        raise _refuse("set_np")
+    """Switch NumPy semantics on, for shapes and for the arrays of Gluon.
+
+    Raises:
+        ArgumentError: arrays without shapes.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.npx.set_np()
+        >>> mx.util.is_np_array(), mx.util.is_np_shape()
+        (True, True)
+        >>> mx.npx.reset_np()
+    """
+    if array and not shape:
+        raise ArgumentError("set_np: shape=False, array=True: NumPy arrays need NumPy shapes")
+    np_mode.array.set(bool(array))
+    np_mode.shape.set(bool(shape))
 
 
 def reset_np() -> None:
-    """Switch NumPy semantics off, as they are."""
+    """Switch NumPy semantics off."""
+    set_np(False, False)
 
 
 def set_np_shape(active: bool) -> bool:
-    """Refuse to switch NumPy shapes on; returns what was set, False."""
-    if active:
-        raise _refuse("set_np_shape")
-    return False
+    """Switch NumPy shapes on or off; returns what was set before."""
+    before = np_mode.shape.get()
+    np_mode.shape.set(bool(active))
+    return before
 
 
-@contextlib.contextmanager
-def np_shape(active: bool = True) -> Iterator[None]:
-    """Return a scope without NumPy shapes; `active=True` is refused."""
-    set_np_shape(active)
-    yield
+def np_shape(active: bool = True) -> np_mode.Scope:
+    """Return a scope of NumPy shapes: `with np_shape(): …`.
+
+    Example:
+        >>> import dualmx as mx
+        >>> with mx.util.np_shape():
+        ...     mx.util.is_np_shape()
+        True
+    """
+    return np_mode.Scope(np_mode.shape, active)
 
 
-@contextlib.contextmanager
-def np_array(active: bool = True) -> Iterator[None]:
-    """Return a scope without NumPy arrays; `active=True` is refused."""
-    if active:
-        raise _refuse("np_array")
-    yield
+def np_array(active: bool = True) -> np_mode.Scope:
+    """Return a scope of NumPy arrays: `with np_array(): …`."""
+    return np_mode.Scope(np_mode.array, active)
+
+
+def _scoped(func: Any, *switches: Any) -> Any:
+    """Return a function, or a class with all its methods, that runs with the switches on."""
+    if inspect.isclass(func):
+        for name, member in list(vars(func).items()):
+            if inspect.isfunction(member):
+                setattr(func, name, _scoped(member, *switches))
+        return func
+    if not callable(func):
+        raise ArgumentTypeError(f"use_np: {func!r}: expected a function or a class")
+
+    @functools.wraps(func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        scopes = [np_mode.Scope(s, True) for s in switches]
+        for scope in scopes:
+            scope.__enter__()
+        try:
+            return func(*args, **kwargs)
+        finally:
+            for scope in reversed(scopes):
+                scope.__exit__()
+
+    return run
 
 
 def use_np(func: Any) -> Any:
-    """Refuse: see the module's text."""
-    raise _refuse("use_np")
+    """Return a function, or a class with all its methods, that runs with NumPy shapes and arrays; a decorator."""
+    return _scoped(func, np_mode.shape, np_mode.array)
 
 
 def use_np_shape(func: Any) -> Any:
-    """Refuse: see the module's text."""
-    raise _refuse("use_np_shape")
+    """Return a function, or a class with all its methods, that runs with NumPy shapes; a decorator."""
+    return _scoped(func, np_mode.shape)
 
 
 def use_np_array(func: Any) -> Any:
-    """Refuse: see the module's text."""
-    raise _refuse("use_np_array")
+    """Return a function, or a class with all its methods, that runs with NumPy arrays; a decorator."""
+    return _scoped(func, np_mode.array)
+
+
+# Keywords of NumPy's ufuncs and the only values that MXNet accepts.
+_UFUNC_OPTIONS = {"where": (True,), "casting": ("same_kind",), "order": ("K",), "dtype": None, "subok": (True,)}
+_UFUNC_TYPES = ("float16", "float32", "float64", "int8", "uint8", "int32", "int64")
+
+
+def np_ufunc_legal_option(key: str, value: Any) -> bool:
+    """Return whether a keyword of NumPy's ufuncs may have this value."""
+    if key == "dtype":
+        return getattr(value, "__name__", str(value)) in _UFUNC_TYPES
+    allowed = _UFUNC_OPTIONS.get(key)
+    return allowed is not None and any(value is a or value == a for a in allowed)
+
+
+def _checked(func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        for key, value in kwargs.items():
+            if key != "out" and not np_ufunc_legal_option(key, value):
+                raise ArgumentTypeError(f"{func.__name__}: {key}={value!r} is not supported")
+        return func(*args, **{k: v for k, v in kwargs.items() if k == "out"})
+
+    return run
+
+
+def wrap_np_unary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `func(x, out=None)` with NumPy's further keywords checked and dropped; a decorator."""
+    return _checked(func)
+
+
+def wrap_np_binary_func(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `func(x1, x2, out=None)` with NumPy's further keywords checked and dropped; a decorator."""
+    return _checked(func)
 
 
 def set_module(module: str) -> Callable[[T], T]:
@@ -135,6 +203,6 @@ def get_cuda_compute_capability(ctx: Context) -> int:
 
 __all__ = [
     "get_cuda_compute_capability", "get_gpu_count", "get_gpu_memory", "getenv", "is_np_array", "is_np_shape",
-    "np_array", "np_shape", "reset_np", "set_module", "set_np", "set_np_shape", "setenv", "use_np", "use_np_array",
-    "use_np_shape",
+    "np_array", "np_shape", "np_ufunc_legal_option", "reset_np", "set_module", "set_np", "set_np_shape", "setenv",
+    "use_np", "use_np_array", "use_np_shape", "wrap_np_binary_func", "wrap_np_unary_func",
 ]  # fmt: skip

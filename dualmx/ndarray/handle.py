@@ -415,6 +415,9 @@ def read_window(root: Handle, window: Sequence[Call]) -> Any:
 def write_window(root: Handle, window: Sequence[Call], value: Handle) -> None:
     """Overwrite what `window` shows of `root` with `value` (same shape)."""
     check_writable(root, "assignment through a view")
+    if not window:
+        assign(root, value, "assignment")
+        return
     shown = [root]
     for lens in window[:-1]:
         shown.append(invoke1(lens, shown[-1]))
@@ -424,5 +427,5 @@ def write_window(root: Handle, window: Sequence[Call], value: Handle) -> None:
             put = OPS["_basic_slice_assign"].call(begin=p["begin"], end=p["end"], step=p["step"], squeeze=p["squeeze"])
             value = invoke2(put, whole, value)
         else:
-            value = invoke1(OPS["Reshape"].call(shape=whole._v.shape), value)
+            value = invoke1(OPS["_np_reshape"].call(newshape=whole._v.shape), value)
     assign(root, value, "assignment through a view")

@@ -109,6 +109,10 @@ class Trace:
         """Return the value of `a` in this trace, entering it if need be; the slow path of recording."""
         if a._tr is self:
             return a._v
+        x = a._x
+        if x is not None and x.root is not None and not x.window:
+            # A second handle on an array: what enters is that array, with its place on the tape.
+            return self.leaf(x.root)
         data = a._data
         if data is None:
             data = a._force(self)

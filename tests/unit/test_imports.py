@@ -24,6 +24,7 @@ ORDER: list[dict[str, set[str]]] = [
     {"ndarray": set(), "parallel": set(), "context": set(), "runtime": set()},
     {"sparse": set(), "symbol": {"sparse"}},
     {"namespace": set(), "attribute": set(), "name": set(), "executor": set(), "engine": set()},
+    {"numpy": set()},
     {"autograd": set(), "random": set(), "profiler": set(), "debug": set(), "visualization": set(), "operator": set()},
     {"initializer": set(), "lr_scheduler": set(), "optimizer": {"lr_scheduler"}, "metric": set(), "io": set()},
     {"kvstore": set()},

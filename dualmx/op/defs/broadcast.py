@@ -174,8 +174,6 @@ BROADCAST_ALIASES: dict[str, tuple[str, ...]] = {
     "sub": ("broadcast_minus", "_sparse_broadcast_sub", "_sparse_broadcast_minus"),
     "mul": ("_sparse_broadcast_mul",),
     "div": ("_sparse_broadcast_div",),
-    "maximum": ("_npi_maximum",),
-    "minimum": ("_npi_minimum",),
 }
 
 for _stem, _fn, _doc, _name, _aliases in ARITHMETIC:

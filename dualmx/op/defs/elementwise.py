@@ -123,7 +123,7 @@ SMOOTH: tuple[tuple[str, Map, str], ...] = (
 )
 # name, function, formula, MXNet's further names
 PLAIN: tuple[tuple[Any, ...], ...] = (
-    ("reciprocal", through_float(lambda x: 1 / x), "1 / x."),
+    ("reciprocal", through_float(lambda x: 1 / x), "1 / x.", "_npi_reciprocal"),
     ("rcbrt", through_float(lambda x: 1 / jnp.cbrt(x)), "x ** (-1/3), real for negative x."),
     ("softsign", through_float(softsign), "x / (1 + |x|)."),
     ("erf", through_float(lax.erf), "Error function: 2 / sqrt(pi) * integral of exp(-t**2) from 0 to x.", "_npx_erf"),
@@ -132,18 +132,28 @@ PLAIN: tuple[tuple[Any, ...], ...] = (
     ("gammaln", through_float(widened(lax.lgamma)), "log |gamma(x)|.", "_npx_gammaln", "_sparse_gammaln"),
     ("logical_not", lambda x: (x == 0).astype(x.dtype), "1 where x is 0, 0 elsewhere, in the dtype of x."),
     ("_copy", lambda x: x, "The input itself.", "identity"),
-    ("_copyto", lambda x: x, "The input itself.", "_npi_copyto"),
+    ("_copyto", lambda x: x, "The input itself.", "_npi_copyto", "_CrossDeviceCopy"),
     ("BlockGrad", lax.stop_gradient, "The input, with derivative 0.", "stop_gradient", "_sparse_stop_gradient"),
     ("zeros_like", jnp.zeros_like, "Zeros in the shape and dtype of the input.", "_sparse_zeros_like"),
     ("ones_like", jnp.ones_like, "Ones in the shape and dtype of the input."),
 )
 
+# What NumPy mode calls otherwise, or does not have.
+NUMPY_NAMES: dict[str, tuple[str, ...]] = {
+    "abs": ("_npi_absolute",), "relu": (), "round": (), "rsqrt": (), "sigmoid": (),
+}  # fmt: skip
+
+
+def _numpy(name: str) -> tuple[str, ...]:
+    return NUMPY_NAMES.get(name, (f"_npi_{name}",))
+
+
 for _name, _fn, _doc in EXACT:
-    sparse_too(_name, _bool_as_int(_fn), _doc)
+    sparse_too(_name, _bool_as_int(_fn), _doc, *_numpy(_name))
 for _name, _fn, _doc in ROUNDING:
-    sparse_too(_name, _floats_only(_fn), _doc)
+    sparse_too(_name, _floats_only(_fn), _doc, *_numpy(_name))
 for _name, _fn, _doc in SMOOTH:
-    sparse_too(_name, through_float(_fn), _doc)
+    sparse_too(_name, through_float(_fn), _doc, *_numpy(_name))
 for _name, _fn, _doc, *_aliases in PLAIN:
     unary(_name, _fn, _doc, *_aliases)
 

@@ -71,21 +71,21 @@ def _without_nan(fn: Reducer, neutral: float) -> Reducer:
     return run
 
 
-def _extreme(pick: Any) -> Reducer:
+def extreme(pick: Any) -> Reducer:
     """A maximum or minimum that gives the whole gradient to every element that ties."""
 
     @partial(jax.custom_jvp, nondiff_argnums=(1,))
-    def extreme(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
+    def found(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
         return pick(x, axis=axes, keepdims=True)
 
-    @extreme.defjvp
+    @found.defjvp
     def jvp(axes: tuple[int, ...], primals: Any, tangents: Any) -> Any:
         (x,), (t,) = primals, tangents
-        y = extreme(x, axes)
+        y = found(x, axes)
         moved = jnp.sum(jnp.where(x == y, t, jnp.zeros_like(t)), axes, dtype=accumulator(t.dtype), keepdims=True)
         return y, moved.astype(t.dtype)
 
-    return extreme
+    return found
 
 
 def _square_total(x: jax.Array, axes: tuple[int, ...]) -> jax.Array:
@@ -99,8 +99,8 @@ TABLE: tuple[tuple[Any, ...], ...] = (
     ("prod", product, "Product of the elements."),
     ("nansum", _without_nan(total, 0), "Sum of the elements that are not nan."),
     ("nanprod", _without_nan(product, 1), "Product of the elements that are not nan."),
-    ("max", _extreme(jnp.max), "Largest element; every tie receives the whole gradient.", "max_axis"),
-    ("min", _extreme(jnp.min), "Smallest element; every tie receives the whole gradient.", "min_axis"),
+    ("max", extreme(jnp.max), "Largest element; every tie receives the whole gradient.", "max_axis"),
+    ("min", extreme(jnp.min), "Smallest element; every tie receives the whole gradient.", "min_axis"),
     ("_square_sum", _square_total, "Sum of the squares of the elements."),
 )
 

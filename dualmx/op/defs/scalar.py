@@ -82,7 +82,17 @@ TABLE: tuple[tuple[str, str, Pair, str], ...] = (
     ("_lesser_scalar", "_LesserScalar", pair.lesser, "1 where data < scalar, else 0."),
     ("_lesser_equal_scalar", "_LesserEqualScalar", pair.lesser_equal, "1 where data <= scalar, else 0."),
 )
-NUMPY_ALIASES = {n: (f"_npi{n}",) for n in ("_hypot_scalar", "_maximum_scalar", "_minimum_scalar")}
+NUMPY_ALIASES = {
+    "_hypot_scalar": ("_npi_hypot_scalar",),
+    "_maximum_scalar": ("_npi_maximum_scalar",),
+    "_minimum_scalar": ("_npi_minimum_scalar",),
+    "_plus_scalar": ("_npi_add_scalar",),
+    "_minus_scalar": ("_npi_subtract_scalar",),
+    "_rminus_scalar": ("_npi_rsubtract_scalar",),
+    "_mul_scalar": ("_npi_multiply_scalar",),
+    "_mod_scalar": ("_npi_mod_scalar",),
+    "_rmod_scalar": ("_npi_rmod_scalar",),
+}
 LOGIC: tuple[tuple[str, str, Pair, str], ...] = (
     ("_logical_and_scalar", "_LogicalAndScalar", pair.logical_and, "1 where data and scalar are other than 0, else 0."),
     ("_logical_or_scalar", "_LogicalOrScalar", pair.logical_or, "1 where data or scalar is other than 0, else 0."),
@@ -99,7 +109,7 @@ for _name, _alias, _fn, _doc in LOGIC:
 SMALL_POWER = 8  # up to here repeated multiplication is as exact as the general power, and faster
 
 
-@op(name="_power_scalar", aliases=("_PowerScalar",))
+@op(name="_power_scalar", aliases=("_PowerScalar", "_npi_power_scalar"))
 def power_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
     """data ** scalar.
 
@@ -111,7 +121,7 @@ def power_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> j
     return pair.power(x, exponent)
 
 
-@op(name="_rpower_scalar", aliases=("_RPowerScalar",))
+@op(name="_rpower_scalar", aliases=("_RPowerScalar", "_npi_rpower_scalar"))
 def rpower_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
     """scalar ** data.
 

@@ -1,0 +1,49 @@
+"""Whether NumPy semantics are on: for shapes (0-d and zero-size arrays) and for arrays (`mx.np.ndarray`)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+
+class _Switch:
+    """A flag with a value for the process, over which scopes put one for their thread."""
+
+    def __init__(self) -> None:
+        self.everywhere = False
+        self.here = threading.local()
+
+    def get(self) -> bool:
+        """Return the value that holds in this thread."""
+        return getattr(self.here, "value", self.everywhere)
+
+    def set(self, value: bool) -> None:
+        """Set the value for the process; scopes of other threads keep theirs."""
+        self.everywhere = value
+        self.here.__dict__.pop("value", None)
+
+
+shape, array = _Switch(), _Switch()
+
+
+class Scope:
+    """Holds a switch at a value within a `with` block, in this thread; also a decorator of functions."""
+
+    def __init__(self, switch: _Switch, active: bool):
+        self.switch, self.active = switch, bool(active)
+        self.before: list[Any] = []
+
+    def __enter__(self) -> Scope:
+        self.before.append(self.switch.here.__dict__.get("value"))
+        self.switch.here.value = self.active
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        before = self.before.pop()
+        if before is None:
+            self.switch.here.__dict__.pop("value", None)
+        else:
+            self.switch.here.value = before
+
+
+__all__ = ["Scope", "array", "shape"]

@@ -1,0 +1,59 @@
+"""Arrays and functions with NumPy's semantics: `mx.np`.
+
+`mx.np.ndarray` is the same lazy handle as `mx.nd.NDArray`, under NumPy's rules: shapes without axes or elements, bool
+comparisons and masks, int64 indices, promotion of mixed dtypes.
+
+Example:
+    >>> import dualmx as mx
+    >>> mx.np.arange(6).reshape(2, 3).mean(axis=1)
+    array([1., 4.])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as onp
+
+from ..ndarray.array import NDArray
+from . import elementwise, fallback, indexing, methods, operators, protocol  # noqa: F401
+from .array import alias, ndarray
+from .creation import *  # noqa: F403
+from .elementwise import FUNCTIONS, around, nan_to_num, round, round_
+from .manipulation import *  # noqa: F403
+from .products import *  # noqa: F403
+from .reductions import *  # noqa: F403
+from .searching import *  # noqa: F403
+
+pi, e, inf, nan, newaxis = onp.pi, onp.e, onp.inf, onp.nan, None
+NAN = NaN = nan
+PINF, NINF, PZERO, NZERO = inf, -inf, 0.0, -0.0
+bool_ = onp.bool_
+float16, float32, float64 = onp.float16, onp.float32, onp.float64
+int8, int32, int64, uint8 = onp.int8, onp.int32, onp.int64, onp.uint8
+finfo, iinfo, dtype = onp.finfo, onp.iinfo, onp.dtype
+
+
+def as_np(a: NDArray) -> ndarray:
+    """Return `a` as an array with NumPy semantics on the same value; see `NDArray.as_np_ndarray`."""
+    return a if isinstance(a, ndarray) else alias(a, ndarray)
+
+
+def set_printoptions(precision: int | None = None, threshold: int | None = None, **kwarg: Any) -> None:
+    """Set how arrays are printed; the options are NumPy's."""
+    onp.set_printoptions(precision=precision, threshold=threshold, **kwarg)
+
+
+globals().update(FUNCTIONS)
+
+
+def __getattr__(name: str) -> Any:
+    found = fallback.find(name)
+    if found is None:
+        raise AttributeError(f"module 'dualmx.numpy' has no attribute {name!r}", name=name, obj=None)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *fallback.NAMES, *fallback.TYPES})

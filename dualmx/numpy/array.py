@@ -1,0 +1,202 @@
+"""The array with NumPy's semantics: the same lazy handle as the classic `NDArray`, under other rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as onp
+
+from ..core.context import Context
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
+from ..ndarray.array import NDArray, make_view
+from ..ndarray.handle import Handle, invoke1, ref
+from ..op.registry import OPS
+
+
+def wrap(a: Any) -> Any:
+    """Return the classic array `a`, nothing else holding it, as an `ndarray`: the same object under the other class."""
+    a.__class__ = ndarray
+    return a
+
+
+def alias(a: NDArray, cls: type[NDArray]) -> Any:
+    """Return a second handle of class `cls` on `a`: values, writes, gradients and the tape are shared."""
+    x = a._x
+    root = x.root if x is not None and x.root is not None and not x.window else a
+    made: Any = object.__new__(cls)
+    made._tr, made._v, made._data, made._x = None, root._v, None, None
+    own = made._extra()
+    own.root, own.window = root, ()
+    root._extra().views.append(ref(made))
+    return made
+
+
+def origin(a: Handle) -> Handle:
+    """Return the array that `a` is a second handle on, `a` itself if it is none."""
+    x = a._x
+    return x.root if x is not None and x.root is not None and not x.window else a
+
+
+class ndarray(NDArray):
+    """An n-dimensional array with the semantics of `numpy.ndarray`, computed lazily.
+
+    Arrays may have no axes and no elements, comparisons give bool, bool arrays are masks, indices are int64. Operations
+    are recorded as those of `mx.nd` are, in the same programs and on the same tape.
+
+    Example:
+        >>> import dualmx as mx
+        >>> x = mx.np.array([[1, 2], [3, 4]])
+        >>> x[x > 1].sum()
+        array(9.)
+    """
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> onp.dtype:
+        """Element type as a `numpy.dtype`."""
+        return self._v.dtype
+
+    def __len__(self) -> int:
+        if not self._v.shape:
+            raise ArgumentTypeError("len() of unsized object: the array has no axis")
+        return self._v.shape[0]
+
+    def as_nd_ndarray(self) -> NDArray:
+        """Return a classic array on the same value: writes to one are seen by the other, gradients are shared.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.np.ones((2,)).as_nd_ndarray()
+            <BLANKLINE>
+            [1. 1.]
+            <NDArray 2 @cpu(0)>
+        """
+        return alias(self, NDArray)
+
+    def as_np_ndarray(self) -> ndarray:
+        """Return the array itself: it has NumPy semantics."""
+        return self
+
+    # -- values
+
+    def item(self, *args: Any) -> Any:
+        """Return one element as a Python number: the only one, or that at a flat or full index."""
+        try:
+            return self.asnumpy().item(*args)
+        except IndexError as e:
+            raise RangeError(f"item: {e}") from None
+        except (ValueError, TypeError) as e:
+            raise ArgumentError(f"item: {e}") from None
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ArgumentError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use a.any() or a.all()"
+            )
+        return bool(self.asnumpy().any())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._v.dtype.kind not in "biu" or self.size != 1:
+            raise ArgumentTypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        text = repr(self.asnumpy())
+        if self._v.dtype == onp.float32:
+            # float32 is the usual type here, as float64 is in NumPy.
+            text = text.replace(", dtype=float32", "")
+        elif self._v.dtype in (onp.float64, onp.int64) and "dtype=" not in text:
+            text = f"{text[:-1]}, dtype={self._v.dtype})"
+        where = self.context
+        return text if where.device_type.startswith("cpu") else f"{text[:-1]}, ctx={where})"
+
+    def __str__(self) -> str:
+        return str(self.asnumpy())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if not self._v.shape else format(str(self), spec)
+
+    # -- copies and views
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> ndarray:
+        """Return the array cast to `dtype`; the same object if it has it already and `copy` is false.
+
+        Raises:
+            ArgumentError: another order than C, or casting other than "unsafe".
+        """
+        if order not in ("C", "K", "A"):
+            raise ArgumentError(f"astype: order={order!r}: expected 'C' or 'K'")
+        if casting != "unsafe":
+            raise ArgumentError(f"astype: casting={casting!r}: expected 'unsafe'")
+        target = as_dtype(dtype)
+        if target == self._v.dtype and not copy:
+            return self
+        return wrap(invoke1(OPS["Cast"].call(dtype=target.name), self))
+
+    def copy(self, order: str = "C") -> ndarray:
+        """Return a copy on the same context."""
+        if order not in ("C", "K", "A"):
+            raise ArgumentError(f"copy: order={order!r}: expected 'C'")
+        return wrap(super().copy())
+
+    def copyto(self, other: Any) -> Any:
+        """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`."""
+        found = super().copyto(other)
+        return wrap(found) if isinstance(other, Context) else found
+
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """Return the array on `ctx`; the same object if it is there already."""
+        found = super().as_in_context(ctx)
+        return found if found is self else wrap(found)
+
+    as_in_context = to_device = as_in_ctx
+
+    def tostype(self, stype: str) -> Any:
+        """Return the array itself for `"default"`; there are no sparse arrays with NumPy semantics."""
+        return super().tostype(stype)
+
+    def detach(self) -> ndarray:
+        """Return an array with the same value through which no gradient flows."""
+        return wrap(super().detach())
+
+    def reshape(self, *shape: Any, order: str = "C") -> ndarray:
+        """Return a view with another shape, one length of which may be -1; writes to it are visible here.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.np.arange(6).reshape(2, -1).shape
+            (2, 3)
+        """
+        if order != "C":
+            raise ArgumentError(f"reshape: order={order!r}: only 'C' is supported")
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
+        call = OPS["_np_reshape"].call(newshape=tuple(wanted))
+        shown = call.infer(((self._v.shape, self._v.dtype),))[0][0]
+        return wrap(make_view(self, OPS["_np_reshape"].call(newshape=shown)))
+
+    def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
+        """Return a view by MXNet's shape codes, as `NDArray.reshape` does."""
+        return wrap(super().reshape(*shape, **kwargs))
+
+    # -- autograd
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make this array a variable with a zero gradient buffer (an `ndarray`); an upstream graph is cut off."""
+        super().attach_grad(grad_req, stype)
+
+    @property
+    def grad(self) -> Any:
+        """Gradient array of a variable, None without `attach_grad`."""
+        found = super().grad
+        return found if found is None or isinstance(found, ndarray) else alias(found, ndarray)
+
+
+__all__ = ["alias", "ndarray", "origin", "wrap"]

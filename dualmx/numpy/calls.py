@@ -1,0 +1,159 @@
+"""Calling operators from NumPy functions: arguments become arrays, results are stored in `out`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as onp
+
+from ..core.context import Context
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..ndarray.array import NDArray
+from ..ndarray.creation import from_host, from_jax
+from ..ndarray.handle import invoke, invoke1, invoke_out
+from ..op.registry import OPS, Call
+from .array import ndarray, wrap
+
+NUMBERS = (int, float, bool, onp.number, onp.bool_)
+_calls: dict[Any, Call] = {}
+
+
+def is_number(value: Any) -> bool:
+    """True for Python's and NumPy's real numbers and bools."""
+    return isinstance(value, NUMBERS)
+
+
+def prepared(name: str, params: dict[str, Any]) -> Call:
+    """Return the call of an operator with these parameters, remembered by their values."""
+    if any(v.__class__ is float for v in params.values()):
+        # 0.0 and -0.0, 1.0 and 1 are equal but not the same parameter.
+        return OPS[name].call(**params)
+    try:
+        key = (name, *params.items())
+        found = _calls.get(key)
+    except TypeError:
+        return OPS[name].call(**params)
+    if found is None:
+        if len(_calls) > 4096:
+            _calls.clear()
+        found = _calls[key] = OPS[name].call(**params)
+    return found
+
+
+def from_values(values: Any, ctx: Context | None = None) -> ndarray:
+    """Return an array with a copy of NumPy or JAX values, dtype kept."""
+    if isinstance(values, onp.ndarray):
+        # NumPy's types that have no counterpart here raise.
+        return wrap(from_host(values.astype(as_dtype(values.dtype), copy=False), ctx))
+    return wrap(from_jax(values, ctx, copy=True))
+
+
+def as_array(value: Any, what: str, name: str = "a", beside: Any = None) -> ndarray:
+    """Return an argument as an array; NumPy and JAX arrays are converted, their dtype kept.
+
+    Raises:
+        ArgumentTypeError: it is no array, or a classic one, which follows other rules.
+    """
+    if isinstance(value, ndarray):
+        return value
+    if isinstance(value, NDArray):
+        raise ArgumentTypeError(f"{what}: {name} is a classic NDArray: expected a mx.np.ndarray; use .as_np_ndarray()")
+    if isinstance(value, (onp.ndarray, onp.generic)) or hasattr(value, "__jax_array__") or _is_jax(value):
+        ctx = beside.context if isinstance(beside, NDArray) else None
+        return from_values(onp.asarray(value) if isinstance(value, onp.generic) else value, ctx)
+    raise ArgumentTypeError(
+        f"{what}: {name} of type {type(value).__name__}: expected a mx.np.ndarray; make one with mx.np.array()"
+    )
+
+
+def _is_jax(value: Any) -> bool:
+    return type(value).__module__.startswith("jax")
+
+
+def run(name: str, *arrays: NDArray, out: Any = None, **params: Any) -> Any:
+    """Return the one visible result of an operator on arrays, or store it in `out` and return that."""
+    call = prepared(name, params)
+    if out is not None:
+        return store(call, arrays, out)
+    return wrap(invoke(call, arrays)[0])
+
+
+def run_all(name: str, *arrays: NDArray, **params: Any) -> list[Any]:
+    """Return all visible results of an operator on arrays."""
+    call = prepared(name, params)
+    return [wrap(a) for a in invoke(call, arrays)[: call.n_visible]]
+
+
+def target(out: Any, what: str) -> Any:
+    """Return the array to write to; NumPy's protocol hands it over as a tuple."""
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    if not isinstance(out, ndarray):
+        raise ArgumentTypeError(f"{what}: out of type {type(out).__name__}: expected a mx.np.ndarray")
+    return out
+
+
+def store(call: Call, arrays: Sequence[NDArray], out: Any) -> Any:
+    """Write the result of `call` to `out` (cast to its dtype) and return it."""
+    found = target(out, call.op.name)
+    invoke_out(call, arrays, (found,))
+    return found
+
+
+def finish(result: Any, out: Any, what: str) -> Any:
+    """Return a result that several operators made, or write it to `out`."""
+    if out is None:
+        return result
+    found = target(out, what)
+    invoke_out(OPS["_copy"].call(), (result,), (found,))
+    return found
+
+
+def cast(a: ndarray, dtype: Any) -> ndarray:
+    """Return `a` in `dtype`, `a` itself if it has it already."""
+    wanted = as_dtype(dtype)
+    return a if a._v.dtype == wanted else wrap(invoke1(OPS["Cast"].call(dtype=wanted.name), a))
+
+
+def axes_of(axis: Any, what: str) -> Any:
+    """Return an `axis` argument as None or a tuple of ints."""
+    if axis is None:
+        return None
+    if isinstance(axis, (int, onp.integer)):
+        return (int(axis),)
+    try:
+        return tuple(int(a) for a in axis)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{what}: axis={axis!r}: expected None, an int or a tuple of ints") from None
+
+
+def one_axis(axis: Any, ndim: int, what: str) -> int:
+    """Return an axis counted from the front."""
+    try:
+        at = int(axis)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{what}: axis={axis!r}: expected an int") from None
+    if not -ndim <= at < ndim:
+        raise ArgumentError(f"{what}: axis {at} is out of bounds for array of dimension {ndim}")
+    return at % ndim
+
+
+def shape_of(shape: Any, what: str) -> tuple[int, ...]:
+    """Return a shape argument as a tuple of lengths of 0 or more."""
+    if isinstance(shape, (int, onp.integer)):
+        shape = (shape,)
+    try:
+        found = tuple(int(n) for n in shape)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"{what}: shape={shape!r}: expected an int or a tuple of ints") from None
+    if any(n < 0 for n in found):
+        raise ArgumentError(f"{what}: shape={found}: negative dimensions are not allowed")
+    return found
+
+
+def c_order(order: Any, what: str) -> None:
+    """Raise unless `order` is C, the only one there is."""
+    if order not in ("C", "K", "A", None):
+        raise ArgumentError(f"{what}: order={order!r}: only 'C' is supported")

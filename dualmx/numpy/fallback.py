@@ -1,0 +1,99 @@
+"""Functions that official NumPy computes on host copies, their results becoming arrays again; no gradient passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as onp
+
+from ..core.errors import MXNetError
+from ..ndarray.array import NDArray
+from ..ndarray.handle import is_tracked
+from ..ndarray.trace import local
+from .array import ndarray
+from .calls import from_values, target
+
+# What MXNet leaves to NumPy, as far as today's NumPy still has it.
+NAMES = (
+    "allclose", "apply_along_axis", "apply_over_axes", "argpartition", "bitwise_count", "choose", "compress",
+    "corrcoef", "correlate", "convolve", "cov", "cross", "cumprod", "digitize", "divmod", "extract", "float_power",
+    "fmax", "fmin", "fmod", "frexp", "gcd", "geomspace", "genfromtxt", "gradient", "heaviside", "histogram2d",
+    "histogram_bin_edges", "histogramdd", "i0", "in1d", "intersect1d", "isin", "ix_", "left_shift", "lexsort",
+    "logaddexp", "logaddexp2", "mirr", "modf", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "nextafter", "npv",
+    "packbits", "partition", "piecewise", "poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul",
+    "polysub", "ppmt", "pv", "rate", "real", "imag", "right_shift", "roots", "searchsorted", "select", "setdiff1d",
+    "setxor1d", "signbit", "sinc", "spacing", "trapz", "tri", "tril_indices", "tril_indices_from", "trim_zeros",
+    "triu_indices", "triu_indices_from", "union1d", "unpackbits", "unwrap", "vander",
+)  # fmt: skip
+# Names that NumPy has renamed since.
+RENAMED = {"trapz": "trapezoid", "in1d": "isin"}
+# About types, not values.
+TYPES = ("min_scalar_type", "promote_types", "result_type", "can_cast")
+
+
+def to_host(value: Any, what: str) -> Any:
+    """Return `value` with every array in it as a NumPy copy.
+
+    Raises:
+        MXNetError: a gradient through one of them is being recorded; it would be lost.
+    """
+    if isinstance(value, NDArray):
+        if local.recording and is_tracked(value):
+            raise MXNetError(
+                f"{what}: NumPy computes it on the host, where its gradient is not recorded; use another function of "
+                f"mx.np, x.detach(), or autograd.pause()"
+            )
+        return value.asnumpy()
+    if isinstance(value, (list, tuple)):
+        return type(value)(to_host(v, what) for v in value)
+    if isinstance(value, dict):
+        return {k: to_host(v, what) for k, v in value.items()}
+    return value
+
+
+def from_host(value: Any) -> Any:
+    """Return NumPy's result with every array in it as one of this room; scalars and other objects stay."""
+    if isinstance(value, onp.ndarray) and value.dtype.kind in "biuf":
+        return from_values(value)
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(from_host(v) for v in value)
+    if isinstance(value, tuple):
+        return tuple(from_host(v) for v in value)
+    return value
+
+
+def host_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` of NumPy as a function of arrays of this room."""
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None)
+        found = function(*to_host(args, name), **to_host(kwargs, name))
+        if out is None:
+            return from_host(found)
+        into = target(out, name)
+        into[...] = from_host(onp.asarray(found))
+        return into
+
+    wrapped.__name__ = wrapped.__qualname__ = name
+    wrapped.__module__ = "dualmx.numpy"
+    first = (function.__doc__ or name).strip().split("\n\n")
+    wrapped.__doc__ = (
+        f"`numpy.{name}`, computed by NumPy on the host; no gradient passes.\n\n    {first[0][:72].strip()}\n"
+    )
+    wrapped.__wrapped__ = function  # type: ignore[attr-defined]
+    return wrapped
+
+
+def find(name: str) -> Any:
+    """Return the function called `name` that falls back on NumPy, None if there is none."""
+    if name in TYPES:
+        return getattr(onp, name)
+    if name not in NAMES:
+        return None
+    function = getattr(onp, name, None) or getattr(onp, RENAMED.get(name, ""), None)
+    return None if function is None else host_function(name, function)
+
+
+__all__ = ["NAMES", "TYPES", "find", "from_host", "host_function", "ndarray", "to_host"]

@@ -1,0 +1,316 @@
+"""`x[...]` with NumPy's rules: 0-d results, empty windows, bool masks; contiguous windows are views."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as onp
+
+from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
+from ..ndarray import indexing as classic
+from ..ndarray.array import NDArray, make_view
+from ..ndarray.creation import from_host
+from ..ndarray.handle import assign, check_writable, invoke, invoke1, invoke2, write_window
+from ..op.defs.window import to_spec
+from ..op.registry import OPS
+from .array import alias, ndarray, wrap
+from .calls import from_values
+
+_INTEGER = (numbers.Integral, onp.integer)
+
+
+def _is_bool(item: Any) -> bool:
+    return isinstance(item, (bool, onp.bool_))
+
+
+def _array_like(item: Any) -> bool:
+    return isinstance(item, (list, onp.ndarray, NDArray, range, tuple)) or type(item).__module__.startswith("jax")
+
+
+def _values(item: Any) -> Any:
+    """Return an index array as NumPy values, or the array itself if it is one of integers."""
+    if isinstance(item, NDArray):
+        if item._v.dtype.kind == "b":
+            return item.asnumpy()
+        if item._v.dtype.kind == "f":
+            return item.astype("int64")
+        return item
+    values = onp.asarray([v.asnumpy() if isinstance(v, NDArray) else v for v in item]
+                         if isinstance(item, (list, tuple)) else item)  # fmt: skip
+    if not values.size and values.dtype.kind == "f":
+        values = values.astype("int64")
+    if values.dtype.kind == "f":
+        # MXNet's index lists may hold the floats that its arrays are by default.
+        values = values.astype("int64")
+    if values.dtype.kind not in "biu":
+        raise RangeError(f"index array of {values.dtype}: expected integers or bools")
+    return values
+
+
+def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
+    """Return one item per axis, plus None for new axes: an int, a `range`, or an index array of integers.
+
+    A bool mask of k axes becomes the k index arrays of its True elements.
+
+    Raises:
+        RangeError: too many items, an integer out of bounds, or a mask of another shape.
+    """
+    items = list(key) if isinstance(key, tuple) else [key]
+    items = [_values(i) if _array_like(i) else i for i in items]
+    items = [int(i.item()) if isinstance(i, onp.ndarray) and i.ndim == 0 and i.dtype.kind in "iu" else i for i in items]
+
+    def width(item: Any) -> int:
+        if item is None or item is Ellipsis or _is_bool(item):
+            return 0
+        return item.ndim if isinstance(item, onp.ndarray) and item.dtype == bool else 1
+
+    used = sum(width(i) for i in items)
+    if used > len(shape):
+        raise RangeError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
+    dots = [k for k, i in enumerate(items) if i is Ellipsis]
+    if len(dots) > 1:
+        raise RangeError("an index can only have a single ellipsis ('...')")
+    at = dots[0] if dots else len(items)
+    items[at : at + 1] = [slice(None)] * (len(shape) - used)
+    found: list[Any] = []
+    axis = 0
+    for item in items:
+        if item is None:
+            found.append(None)
+            continue
+        if _is_bool(item):
+            raise ArgumentError("a single bool as an index is not supported: use a mask array, or None for a new axis")
+        if isinstance(item, onp.ndarray) and item.dtype == bool:
+            if item.shape != shape[axis : axis + item.ndim]:
+                raise RangeError(
+                    f"boolean index did not match indexed array along dimension {axis}: shape {item.shape} for "
+                    f"{shape[axis : axis + item.ndim]}"
+                )
+            found.extend(onp.nonzero(item))
+            axis += item.ndim
+            continue
+        size = shape[axis]
+        if isinstance(item, _INTEGER):
+            whole = int(item)
+            if not -size <= whole < size:
+                raise RangeError(f"index {whole} is out of bounds for axis {axis} with size {size}")
+            found.append(whole % size)
+        elif isinstance(item, slice):
+            try:
+                found.append(range(*item.indices(size)))
+            except (TypeError, ValueError) as e:
+                raise ArgumentTypeError(f"slice {item} along axis {axis}: {e}") from None
+        elif isinstance(item, (onp.ndarray, NDArray)):
+            found.append(item)
+        else:
+            raise RangeError(
+                f"index {item!r} of type {type(item).__name__} along axis {axis}: only integers, slices, None, ..., "
+                f"and integer or bool arrays are indices"
+            )
+        axis += 1
+    return found
+
+
+def _is_basic(items: list[Any]) -> bool:
+    return all(i is None or isinstance(i, (int, range)) for i in items)
+
+
+def _lens(items: list[Any]) -> Any:
+    begin, end, step, squeeze = [], [], [], []
+    for axis, item in enumerate(i for i in items if i is not None):
+        span = item if isinstance(item, range) else range(item, item + 1)
+        begin.append(span.start)
+        end.append(span.stop)
+        step.append(span.step)
+        if not isinstance(item, range):
+            squeeze.append(axis)
+    return OPS["_basic_slice"].call(
+        begin=tuple(begin), end=tuple(end), step=tuple(step), squeeze=tuple(squeeze), zero_dim=True
+    )
+
+
+def _wide(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
+    """Return the shape with the axes that None items add, None if there are none."""
+    if None not in items:
+        return None
+    lengths = iter(shown.shape)
+    return tuple(1 if i is None else next(lengths) for i in items if not isinstance(i, int))
+
+
+def getitem(a: ndarray, key: Any) -> ndarray:
+    """Return `a[key]`: a view for integers, contiguous slices, None and `...`, a copy otherwise."""
+    items = normal(key, a.shape)
+    if not items:
+        return alias(a, ndarray)
+    if not _is_basic(items):
+        spec, arrays = _spec(a, items)
+        found = wrap(invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (a, *arrays))[0])
+        # The operator gives (1,) where NumPy gives ().
+        return _zero_dim(found) if found.shape == (1,) and _points(items, arrays) == () else found
+    lens = _lens(items)
+    if not classic.contiguous(items, a.shape):
+        shown = wrap(invoke1(lens, a))
+        wide = _wide(items, shown)
+        return shown if wide is None else wrap(invoke1(OPS["_np_reshape"].call(newshape=wide), shown))
+    shown = wrap(make_view(a, lens))
+    wide = _wide(items, shown)
+    return shown if wide is None else wrap(make_view(shown, OPS["_np_reshape"].call(newshape=wide)))
+
+
+def _zero_dim(a: ndarray) -> ndarray:
+    return wrap(invoke1(OPS["_np_reshape"].call(newshape=()), a))
+
+
+def _points(items: list[Any], arrays: list[NDArray]) -> tuple[int, ...] | None:
+    """Return the shape of an indexed result that has only the axes of the index arrays, None if there are more."""
+    if any(i is None or isinstance(i, range) for i in items):
+        return None
+    return onp.broadcast_shapes(*(x.shape for x in arrays))
+
+
+def _spec(a: ndarray, items: list[Any]) -> tuple[str, list[NDArray]]:
+    words: list[Any] = []
+    arrays: list[NDArray] = []
+    axis = 0
+    for item in items:
+        if item is None or isinstance(item, (int, range)):
+            words.append(item)
+        else:
+            words.append("a")
+            arrays.append(_index_array(item, a.shape[axis], axis, a))
+        axis += item is not None
+    return to_spec(words), arrays
+
+
+def _index_array(item: Any, size: int, axis: int, beside: ndarray) -> NDArray:
+    if isinstance(item, NDArray):
+        return item
+    if item.size and not (-size <= item.min() and item.max() < size):
+        bad = item[(item < -size) | (item >= size)].flat[0]
+        raise RangeError(f"index {bad} is out of bounds for axis {axis} with size {size}")
+    return from_host(item.astype("int64"), beside.context)
+
+
+def _value(a: ndarray, value: Any) -> ndarray:
+    """Return what is assigned as an array on the context of `a`."""
+    if isinstance(value, NDArray):
+        return value if value.context is a.context else value.as_in_context(a.context)
+    try:
+        values = onp.asarray(value)
+    except ValueError as e:
+        raise ArgumentError(f"assignment: value is not a regular array: {e}") from None
+    if values.dtype.kind not in "biufV":
+        raise ArgumentTypeError(f"assignment: value of type {type(value).__name__}: expected numbers")
+    if values.dtype.kind in "iuf" and a._v.dtype.kind in "iuf":
+        with onp.errstate(invalid="ignore", over="ignore"):
+            values = values.astype(a._v.dtype)
+    return from_values(values, a.context)
+
+
+def _fits(value: NDArray, shape: tuple[int, ...]) -> None:
+    lengths = value.shape
+    while len(lengths) > len(shape) and lengths[0] == 1:
+        lengths = lengths[1:]
+    try:
+        same = onp.broadcast_shapes(lengths, shape) == shape
+    except ValueError:
+        same = False
+    if not same:
+        raise ArgumentError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
+
+
+def setitem(a: ndarray, key: Any, value: Any) -> None:
+    """Write `value`, an array-like that broadcasts to the window, to `a[key]`, cast to the dtype of `a`.
+
+    Raises:
+        MXNetError: `a` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
+    """
+    check_writable(a, "assignment x[...] =")
+    if isinstance(key, ndarray) and key._v.dtype.kind == "b" and key.shape == a.shape and _single(value):
+        # One value for a whole mask needs no positions, so nothing is computed here.
+        fill = _value(a, value)
+        _rewrite(a, invoke(OPS["_npi_where"].call(), (key, _spread(a, fill), a))[0])
+        return
+    items = normal(key, a.shape)
+    given = _value(a, value)
+    if not _is_basic(items):
+        spec, arrays = _spec(a, items)
+        call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
+        _rewrite(a, invoke(call, (a, given, *arrays))[0])
+        return
+    if None in items:
+        _fits(given, _target_shape(items))
+        given = _without_new_axes(given, items)
+        items = [i for i in items if i is not None]
+    window = tuple(len(i) for i in items if isinstance(i, range))
+    _fits(given, window)
+    if not a.size or 0 in window:
+        return
+    if window == a.shape and all(i.step > 0 for i in items):
+        _rewrite(a, _spread(a, given))
+        return
+    p = _lens(items).params
+    if not window:
+        given = wrap(invoke1(OPS["_np_reshape"].call(newshape=(1,)), given)) if given.shape != (1,) else given
+    put = OPS["_basic_slice_assign"].call(begin=p["begin"], end=p["end"], step=p["step"], squeeze=p["squeeze"])
+    _rewrite(a, invoke2(put, a, given))
+
+
+def _single(value: Any) -> bool:
+    return isinstance(value, (int, float, onp.number, onp.bool_)) or isinstance(value, NDArray) and value.size == 1
+
+
+def _target_shape(items: list[Any]) -> tuple[int, ...]:
+    return tuple(1 if i is None else len(i) for i in items if i is None or isinstance(i, range))
+
+
+def _without_new_axes(value: NDArray, items: list[Any]) -> NDArray:
+    """Drop the axes of a value that stand where the window has new axes."""
+    shape = _target_shape(items)
+    added = [k for k, i in enumerate(i for i in items if i is None or isinstance(i, range)) if i is None]
+    extra = max(value.ndim - len(shape), 0)
+    lengths = value.shape[extra:]
+    ahead = len(shape) - len(lengths)
+    kept = tuple(n for k, n in enumerate(lengths) if k + ahead not in added)
+    return wrap(invoke1(OPS["_np_reshape"].call(newshape=kept), value))
+
+
+def _spread(a: ndarray, value: NDArray) -> Any:
+    """Return `value` broadcast to the shape of `a`, in its dtype."""
+    lengths = value.shape
+    while len(lengths) > a.ndim:
+        lengths = lengths[1:]
+    if lengths != value.shape:
+        value = invoke1(OPS["_np_reshape"].call(newshape=lengths), value)
+    if lengths != a.shape:
+        value = invoke1(OPS["_npi_broadcast_to"].call(shape=a.shape), value)
+    return value if value._v.dtype == a._v.dtype else invoke1(OPS["Cast"].call(dtype=a._v.dtype.name), value)
+
+
+def _rewrite(a: ndarray, value: NDArray) -> None:
+    """Make `a` hold `value`, through its root if it is a view."""
+    x = a._x
+    if x is not None and x.root is not None:
+        write_window(x.root, x.window, value)
+    else:
+        assign(a, value, "assignment")
+
+
+def iterate(a: ndarray) -> Iterator[ndarray]:
+    """Yield `a[0]`, `a[1]`, …"""
+    if not a.ndim:
+        raise ArgumentTypeError("iteration over a 0-d array")
+    for i in range(len(a)):
+        yield a[i]
+
+
+def contains(a: ndarray, value: Any) -> bool:
+    """Return whether some element equals `value`."""
+    return bool((a == value).any())
+
+
+METHODS = {"__getitem__": getitem, "__setitem__": setitem, "__iter__": iterate, "__contains__": contains}
+for _name, _method in METHODS.items():
+    setattr(ndarray, _name, _method)
