@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
@@ -13,11 +14,13 @@ from ..core.context import Context
 from ..graph.departure import departure
 from ..graph.trie import State, Value, trie
 from ..op.backend import lowering_for
+from ..op.joint import joint_over
 from .cache import persistent_cache
 from .counters import counters
 from .devices import device_of, sharding_of
 from .layout import sink_transposes
 from .lower import lower
+from .spmd import AXIS, Group
 from .watch import Compilation, watchers
 from .x64 import x64
 
@@ -56,6 +59,7 @@ class Executable:
         scratch: Sequence[Value],
         ctx: Context,
         leaf_shardings: Sequence[Any],
+        group: Group | None = None,
     ):
         last = steps[-1]
         self.wanted, self.donate, self.scratch = tuple(wanted), tuple(donate), tuple(scratch)
@@ -64,9 +68,11 @@ class Executable:
         self.constants: Any = ()
         self.passed: tuple[int, ...] = ()
         self.at: Any = None
-        self.run = self._compile(steps, last, ctx, leaf_shardings) if wanted else None
+        self.run = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
 
-    def _compile(self, steps: Sequence[State], last: State, ctx: Context, leaf_shardings: Sequence[Any]) -> Any:
+    def _compile(
+        self, steps: Sequence[State], last: State, ctx: Context, leaf_shardings: Sequence[Any], group: Group | None
+    ) -> Any:
         began = time.perf_counter()
         program = lower(steps, self.wanted)
         n_leaves, offset = last.n_leaves, self.has_runtime + self.has_keys
@@ -77,23 +83,26 @@ class Executable:
             keys = args[has_runtime] if has_keys else None
             return program(runtime, keys, args[offset : offset + n_leaves])
 
-        place = sharding_of(ctx)
         leaves = [s.out for s in steps if s.kind == "leaf"]
-        specs: list[Any] = []
-        if has_runtime:
-            specs.append(jax.ShapeDtypeStruct((last.n_runtime,), np.float32))
-        if has_keys:
-            specs.append(jax.ShapeDtypeStruct((last.n_keys, 2), np.uint32))
-        specs += [
-            jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=s or place)
-            for v, s in zip(leaves, leaf_shardings, strict=True)
-        ]
-        specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.scratch]
         taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
-        out = None if any(leaf_shardings) else place
         platform = device_of(ctx).platform
-        body = sink_transposes(flat) if platform == "cpu" else flat
-        with x64(), lowering_for(platform):
+        body: Any = sink_transposes(flat) if platform == "cpu" else flat
+        if group is None:
+            place = sharding_of(ctx)
+            specs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _scalars(last)]
+            specs += [
+                jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=s or place)
+                for v, s in zip(leaves, leaf_shardings, strict=True)
+            ]
+            specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.scratch]
+            out = None if any(leaf_shardings) else place
+        else:
+            types = [*_scalars(last), *((v.shape, v.dtype) for v in (*leaves, *self.scratch))]
+            specs = [group.struct(shape, dtype) for shape, dtype in types]
+            body = group.over_members(body, [len(s) for s, _ in types], [len(v.shape) for v in self.wanted])
+            out = None
+        exchange = joint_over(AXIS, group.size, group.remote) if group is not None else nullcontext()
+        with x64(), lowering_for(platform), exchange:
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
             lowered = traced.lower()
@@ -111,6 +120,12 @@ class Executable:
                     Compilation(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)
                 )
         return compiled
+
+
+def _scalars(last: State) -> list[tuple[tuple[int, ...], Any]]:
+    """Shapes and types of the runtime scalars and random keys of a program, where it has any."""
+    runtime = [((last.n_runtime,), np.float32)] if last.n_runtime else []
+    return [*runtime, ((last.n_keys, 2), np.uint32)] if last.n_keys else [*runtime]
 
 
 _OPTIONS: dict[str, dict[str, Any] | None] = {

@@ -38,6 +38,7 @@ class GradCall(Call):
         self.runtime_at = [k for s in steps if s.call for k in range(s.n_runtime - s.call.n_runtime, s.n_runtime)]
         self.n_keys, self.n_runtime = len(self.key_at), len(self.runtime_at)
         self.has_key, self.plain = self.n_keys > 0, False
+        self.joint = any(s.call is not None and s.call.joint for s in steps)
         self.n_outputs = self.n_visible = self.n_results = len(plan.targets)
 
     def __repr__(self) -> str:

@@ -8,6 +8,9 @@ import os
 import warnings
 from typing import Any
 
+import numpy as np
+
+from .. import autograd
 from ..core.checks import context as as_context
 from ..core.checks import whole
 from ..core.context import Context
@@ -37,22 +40,27 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
         [(3, 2), (2, 2), (2, 2)]
     """
     num_slice = whole("split_data", "num_slice", num_slice, 1)
-    if not -data.ndim <= batch_axis < data.ndim:
-        raise ArgumentError(f"split_data: batch_axis={batch_axis}: expected an axis of shape {data.shape}")
-    size = data.shape[batch_axis]
-    if even_split and size % num_slice:
-        raise ArgumentError(
-            f"split_data: shape {data.shape} cannot be cut evenly into {num_slice} slices along axis {batch_axis}; "
-            f"use a batch size that is a multiple of {num_slice}, or even_split=False"
-        )
+    ends = _ends(data.shape, num_slice, batch_axis, even_split)
     if num_slice == 1:
         return [data]
-    step, longer = divmod(size, num_slice)
-    ends = [step * (i + 1) + min(i + 1, longer) for i in range(num_slice)]
     return [
         data[begin:end] if batch_axis == 0 else nd.slice_axis(data, axis=batch_axis, begin=begin, end=end)
         for begin, end in zip([0, *ends], ends, strict=False)
     ]
+
+
+def _ends(shape: tuple[int, ...], num_slice: int, batch_axis: int, even_split: bool) -> list[int]:
+    """Where the parts of an array end along `batch_axis`."""
+    if not -len(shape) <= batch_axis < len(shape):
+        raise ArgumentError(f"split_data: batch_axis={batch_axis}: expected an axis of shape {shape}")
+    size = shape[batch_axis]
+    if even_split and size % num_slice:
+        raise ArgumentError(
+            f"split_data: shape {shape} cannot be cut evenly into {num_slice} slices along axis {batch_axis}; "
+            f"use a batch size that is a multiple of {num_slice}, or even_split=False"
+        )
+    step, longer = divmod(size, num_slice)
+    return [step * (i + 1) + min(i + 1, longer) for i in range(num_slice)]
 
 
 def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
@@ -69,12 +77,26 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     ctx_list = [as_context(c) for c in ctx_list]
     if not ctx_list:
         raise ArgumentError("split_and_load: ctx_list=[]: expected at least one context")
+    if len(ctx_list) == 1:
+        return [data.as_in_context(ctx_list[0]) if isinstance(data, NDArray) else nd.array(data, ctx=ctx_list[0])]
+    if isinstance(data, NDArray) and data.context.device_type == "cpu" and not autograd.is_recording():
+        return _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype)
+    if isinstance(data, np.ndarray):
+        return _load_parts(data, ctx_list, batch_axis, even_split, "float32")
     if not isinstance(data, NDArray):
         data = nd.array(data, ctx=ctx_list[0])
-    if len(ctx_list) == 1:
-        return [data.as_in_context(ctx_list[0])]
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
     return [part.as_in_context(ctx) for part, ctx in zip(parts, ctx_list, strict=True)]
+
+
+def _load_parts(host: Any, ctx_list: list[Context], batch_axis: int, even_split: bool, dtype: Any) -> list[NDArray]:
+    """Cut an array in the host's memory, where parts are made without a program, and put each on its context."""
+    ends = _ends(host.shape, len(ctx_list), batch_axis, even_split)
+    whole_axes = (slice(None),) * (batch_axis % host.ndim)
+    return [
+        nd.array(host[(*whole_axes, slice(begin, end))], ctx=ctx, dtype=dtype)
+        for begin, end, ctx in zip([0, *ends], ends, ctx_list, strict=False)
+    ]
 
 
 def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: bool = True) -> Any:

@@ -37,15 +37,27 @@ def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any) -> None:
 class ProgramCall(Call):
     """A whole linear program as one call, so that a hybridized block or an executor is a single recorded op."""
 
-    __slots__ = ("aux",)
+    __slots__ = ("aux", "steps")
+    # Instructions and result slots, for those who record a program step by step; None if it has more to it.
+    steps: tuple[tuple[Instr, ...], tuple[int, ...]] | None
 
-    def __init__(self, op: Op, train: bool, n_outputs: int, aux: Sequence[tuple[int, int]], n_inputs: int):
+    def __init__(
+        self,
+        op: Op,
+        train: bool,
+        n_outputs: int,
+        aux: Sequence[tuple[int, int]],
+        n_inputs: int,
+        joint: bool = False,
+    ):
         super().__init__(op, {}, train)
         self.n_outputs = self.n_visible = n_outputs
         self.n_aux = len(aux)
         self.n_results = n_outputs + self.n_aux
         self.aux_at = tuple(i - n_inputs for i, _ in aux)
         self.plain = self.n_results == 1 and not self.n_keys
+        self.joint = joint
+        self.steps = None
 
     def __repr__(self) -> str:
         return self.op.name
@@ -83,4 +95,6 @@ def program_call(
 
     inputs = (Input("data", FREE, variadic=True),)
     op = Op(name, body, inputs, {}, outputs=len(outputs), key_name="key" if random else "")
-    return ProgramCall(op, train, len(outputs), aux, n_inputs)
+    call = ProgramCall(op, train, len(outputs), aux, n_inputs, any(i.call.joint for i in program))
+    call.steps = (program, tuple(outputs))
+    return call

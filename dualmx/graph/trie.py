@@ -69,11 +69,13 @@ class State:
         where: the user's file and line that first recorded this step.
         programs: executables of this prefix by live values.
         seen: scalars met at one site, to decide when a scalar becomes a runtime input.
+        joint: the prefix exchanges values with those of other contexts, so that all are executed as one program.
+        signature: equal for prefixes that differ in their context only; None until asked for.
     """
 
     __slots__ = (
         "next", "parent", "kind", "call", "ins", "out", "outs", "rec", "depth", "quiet", "n_leaves", "n_runtime",
-        "n_keys", "n_vars", "where", "payload", "programs", "seen", "__weakref__",
+        "n_keys", "n_vars", "where", "payload", "programs", "seen", "joint", "signature", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, kind: str, call: Call | None, ins: tuple[Any, ...], ctx: Context):
@@ -85,6 +87,8 @@ class State:
         self.payload: Any = None
         self.programs: dict[Any, Any] = {}
         self.seen: dict[Any, Any] | None = None
+        self.signature: Any = None
+        self.joint = (parent is not None and parent.joint) or (call is not None and call.joint)
         if parent is None:
             self.rec, self.depth, self.quiet = False, 0, 0
             self.n_leaves = self.n_runtime = self.n_keys = self.n_vars = 0

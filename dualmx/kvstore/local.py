@@ -12,6 +12,7 @@ from ..ndarray import NDArray, waitall
 from ..optimizer import Optimizer, Updater, get_updater
 from .base import KVStoreBase
 from .compression import TwoBit, make
+from .replicas import Replicas
 
 
 class KVStore(KVStoreBase):
@@ -41,6 +42,9 @@ class KVStore(KVStoreBase):
         self._updater: Callable[[Any, Any, Any], None] | None = None
         self._compression: TwoBit | None = None
         self._key_type: type | None = None
+        self._replicas: Replicas | None = None
+        # Stored values that were updated on all contexts at once: the first context has the present ones.
+        self._followed: dict[Any, NDArray] = {}
 
     @property
     def type(self) -> str:
@@ -85,6 +89,8 @@ class KVStore(KVStoreBase):
 
     def _at(self, what: str, key: Any) -> NDArray:
         try:
+            if key in self._followed:
+                self._stored[key] = self._followed.pop(key).copy()
             return self._stored[key]
         except KeyError:
             raise ArgumentError(f"kvstore.{what}: key {key!r} has not been initialized; call init first") from None
@@ -117,6 +123,15 @@ class KVStore(KVStoreBase):
             self._key_type = str if isinstance(k, str) else int
             self._stored[k] = group[0].copy()
 
+    def adopt(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
+        """`init` with arrays that are copied when the stored values are first asked for; until then they are these."""
+        for k in keys:
+            if k in self._stored:
+                raise ArgumentError(f"kvstore.adopt: key {k!r} was initialized before")
+        for k, a in zip(keys, arrays, strict=True):
+            self._key_type = str if isinstance(k, str) else int
+            self._stored[k] = self._followed[k] = a
+
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum the arrays of each key, and store the sums or update by them.
 
@@ -134,6 +149,8 @@ class KVStore(KVStoreBase):
                 self._fits("push", k, a)
         keys = [k for k, _ in pairs]
         sums = [self._sum(k, group) for k, group in pairs]
+        if self._replicas is not None:
+            self._replicas.stale = True
         if self._updater is None:
             for k, total in zip(keys, sums, strict=True):
                 self._stored[k] = total
@@ -184,6 +201,23 @@ class KVStore(KVStoreBase):
         """
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority)
+
+    def update_together(self, keys: Sequence[Any], grads: Any, weights: Any) -> bool:
+        """Like `push` of gradients and `pull` of the updated weights, as one program on all devices, if possible.
+
+        Args:
+            keys: initialized keys.
+            grads, weights: for each key a list with one array per context.
+
+        Returns:
+            Whether it was done; nothing has changed otherwise.
+        """
+        if self._replicas is None or self._compression is not None or type(self) is not KVStore:
+            return False
+        if any(k not in self._stored for k in keys) or not self._replicas.step(keys, grads, weights):
+            return False
+        self._followed.update((k, arrays[0]) for k, arrays in zip(keys, weights, strict=True))
+        return True
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """`init` and then `pull`."""
@@ -237,6 +271,7 @@ class KVStore(KVStoreBase):
     def _set_updater(self, updater: Callable[[Any, Any, Any], None]) -> None:
         """Call `updater(key, sum, stored)` at each push, which changes `stored` in place."""
         self._updater = updater
+        self._replicas = Replicas(updater) if isinstance(updater, Updater) else None
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Compress what is pushed: `{"type": "2bit", "threshold": 0.5}`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, MXNetError
 from ..io import DataDesc
 from ..namespace import nd
-from ..ndarray import NDArray, zeros
+from ..ndarray import NDArray, array, zeros
+from ..symbol.replay import training_scope
 
 
 def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
@@ -131,17 +133,31 @@ class ExecutorGroup:
         """Feed a batch and run all executors."""
         given = list(zip(self.data_shapes, data, strict=True))
         given += list(zip(self.label_shapes, label, strict=False))
-        for exe, rows in zip(self.execs, self.slices, strict=True):
-            bound = exe.arg_dict
-            for desc, value in given:
-                if desc.name in bound:
-                    target, part = bound[desc.name], self._part(value, desc, rows)
-                    if part.shape != target.shape:
-                        raise ArgumentError(
-                            f"Module.forward: input {desc.name!r} has shape {part.shape}: expected {target.shape}"
-                        )
-                    part.copyto(target)
-            exe.forward(is_train=is_train)
+        for desc, value in given:
+            host = self._host(value, desc)
+            for exe, rows in zip(self.execs, self.slices, strict=True):
+                target = exe.arg_dict.get(desc.name)
+                if target is None:
+                    continue
+                if host is None:
+                    part = self._part(value, desc, rows)
+                else:
+                    cut = (slice(None),) * DataDesc.get_batch_axis(desc.layout)
+                    part = array(host[(*cut, rows)], ctx=target.context, dtype=value.dtype)
+                if part.shape != target.shape:
+                    raise ArgumentError(
+                        f"Module.forward: input {desc.name!r} has shape {part.shape}: expected {target.shape}"
+                    )
+                part.copyto(target)
+        # One scope for all: what is pending runs once, and then every executor records the same program.
+        with training_scope() if is_train and len(self.execs) > 1 else nullcontext():
+            for exe in self.execs:
+                exe.forward(is_train=is_train)
+
+    def _host(self, value: NDArray, desc: DataDesc) -> Any:
+        """A batch in the host's memory, where it is cut without a program; `None` if it stays on its device."""
+        several = len(self.devices) > 1 and DataDesc.get_batch_axis(desc.layout) >= 0
+        return value.asnumpy() if several and value.context.device_type == "cpu" else None
 
     def backward(self, out_grads: Sequence[NDArray] | None) -> None:
         """Run all executors backward."""

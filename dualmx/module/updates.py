@@ -10,6 +10,7 @@ from ..core.errors import ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
 from ..kvstore import known
+from ..kvstore.replicas import Replicas
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from .executors import DeviceArrays
@@ -31,16 +32,21 @@ class Updates:
         self._names = list(names)
         self._indices = [index_of[n] for n in names]
         self._updater: opt.Updater | None = None
+        self._replicas: Replicas | None = None
 
     def start(self, optimizer: opt.Optimizer) -> None:
         """Update with `optimizer` from now on."""
         self._updater = opt.get_updater(optimizer)
+        self._replicas = Replicas(self._updater) if len(self._devices) > 1 else None
 
     @property
     def _started(self) -> opt.Updater:
         if self._updater is None:
             raise MXNetError("Module: no optimizer is set; call init_optimizer() first")
         return self._updater
+
+    def _all(self, table: str) -> list[list[NDArray]]:
+        return [[getattr(d, table)[n] for d in self._devices] for n in self._names]
 
     def _summed(self) -> list[NDArray]:
         main = self._devices[0]
@@ -52,6 +58,10 @@ class Updates:
     def apply(self) -> None:
         """Update all parameters from their gradients."""
         main = self._devices[0]
+        if self._replicas is not None:
+            if self._replicas.step(self._indices, self._all("grads"), self._all("args")):
+                return
+            self._replicas.stale = True
         self._started(self._indices, self._summed(), [main.args[n] for n in self._names])
         for other in self._devices[1:]:
             for n in self._names:
@@ -101,10 +111,10 @@ class StoreUpdates(Updates):
         # The store's values win: all workers begin with those of the first.
         self._store.pull(self._names, out=self._all("args"))
 
-    def _all(self, table: str) -> list[list[NDArray]]:
-        return [[getattr(d, table)[n] for d in self._devices] for n in self._names]
-
     def apply(self) -> None:
+        together = getattr(self._store, "update_together", None)
+        if self._in_store and together and together(self._names, self._all("grads"), self._all("args")):
+            return
         self._store.push(self._names, self._all("grads"))
         if self._in_store:
             self._store.pull(self._names, out=self._all("args"))

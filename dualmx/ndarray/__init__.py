@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
 from . import (
     indexing,  # noqa: F401
+    joint,  # noqa: F401
     numpy_protocol,  # noqa: F401
     operators,  # noqa: F401
 )

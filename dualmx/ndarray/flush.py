@@ -55,6 +55,9 @@ def flush(tr: Trace | None = None) -> None:
             return
         if tr.state.depth == 0:
             return
+        if tr.state.joint:
+            engine.flush_joint(tr)
+            return
         tr.sealed = True
         if local.tr is tr:
             local.renew(tr.ctx)
@@ -124,12 +127,17 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         if exe.has_runtime:
             args = [np.array(tr.runtime, np.float32), *args]
         results = exe.run(*args)
-        in_flight.append([weakref.ref(r) for r in results])
+        note_in_flight(results)
     for v in exe.constants:
         results.append(put(constant(v), v.ctx))
     for i in exe.passed:
         results.append(leaves[i])
     return results
+
+
+def note_in_flight(results: Sequence[Any]) -> None:
+    """Let `waitall` wait for the results of a program."""
+    in_flight.append([weakref.ref(r) for r in results])
 
 
 def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
@@ -254,6 +262,11 @@ def peek(tr: Trace, h: Handle) -> None:
         if h._data is not None or h._tr is not tr:
             return
         state = tr.state
+        if state.joint:
+            raise MXNetError(
+                "the array is computed by a program of several devices that another thread has not completed; wait "
+                "for it there, with wait_to_read()"
+            )
         shadow = Trace.__new__(Trace)
         shadow.ctx, shadow.state = tr.ctx, state
         shadow.leaves = tr.leaves[: state.n_leaves]

@@ -115,6 +115,9 @@ class Trace:
             return self.leaf(x.root)
         data = a._data
         if data is None:
+            if a._v.ctx is not self.ctx:
+                # What is pending on another context may go on there.
+                raise Restart
             data = a._force(self)
             if a._tr is self:
                 return a._v
@@ -174,7 +177,7 @@ class Trace:
     def miss(self, call: Call, vals: Sequence[Value]) -> State:
         """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
         st = self.state
-        if (st.depth >= engine.bound or st.quiet >= engine.quiet) and _computes(st):
+        if (st.depth >= engine.bound or st.quiet >= engine.quiet) and not st.joint and _computes(st):
             engine.overflow(self)
             raise Restart
         if call.op.name in engine.dynamic_twin and vals[0].dtype.kind not in "biu" and vals[0].dtype.itemsize < 8:
@@ -258,7 +261,9 @@ class Engine:
         self.flush: Any = None
         self.peek: Any = None
         self.run_now: Any = None
+        self.flush_joint: Any = None
         self.link_copy: Any = None
+        self.sparse: Any = None  # the module that makes arrays of other storage types
 
     def overflow(self, trace: Trace) -> None:
         """Execute a trace that reached the bound, and choose the next bound as a multiple of the program's period.

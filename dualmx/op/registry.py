@@ -37,6 +37,7 @@ class Op:
         complete: `complete(params, shapes)` returns shapes of unknown inputs; see `graph.passes.infer`.
         writes_aux: whether a call in the given mode changes its auxiliary inputs.
         mutates: positions of further inputs that are written, as a function of the parameters.
+        joint: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
         calls: the interned calls.
     """
 
@@ -62,7 +63,9 @@ class Op:
         train_name: str = "",
         dynamic: bool = False,
         mutates: Callable[[Any], Sequence[int]] | None = None,
+        joint: Callable[[Any, bool], bool] | None = None,
     ):
+        self.joint = joint
         self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
         self.output_names, self.aliases, self.complete, self.complete_dtype = (
             output_names,
@@ -176,11 +179,12 @@ class Call:
         n_runtime: count of runtime scalars (see `Op.runtime_values`).
         plain: one result, no state, no random key, nothing decided at run time; recording it can be short.
         aux_at: where the auxiliary inputs are, as indices into the input list (negative: from its end).
+        joint: it exchanges values with the same call on other contexts.
     """
 
     __slots__ = (
         "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_at", "static",
-        "avals", "twin", "has_key", "n_keys", "plain",
+        "avals", "twin", "has_key", "n_keys", "plain", "joint",
         "__weakref__",
     )  # fmt: skip
 
@@ -203,6 +207,7 @@ class Call:
         self.has_key = op.has_key
         self.n_keys = int(op.has_key)
         self.plain = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
+        self.joint = op.joint is not None and op.joint(ns, train)
         self.avals: dict[Any, tuple[Any, ...]] = {}
         self.twin: Call | None = None
 
@@ -328,6 +333,7 @@ def op(
     writes_aux: Callable[[Any, bool], bool] = _always,
     dynamic: bool = False,
     mutates: Callable[[Any], Sequence[int]] | None = None,
+    joint: Callable[[Any, bool], bool] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
 
@@ -341,6 +347,7 @@ def op(
         writes_aux: `(p, train) -> bool`; when false the body's next auxiliary values are dropped.
         dynamic: output shapes depend on values, so the op runs at once and outside compiled programs.
         mutates: `p -> input positions` written back from the results after the outputs, before the auxiliary ones.
+        joint: `(p, train) -> bool`; whether the call exchanges values with other contexts.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.
@@ -361,6 +368,7 @@ def op(
             writes_aux=writes_aux,
             dynamic=dynamic,
             mutates=mutates,
+            joint=joint,
         )
         for n in (made.name, *made.aliases):
             if n in OPS:

@@ -138,4 +138,5 @@ def _finished_later(
     random = any(i.call.has_key for i in program.instrs)
     inputs = (Input("data", FREE, variadic=True),)
     op = Op(program.name, body, inputs, {}, outputs=len(program.outputs), key_name="key" if random else "")
-    return ProgramCall(op, program.train, len(program.outputs), program.aux, program.n_inputs)
+    joint = any(i.call.joint for i in program.instrs)
+    return ProgramCall(op, program.train, len(program.outputs), program.aux, program.n_inputs, joint)

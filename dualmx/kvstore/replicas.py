@@ -1,0 +1,91 @@
+"""Weights that live on several contexts of this process, updated alike on each: one program sums and updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ndarray import NDArray
+from ..ndarray.handle import assign
+from ..ndarray.joint import joinable, joined, sum_over
+from ..optimizer import LBSGD, SGLD, Optimizer, Updater
+
+Column = Sequence[Sequence[NDArray]]
+
+# These read values on the host, or draw other random numbers on each device.
+_UNEQUAL = (LBSGD, SGLD)
+
+
+def updates_alike(optimizer: Any) -> bool:
+    """True if an optimizer, given the same gradients on several devices, is known to record the same update on each."""
+    kind = type(optimizer)
+    return (
+        isinstance(optimizer, Optimizer)
+        and not issubclass(kind, _UNEQUAL)
+        and kind.__module__.startswith(Optimizer.__module__.rpartition(".")[0] + ".")
+    )
+
+
+def step_together(updaters: Sequence[Any], indices: Sequence[Any], grads: Column, weights: Column, keep: bool) -> bool:
+    """Sum gradients over contexts and update all weights, as one program on all devices, if that is possible.
+
+    Args:
+        updaters: one per context.
+        indices: of the parameters.
+        grads, weights: for each parameter one array per context.
+        keep: write the sums back into `grads`.
+
+    Returns:
+        Whether it was done: each context must have a device of its own and the same pending work, and the optimizer
+        must work alike everywhere.
+    """
+    if not weights or not all(isinstance(u, Updater) and updates_alike(u.optimizer) for u in updaters):
+        return False
+    contexts = [w.context for w in weights[0]]
+    if len(contexts) < 2 or not joinable(contexts, len(grads)):
+        return False
+    with joined(contexts):
+        sums = sum_over(grads)
+        for k, updater in enumerate(updaters):
+            own = [s[k] for s in sums]
+            if keep:
+                for g, s in zip(grads, own, strict=True):
+                    assign(g[k], s, "gradient sum")
+            updater(list(indices), own, [w[k] for w in weights])
+    return True
+
+
+class Replicas:
+    """The updaters of all contexts, made from that of the first one, whose states are the ones that are saved.
+
+    Args:
+        first: updater of the first context.
+    """
+
+    def __init__(self, first: Updater):
+        self._first = first
+        self._others: list[Updater] = []
+        self._seen: Any = None
+        self.stale = True
+
+    def step(self, indices: Sequence[Any], grads: Column, weights: Column) -> bool:
+        """Sum and update on all contexts; see `step_together`."""
+        if not weights or not updates_alike(self._first.optimizer):
+            return False
+        contexts = [w.context for w in weights[0]]
+        if self.stale or self._seen is not self._first.states or len(self._others) != len(contexts) - 1:
+            self._copy([c.device_id for c in contexts])
+        return step_together([self._first, *self._others], indices, grads, weights, False)
+
+    def _copy(self, devices: Sequence[int]) -> None:
+        """Take over the states and the counts of updates of the first context."""
+        self._others = [Updater(self._first.optimizer) for _ in devices[1:]]
+        counts = self._first.optimizer._all_index_update_counts
+        counts.update((d, dict(counts.get(devices[0], {}))) for d in devices[1:])
+        if self._first.states:
+            content = self._first.get_states()
+            for updater in self._others:
+                updater.set_states(content)
+        for updater in self._others:
+            updater.optimizer = self._first.optimizer
+        self._seen, self.stale = self._first.states, False

@@ -1,0 +1,299 @@
+"""Programs of several contexts that exchange values: recorded once per context, executed together as one program."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..compile.counters import counters
+from ..compile.devices import duplicate, put
+from ..compile.executable import Executable
+from ..compile.spmd import Group, group_of
+from ..compile.watch import watchers
+from ..core.context import Context
+from ..core.errors import MXNetError
+from ..core.process import process
+from ..graph.trie import AGAIN, BACKWARD, LEAF, State, Value, aval, chain
+from ..op.joint import summed
+from ..op.registry import Call, Op
+from ..op.schema import FREE, Input
+from . import flush as single
+from .handle import Handle, invoke
+from .tape import keep_tape, needed_tape
+from .trace import Trace, engine, failed, local
+
+Place = tuple[int, int]
+
+_signatures: dict[Any, object] = {}
+_BOUND = 200_000
+
+
+def place(v: Value) -> Place:
+    """Return where a value of a prefix comes from: the depth of its step and its number there."""
+    assert v.state is not None
+    return v.state.depth, v.index
+
+
+def signature(state: State) -> object:
+    """Return an object that is the same for prefixes that differ in their context only."""
+    fresh = []
+    st: State | None = state
+    while st is not None and st.signature is None:
+        fresh.append(st)
+        st = st.parent
+    for step in reversed(fresh):
+        if len(_signatures) > _BOUND:
+            _signatures.clear()
+        step.signature = _signatures.setdefault(_step_key(step), object())
+    return state.signature
+
+
+def _step_key(st: State) -> Any:
+    if st.parent is None:
+        return ()
+    before, ins = st.parent.signature, tuple(place(v) for v in st.ins)
+    if st.kind == LEAF:
+        return before, st.out.shape, st.out.dtype, st.out.tracked, st.payload
+    if st.kind == BACKWARD:
+        p = st.payload
+        seeds, adds = (tuple(None if v is None else place(v) for v in group) for group in (p.seeds, p.adds))
+        targets = tuple(tuple(place(v) for v in group) for group in p.targets)
+        return before, st.kind, tuple(place(v) for v in p.heads), seeds, targets, adds, p.retain
+    outs = tuple(place(v) for v in st.outs) if st.kind == AGAIN else ()
+    payload = st.payload if isinstance(st.payload, tuple) else None
+    return before, st.kind, st.call, ins, outs, payload, st.rec
+
+
+def value_at(steps: Sequence[State], where: Place) -> Value:
+    """Return the value at a place of a chain of steps."""
+    return steps[where[0] - 1].outs[where[1]]
+
+
+@cache
+def _sum_call(count: int) -> Call:
+    inputs = (Input("data", FREE, variadic=True),)
+    op = Op("_joint_sum", lambda *data: tuple(summed(data)), inputs, {}, outputs=count, joint=lambda p, train: True)
+    return Call(op, {}, False)
+
+
+def joinable(contexts: Sequence[Context], inputs: int) -> bool:
+    """Make ready for one program on several contexts; true if that is possible.
+
+    It needs a device for each context, and lazy execution. What this thread has recorded becomes part of the program if
+    it is the same everywhere; otherwise each context first executes its own.
+
+    Args:
+        contexts: at least one.
+        inputs: number of arrays that the first exchange reads; there must be room for them in the program.
+    """
+    if engine.naive or local.scopes or local.recording or group_of(tuple(contexts)) is None:
+        return False
+    states = [local.switch(c).state for c in contexts]
+    first = states[0]
+    if (
+        any(signature(s) is not signature(first) for s in states[1:])
+        or first.depth + inputs >= engine.bound
+        or first.quiet >= engine.quiet
+    ):
+        for c in contexts:
+            engine.flush(local.switch(c))
+    return True
+
+
+@contextlib.contextmanager
+def joined(contexts: Sequence[Context]) -> Iterator[None]:
+    """Execute what these contexts record in this scope as one program at its end; only if they are `joinable`.
+
+    Within the scope each context must record the same steps, reading no values.
+    """
+    traces = [local.switch(c) for c in contexts]
+    with contextlib.ExitStack() as held:
+        for tr in traces:
+            held.enter_context(tr.lock)
+        try:
+            yield
+        except BaseException:
+            # The contexts differ now: what depends on the exchange is lost.
+            with contextlib.suppress(MXNetError):
+                flush_together(traces)
+            raise
+        flush_together(traces)
+
+
+def sum_over(groups: Sequence[Sequence[Handle]]) -> list[list[Handle]]:
+    """Record the sums of groups of arrays, one of each group per context, on all contexts; inside `joined`."""
+    sums = [invoke(_sum_call(len(groups)), list(arrays)) for arrays in zip(*groups, strict=True)]
+    return [list(group) for group in zip(*sums, strict=True)]
+
+
+def peers(tr: Trace) -> list[Trace]:
+    """Return the traces of this thread that recorded the same program as `tr`, in the order of their contexts."""
+    found = [t for t in local.traces.values() if not t.sealed and signature(t.state) is signature(tr.state)]
+    if tr not in found:
+        found.append(tr)
+    return sorted(found, key=lambda t: t.ctx.device_id)
+
+
+def flush_joint(tr: Trace) -> None:
+    """Execute a trace that exchanges values, together with its peers."""
+    together = peers(tr)
+    flush_together(together)
+
+
+def flush_together(traces: Sequence[Trace]) -> None:
+    """Execute traces that recorded the same program as one program on all their devices.
+
+    Raises:
+        MXNetError: they recorded different programs, two of them share a device, or the program failed; the arrays
+            that depended on it raise the same error when read.
+    """
+    with contextlib.ExitStack() as held:
+        for tr in traces:
+            held.enter_context(tr.lock)
+        lives = []
+        for tr in traces:
+            tr.sealed = True
+            if local.tr is tr:
+                local.renew(tr.ctx)
+            elif local.traces.get(tr.ctx) is tr:
+                del local.traces[tr.ctx]
+            lives.append([h for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None])
+        if any(lives):
+            _execute(traces, lives)
+
+
+def _execute(traces: Sequence[Trace], lives: list[list[Handle]]) -> None:
+    states = [tr.state for tr in traces]
+    began = time.perf_counter() if watchers else 0.0
+    try:
+        group = group_of(tuple(tr.ctx for tr in traces)) if len(traces) > 1 else None
+        if group is None or any(signature(s) is not signature(states[0]) for s in states):
+            listed = ", ".join(str(tr.ctx) for tr in traces)
+            raise MXNetError(
+                f"what was recorded on {listed} exchanges values between devices, and must be the same program on "
+                f"each of several devices"
+            )
+        wanted = tuple(sorted({place(h._v) for live in lives for h in live}))
+        key = ("joint", group, wanted)
+        exe = states[0].programs.get(key)
+        if exe is None:
+            exe = states[0].programs[key] = _compile(traces, group, wanted)
+        results = _run(exe, traces, group)
+    except BaseException as e:
+        error = e if isinstance(e, MXNetError) else failed(single.last_line(states[0]), e)
+        for h in (h for live in lives for h in live):
+            h._tr = h._data = None
+            h._extra().error = error
+        if not isinstance(e, Exception):
+            raise
+        raise error from e
+    counters.flushes += 1
+    for w in list(watchers):
+        w.flushed(states[0], began, results[0])
+    for tr, live, own in zip(traces, lives, results, strict=True):
+        values = tuple([h._v for h in live])
+        for h, v in zip(live, values, strict=True):
+            h._data = own[exe.at[place(v)]]
+            h._tr, h._v = None, v.aval
+        if exe.tape:
+            _keep_tape(exe, tr, live, values, own)
+        tr.handles, tr.scratch, tr.leaves = [], [], []
+        tr.replaced, tr.variables = {}, []
+        if tr.expected:
+            single.verify.check(tr, live, values)
+
+
+class _Kept:
+    """The steps of one member's tape."""
+
+    def __init__(self, tape: Any):
+        self.tape = tape
+
+
+def _keep_tape(exe: Executable, tr: Trace, live: list[Handle], values: tuple[Value, ...], own: list[Any]) -> None:
+    steps = chain(tr.state)
+    entries, _ = needed_tape(steps, values)
+    known = {value_at(steps, at): own[k] for at, k in exe.at.items()}
+    keep_tape(_Kept(entries), tr, known, live, values)
+
+
+def _compile(traces: Sequence[Trace], group: Group, places: tuple[Place, ...]) -> Executable:
+    process.require_compute()
+    first = traces[0]
+    steps = chain(first.state)
+    wanted = [value_at(steps, at) for at in places]
+    entries, kept = needed_tape(steps, wanted)
+    unique = list(dict.fromkeys((*wanted, *kept)))
+    leaves = [s.out for s in steps if s.kind == LEAF]
+    at = {v: i for i, v in enumerate(leaves)}
+    constants = [v for v in unique if single.is_constant(v)]
+    passed = [v for v in unique if single.source(v) in at]
+    apart = {*constants, *passed}
+    computed = [v for v in unique if v not in apart]
+    donate, paired = _pairs(traces, leaves, computed, {single.source(v) for v in passed})
+    scratch, recycled = single._match_scratch(first, [v for v in computed if v not in paired])
+    rest = [v for v in computed if v not in paired and v not in recycled]
+    order = [*paired, *recycled, *rest]
+    exe = Executable(steps, order, donate, scratch, first.ctx, [None] * len(leaves), group)
+    exe.constants = tuple(place(v) for v in constants)
+    exe.passed = tuple(at[single.source(v)] for v in passed)
+    exe.wanted = (*order, *constants, *passed)
+    exe.tape = entries
+    exe.at = {place(v): k for k, v in enumerate(exe.wanted)}
+    return exe
+
+
+def _pairs(
+    traces: Sequence[Trace], leaves: list[Value], outs: list[Value], kept: set[Value]
+) -> tuple[list[int], list[Value]]:
+    """Pair leaves that every member overwrote with the outputs that overwrite them."""
+    donate, paired = single._pair(traces[0], leaves, outs, kept)
+    wanted = [(i, place(v)) for i, v in zip(donate, paired, strict=True)]
+    for tr in traces[1:]:
+        steps = chain(tr.state)
+        own = [s.out for s in steps if s.kind == LEAF]
+        there = [value_at(steps, place(v)) for v in outs]
+        same = set(zip(*single._pair(tr, own, there, set()), strict=True))
+        wanted = [(i, at) for i, at in wanted if (i, value_at(steps, at)) in same]
+    steps = chain(traces[0].state)
+    return [i for i, _ in wanted], [value_at(steps, at) for _, at in wanted]
+
+
+def _run(exe: Executable, traces: Sequence[Trace], group: Group) -> list[list[Any]]:
+    """Run the program; returns each member's results."""
+    wholes: list[Any] = []
+    if exe.run is not None:
+        process.require_compute()
+        for tr in traces:
+            for i in exe.donate:
+                if not single._COUNTS or single._getrefcount(tr.leaves[i]) > single._ALONE:
+                    tr.leaves[i] = duplicate(tr.leaves[i])
+                    counters.kept_copies += 1
+        args = [group.join(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]
+        if exe.scratch:
+            recycled = [
+                single._recycle([aval(v.shape, v.dtype, tr.ctx) for v in exe.scratch], tr.scratch) for tr in traces
+            ]
+            args += [group.join(list(parts)) for parts in zip(*recycled, strict=True)]
+        if exe.has_keys:
+            args.insert(0, group.joined_values([tr.keys for tr in traces], np.uint32))
+        if exe.has_runtime:
+            args.insert(0, group.joined_values([tr.runtime for tr in traces], np.float32))
+        wholes = exe.run(*args)
+    members = [list(parts) for parts in zip(*map(group.split, wholes), strict=True)] or [[] for _ in traces]
+    for tr, own in zip(traces, members, strict=True):
+        if exe.run is not None:
+            single.note_in_flight(own)
+        if exe.constants:
+            steps = chain(tr.state)
+            own += [put(single.constant(value_at(steps, at)), tr.ctx) for at in exe.constants]
+        own += [tr.leaves[i] for i in exe.passed]
+    return members
+
+
+engine.flush_joint = flush_joint

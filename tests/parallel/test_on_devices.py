@@ -1,0 +1,21 @@
+"""Runs the tests in `devices` in processes that have eight virtual CPU devices."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent / "devices"
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in FOLDER.glob("test_*.py")))
+def test_on_eight_devices(name: str) -> None:
+    env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
+    env = {k: v for k, v in env.items() if not k.startswith("PYTEST_")}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    done = subprocess.run([*command, str(FOLDER / name)], env=env, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
