@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+import shlex
 import sys
 from collections.abc import Sequence
 
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import ATTEMPT, SECRET
-from .local import Plan, run
-
-LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
+from .hosts import read_hosts
+from .plan import Plan
+from .watch import LAUNCHERS, run
 
 
 def variables(given: Sequence[str]) -> dict[str, str]:
@@ -43,7 +44,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("-n", "--num-workers", type=int, required=True, help="number of workers")
     p.add_argument("-s", "--num-servers", type=int, help="number of servers (default: as many as workers)")
     p.add_argument("--launcher", "--cluster", choices=LAUNCHERS, default="local", help="how processes are started")
-    p.add_argument("-H", "--hostfile", help="file with the hosts of the job")
+    p.add_argument("-H", "--hostfile", help="file with a host of the job in each line: host, host:port, host slots=n")
+    p.add_argument(
+        "--with", dest="program", default="", metavar="PROGRAM", help="called instead of ssh, mpirun or srun"
+    )
+    p.add_argument("--host-ip", default="", metavar="IP", help="address of this host, where the scheduler listens")
+    p.add_argument("-p", "--port", type=int, default=0, help="port of the scheduler (default: a free one)")
     p.add_argument("--sync-dst-dir", help="folder on the hosts to which the working folder is copied")
     p.add_argument("--env", action="append", default=[], metavar="KEY:VALUE", help="variable for all processes")
     p.add_argument("--env-server", action="append", default=[], metavar="KEY:VALUE", help="variable for servers")
@@ -62,23 +68,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         p.error("expected a command to run")
     if options.num_workers < 1 or servers < 1:
         p.error("expected at least one worker (-n) and one server (-s)")
-    if options.launcher != "local":
-        p.error(
-            f"--launcher {options.launcher}: not available yet. Start the processes on the hosts yourself, with "
-            "the environment that docs/distributed.md lists, or use --launcher local"
-        )
-    if options.hostfile or options.sync_dst_dir:
-        p.error("-H and --sync-dst-dir go with launchers of several hosts; --launcher local uses this one")
+    if options.launcher == "local" and (options.hostfile or options.sync_dst_dir or options.program):
+        p.error("-H, --with and --sync-dst-dir go with launchers of several hosts; --launcher local uses this one")
+    if not 0 <= options.port < 65536:
+        p.error(f"--port {options.port}: expected 1 to 65535, or 0 for a free one")
     try:
         shared = variables(options.env)
         roles = {"server": variables(options.env_server), "worker": variables(options.env_worker)}
         attempts = ATTEMPT.integer()
+        hosts = read_hosts(options.hostfile) if options.hostfile else ()
     except ArgumentError as e:
         p.error(str(e))
     secret = shared.get("DUALMX_SECRET") or SECRET.read() or secrets.token_hex(32)
     for attempt in range(attempts + 1):
         env = {**shared, "DUALMX_SECRET": secret, "DMLC_NUM_ATTEMPT": str(attempt)}
-        code = run(Plan(command, options.num_workers, servers, env, roles))
+        plan = Plan(
+            command, options.num_workers, servers, env, roles, options.launcher, hosts, options.sync_dst_dir or "",
+            shlex.split(options.program), options.host_ip, options.port,
+        )  # fmt: skip
+        try:
+            code = run(plan)
+        except MXNetError as e:
+            print(f"dualmx-launch: {e}", file=sys.stderr)
+            return 2
         if code in (0, 129, 130, 143) or attempt == attempts:
             return code
         print(f"dualmx-launch: starting the job again, attempt {attempt + 1} of {attempts}", file=sys.stderr)

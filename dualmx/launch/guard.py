@@ -1,24 +1,40 @@
 """Run as a script by the launcher; makes sure that no process outlives it, even if it is killed outright.
 
-guard.py run PARENT COMMAND...   become COMMAND, to be killed when the process PARENT ends
-guard.py keep                    read "+GROUP" and "-GROUP" lines; at their end kill the process groups that are left
+guard.py run SIGNAL PARENT COMMAND...  become COMMAND, to get SIGNAL when the process PARENT ends
+guard.py keep                          read "+GROUP" and "-GROUP" lines; at their end stop the process groups left
+guard.py agent stdin                   run the command that a line of JSON on stdin describes, until stdin ends
+guard.py agent rank                    the same, by a description in DUALMX_LAUNCH of all processes of an MPI or
+                                       Slurm job, of which this process's number chooses one
+
+The agent runs on other hosts, where nothing of the launcher need be installed. What its command writes it passes on
+as frames, one a line: RS, name of the process, US, kind, US, text. Kinds: s host and process id, o and e a line of
+stdout and stderr, x exit status (negative for a signal).
 """
 
 import os
 import signal
 import sys
+import time
+from typing import Any
 
 PR_SET_PDEATHSIG = 1
+RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
+POLITE = 2.0
 
 
-def run(parent: int, command: list[str]) -> None:
-    """Become `command`."""
+def die_with_parent(number: int) -> None:
+    """Ask the system for a signal when the parent of this process ends."""
     try:
         import ctypes
 
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
     except (ImportError, OSError, AttributeError):
         pass  # no Linux: the keeper alone has to do
+
+
+def run(number: int, parent: int, command: list[str]) -> None:
+    """Become `command`."""
+    die_with_parent(number)
     if os.getppid() != parent:
         sys.exit(1)
     try:
@@ -27,22 +43,156 @@ def run(parent: int, command: list[str]) -> None:
         sys.exit(f"cannot run {command[0]!r}: {e.strerror}")
 
 
-def keep() -> None:
-    """Outlive the launcher, and kill what it left."""
+def stop(groups: set[int], patience: float) -> None:
+    """End process groups: politely, then not."""
+    left = set(groups)
+    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 0.0)):
+        for group in list(left):
+            try:
+                os.killpg(group, signal.SIGCONT)
+                os.killpg(group, number)
+            except OSError:
+                left.discard(group)
+        until = time.monotonic() + seconds
+        while left and time.monotonic() < until:
+            time.sleep(0.02)
+            left = {g for g in left if exists(g)}
+
+
+def exists(group: int) -> bool:
+    """Whether a process of the group is left."""
+    try:
+        os.killpg(group, 0)
+    except OSError:
+        return False
+    return True
+
+
+def keep(patience: float = 1.0) -> None:
+    """Outlive the launcher, and end what it left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     groups: set[int] = set()
     for line in sys.stdin:
         (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-    for group in groups:
+    stop(groups, patience)
+
+
+def keeper() -> int:
+    """Fork a process that keeps; returns the file on which it listens."""
+    listens, tells = os.pipe()
+    if os.fork():
+        os.close(listens)
+        os.set_inheritable(tells, False)
+        return tells
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for source, target in ((listens, 0), (null, 1), (null, 2)):
+        os.dup2(source, target)
+    os.closerange(3, 256)
+    sys.stdin = os.fdopen(0)
+    keep()
+    os._exit(0)
+
+
+def seat_env(role: str, rank: int) -> dict[str, str]:
+    """What tells a process of the job which one it is."""
+    env = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
+    return env if role == "scheduler" else {**env, f"DMLC_{role.upper()}_ID": str(rank)}
+
+
+def described(where: str) -> dict[str, Any]:
+    """The description of the command to run: its name, environment, folder, program and arguments."""
+    import json
+
+    rank = 0
+    if where == "stdin":
+        tasks = json.loads(sys.stdin.readline())
+    else:
+        tasks = json.loads(os.environ.pop("DUALMX_LAUNCH"))
+        rank = next((int(os.environ[name]) for name in RANKS if name in os.environ), -1)
+    if not 0 <= rank < len(tasks["seats"]):
+        sys.exit(f"process {rank} of {len(tasks['seats'])}: not started by mpirun or srun as the launcher asked")
+    role, number = tasks["seats"][rank]
+    env = {**tasks["env"], **seat_env(role, number), **tasks["roles"].get(role, {})}
+    return {**tasks, "name": f"{role} {number}", "env": env}
+
+
+def agent(where: str) -> int:
+    """Run a command for a launcher on another host; returns its exit status."""
+    import socket
+    import subprocess
+    import threading
+
+    die_with_parent(signal.SIGTERM)
+    task = described(where)
+    name = task["name"]
+
+    def say(kind: str, text: str) -> None:
+        frame = f"\x1e{name}\x1f{kind}\x1f{text}\n".encode(errors="replace")
         try:
-            os.killpg(group, signal.SIGKILL)
+            while frame:
+                frame = frame[os.write(1, frame) :]
         except OSError:
+            pass  # nobody listens any more
+
+    tells = keeper()
+    child = None
+    try:
+        os.chdir(task["folder"])
+        child = subprocess.Popen(
+            task["command"], env={**os.environ, **task["env"]}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True, preexec_fn=lambda: die_with_parent(signal.SIGKILL),
+        )  # fmt: skip
+    except OSError as e:
+        say("e", f"cannot run {task['command'][0]!r} in {task['folder']!r}: {e.strerror}")
+        say("x", "1")
+        return 1
+    group = child.pid
+    os.write(tells, b"+%d\n" % group)
+    say("s", f"{socket.gethostname()} {group}")
+    over: list[bool] = []  # a signal handler must not take locks, as an Event's would
+
+    def copy(kind: str, source: Any) -> None:
+        for line in source:
+            say(kind, line.rstrip(b"\n").decode(errors="replace"))
+
+    def listen() -> None:
+        while os.read(0, 4096):
             pass
+        over.append(True)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: over.append(True))
+    readers = [threading.Thread(target=copy, args=a, daemon=True) for a in (("o", child.stdout), ("e", child.stderr))]
+    for thread in readers + ([threading.Thread(target=listen, daemon=True)] if where == "stdin" else []):
+        thread.start()
+    while child.poll() is None and not over:
+        time.sleep(0.02)
+    stopped = child.poll() is None
+    if stopped:
+        stopping = threading.Thread(target=stop, args=({group}, POLITE))
+        stopping.start()
+        child.wait()
+        stopping.join()
+    stop({group}, 0.0)  # what it left behind
+    for thread in readers:
+        thread.join(1.0)
+    os.write(tells, b"-%d\n" % group)
+    if where == "rank":
+        time.sleep(0.1)  # mpirun may tear a line that follows others closely
+    say("x", str(child.returncode))
+    if where == "rank":
+        return 0  # else mpirun and srun would end the others, which may still have something to say
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "keep":
         keep()
+    elif sys.argv[1] == "agent":
+        status = agent(sys.argv[2])
+        sys.stdout.flush()
+        os._exit(status)
     else:
-        run(int(sys.argv[2]), sys.argv[3:])
+        run(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])

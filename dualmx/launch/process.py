@@ -1,4 +1,4 @@
-"""One process of a job: its output line by line with a prefix, its last lines, its end."""
+"""The processes that a launcher starts on this host, and the members of the job that they are or stand for."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-GUARD = str(Path(__file__).with_name("guard.py"))
+GUARD = Path(__file__).with_name("guard.py")
 KEPT_LINES = 15
 _COLOURS = {"worker": (32, 36, 33, 35, 34, 92, 96, 93), "server": (90,), "scheduler": (90,)}
 _printing = threading.Lock()
+# The python of this host if the other one has it, else the one that is found there.
+_BOOT = 'p="$0"; command -v "$p" >/dev/null 2>&1 || p=python3; exec "$p" -S -E -c "$@"'
+
+
+def agent_command(source: str) -> list[str]:
+    """Command that runs the guard's agent on a host where nothing is installed but Python."""
+    return ["sh", "-c", _BOOT, sys.executable, GUARD.read_text(encoding="utf-8"), "agent", source]
 
 
 def describe_exit(code: int) -> str:
@@ -30,10 +38,10 @@ def describe_exit(code: int) -> str:
 
 
 class Keeper:
-    """A process that kills the job's process groups if the launcher is killed."""
+    """A process that ends the job's process groups if the launcher is killed."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-S", "-E", GUARD, "keep"]
+        command = [sys.executable, "-S", "-E", str(GUARD), "keep"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
 
     def tell(self, sign: str, group: int) -> None:
@@ -46,7 +54,7 @@ class Keeper:
             pass
 
     def close(self) -> None:
-        """Let it kill what it still knows, and end."""
+        """Let it end what it still knows, and end."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -55,26 +63,91 @@ class Keeper:
         self._process.wait()
 
 
-class Process:
-    """A running process of role `role` and number `rank`.
+class Member:
+    """A member of the job: role `role`, number `rank`.
 
     Attributes:
-        ended: seconds after its start at which it ended, None while it runs.
+        code: exit status, negative for a signal; None while it runs.
+        ended: seconds after its start at which it ended.
+        stopped: whether the launcher ended it.
         lines: the last lines it wrote.
+        where: its process id, and its host if that is another one.
     """
 
-    def __init__(self, role: str, rank: int, command: Sequence[str], env: Mapping[str, str], keeper: Keeper):
+    def __init__(self, role: str, rank: int):
         self.role, self.rank = role, rank
         self.name = role if role == "scheduler" else f"{role} {rank}"
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.code: int | None = None
         self.ended: float | None = None
         self.stopped = False
-        self._keeper = keeper
+        self.where = ""
         self._begun = time.monotonic()
+
+    def end(self, code: int) -> None:
+        """Note its end; only the first one counts."""
+        if self.code is None:
+            self.ended = time.monotonic() - self._begun
+            self.code = code
+
+    def print(self, text: str, target: IO[str]) -> None:
+        """Write one of its lines with a prefix."""
+        self.lines.append(text)
+        _print(self.name, _COLOURS[self.role][self.rank % len(_COLOURS[self.role])], text, target)
+
+
+def _print(name: str, colour: int, text: str, target: IO[str]) -> None:
+    prefix = f"\x1b[{colour}m[{name}]\x1b[0m " if target.isatty() else f"[{name}] "
+    with _printing:
+        try:
+            target.write(f"{prefix}{text}\n")
+            target.flush()
+        except (OSError, ValueError):
+            pass  # the launcher's own output is closed; the job goes on
+
+
+@dataclass
+class Start:
+    """How to start one process on this host.
+
+    Attributes:
+        members: the members of the job that it is, or starts elsewhere.
+        command: program and arguments.
+        env: its whole environment.
+        text: written to its stdin, which then stays open until the process is to end.
+        framed: whether what it writes are the frames of agents.
+        name: the program that is started, in messages, where it is not the member itself.
+        patience: seconds between asking it to end and killing it.
+    """
+
+    members: Sequence[Member]
+    command: Sequence[str]
+    env: Mapping[str, str]
+    text: str | None = None
+    framed: bool = False
+    name: str = ""
+    patience: float = 2.0
+
+
+class Process:
+    """A running process.
+
+    Attributes:
+        lines: last lines of its own, apart from those of its members.
+    """
+
+    def __init__(self, start: Start, keeper: Keeper):
+        self.members, self.name, self.patience = list(start.members), start.name, start.patience
+        self.lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self.code: int | None = None
+        self._framed = start.framed
+        self._named = {m.name: m for m in self.members}
+        self._keeper = keeper
+        death = signal.SIGTERM if start.framed else signal.SIGKILL
         self._popen = subprocess.Popen(
-            [sys.executable, "-S", "-E", GUARD, "run", str(os.getpid()), *command],
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-S", "-E", str(GUARD), "run", str(int(death)), str(os.getpid()), *start.command],
+            env=dict(start.env),
+            stdin=subprocess.DEVNULL if start.text is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -84,33 +157,71 @@ class Process:
         )
         self.pid = self._popen.pid
         keeper.tell("+", self.pid)
+        if not start.framed:
+            self.members[0].where = f"process {self.pid}"
+        if self._popen.stdin is not None and start.text is not None:
+            try:
+                self._popen.stdin.write(start.text + "\n")
+                self._popen.stdin.flush()
+            except OSError:
+                pass  # it has ended already, and will say why
         pairs = ((self._popen.stdout, sys.stdout), (self._popen.stderr, sys.stderr))
         self._readers = [threading.Thread(target=self._copy, args=pair, daemon=True) for pair in pairs]
         for reader in self._readers:
             reader.start()
 
     def _copy(self, source: IO[str], target: IO[str]) -> None:
-        prefix = f"[{self.name}] "
-        if target.isatty():
-            colours = _COLOURS[self.role]
-            prefix = f"\x1b[{colours[self.rank % len(colours)]}m{prefix}\x1b[0m"
         try:
             for line in source:
                 text = line.rstrip("\n")
-                self.lines.append(text)
-                with _printing:
-                    target.write(f"{prefix}{text}\n")
-                    target.flush()
+                if self._framed and "\x1e" in text:
+                    before, *frames = text.split("\x1e")
+                    if before:
+                        self._own(before, target)
+                    for frame in frames:
+                        self._frame(frame)
+                else:
+                    self._own(text, target)
         except (OSError, ValueError):
-            pass  # the launcher's own output is closed; the process goes on
+            pass
+
+    def _own(self, text: str, target: IO[str]) -> None:
+        if len(self.members) == 1:
+            self.members[0].print(text, target)
+        else:
+            self.lines.append(text)
+            _print(self.name, 90, text, target)
+
+    def _frame(self, frame: str) -> None:
+        name, _, rest = frame.partition("\x1f")
+        kind, _, text = rest.partition("\x1f")
+        member = self._named.get(name)
+        if member is None:
+            return
+        if kind in ("o", "e"):
+            member.print(text, sys.stdout if kind == "o" else sys.stderr)
+        elif kind == "s":
+            host, _, pid = text.rpartition(" ")
+            member.where = f"process {pid} on {host}"
+        elif kind == "x" and text.lstrip("-").isdigit():
+            member.end(int(text))
 
     def poll(self) -> int | None:
-        """Exit status, negative for a signal; None while it runs."""
+        """Exit status, negative for a signal; None while it runs. Members that said nothing else end with it."""
         code = self._popen.poll()
-        if code is not None and self.ended is None:
-            self.ended = time.monotonic() - self._begun
+        if code is not None and self.code is None:
+            self.code = code
             self.signal(signal.SIGKILL)  # what it left behind in its group
             self._keeper.tell("-", self.pid)
+            if self._popen.stdin is not None:
+                try:
+                    self._popen.stdin.close()
+                except OSError:
+                    pass
+            if self._framed:
+                self.finish_output()
+            for m in self.members:
+                m.end(code or int(self._framed))  # an agent that ends as it should has told the status before
         return code
 
     def signal(self, number: int) -> None:
@@ -126,4 +237,4 @@ class Process:
             reader.join(1.0)
 
 
-__all__ = ["Keeper", "Process", "describe_exit"]
+__all__ = ["Keeper", "Member", "Process", "Start", "agent_command", "describe_exit"]

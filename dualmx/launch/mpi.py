@@ -1,0 +1,62 @@
+"""Processes on other hosts by `mpirun`, one MPI process each; the programs themselves need not use MPI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from ..core.errors import ArgumentError
+from . import ssh
+from .hosts import by_host, place
+from .plan import Plan
+from .process import Member, Start, agent_command
+
+
+def _program(plan: Plan) -> list[str]:
+    return list(plan.program) or ["mpirun"]
+
+
+def _is_open_mpi(plan: Plan) -> bool:
+    done = subprocess.run([_program(plan)[0], "--version"], capture_output=True, text=True, timeout=60)
+    return any(name in done.stdout + done.stderr for name in ("Open MPI", "OpenRTE", "PRRTE"))
+
+
+def check(plan: Plan) -> None:
+    """Look for `mpirun`, and copy the working folder if asked.
+
+    Raises:
+        ArgumentError: no mpirun, or a host file with ports.
+    """
+    program = _program(plan)[0]
+    if shutil.which(program) is None:
+        raise ArgumentError(f"--launcher mpi: there is no program {program!r} here; install Open MPI or MPICH")
+    if any(h.port for h in plan.hosts):
+        raise ArgumentError("--launcher mpi: mpirun takes no ports from a host file; put them into ~/.ssh/config")
+    if plan.folder:
+        if not plan.hosts:
+            raise ArgumentError("--sync-dst-dir: expected a host file (-H)")
+        ssh.check(Plan(plan.command, 1, 1, launcher="ssh", hosts=plan.hosts, folder=plan.folder))
+
+
+def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+    """Return one `mpirun`; each of its processes finds its description by its number, in a variable."""
+    order = list(members)
+    where: list[str] = []
+    open_mpi = _is_open_mpi(plan)
+    if plan.hosts:
+        groups = by_host(place(plan.hosts, plan.servers, plan.workers))
+        named = {(m.role, m.rank): m for m in members}
+        order = [named[seat] for _, seats in groups for seat in seats]
+        listed = ",".join(f"{host.name}:{len(seats)}" for host, seats in groups)
+        where = ["--host", listed] if open_mpi else ["-hosts", listed]
+    # Threads of a process may use all cores; more processes than cores are no mistake here.
+    options = ["--bind-to", "none", "--oversubscribe", "-x", "DUALMX_LAUNCH"] if open_mpi else []
+    tasks = plan.tasks([(m.role, m.rank) for m in order])
+    command = [*_program(plan), "-np", str(len(order)), *where, *options, *agent_command("rank")]
+    env = {**os.environ, "DUALMX_LAUNCH": tasks}
+    return [Start(order, command, env, framed=True, name="mpirun", patience=8.0)]
+
+
+__all__ = ["check", "starts"]

@@ -1,0 +1,124 @@
+"""What a job consists of, and which environment each of its processes gets."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..core.errors import ArgumentError
+from ..core.knobs import KNOBS
+from .guard import seat_env
+from .hosts import Host, is_loopback
+
+# The launcher decides these, or they belong to one host.
+_OWN = {
+    "DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER", "DMLC_TASK_ID",
+    "DMLC_NODE_HOST", "DMLC_NUM_ATTEMPT", "DUALMX_SECRET", "PORT",
+}  # fmt: skip
+_OUTSIDE = "10.255.255.255"  # any address outside shows the way to other hosts; it is not asked
+_ALSO_FORWARDED = ("OMP_NUM_THREADS", "KMP_AFFINITY", "LD_LIBRARY_PATH")
+
+
+@dataclass
+class Plan:
+    """What is started.
+
+    Attributes:
+        command: the program and its arguments.
+        workers, servers: how many of each.
+        env: added to the environment of all, `role_env` to those of a role.
+        launcher: its name.
+        hosts: where processes are started; empty: this host, or wherever the launcher's system puts them.
+        folder: where the command runs on other hosts; empty: in the same folder as here.
+        program: called instead of `ssh`, `mpirun` or `srun`.
+        uri, port: of the scheduler; empty and 0: found out.
+    """
+
+    command: Sequence[str]
+    workers: int
+    servers: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    role_env: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    launcher: str = "local"
+    hosts: Sequence[Host] = ()
+    folder: str = ""
+    program: Sequence[str] = ()
+    uri: str = ""
+    port: int = 0
+
+    @property
+    def seats(self) -> list[tuple[str, int]]:
+        """(role, rank) of all servers and workers."""
+        return [("server", i) for i in range(self.servers)] + [("worker", i) for i in range(self.workers)]
+
+    def _job_env(self) -> dict[str, str]:
+        """What all processes of the job are told, on any host."""
+        return {
+            "DMLC_PS_ROOT_URI": self.uri,
+            "DMLC_PS_ROOT_PORT": str(self.port),
+            "DMLC_NUM_WORKER": str(self.workers),
+            "DMLC_NUM_SERVER": str(self.servers),
+            "DMLC_JOB_CLUSTER": self.launcher,
+            "PYTHONUNBUFFERED": "1",
+            **self.env,
+        }
+
+    def env_here(self, role: str, rank: int) -> dict[str, str]:
+        """Whole environment of a process on this host."""
+        inherited = {k: v for k, v in os.environ.items() if k != "PORT"}  # one port would not do for all servers
+        host = {"DMLC_NODE_HOST": self.uri} if is_loopback(self.uri) else {}
+        return {**inherited, **host, **self._job_env(), **seat_env(role, rank), **self.role_env.get(role, {})}
+
+    def tasks(self, seats: Sequence[tuple[str, int]]) -> str:
+        """Description of processes, as one line of JSON, for the agents that start them on other hosts."""
+        names = [k.name for k in KNOBS if k.name not in _OWN] + list(_ALSO_FORWARDED)
+        return json.dumps(
+            {
+                "command": list(self.command),
+                "folder": self.folder or os.getcwd(),
+                "env": {**{n: os.environ[n] for n in names if n in os.environ}, **self._job_env()},
+                "roles": {role: dict(env) for role, env in self.role_env.items()},
+                "seats": [list(seat) for seat in seats],
+            }
+        )
+
+
+def route_to(host: str) -> str:
+    """Address of this host as `host` sees it; empty if there is no way there."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.connect((host, 9))  # sends nothing: asks the system for the route
+            return s.getsockname()[0]
+    except OSError:
+        return ""
+
+
+def place_scheduler(plan: Plan) -> None:
+    """Fill in the address and port of the scheduler, which runs on this host.
+
+    Raises:
+        ArgumentError: the port is taken, or the address is none of this host's.
+    """
+    if not plan.uri:
+        names = [] if plan.launcher == "local" else [h.address for h in plan.hosts] or [_OUTSIDE]
+        routes = [r for r in map(route_to, names) if r]
+        if names and not routes:  # names that only ssh knows
+            routes = [route_to(_OUTSIDE)]
+        plan.uri = next((r for r in routes if r and not is_loopback(r)), "127.0.0.1")
+    try:
+        with socket.socket() as s:
+            if plan.port:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind((plan.uri, plan.port))
+            plan.port = s.getsockname()[1]
+    except OSError as e:
+        raise ArgumentError(
+            f"the scheduler cannot listen on {plan.uri}:{plan.port or 'any port'}: {e.strerror or e}; "
+            + ("take another --port, or none" if plan.port else "give an address of this host by --host-ip")
+        ) from None
+
+
+__all__ = ["Plan", "place_scheduler", "route_to"]

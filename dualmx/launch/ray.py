@@ -1,0 +1,45 @@
+"""Processes on the nodes of a Ray cluster, one task each."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..core.errors import ArgumentError
+from .hosts import place
+from .plan import Plan
+from .process import Member, Start, agent_command
+
+DRIVER = Path(__file__).with_name("ray_driver.py")
+
+
+def check(plan: Plan) -> None:
+    """Look for Ray.
+
+    Raises:
+        ArgumentError: Ray is not installed, or options that it has no use for.
+    """
+    if importlib.util.find_spec("ray") is None:
+        raise ArgumentError("--launcher ray: the package 'ray' is not installed here: pip install ray")
+    if plan.folder:
+        raise ArgumentError("--sync-dst-dir: not with --launcher ray; use a shared folder")
+
+
+def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+    """Return Ray's driver; it is told through stdin what to start, so that `ps` shows none of it."""
+    places = place(plan.hosts, plan.servers, plan.workers) if plan.hosts else {}
+    tasks = []
+    for m in members:
+        host = places.get((m.role, m.rank))
+        text = plan.tasks([(m.role, m.rank)])
+        tasks.append({"text": text, "node": host.name if host else "", "cpus": 1 if m.role == "worker" else 0})
+    text = json.dumps({"agent": agent_command("stdin"), "tasks": tasks})
+    command = [sys.executable, "-P", str(DRIVER)]  # -P: this folder's ray.py is not the package
+    return [Start(list(members), command, os.environ, text, framed=True, name="ray", patience=8.0)]
+
+
+__all__ = ["check", "starts"]

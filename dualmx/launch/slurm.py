@@ -1,0 +1,54 @@
+"""Processes of a Slurm job by `srun`: inside an allocation (`sbatch`, `salloc`), or in one that `srun` asks for."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..core.errors import ArgumentError
+from .hosts import place
+from .plan import Plan
+from .process import Member, Start, agent_command
+
+
+def _program(plan: Plan) -> list[str]:
+    return list(plan.program) or ["srun"]
+
+
+def check(plan: Plan) -> None:
+    """Look for `srun`.
+
+    Raises:
+        ArgumentError: no srun, or options that Slurm has no use for.
+    """
+    program = _program(plan)[0]
+    if shutil.which(program) is None:
+        raise ArgumentError(f"--launcher slurm: there is no program {program!r} here; start this on a Slurm host")
+    if any(h.port for h in plan.hosts):
+        raise ArgumentError("--launcher slurm: nodes have no ports; list their names in the host file")
+    if plan.folder:
+        raise ArgumentError("--sync-dst-dir: not with --launcher slurm; use a shared folder, or sbcast")
+
+
+def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+    """Return one `srun`; each of its tasks finds its description by its number, in a variable."""
+    tasks = plan.tasks([(m.role, m.rank) for m in members])
+    env = {**os.environ, "DUALMX_LAUNCH": tasks}
+    options = ["--ntasks", str(len(members)), "--export=ALL", "--input=none", "--mpi=none", "--wait=0"]
+    options += ["--kill-on-bad-exit=0", "--overcommit"]
+    if plan.hosts:
+        places = place(plan.hosts, plan.servers, plan.workers)
+        with tempfile.NamedTemporaryFile("w", prefix="dualmx-hosts-", delete=False) as f:
+            f.writelines(f"{places[m.role, m.rank].name}\n" for m in members)
+        atexit.register(Path(f.name).unlink, missing_ok=True)
+        env["SLURM_HOSTFILE"] = f.name
+        options += ["--distribution=arbitrary", f"--nodes={len({h.name for h in places.values()})}"]
+    command = [*_program(plan), *options, *agent_command("rank")]
+    return [Start(list(members), command, env, framed=True, name="srun", patience=8.0)]
+
+
+__all__ = ["check", "starts"]

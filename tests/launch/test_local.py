@@ -1,0 +1,148 @@
+"""The launcher with small commands: status, report, prefixes, variables, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dualmx.core.errors import ArgumentError
+from dualmx.launch.command import main, variables
+
+LAUNCH = [sys.executable, "-m", "dualmx.launch"]
+
+
+def launch(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*LAUNCH, *arguments, sys.executable, "-S", "-c", code],
+        env={**os.environ, **env}, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_for(condition: object, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_everyone_gets_role_rank_secret_and_variables() -> None:
+    code = (
+        "import os; e = os.environ; print(e['DMLC_ROLE'], e['DMLC_TASK_ID'], e['DMLC_NUM_WORKER'],"
+        " e['DMLC_NUM_SERVER'], len(e['DUALMX_SECRET']), e.get('A'), e.get('B'), e.get('C'), e.get('PORT'))"
+    )
+    done = launch(
+        "-n", "2", "-s", "1", "--env", "A:x:y", "--env-server", "B=1", "--env", "C", code=code, C="c", PORT="9"
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "[scheduler] scheduler 0 2 1 64 x:y None c None",
+        "[server 0] server 0 2 1 64 x:y 1 c None",
+        "[worker 0] worker 0 2 1 64 x:y None c None",
+        "[worker 1] worker 1 2 1 64 x:y None c None",
+    ]
+
+
+def test_the_first_failure_decides_and_is_reported() -> None:
+    code = (
+        "import os, sys, time\n"
+        "me = os.environ['DMLC_ROLE'] + os.environ['DMLC_TASK_ID']\n"
+        "if me == 'worker1': print('last words', file=sys.stderr); sys.exit(7)\n"
+        "if me == 'worker0': time.sleep(0.5); sys.exit(3)\n"
+    )
+    done = launch("-n", "2", "-s", "1", code=code)
+    assert done.returncode == 7
+    report = done.stderr[done.stderr.index("-----") :]
+    assert "the job failed: worker 1 (process " in report and "exited with status 7 after" in report
+    assert "last lines of worker 1:\n    last words" in report
+    assert "worker 0, which exited with status 3" in report
+
+
+def test_a_signal_gives_its_status_and_the_rest_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "import os, signal, time\n"
+        "if os.environ['DMLC_ROLE'] == 'worker': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "time.sleep(0.5)\n"
+    )
+    done = launch("-n", "1", "-s", "1", code=code)
+    assert done.returncode == 137
+    assert "worker 0 (process" in done.stderr and "was killed by signal 9 (SIGKILL)" in done.stderr
+
+
+def test_a_command_that_does_not_exist_is_named() -> None:
+    done = subprocess.run([*LAUNCH, "-n", "1", "./absent"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "cannot run './absent'" in done.stderr
+
+
+def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
+    code = f"import os, sys; sys.exit(0 if os.environ['DMLC_NUM_ATTEMPT'] == '1' else 5)  # {tmp_path}"
+    assert launch("-n", "1", code=code, DMLC_NUM_ATTEMPT="2").returncode == 0
+    assert launch("-n", "1", code=code).returncode == 5
+
+
+SLEEPERS = (
+    "import os, pathlib, subprocess, sys, time\n"
+    "child = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(600)'])\n"
+    "folder = pathlib.Path(os.environ['FOLDER'])\n"
+    "for pid in (os.getpid(), child.pid): (folder / str(pid)).touch()\n"
+    "time.sleep(600)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds"), [(signal.SIGKILL, 5.0), (signal.SIGTERM, 8.0), (signal.SIGINT, 8.0)], ids=lambda x: str(x)
+)
+def test_no_process_outlives_the_launcher(number: signal.Signals, seconds: float, tmp_path: Path) -> None:
+    """Not even the children of its children, and not even if it is killed outright."""
+    command = [*LAUNCH, "-n", "2", "-s", "1", sys.executable, "-S", "-c", SLEEPERS]
+    launcher = subprocess.Popen(
+        command, env={**os.environ, "FOLDER": str(tmp_path)}, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        wait_for(lambda: len(list(tmp_path.iterdir())) == 8)
+        pids = [int(p.name) for p in tmp_path.iterdir()]
+        assert all(map(alive, pids))
+        launcher.send_signal(number)
+        assert launcher.wait(20) == (-9 if number == signal.SIGKILL else 128 + number)
+        wait_for(lambda: not any(map(alive, pids)), seconds)
+    finally:
+        launcher.kill()
+        assert launcher.stderr is not None
+        launcher.stderr.close()
+        launcher.wait()
+
+
+def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERE", "1")
+    assert variables(["A:b=c", "D=e:f", "HERE"]) == {"A": "b=c", "D": "e:f", "HERE": "1"}
+    with pytest.raises(ArgumentError, match="--env ABSENT"):
+        variables(["ABSENT"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["-n", "1"], "expected a command"),
+        (["-n", "0", "true"], "at least one worker"),
+        (["-n", "1", "--port", "70000", "true"], "expected 1 to 65535"),
+        (["-n", "1", "-H", "hosts", "true"], "several hosts"),
+        (["-n", "1", "--env", "ABSENT_VARIABLE", "true"], "not set here"),
+    ],
+)
+def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    assert error.value.code == 2 and text in capsys.readouterr().err
