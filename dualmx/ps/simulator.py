@@ -1,4 +1,4 @@
-"""A network in one thread, for tests: deterministic for its seed, with duplicates, reordering and losses on request."""
+"""A network in one thread, for tests: deterministic for its seed, with duplicates, disorder and faults on request."""
 
 from __future__ import annotations
 
@@ -37,15 +37,18 @@ class SimNetwork:
     def run(self, limit: int = 100_000) -> None:
         """Deliver until nothing is left; `MXNetError` after `limit` frames."""
         for _ in range(limit):
-            if not self._flying:
+            if not self.step():
                 return
-            self._step()
         raise MXNetError(f"the network did not come to rest within {limit} frames")
 
-    def _step(self) -> None:
+    def step(self) -> bool:
+        """Deliver one frame; False if there is none that can be."""
         first: dict[int, int] = {}
         for i, (to, _) in enumerate(self._flying):
-            first.setdefault(to, i)
+            if to not in self._ends or not self._ends[to][0].stopped:
+                first.setdefault(to, i)
+        if not first:
+            return False
         which = self._random.randrange(len(self._flying)) if self.reorder else self._random.choice(list(first.values()))
         to, raw = self._flying.pop(which)
         if self._random.random() < self.duplicate:
@@ -53,6 +56,17 @@ class SimNetwork:
         if to in self._ends:
             self.delivered += 1
             self._ends[to][0].on_message(to, _decode(raw))
+        return True
+
+    def links(self) -> list[int]:
+        """Ends of all connections."""
+        return list(self._ends)
+
+    def sever(self, here: int, reason: str = "severed") -> None:
+        """Break a connection: what is on its way is lost, and both ends see it."""
+        van = self._ends[here][0]
+        self._cut(here, reason)
+        van.on_down(here, reason)
 
     def _send(self, link: int, message: Message) -> bool:
         if link not in self._ends:
@@ -92,6 +106,7 @@ class SimVan(Van):
     def __init__(self, network: SimNetwork):
         self.network = network
         self.port = next(self._ports)
+        self.stopped = False  # sends, but receives nothing
 
     def listen(self, host: str, port: int) -> dict[str, Any]:
         return {"host": "sim", "port": self.port}
