@@ -10,8 +10,9 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..namespace import sym
 from ..ndarray import NDArray, invoke
+from ..sparse import run_steps, wants_steps
 from ..symbol import Symbol
-from ..symbol.lowering import graph_call
+from ..symbol.stepwise import Steps, execute, lowered
 from .parameter import GENERATION, DeferredInitializationError, Parameter, brief
 from .structure import LEAF, Format, flatten, regroup
 
@@ -98,8 +99,11 @@ class CachedGraph:
         call = self._calls.get(train)
         if call is None:
             # In inference parameters may be shared with other threads, so they are left alone.
-            call = self._calls[train] = graph_call(self.symbol, train, states_only=not train)[0]
-        outs = invoke(call, ins)
+            call = self._calls[train] = lowered(self.symbol, train, states_only=not train)
+        if isinstance(call, Steps):
+            outs = execute(call, ins, flat[0].context)
+        else:
+            outs = run_steps(call, ins) if wants_steps(call, ins) else invoke(call, ins)
         return outs[0] if self.out_format == LEAF else regroup(outs, self.out_format)
 
     def _template(self, ctx: Context) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import sparse
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
@@ -99,7 +100,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             found = None
         if found is not None:
             for a in args:
-                if not isinstance(a, NDArray):
+                if not isinstance(a, NDArray) or a.is_sparse:
                     found = None
                     break
         if found is None:
@@ -109,6 +110,8 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             call, runtime = op.bind(parsed), op.runtime_values(parsed)
             if not arrays and not op.variadic:
                 return _create(call, ctx, runtime, out)
+            if any(a.is_sparse for a in arrays) or sparse.asks_for_storage(call):
+                return _on_sparse(call.at(local.training) if moded else call, arrays, runtime, out)
             if len(arrays) == len(args) and all(isinstance(a, NDArray) for a in args):
                 remember(prepared, len(args), kwargs, (call, runtime))
             args = tuple(arrays)
@@ -118,6 +121,8 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             call = call.at(local.training)
         if out is not None:
             targets = _targets(op, out)
+            if any(o.is_sparse for o in targets):
+                return _on_sparse(call, list(args), runtime, out)
             invoke_out(call, args, targets, runtime)
             if condition is not None:
                 state(condition, call, args, targets)
@@ -157,6 +162,15 @@ def _shortened(function: Callable[..., Any], call: Call, n: int) -> Callable[...
             return function(*args, **kwargs)
 
     return shortened
+
+
+def _on_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], out: Any) -> Any:
+    """Run a call that takes sparse arrays, or asks for a storage type."""
+    if out is not None:
+        sparse.invoke_out(call, arrays, _targets(call.op, out), runtime)
+        return out
+    outs = sparse.invoke(call, arrays, runtime)
+    return outs[0] if call.n_visible == 1 else outs[: call.n_visible]
 
 
 def remember(prepared: dict[Any, Any], n: int, kwargs: dict[str, Any], found: Any) -> None:

@@ -12,6 +12,9 @@ from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke1, invoke2
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
+from ..sparse import BaseSparseNDArray
+from ..sparse.operators import pair
+from . import sparse_functions
 from .array_functions import as_input
 
 # public name: operator on two arrays, operator with the number on the right, with the number on the left
@@ -37,6 +40,12 @@ PAIRS: dict[str, tuple[str, str, str]] = {
     "logical_xor": ("broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"),
 }
 
+# What sparse arrays of one shape are computed with.
+EQUAL_SHAPES = {
+    "broadcast_add": "elemwise_add",
+    "broadcast_sub": "elemwise_sub",
+    "broadcast_mul": "elemwise_mul",
+}
 
 # What each function does on two numbers.
 NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -66,11 +75,19 @@ def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[...
     """Return the function `name(lhs, rhs)`."""
     call, on_numbers = OPS[arrays].call(), NUMBERS[name]
     with_right, with_left = ScalarCalls(right), ScalarCalls(left)
+    equal = EQUAL_SHAPES.get(arrays, arrays)
+
+    def on_sparse(lhs: Any, rhs: Any) -> Any:
+        if not isinstance(lhs, NDArray):
+            return pair(equal, arrays, left)(rhs, lhs)
+        return pair(equal, arrays, right)(lhs, rhs)
 
     def function(lhs: Any, rhs: Any) -> Any:
         number = (int, float, bool)
         if isinstance(lhs, number) and isinstance(rhs, number):
             return on_numbers(lhs, rhs)
+        if isinstance(lhs, BaseSparseNDArray) or isinstance(rhs, BaseSparseNDArray):
+            return on_sparse(lhs, rhs)
         if isinstance(rhs, number):
             return invoke1(with_right[rhs], as_input(lhs, call.op, "lhs", None))
         if isinstance(lhs, number):
@@ -90,3 +107,4 @@ def populate(top: ModuleType) -> None:
     """Put the functions into the array namespace."""
     for name, (arrays, right, left) in PAIRS.items():
         setattr(top, name, pair_function(name, arrays, right, left))
+    sparse_functions.populate(top)

@@ -28,7 +28,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
     """Return an array with the values of `source_array` (an NDArray, NumPy or JAX array, or nested sequence).
 
     Args:
-        source_array: values.
+        source_array: values; sparse arrays and SciPy matrices stay sparse.
         ctx: where to put it, the current context by default.
         dtype: element type; by default that of an NDArray or JAX source, float32 for everything else.
 
@@ -39,6 +39,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
         >>> array([[1, 2]]).shape
         (1, 2)
     """
+    sparse = engine.sparse.of_source(source_array, ctx, dtype)
+    if sparse is not None:
+        return sparse
     if isinstance(source_array, NDArray):
         made = source_array.as_in_context(source_array._v.ctx if ctx is None else ctx)
         return made.astype(dtype) if dtype is not None else made.copy()
@@ -181,6 +184,8 @@ def zeros(
         >>> zeros((1, 2)).asnumpy().tolist()
         [[0.0, 0.0]]
     """
+    if stype not in (None, "default"):
+        return engine.sparse.zeros(stype, shape, ctx, dtype)
     return _made(OPS["_zeros"].call(shape=_shape(shape, "zeros"), dtype=_name(dtype)), ctx, out)
 
 
@@ -203,7 +208,7 @@ def full(
 
 def empty(shape: Shape, ctx: Context | None = None, dtype: DType | None = None, stype: str | None = None) -> NDArray:
     """Return an array of zeros: there is no uninitialised memory."""
-    return zeros(shape, ctx, dtype)
+    return zeros(shape, ctx, dtype, stype)
 
 
 def _name(dtype: Any) -> str:

@@ -54,6 +54,7 @@ class Handle:
     """
 
     __slots__ = ("_tr", "_v", "_data", "_x", "__weakref__")
+    is_sparse = False
     _tr: Trace | None
     _v: Value
     _data: Any

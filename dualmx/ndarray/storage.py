@@ -11,17 +11,17 @@ import jax
 import numpy as np
 
 from ..core.checks import instance
-from ..core.errors import FormatError, MXNetError
+from ..core.errors import MXNetError
 from . import serialize
 from .array import NDArray
 from .creation import from_host
 from .flush import flush, in_flight
-from .trace import local
+from .trace import engine, local
 
 
 def _make(body: Any) -> NDArray:
     if isinstance(body, serialize.SparseBody):
-        raise FormatError(f"load: the file holds a {body.stype} array; only dense arrays can be made from it")
+        return engine.sparse.of_body(body)
     return from_host(np.asarray(body))
 
 

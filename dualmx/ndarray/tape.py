@@ -238,24 +238,76 @@ def _freed_entries(tr: Trace, path: Sequence[State]) -> list[Entry]:
     return [tr.again[ordinals[s]] for s in path if s.kind == AGAIN]
 
 
+# Operators that look up rows of a table: where their inputs have the ids and the table.
+LOOKUPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "_rows_gather": (0, 1)}
+ROWS = ("rows", "rows_add")
+
+
+def find_lookups(
+    entries: Sequence[State], heads: Sequence[Value], variables: dict[Value, tuple[int, int, str]]
+) -> dict[int, list[State]]:
+    """Return, by variable number, the lookups in the variables that want row gradients and are used in no other way."""
+    numbers = {v: number for v, (_, number, req) in variables.items() if req in ROWS}
+    found: dict[int, list[State]] = {}
+    if not numbers:
+        return found
+    otherwise = {numbers[h] for h in heads if h in numbers}
+    wanted = set(heads)
+    for e in reversed(entries):
+        if not any(v in wanted for v in e.outs):
+            continue
+        wanted.update(e.ins)
+        assert e.call is not None
+        places = LOOKUPS.get(e.call.op.name)
+        for k, v in enumerate(e.ins):
+            if v in numbers:
+                if places is not None and k == places[1]:
+                    found.setdefault(numbers[v], []).append(e)
+                else:
+                    otherwise.add(numbers[v])
+    return {n: lookups for n, lookups in found.items() if n not in otherwise}
+
+
 class Route:
-    """What a backward from given heads reaches: per variable its values and how its gradient is stored."""
+    """What a backward from given heads reaches: per variable its values and how its gradient is stored.
 
-    __slots__ = ("groups", "handles", "reqs", "path", "need")
+    The gradient of a table of which only rows are looked up is the gradients of what was looked up, beside the ids: the
+    lookups' results stand in the place of the table, and nothing of its size is computed. `ids` has, for these groups,
+    the ids; None for the others.
+    """
 
-    def __init__(self, steps: Sequence[State], heads: Sequence[Value]):
+    __slots__ = ("groups", "handles", "reqs", "path", "need", "ids")
+
+    def __init__(self, steps: Sequence[State], heads: Sequence[Value], by_row: bool = True):
         variables = variables_of(steps)
-        self.path, self.need, reached = find_path(tape(steps), heads, variables)
+        entries = tape(steps)
+        lookups = find_lookups(entries, heads, variables) if by_row else {}
+        cut = {e.outs[0] for found in lookups.values() for e in found}
+        targets = [v for v, (_, number, _) in variables.items() if number not in lookups]
+        self.path, self.need, reached = find_path(entries, heads, [*targets, *cut])
         by_number: dict[int, list[Value]] = {}
         self.handles: list[int] = []
         self.reqs: list[str] = []
+        self.ids: list[Value | None] = []
+        whole: dict[int, tuple[int, str]] = {}
         for v, (at, number, req) in variables.items():
+            whole.setdefault(number, (at, req))
             if v in reached:
                 if number not in by_number:
                     self.handles.append(at)
                     self.reqs.append(req)
+                    self.ids.append(None)
                 by_number.setdefault(number, []).append(v)
-        self.groups = tuple(tuple(g) for g in by_number.values())
+        groups = [tuple(g) for g in by_number.values()]
+        for number, found in lookups.items():
+            for e in found:
+                if e.outs[0] in reached:
+                    assert e.call is not None
+                    groups.append((e.outs[0],))
+                    self.handles.append(whole[number][0])
+                    self.reqs.append(whole[number][1])
+                    self.ids.append(e.ins[LOOKUPS[e.call.op.name][0]])
+        self.groups = tuple(groups)
 
 
 def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool = False) -> None:
@@ -295,33 +347,47 @@ def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_gr
     targets = [tr.variables[k] for k in route.handles]
     adds = tuple(tr.leaf(_grad_on(a, tr)) if req == "add" else None for a, req in zip(targets, route.reqs, strict=True))
     nx = _step(tr, route, hv, sv, adds, retain_graph)
-    elsewhere = []
-    for a, v in zip(targets, nx.outs, strict=True):
+    elsewhere, sparse = [], {}
+    for a, v, ids in zip(targets, nx.outs, route.ids, strict=True):
         x = a._extra()
         x.fresh = True
         g = x.grad
         assert g is not None
-        if g._v.ctx is tr.ctx and (g._x is None or g._x.root is None):
+        if g.is_sparse:
+            sparse.setdefault(id(a), (a, []))[1].append((None if ids is None else fresh(tr, ids), fresh(tr, v)))
+        elif g._v.ctx is tr.ctx and (g._x is None or g._x.root is None):
             overwrite(g, tr, v)
         else:
             elsewhere.append((g, fresh(tr, v)))
     for g, made in elsewhere:
         assign(g, made, "backward")
+    for a, found in sparse.values():
+        _store_rows(a, found)
     if engine.naive:
         engine.flush(tr)
 
 
-def _route(tr: Trace, hv: tuple[Value, ...]) -> Route:
+def _store_rows(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) -> None:
+    """Hand a sparse gradient of `a` what was found: pairs (ids, rows), or its one dense gradient."""
+    x = a._extra()
+    gradient: Any = x.grad
+    if found[0][0] is None:
+        gradient.take_dense(found[0][1], x.req == "rows_add")
+    else:
+        gradient.take_gradient(found, x.req == "rows_add")
+
+
+def _route(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> Route:
     st = tr.state
-    key = ("route", hv)
+    key = ("route", hv, by_row)
     route: Any = st.next.get(key)
     if route is None:
-        route = st.next[key] = Route(chain(st), hv)
+        route = st.next[key] = Route(chain(st), hv, by_row)
     return route
 
 
-def _recorded_route(tr: Trace, hv: tuple[Value, ...]) -> Route:
-    route = _route(tr, hv)
+def _recorded_route(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> Route:
+    route = _route(tr, hv, by_row)
     if not route.groups:
         raise _not_recorded("backward")
     return route
@@ -361,7 +427,7 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
         tr, hv, sv = _enter_heads(*work)
         if tr.saved:
             reenter(tr)
-        route = _recorded_route(tr, hv)
+        route = _recorded_route(tr, hv, by_row=False)
         targets = [tr.variables[k] for k in route.handles]
         nx = _step(tr, route, hv, sv, (None,) * len(targets), retain_graph)
         for a, g in zip(targets, [fresh(tr, v) for v in nx.outs], strict=True):
@@ -387,6 +453,9 @@ def _store(a: Handle, g: Handle) -> None:
     x = a._extra()
     x.fresh = True
     assert x.grad is not None
+    if x.grad.is_sparse:
+        _store_rows(a, [(None, g)])
+        return
     assign(x.grad, _sum(x.grad, g) if x.req == "add" else g, "backward")
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError
-from ..ndarray import NDArray, invoke_out, zeros
+from ..ndarray import NDArray, zeros
+from ..sparse import invoke_out
 from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
 
 

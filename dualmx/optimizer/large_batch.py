@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..ndarray import NDArray, invoke_out
+from ..ndarray import NDArray
+from ..sparse import invoke_out
 from .optimizer import Optimizer, alike, register, update_call, zeros_like
 from .sgd import SGD
 

@@ -16,8 +16,9 @@ from ..core.dtypes import bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
 from ..lr_scheduler import LRScheduler
-from ..ndarray import NDArray, invoke_out, zeros
+from ..ndarray import NDArray, zeros
 from ..op.registry import Call, get_op
+from ..sparse import invoke_out
 
 OPTIMIZERS = Registry("optimizer")
 HALF = (np.float16, bfloat16)

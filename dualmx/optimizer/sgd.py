@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.knobs import AGGREGATION
-from ..ndarray import NDArray, invoke_out
+from ..ndarray import NDArray
+from ..sparse import invoke_out
 from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
 
 

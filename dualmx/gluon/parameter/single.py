@@ -380,7 +380,7 @@ class Parameter:
     def _attach_grads(self) -> None:
         for array in self._data or ():
             if self._grad_req != "null" or array.grad is not None:
-                array.attach_grad(self._grad_req)
+                array.attach_grad(self._grad_req, stype=self._grad_stype)
 
     def _drop_arrays(self) -> None:
         self._data = None

@@ -43,9 +43,14 @@ from . import (  # noqa: F401
     scalar,
     sequence,
     shape,
+    signal,
     slicing,
     softmax,
+    sparseness,
     spatial_transform,
+    storage,
     upsample,
     window,
 )
+
+storage.name_again()

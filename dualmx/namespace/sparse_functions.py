@@ -1,0 +1,34 @@
+"""`mx.nd.sparse`: classes and functions that are not operators."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from ..ndarray.array import NDArray
+from ..sparse import (
+    BaseSparseNDArray,
+    CSRNDArray,
+    NotSupportedForSparseNDArray,
+    RowSparseNDArray,
+    array,
+    csr_matrix,
+    empty,
+    row_sparse_array,
+    zeros,
+)
+
+NAMES = ("add", "divide", "multiply", "subtract")
+OWN = (
+    BaseSparseNDArray, CSRNDArray, NDArray, NotSupportedForSparseNDArray, RowSparseNDArray, array, csr_matrix, empty,
+    row_sparse_array, zeros,
+)  # fmt: skip
+
+
+def populate(top: ModuleType) -> None:
+    """Put the functions into the namespace of sparse arrays."""
+    room = top.sparse
+    for made in OWN:
+        setattr(room, made.__name__, made)
+    for name in NAMES:
+        setattr(room, name, getattr(top, name))
+    room.__all__ = [made.__name__ for made in OWN if made is not NDArray]

@@ -1,0 +1,145 @@
+"""Operators on the components of sparse arrays: dense pieces of fixed length, so that no shape depends on values.
+
+A row_sparse array is `rows` (P, …) with `ids` (P,), a csr array `values` (P,) and `columns` (P,) with `pointer` (n+1,).
+P is the number of stored elements rounded up: what lies behind them has an id outside of the array and is dropped. None
+of these operators is registered: they are what the storage types are made of, not what users call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .registry import Op
+from .schema import Count, Free, Shape, Tensor
+
+Array = jax.Array
+
+
+def component(outputs: int = 1) -> Callable[[Callable[..., Any]], Op]:
+    """Make an unregistered operator of the decorated body."""
+
+    def make(fn: Callable[..., Any]) -> Op:
+        return Op("_" + fn.__name__, fn, outputs=outputs)
+
+    return make
+
+
+def line_of(pointer: Array, count: int) -> Array:
+    """The row that each of `count` stored elements belongs to; the number of rows for those behind the last."""
+    ends = jnp.zeros(count, jnp.int32).at[pointer[1:]].add(1, mode="drop")
+    return jnp.cumsum(ends, dtype=jnp.int32)
+
+
+def spread(rows: Array, at: Array, length: int) -> Array:
+    """Zeros (length, …) with `rows` added at `at`; positions outside are dropped."""
+    return jnp.zeros((length, *rows.shape[1:]), rows.dtype).at[at].add(rows, mode="drop")
+
+
+@component()
+def rows_dense(rows: Tensor, ids: Free, *, length: Count) -> Array:
+    """The dense array of a row_sparse one; also sums rows (P, …) into `length` slots."""
+    return spread(rows, ids, length)
+
+
+@component()
+def rows_gather(ids: Free, table: Tensor) -> Array:
+    """Rows `ids` of `table`; ids outside get some row."""
+    return jnp.take(table, ids, axis=0, mode="clip")
+
+
+@component()
+def rows_find(ids: Free, wanted: Free) -> Array:
+    """Position of each of `wanted` in the ascending `ids`; P for those that are not there."""
+    wanted = wanted.astype(ids.dtype)
+    at = jnp.searchsorted(ids, wanted).astype(jnp.int32)
+    return jnp.where(jnp.take(ids, at, mode="clip") == wanted, at, ids.shape[0])
+
+
+@component()
+def rows_pick(rows: Tensor, at: Free) -> Array:
+    """Rows at the positions `at`, zeros for positions outside."""
+    return jnp.take(rows, at, axis=0, mode="fill", fill_value=0)
+
+
+@component(outputs=2)
+def rows_of_lookups(*data: Free, num_rows: Count, num_args: Count = 0) -> tuple[Array, Array]:
+    """Ids and rows of the gradient of a table, from pairs (ids, gradient of what was looked up), ids clipped."""
+    ids, rows = [], []
+    for where, grad in zip(data[::2], data[1::2], strict=True):
+        ids.append(jnp.clip(where.astype(jnp.int32), 0, num_rows - 1).reshape(-1))
+        rows.append(grad.reshape(-1, *grad.shape[where.ndim :]))
+    return (ids[0], rows[0]) if len(ids) == 1 else (jnp.concatenate(ids), jnp.concatenate(rows))
+
+
+@component(outputs=2)
+def rows_chain(*data: Free, num_args: Count = 0) -> tuple[Array, Array]:
+    """Ids and rows of several row_sparse arrays, one behind the other."""
+    return jnp.concatenate(data[::2]), jnp.concatenate(data[1::2])
+
+
+def merged(ids: Array, rows: Array, outside: int) -> tuple[Array, Array]:
+    """Ascending unique ids and their summed rows, of the same length; the rest has the id `outside`."""
+    order = jnp.argsort(ids, stable=True)
+    ids = ids[order]
+    first = jnp.concatenate([jnp.ones(1, jnp.bool_), ids[1:] != ids[:-1]])
+    slot = jnp.cumsum(first, dtype=jnp.int32) - 1
+    unique = jnp.full(ids.shape, outside, ids.dtype).at[slot].set(ids)
+    return unique, spread(rows[order], slot, ids.shape[0])
+
+
+@component()
+def csr_dense(values: Tensor, columns: Free, pointer: Free, *, width: Count) -> Array:
+    """The dense matrix of a csr one."""
+    height = pointer.shape[0] - 1
+    at = (line_of(pointer, values.shape[0]), columns)
+    return jnp.zeros((height, width), values.dtype).at[at].add(values, mode="drop")
+
+
+@component()
+def csr_sample(dense: Tensor, columns: Free, pointer: Free) -> Array:
+    """Elements of `dense`, whose axes may have length 1, at the stored places of a csr matrix."""
+    line = line_of(pointer, columns.shape[0])
+    at = (line if dense.shape[0] > 1 else jnp.zeros_like(line), columns if dense.shape[1] > 1 else 0 * columns)
+    return dense.at[at].get(mode="clip")
+
+
+@component()
+def csr_combine(values: Tensor, gathered: Tensor, pointer: Free) -> Array:
+    """Row sums of a csr matrix whose elements weigh the vectors `gathered` (P, k)."""
+    return spread(values[:, None] * gathered, line_of(pointer, values.shape[0]), pointer.shape[0] - 1)
+
+
+@component(outputs=2)
+def csr_transposed_dot(
+    values: Tensor, dense: Tensor, columns: Free, pointer: Free, *, width: Count
+) -> tuple[Array, Array]:
+    """Ids, which may repeat, and rows of the product of a transposed csr matrix and `dense`."""
+    line = line_of(pointer, values.shape[0])
+    rows = values[:, None] * jnp.take(dense, line, axis=0, mode="clip")
+    return jnp.where(line < pointer.shape[0] - 1, columns, width).astype(jnp.int32), rows
+
+
+@component()
+def csr_sum(values: Tensor, columns: Free, pointer: Free, *, shape: Shape, axis: Count) -> Array:
+    """Sums of a csr matrix of `shape` along `axis`."""
+    line = line_of(pointer, values.shape[0])
+    inside = line < shape[0]
+    wide = jnp.where(inside, values, 0).astype(jnp.float32 if values.dtype.itemsize < 4 else values.dtype)
+    at = columns if axis == 0 else line
+    return jnp.zeros(shape[1 - axis], wide.dtype).at[at].add(wide, mode="drop").astype(values.dtype)
+
+
+@component()
+def valid_rows(rows: Tensor, ids: Free, *, length: Count) -> Array:
+    """`rows` with zeros where nothing is stored."""
+    return jnp.where((ids < length).reshape(-1, *[1] * (rows.ndim - 1)), rows, 0)
+
+
+__all__ = [
+    "component", "csr_combine", "csr_dense", "csr_sample", "csr_sum", "csr_transposed_dot", "line_of", "merged",
+    "rows_chain", "rows_dense", "rows_find", "rows_gather", "rows_of_lookups", "rows_pick", "spread", "valid_rows",
+]  # fmt: skip

@@ -1,0 +1,156 @@
+"""Calls on arrays of any storage type: a kernel where there is one, the dense operator otherwise."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import knobs
+from ..core.errors import ArgumentError, MXNetError
+from ..graph.program import ProgramCall
+from ..ndarray import handle
+from ..ndarray.array import NDArray
+from ..op.registry import Call
+from .base import BaseSparseNDArray
+from .creation import of_array
+
+_log = logging.getLogger(__name__)
+
+# A kernel returns the outputs, or None to leave the call to the dense operator.
+Kernel = Callable[[Call, Sequence[NDArray], Sequence[float]], list[NDArray] | None]
+KERNELS: dict[str, Kernel] = {}
+# Operators that have no dense fallback for sparse inputs, with what they take.
+STRICT: dict[str, str] = {}
+_reported: set[tuple[Any, ...]] = set()
+
+
+def kernel(*names: str) -> Callable[[Kernel], Kernel]:
+    """Register the decorated function for operators."""
+
+    def register(fn: Kernel) -> Kernel:
+        for name in names:
+            KERNELS[name] = fn
+        return fn
+
+    return register
+
+
+def is_sparse(array: Any) -> bool:
+    """True for csr and row_sparse arrays."""
+    return isinstance(array, BaseSparseNDArray)
+
+
+def storages(ins: Sequence[NDArray]) -> tuple[str, ...]:
+    """Storage types of the inputs."""
+    return tuple(a.stype for a in ins)
+
+
+def asks_for_storage(call: Call) -> bool:
+    """True if the storage type of the result does not follow from the inputs."""
+    return call.op.name == "cast_storage" or bool(call.params.get("forward_stype"))
+
+
+def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) -> list[NDArray]:
+    """Record a call on arrays of any storage type and return its outputs; see `ndarray.invoke`.
+
+    Raises:
+        MXNetError: the inputs do not fit the operator, or it does not take their storage types.
+    """
+    found = KERNELS.get(call.op.name)
+    if found is not None and (any(map(is_sparse, ins)) or asks_for_storage(call)):
+        outs = found(call, ins, runtime)
+        if outs is not None:
+            return outs
+    fall_back(call, ins, "default")
+    return handle.invoke(call, ins, runtime)
+
+
+def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float] = ()) -> None:
+    """Record a call whose outputs overwrite arrays of any storage type; see `ndarray.invoke_out`."""
+    from .update import update
+
+    if update(call, ins, outs, runtime):
+        return
+    if not any(map(is_sparse, (*ins, *outs))):
+        handle.invoke_out(call, ins, outs, runtime)
+        return
+    for o, made in zip(outs, invoke(call, ins, runtime), strict=False):
+        store(o, made, call.op.name)
+
+
+def store(out: NDArray, value: NDArray, what: str) -> None:
+    """Write `value` to `out`, in the storage type of `out`."""
+    if out.shape != value.shape:
+        raise ArgumentError(f"{what}: out has shape {out.shape}, the result has shape {value.shape}; they must agree")
+    if isinstance(out, BaseSparseNDArray):
+        out.assign(value if value.stype in ("default", out.stype) else value.tostype("default"))
+    else:
+        dense = value.densified() if isinstance(value, BaseSparseNDArray) else value
+        handle.assign(out, dense, what)
+
+
+def fall_back(call: Call, ins: Sequence[NDArray], result: str) -> None:
+    """Log, once for each case, that sparse inputs are computed with densely.
+
+    Raises:
+        MXNetError: the operator does not do that.
+    """
+    kinds = storages(ins)
+    if all(k == "default" for k in kinds):
+        return
+    if call.op.name in STRICT:
+        raise MXNetError(f"{call!r}: not implemented for storage types {kinds}; {STRICT[call.op.name]}")
+    case = (call.op.name, kinds, result)
+    if case not in _reported and knobs.STORAGE_FALLBACK.read() != "0":
+        _reported.add(case)
+        _log.warning(
+            "Storage type fallback detected: operator = %s, input storage types = %s, output storage type = %s, "
+            "parameters = %s. The sparse arrays are converted to dense ones for it; results are the same. Set "
+            "MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0 to silence this message.",
+            call.op.name, list(kinds), result, call.static,
+        )  # fmt: skip
+
+
+def as_stype(array: NDArray, stype: str) -> NDArray:
+    """Return an array in the given storage type, linked to the tape if `array` is."""
+    if array.stype == stype:
+        return array
+    if stype == "default":
+        return array.tostype("default")
+    if is_sparse(array):
+        array = array.tostype("default")
+    return of_array(array, stype)
+
+
+def wants_steps(call: Call, ins: Sequence[NDArray]) -> bool:
+    """True if a program must be recorded step by step: it meets sparse arrays, or tables with sparse gradients."""
+    if not isinstance(call, ProgramCall) or call.steps is None:
+        return False
+    for a in ins:
+        if a.is_sparse or (a._x is not None and a._x.req in ("rows", "rows_add")):
+            return True
+    return False
+
+
+def run_steps(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
+    """Record the steps of a program one by one; auxiliary inputs are written as they come."""
+    assert isinstance(call, ProgramCall) and call.steps is not None
+    instrs, results = call.steps
+    env: dict[int, NDArray] = dict(enumerate(ins))
+    for step, reads, writes in instrs:
+        arrays = [env[i] for i in reads]
+        if not arrays:
+            outs = handle.create(step, ins[0].context) if ins else handle.invoke(step, ())
+        else:
+            outs = invoke(step, arrays) if any(map(is_sparse, arrays)) else handle.invoke(step, arrays)
+        env.update(zip(writes, outs, strict=False))
+        for at, slot in zip(step.aux_positions(len(arrays)), writes[step.n_outputs :], strict=True):
+            env[slot] = arrays[at]
+    return [env[i] for i in results]
+
+
+__all__ = [
+    "KERNELS", "STRICT", "as_stype", "fall_back", "invoke", "invoke_out", "is_sparse", "kernel", "run_steps",
+    "storages", "store", "wants_steps",
+]  # fmt: skip

@@ -1,0 +1,392 @@
+"""Storage-type rules: which operators compute on stored elements, and what the results are stored as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError
+from ..ndarray import handle
+from ..ndarray.array import NDArray
+from ..op import components as part
+from ..op.registry import OPS, Call
+from . import dispatch
+from .base import BaseSparseNDArray, bucket, padded, piece
+from .creation import zeros
+from .csr import CSRNDArray
+from .dispatch import STRICT, as_stype, kernel, storages
+from .row_sparse import RowSparseNDArray
+
+Ins = Sequence[NDArray]
+Rates = Sequence[float]
+
+KEEP_ZEROS = (
+    "abs", "arcsin", "arcsinh", "arctan", "arctanh", "cbrt", "ceil", "degrees", "expm1", "fix", "floor", "log1p",
+    "make_loss", "negative", "radians", "relu", "rint", "round", "sign", "sin", "sinh", "sqrt", "square", "BlockGrad",
+    "tan", "tanh", "trunc", "_copy", "_contrib_round_ste", "_contrib_sign_ste", "_mul_scalar", "_div_scalar",
+    "_scatter_plus_scalar", "_scatter_minus_scalar",
+)  # fmt: skip
+
+
+def dense_of(a: NDArray) -> NDArray:
+    """The dense array with the elements of `a`."""
+    return a.densified() if isinstance(a, BaseSparseNDArray) else a
+
+
+def tracked(ins: Ins) -> bool:
+    """True if gradients can flow to a sparse input; such calls are recorded on dense arrays."""
+    return any(isinstance(a, BaseSparseNDArray) and a.tracked for a in ins)
+
+
+def densely(call: Call, ins: Ins, runtime: Rates, stype: str) -> list[NDArray]:
+    """Compute on dense arrays; the result has the storage type that the rules say."""
+    made = handle.invoke(call, [dense_of(a) for a in ins], runtime)
+    return [as_stype(m, stype) for m in made]
+
+
+# -- one operand
+
+
+@kernel(*KEEP_ZEROS)
+def elementwise(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    (a,) = ins
+    assert isinstance(a, BaseSparseNDArray)
+    return [a.mapped(call, runtime)]
+
+
+def _keeps_zero(name: str, scalar: float) -> bool:
+    """True if `0 <op> scalar` is 0."""
+    found = {
+        "_plus_scalar": scalar == 0, "_minus_scalar": scalar == 0, "_equal_scalar": scalar != 0,
+        "_not_equal_scalar": scalar == 0, "_greater_scalar": scalar >= 0, "_lesser_scalar": scalar <= 0,
+        "_greater_equal_scalar": scalar > 0, "_lesser_equal_scalar": scalar < 0,
+    }  # fmt: skip
+    return found[name]
+
+
+@kernel(
+    "_plus_scalar", "_minus_scalar", "_equal_scalar", "_not_equal_scalar", "_greater_scalar", "_lesser_scalar",
+    "_greater_equal_scalar", "_lesser_equal_scalar",
+)  # fmt: skip
+def scalar_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    scalar = runtime[0] if runtime else call.params["scalar"]
+    return elementwise(call, ins, runtime) if _keeps_zero(call.op.name, scalar) else None
+
+
+@kernel("clip")
+def clip(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    if not call.params["a_min"] <= 0 <= call.params["a_max"]:
+        return None
+    return elementwise(call, ins, runtime)
+
+
+@kernel("zeros_like")
+def zeros_like(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    return [zeros(ins[0].stype, ins[0].shape, ins[0].context, ins[0].dtype)]
+
+
+@kernel("cast_storage")
+def cast_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    (a,) = ins
+    stype = call.params["stype"]
+    if stype != "default" and a.stype not in ("default", stype):
+        return None
+    return [as_stype(a, stype) if a.stype != stype else a.copy()]
+
+
+@kernel("_sparse_retain")
+def retain(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    a, ids = ins
+    if not isinstance(a, RowSparseNDArray):
+        return None
+    return densely(call, ins, runtime, "row_sparse") if tracked(ins) else [a.retain(ids)]
+
+
+@kernel("_square_sum")
+def square_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    (a,) = ins
+    axis = call.params["axis"]
+    if not isinstance(a, RowSparseNDArray) or not axis:
+        return None
+    if axis in ((1,), (-1,)) and call.params["keepdims"] and a.ndim == 2:
+        if tracked(ins):
+            return densely(call, ins, runtime, "row_sparse")
+        return [a.settled().with_values(handle.invoke(call, (a.settled().rows,))[0])]
+    return handle.invoke(call, (dense_of(a),))
+
+
+@kernel("sum", "mean")
+def total(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    (a,) = ins
+    p = call.params
+    if not isinstance(a, CSRNDArray) or a.dense is not None or p.get("exclude"):
+        return None
+    axes = tuple(n % 2 for n in (p["axis"] or (0, 1)))
+    sums = part.csr_sum.call(shape=a.shape, axis=axes[0])
+    found = handle.invoke(sums, (a.values, a.columns, a.pointer))[0]
+    if len(axes) > 1:
+        found = found.sum()
+    if call.op.name == "mean":
+        found = found / float(np.prod([a.shape[n] for n in axes]))
+    if p["keepdims"]:
+        found = found.reshape(tuple(1 if n in axes else d for n, d in enumerate(a.shape)))
+    return [found]
+
+
+@kernel("norm")
+def norm(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    (a,) = ins
+    if call.params.get("axis") or call.params.get("keepdims") or tracked(ins) or not isinstance(a, BaseSparseNDArray):
+        return None
+    held = a.pieces()
+    if isinstance(held, RowSparseNDArray):
+        held = held.settled()
+        rows = handle.invoke(part.valid_rows.call(length=a.shape[0]), (held.rows, held.ids))[0]
+        return handle.invoke(call, (rows,))
+    return handle.invoke(call, (held._stored(),))
+
+
+@kernel("slice")
+def slice_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    (a,) = ins
+    p = call.params
+    if not isinstance(a, CSRNDArray) or any(s not in (None, 1) for s in p["step"] or ()):
+        return None
+    bounds = []
+    for n, length in enumerate(a.shape):
+        given = [(p[name][n] if n < len(p[name] or ()) else None) for name in ("begin", "end")]
+        begin, end, _ = slice(*given).indices(length)
+        if begin >= end:
+            raise ArgumentError(f"slice: begin={p['begin']}, end={p['end']}: nothing is left of shape {a.shape}")
+        bounds.append((begin, end))
+    (top, bottom), (left, right) = bounds
+    return [a.part(top, bottom, left, right)]
+
+
+# -- two operands
+
+
+@kernel("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
+def same_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    kinds = storages(ins)
+    if kinds[0] != kinds[1] or kinds[0] == "default":
+        return None
+    return both_sparse(call, ins, runtime)
+
+
+def both_sparse(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Apply `call` where at least one of two arrays of one storage type stores something."""
+    a, b = ins
+    if tracked(ins):
+        return densely(call, ins, runtime, a.stype)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
+        raise ArgumentError(f"{call!r}: shapes {a.shape} and {b.shape} differ")
+    if isinstance(a, RowSparseNDArray) and isinstance(b, RowSparseNDArray):
+        return [_rows_both(call, a.settled(), b.settled())]
+    if isinstance(a, CSRNDArray) and isinstance(b, CSRNDArray):
+        return [_csr_both(call, a, b)]
+    return None
+
+
+def _rows_both(call: Call, a: RowSparseNDArray, b: RowSparseNDArray) -> NDArray:
+    found = [x.ids.asnumpy()[: x.stored] for x in (a, b)]
+    ids = np.union1d(*found).astype(np.int32)
+    size = bucket(len(ids), a.shape[0])
+    sides = []
+    for x, own in zip((a, b), found, strict=True):
+        slots = padded(np.searchsorted(ids, own).astype(np.int32), x.ids.shape[0], size)
+        sides.append(handle.invoke(part.rows_dense.call(length=size), (x.rows, piece(slots, a.context)))[0])
+    rows = handle.invoke(call, sides)[0]
+    return RowSparseNDArray.of(a.shape, rows, piece(padded(ids, size, a.shape[0]), a.context), len(ids))
+
+
+def _csr_both(call: Call, a: CSRNDArray, b: CSRNDArray) -> NDArray:
+    width = a.shape[1]
+    hosts = [(x.host(), x.lines()) for x in (a, b)]
+    keys = [lines * width + columns for (_, columns, _), lines in hosts]
+    places = np.union1d(*keys)
+    size = bucket(len(places))
+    sides = []
+    for ((values, _, _), _), own in zip(hosts, keys, strict=True):
+        side = np.zeros(size, values.dtype)
+        np.add.at(side, np.searchsorted(places, own), values)
+        sides.append(piece(side, a.context))
+    values = handle.invoke(call, sides)[0].asnumpy()[: len(places)]
+    kept = values != 0
+    lines, columns = np.divmod(places[kept], width)
+    pointer = np.concatenate([[0], np.cumsum(np.bincount(lines, minlength=a.shape[0]))])
+    return CSRNDArray.of_host(a.shape, values[kept], columns, pointer, a.context)
+
+
+@kernel("elemwise_mul")
+def multiply(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    kinds = storages(ins)
+    if kinds[0] == kinds[1]:
+        return both_sparse(call, ins, runtime)
+    if "default" not in kinds:
+        return None
+    which = int(kinds[0] == "default")
+    return at_stored(call, ins, runtime, which)
+
+
+def at_stored(call: Call, ins: Ins, runtime: Rates, which: int) -> list[NDArray] | None:
+    """Apply a call of a sparse array, input `which`, and a dense one to the stored elements."""
+    sparse = ins[which]
+    if tracked(ins):
+        return densely(call, ins, runtime, sparse.stype)
+    call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
+    other = dense_of(ins[1 - which])
+    if isinstance(sparse, RowSparseNDArray):
+        held: Any = sparse.settled()
+        seen = handle.invoke(part.rows_gather.call(), (held.ids, other))[0]
+    elif isinstance(sparse, CSRNDArray) and other.ndim == 2:
+        held = sparse.pieces()
+        seen = handle.invoke(part.csr_sample.call(), (other, held.columns, held.pointer))[0]
+    else:
+        return None
+    sides = (held._stored(), seen) if which == 0 else (seen, held._stored())
+    return [held.with_values(handle.invoke(_plain(call), sides)[0])]
+
+
+def _plain(call: Call) -> Call:
+    """The call on arrays of one shape."""
+    return OPS[call.op.name.replace("broadcast_", "elemwise_")].call()
+
+
+@kernel("broadcast_mul", "broadcast_div")
+def broadcast(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    a, b = ins
+    if storages(ins) != ("csr", "default") or b.ndim > 2:
+        return None
+    if b.ndim == 1:
+        b = b.reshape((1, -1))
+    return at_stored(call, (a, b), runtime, 0)
+
+
+@kernel("_scatter_elemwise_div")
+def scatter_divide(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    return at_stored(call, ins, runtime, 0) if isinstance(ins[0], RowSparseNDArray) else None
+
+
+# -- many operands
+
+
+@kernel("add_n")
+def add_n(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    if any(k != "row_sparse" for k in storages(ins)):
+        return None
+    if tracked(ins):
+        return densely(call, ins, runtime, "row_sparse")
+    call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
+    flat: list[NDArray] = []
+    for a in ins:
+        assert isinstance(a, RowSparseNDArray)
+        held = a if a.dense is None else a.pieces()
+        flat += (held.ids, held.rows)
+    ids, rows = handle.invoke(part.rows_chain.call(num_args=len(flat)), flat)
+    return [RowSparseNDArray.of(ins[0].shape, rows, ids, None)]
+
+
+@kernel("Concat")
+def concat(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    if any(k != "csr" for k in storages(ins)) or call.params["dim"] not in (0, -2):
+        return None
+    if tracked(ins):
+        return densely(call, ins, runtime, "csr")
+    shapes = call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))[0][0]
+    hosts = [a.host() for a in ins if isinstance(a, CSRNDArray)]
+    ends = np.concatenate([[0], *[np.diff(pointer) for _, _, pointer in hosts]])
+    values, columns = (np.concatenate([h[k] for h in hosts]) for k in (0, 1))
+    return [CSRNDArray.of_host(shapes, values, columns, np.cumsum(ends), ins[0].context)]
+
+
+# -- tables
+
+
+@kernel("Embedding", "_contrib_SparseEmbedding")
+def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    ids, table = ins
+    if dispatch.is_sparse(ids) or not isinstance(table, RowSparseNDArray):
+        return None
+    if table.dense is None:
+        held = table.settled().ascending()
+        if held.rows.shape[0] < table.shape[0]:
+            call.infer(((ids.shape, np.dtype(ids.dtype)), (table.shape, np.dtype(table.dtype))))
+            wanted = ids.clip(0, table.shape[0] - 1)
+            at = handle.invoke(part.rows_find.call(), (held.ids, wanted))[0]
+            return handle.invoke(part.rows_pick.call(), (held.rows, at))
+    return handle.invoke(call, (ids, table.densified()))
+
+
+@kernel("take")
+def take(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    a, ids = ins
+    if not isinstance(a, CSRNDArray) or dispatch.is_sparse(ids) or call.params["axis"] != 0 or ids.ndim != 1:
+        return None
+    if tracked(ins):
+        return densely(call, ins, runtime, "csr")
+    chosen, rows = ids.asnumpy().astype(np.int64), a.shape[0]
+    chosen = chosen % rows if call.params["mode"] == "wrap" else np.clip(chosen, 0, rows - 1)
+    values, columns, pointer = a.host()
+    lengths = np.diff(pointer)[chosen]
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    at = np.arange(ends[-1]) + np.repeat(pointer[chosen] - ends[:-1], lengths)
+    return [CSRNDArray.of_host((len(chosen), a.shape[1]), values[at], columns[at], ends, a.context)]
+
+
+@kernel("dot")
+def dot(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    a, b = ins
+    p = call.params
+    turned, stype = p["transpose_a"], _dot_storage(call, ins)
+    if p["forward_stype"] is not None:
+        stype = p["forward_stype"]
+    if isinstance(a, CSRNDArray) and storages(ins)[1] != "csr" and not p["transpose_b"] and b.ndim == 2:
+        call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
+        if not a.tracked:
+            return [as_stype(_csr_dot(a.pieces(), b, turned), stype)]
+    elif isinstance(a, CSRNDArray) and b.ndim != 2:
+        raise ArgumentError(f"dot: rhs of shape {b.shape}: the product with a csr array needs 2 axes")
+    return densely(call, ins, runtime, stype)
+
+
+def _dot_storage(call: Call, ins: Ins) -> str:
+    """Storage type of a product when none is asked for."""
+    kinds = storages(ins)
+    p = call.params
+    if kinds == ("default", "csr") and not p["transpose_a"]:
+        return "csr"
+    by_row = kinds[0] == "csr" and kinds[1] != "csr" and p["transpose_a"] and not p["transpose_b"]
+    return "row_sparse" if by_row else "default"
+
+
+def _csr_dot(a: CSRNDArray, b: NDArray, turned: bool) -> NDArray:
+    pieces = (a.columns, a.pointer)
+    if turned:
+        call = part.csr_transposed_dot.call(width=a.shape[1])
+        ids, rows = handle.invoke(call, (a.values, dense_of(b), *pieces))
+        made = RowSparseNDArray.of((a.shape[1], b.shape[1]), rows, ids, None)
+        # What gradients flow through is held densely.
+        return RowSparseNDArray.of_dense(made.densified()) if handle.is_tracked(rows) else made
+    if isinstance(b, RowSparseNDArray) and b.dense is None:
+        held = b.settled().ascending()
+        at = handle.invoke(part.rows_find.call(), (held.ids, a.columns))[0]
+        seen = handle.invoke(part.rows_pick.call(), (held.rows, at))[0]
+    else:
+        seen = handle.invoke(part.rows_gather.call(), (a.columns, dense_of(b)))[0]
+    return handle.invoke(part.csr_combine.call(), (a.values, seen, a.pointer))[0]
+
+
+STRICT.update(
+    {
+        "Embedding": "the ids must be dense, the table dense or row_sparse",
+        "_contrib_SparseEmbedding": "the ids must be dense, the table dense or row_sparse",
+        "_sparse_retain": "the array must be row_sparse",
+        "_square_sum": "the array must be row_sparse, with an axis",
+        "cast_storage": "convert by way of the default storage type",
+        "clip": "the bounds must include 0; convert with tostype('default') first",
+    }
+)

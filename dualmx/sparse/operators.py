@@ -1,0 +1,93 @@
+"""Python operators on sparse arrays."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentTypeError
+from ..ndarray.array import NDArray
+from ..ndarray.creation import array
+from ..ndarray.operators import ScalarCalls
+from ..op.registry import OPS
+from .base import BaseSparseNDArray
+from .dispatch import invoke, store
+
+# name of the method: operator on equal shapes, on others, with a number on the right, with a number on the left
+ARITHMETIC = {
+    "add": ("elemwise_add", "broadcast_add", "_plus_scalar", "_plus_scalar"),
+    "sub": ("elemwise_sub", "broadcast_sub", "_minus_scalar", "_rminus_scalar"),
+    "mul": ("elemwise_mul", "broadcast_mul", "_mul_scalar", "_mul_scalar"),
+    "truediv": ("broadcast_div", "broadcast_div", "_div_scalar", "_rdiv_scalar"),
+    "mod": ("broadcast_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar"),
+    "pow": ("broadcast_power", "broadcast_power", "_power_scalar", "_rpower_scalar"),
+}
+COMPARISON = {
+    "eq": ("broadcast_equal", "_equal_scalar"),
+    "ne": ("broadcast_not_equal", "_not_equal_scalar"),
+    "gt": ("broadcast_greater", "_greater_scalar"),
+    "ge": ("broadcast_greater_equal", "_greater_equal_scalar"),
+    "lt": ("broadcast_lesser", "_lesser_scalar"),
+    "le": ("broadcast_lesser_equal", "_lesser_equal_scalar"),
+}
+
+
+def pair(equal: str, other: str, scalar: str) -> Callable[[Any, Any], NDArray]:
+    """Return the function of a sparse array and an operand."""
+    calls = ScalarCalls(scalar)
+
+    def function(a: Any, b: Any) -> NDArray:
+        if isinstance(b, np.ndarray) and b.ndim:
+            b = array(b, a.context, a.dtype)
+        if isinstance(b, NDArray):
+            name = equal if a.shape == b.shape else other
+            return invoke(OPS[name].call(), (a, b))[0]
+        if isinstance(b, np.ndarray):
+            b = b.item()
+        if not isinstance(b, (numbers.Real, np.number, np.bool_)):
+            raise ArgumentTypeError(f"{equal}: operand of type {type(b).__name__}: expected an NDArray or a number")
+        return invoke(calls[b], (a,))[0]
+
+    return function
+
+
+def reflected(other: str, scalar: str) -> Callable[[Any, Any], NDArray]:
+    """Return the function of an operand and a sparse array on its right.
+
+    Python asks the sparse class first, as it is derived from that of a dense operand.
+    """
+    with_number = pair(other, other, scalar)
+
+    def function(a: Any, b: Any) -> NDArray:
+        if isinstance(b, np.ndarray) and b.ndim:
+            b = array(b, a.context, a.dtype)
+        return invoke(OPS[other].call(), (b, a))[0] if isinstance(b, NDArray) else with_number(a, b)
+
+    return function
+
+
+def _inplace(function: Callable[[Any, Any], NDArray]) -> Callable[[Any, Any], Any]:
+    def method(a: Any, b: Any) -> Any:
+        store(a, function(a, b), "in-place operation")
+        return a
+
+    return method
+
+
+def install(cls: Any) -> None:
+    """Give the sparse classes their operators."""
+    for key, (equal, other, scalar, left) in ARITHMETIC.items():
+        function = pair(equal, other, scalar)
+        setattr(cls, f"__{key}__", function)
+        setattr(cls, f"__i{key}__", _inplace(function))
+        setattr(cls, f"__r{key}__", reflected(other, left))
+    for key, (other, scalar) in COMPARISON.items():
+        setattr(cls, f"__{key}__", pair(other, other, scalar))
+    cls.__neg__ = lambda self: invoke(OPS["negative"].call(), (self,))[0]
+    cls.__abs__ = lambda self: invoke(OPS["abs"].call(), (self,))[0]
+
+
+install(BaseSparseNDArray)

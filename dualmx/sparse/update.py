@@ -1,0 +1,95 @@
+"""Optimizer updates by row_sparse gradients: only the rows that the gradient stores are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..ndarray import handle
+from ..ndarray.array import NDArray
+from ..op.components import merged
+from ..op.registry import Call, Op
+from ..op.schema import AUX, FREE, Input
+from .base import BaseSparseNDArray
+from .row_sparse import RowSparseNDArray
+
+# Updates whose rows do not depend on each other, by registry name.
+LAZY = frozenset(
+    (
+        "sgd_update", "sgd_mom_update", "mp_sgd_update", "mp_sgd_mom_update", "adam_update", "ftrl_update",
+        "_sparse_adagrad_update", "_contrib_group_adagrad_update",
+    )
+)  # fmt: skip
+# Without `lazy_update` these move every row, as with a dense gradient of zeros.
+WITH_SWITCH = frozenset(("sgd_update", "sgd_mom_update", "mp_sgd_update", "mp_sgd_mom_update", "adam_update"))
+
+
+def _is_plain_descent(dense: Call) -> bool:
+    p = dense.params
+    return dense.op.name == "sgd_update" and p["wd"] == 0 and p["clip_gradient"] <= 0
+
+
+@cache
+def row_call(dense: Call, unique: bool) -> Call:
+    """The call that applies the update `dense` to the rows of a gradient given as rows and ids.
+
+    Args:
+        dense: call of an update operator on a weight, its gradient and states of as many rows.
+        unique: each row occurs once; otherwise rows of equal number are summed first.
+    """
+    names = [i.name for i in dense.op.inputs][2:]
+
+    def body(weight: Any, rows: Any, ids: Any, **given: Any) -> Any:
+        states = [given[n] for n in names]
+        scalars = [given[n] for n in dense.op.runtime]
+        if _is_plain_descent(dense):
+            step = -(scalars[dense.op.runtime.index("lr")] * scalars[dense.op.runtime.index("rescale_grad")])
+            return weight.at[ids].add(rows.astype(weight.dtype) * step.astype(weight.dtype), mode="drop")
+        if not unique:
+            ids, rows = merged(ids, rows, weight.shape[0])
+        own = [jnp.take(x, ids, axis=0, mode="clip") for x in (weight, *states)]
+        new = dense.apply([own[0], rows, *own[1:]], None, scalars)
+        old = (weight, *states)
+        written = [x.at[ids].set(n, mode="drop") for x, n in zip(old, new, strict=True)]
+        return tuple(written) if len(written) > 1 else written[0]
+
+    inputs = (Input("weight", FREE), Input("rows", FREE), Input("ids", FREE), *(Input(n, AUX) for n in names))
+    rates = {n: dense.op.params[n] for n in dense.op.runtime}
+
+    op = Op(f"_rows_{dense.op.name.lstrip('_')}", body, inputs, rates)
+    return op.bind({n: dense.params[n] for n in rates})
+
+
+def update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float]) -> bool:
+    """Make an update by a row_sparse gradient and return True; False for any other call."""
+    if call.op.name not in LAZY or len(ins) < 2 or not isinstance(ins[1], RowSparseNDArray):
+        return False
+    weight, grad, *states = ins
+    out = outs[0]
+    table = _table(weight)
+    if grad.dense is not None or (call.op.name in WITH_SWITCH and not call.params["lazy_update"]):
+        dense = [grad.densified(), *(_table(s) for s in states)]
+        handle.invoke_out(call, (table, *dense), (_table(out),), runtime)
+    else:
+        rows = row_call(call, grad.count is not None)
+        arrays = (table, grad.rows, grad.ids, *(_table(s) for s in states))
+        handle.invoke_out(rows, arrays, (_table(out),), runtime or call.op.runtime_values(call.params))
+    for array in (out, *states):
+        if isinstance(array, BaseSparseNDArray):
+            array._changed()
+    return True
+
+
+def _table(array: NDArray) -> NDArray:
+    """The dense array that a weight or state is held in; from now on, if it was held in pieces."""
+    if not isinstance(array, BaseSparseNDArray):
+        return array
+    if array.dense is None:
+        array.dense = array.densified()
+    return array.dense
+
+
+__all__ = ["LAZY", "row_call", "update"]
