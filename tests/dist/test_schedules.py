@@ -1,9 +1,9 @@
-"""Seeded schedules of faults on a simulated network, 3 workers and 2 servers: the final weights never differ in a bit."""
+"""Seeded schedules of faults on a simulated network, 3 workers and 2 servers: no bit of the weights differs."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ SHAPES = {"w": (5, 4), "b": (3,)}
 KEYS = list(SHAPES)
 
 
-def gradient(weights: dict[str, np.ndarray], rank: int, turn: int, key: str) -> np.ndarray:
+def gradient(weights: Mapping[Any, np.ndarray], rank: int, turn: int, key: str) -> np.ndarray:
     """Depends on all weights, so that none may be of another round than the others."""
     noise = np.random.default_rng([rank, turn, ord(key)]).standard_normal(weights[key].shape).astype(np.float32)
     every = np.concatenate([weights[k].reshape(-1) for k in KEYS])
@@ -81,8 +81,11 @@ class SimServer:
         self.van = job.net.van()
         self.kv = KVServer(self.van, WORKERS, Momentum(), Journal(job.folder, rank), returns=True)
         self.van.on_message = self.kv.on_message
-        self.van.on_down = lambda link, reason: self.kv.ranks.pop(link, None)
+        self.van.on_down = self.on_down
         self.kv.restore()
+
+    def on_down(self, link: int, reason: str) -> None:
+        self.kv.ranks.pop(link, None)
 
 
 class SimWorker:
@@ -97,7 +100,7 @@ class SimWorker:
         self.peers = [Peer(f"server {i}") for i in range(SERVERS)]
         self.kv = KVWorker(self.customer, self.peers, bound=10, rank=rank, life=job.rng.getrandbits(40))
         self.kv.back = back
-        self.final: dict[str, np.ndarray] | None = None
+        self.final: dict[Any, np.ndarray] | None = None
         self.waits: list[Ticket] = []
         self.script = self.run()
 
@@ -179,7 +182,7 @@ class Job:
         elif kind == "stop":
             self.rng.choice([*self.servers, *self.workers]).van.stopped = True
 
-    def run(self) -> list[dict[str, np.ndarray]]:
+    def run(self) -> list[dict[Any, np.ndarray]]:
         for _ in range(3000):
             if all(w.final is not None for w in self.workers):
                 return [w.final for w in self.workers]  # type: ignore[misc]
@@ -204,7 +207,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "LONGEST", 1)
 
 
-@pytest.mark.parametrize("seeds", [range(0, 25), range(25, 50)], ids=str)
+@pytest.mark.parametrize("seeds", [range(25), range(25, 50)], ids=str)
 def test_no_schedule_of_faults_changes_a_bit(seeds: range, tmp_path: Path, small: None) -> None:
     happened: list[str] = []
     snapshots = 0
