@@ -19,7 +19,7 @@ def lines_of(command: list[str], text: str) -> Iterator[bytes]:
     assert child.stdin is not None and child.stdout is not None
     child.stdin.write(text.encode() + b"\n")
     child.stdin.flush()
-    for line in child.stdout:  # Ray wants a generator, and sends into it
+    for line in child.stdout:  # noqa: UP028 - Ray sends into the generator, a file takes nothing
         yield line
     child.wait()
 

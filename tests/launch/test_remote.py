@@ -3,6 +3,7 @@ passes on nothing but what the real one passes on."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -152,7 +153,13 @@ def real_slurm(folder: Path) -> Iterator[Remote]:
     yield Remote("slurm", folder, ["--host-ip", "127.0.0.1"], {})
 
 
-KINDS = ["ssh-fake", "mpi-fake", "slurm-fake", "ssh-real", "mpi-real", "slurm-real"]
+def real_ray(folder: Path) -> Iterator[Remote]:
+    if importlib.util.find_spec("ray") is None or "RAY_ADDRESS" not in os.environ:
+        pytest.skip("no Ray cluster here (RAY_ADDRESS)")
+    yield Remote("ray", folder, ["--host-ip", "127.0.0.1"], {})
+
+
+KINDS = ["ssh-fake", "mpi-fake", "slurm-fake", "ssh-real", "mpi-real", "slurm-real", "ray-real"]
 
 
 @pytest.fixture(params=KINDS)
@@ -161,7 +168,7 @@ def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Remote]:
     if kind == "fake":
         yield fake(name, tmp_path)
     else:
-        yield from {"ssh": real_ssh, "mpi": real_mpi, "slurm": real_slurm}[name](tmp_path)
+        yield from {"ssh": real_ssh, "mpi": real_mpi, "slurm": real_slurm, "ray": real_ray}[name](tmp_path)
 
 
 SAYS = (
@@ -212,6 +219,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.parametrize("remote", [k for k in KINDS if k not in ("mpi-fake", "slurm-fake")], indirect=True)
 def test_no_process_outlives_a_killed_launcher(remote: Remote, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     pids.mkdir()
