@@ -322,7 +322,24 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
         MXNetError: no variable is reached; a head gradient does not fit.
     """
     given = _check_seeds("backward", heads, head_grads)
-    _begin_again(lambda: _backward(heads, given, retain_graph), len(heads))
+    for part, seeds in _by_context(heads, given):
+        _begin_again(lambda part=part, seeds=seeds: _backward(part, seeds, retain_graph), len(part))
+
+
+def _by_context(
+    heads: Sequence[Handle], seeds: Sequence[Handle | None]
+) -> list[tuple[Sequence[Handle], Sequence[Handle | None]]]:
+    """Part the heads by context if nothing connects the contexts, so that each keeps a program of its own."""
+    contexts = dict.fromkeys(h._v.ctx for h in heads)
+    if len(contexts) > 1:
+        traces = [local.traces.get(c) for c in contexts]
+        if all(h._tr is not None and h._tr is local.traces.get(h._v.ctx) for h in heads) and not any(
+            tr is None or tr.saved for tr in traces
+        ):
+            pairs = list(zip(heads, seeds, strict=True))
+            parts = [[(h, s) for h, s in pairs if h._v.ctx is c] for c in contexts]
+            return [([h for h, _ in part], [s for _, s in part]) for part in parts]
+    return [(heads, seeds)]
 
 
 def _begin_again(action: Callable[[], Any], views: int) -> Any:
@@ -429,7 +446,9 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
             reenter(tr)
         route = _recorded_route(tr, hv, by_row=False)
         targets = [tr.variables[k] for k in route.handles]
-        nx = _step(tr, route, hv, sv, (None,) * len(targets), retain_graph)
+        # Passes may share steps, so only the last one frees what it used.
+        last_pass = not waiting and all(a._extra().function is None for a in targets)
+        nx = _step(tr, route, hv, sv, (None,) * len(targets), retain_graph or not last_pass)
         for a, g in zip(targets, [fresh(tr, v) for v in nx.outs], strict=True):
             made = a._extra().function
             if made is not None:

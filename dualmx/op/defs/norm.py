@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...core.errors import ArgumentError
+from ..joint import members, summed
 from ..registry import op
 from ..schema import Aux, Free, Ignored, NonNegative, Positive, Tensor, Train
 from ..spatial import check_float, check_shape, known, widen
@@ -76,6 +77,42 @@ def _batch_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, ja
 _batch_normalize.defvjp(_batch_fwd, _batch_bwd)
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def _joint_normalize(x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int) -> Any:
+    """Like `_batch_normalize`, by the statistics of the batches of all devices of the program together."""
+    return _joint_fwd(x, gamma, beta, eps, axis)[0]
+
+
+def _joint_fwd(x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int) -> tuple[Any, Any]:
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    count = members() * math.prod(x.shape) // x.shape[axis]
+    wide = x.astype(_wide(x))
+    mean = summed([jnp.sum(wide, others)])[0] / count
+    centred = wide - _spread(mean, axis, x.ndim)
+    var = summed([jnp.sum(centred * centred, others)])[0] / count
+    inv = lax.rsqrt(var + eps)
+    return (_scale_shift(x, mean, gamma * inv, beta, axis), mean, var), (x, gamma, mean, inv)
+
+
+def _joint_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    x, gamma, mean, inv = res
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    count = members() * math.prod(x.shape) // x.shape[axis]
+    dy = cts[0].astype(_wide(x))
+    centred = x.astype(_wide(x)) - _spread(mean, axis, x.ndim)
+    dbeta, dscale = jnp.sum(dy, others), jnp.sum(dy * centred, others)
+    # Each device's parameters receive its own share, which the exchange of gradients sums.
+    all_dbeta, all_dscale = summed([dbeta, dscale])
+    slope = gamma * inv
+    a, b, c = (
+        _spread(v, axis, x.ndim) for v in (slope, slope * inv * inv * all_dscale / count, slope * all_dbeta / count)
+    )
+    return (dy * a - centred * b - c).astype(x.dtype), dscale * inv, dbeta
+
+
+_joint_normalize.defvjp(_joint_fwd, _joint_bwd)
+
+
 def _batch_norm(
     name: str,
     data: jax.Array,
@@ -88,6 +125,7 @@ def _batch_norm(
     momentum: float,
     fix_gamma: bool,
     axis: int,
+    normalize: Any = _batch_normalize,
 ) -> tuple[jax.Array, ...]:
     check_float(name, data)
     at = _channel_axis(name, axis, data)
@@ -100,7 +138,7 @@ def _batch_norm(
     b = beta.astype(wide)
     stop = lax.stop_gradient
     if batch:
-        normalized: Any = _batch_normalize(data, g, b, eps, at)
+        normalized: Any = normalize(data, g, b, eps, at)
         y, mean, var = normalized[0], stop(normalized[1]), stop(normalized[2])
         next_mean = moving_mean * momentum + mean.astype(moving_mean.dtype) * (1 - momentum)
         next_var = moving_var * momentum + var.astype(moving_var.dtype) * (1 - momentum)
@@ -204,7 +242,11 @@ def _contrib_BatchNormWithReLU(
     return jnp.where(y > 0, y, 0), *rest
 
 
-@op(**_BN)
+def _several(p: Any, train: bool) -> bool:
+    return train and not p.use_global_stats and p.ndev > 1
+
+
+@op(**_BN, joint=_several)
 def _contrib_SyncBatchNorm(
     data: Tensor,
     gamma: Free,
@@ -218,13 +260,22 @@ def _contrib_SyncBatchNorm(
     fix_gamma: bool = True,
     use_global_stats: bool = False,
     output_mean_var: bool = False,
-    ndev: Annotated[int, Ignored] = 1,
+    ndev: Positive = 1,
     key: Annotated[str, Ignored] = "",
 ) -> tuple[jax.Array, ...]:
-    """`BatchNorm` over the whole batch of all devices, which share one program and so one batch; axis 1."""
+    """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices together.
+
+    Each device must record the same program before a value of one is read.
+
+    Reference: Zhang et al. 2018, Context Encoding for Semantic Segmentation.
+    """
+    if members() not in (1, ndev):
+        raise ArgumentError(f"_contrib_SyncBatchNorm: ndev={ndev}: the program runs on {members()} devices")
     batch = train and not use_global_stats
+    normalize = _joint_normalize if members() > 1 else _batch_normalize
     return _batch_norm(
-        "_contrib_SyncBatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, 1
+        "_contrib_SyncBatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, 1,
+        normalize,
     )  # fmt: skip
 
 

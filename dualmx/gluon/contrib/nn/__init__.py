@@ -1,7 +1,15 @@
 """Less common layers."""
 
 from . import basic_layers
-from .basic_layers import Concurrent, HybridConcurrent, Identity, PixelShuffle1D, PixelShuffle2D, PixelShuffle3D
+from .basic_layers import (
+    Concurrent,
+    HybridConcurrent,
+    Identity,
+    PixelShuffle1D,
+    PixelShuffle2D,
+    PixelShuffle3D,
+    SyncBatchNorm,
+)
 
 __all__ = [
     "Concurrent",
@@ -10,5 +18,6 @@ __all__ = [
     "PixelShuffle1D",
     "PixelShuffle2D",
     "PixelShuffle3D",
+    "SyncBatchNorm",
     "basic_layers",
 ]

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...hybrid import HybridBlock
 from ...nn.containers import Concatenate, HybridConcatenate, Identity
+from ...nn.normalization import BatchNorm
 from ...nn.pooling import spread
 
 
@@ -15,6 +16,74 @@ class Concurrent(Concatenate):
 
 class HybridConcurrent(HybridConcatenate):
     """`Concurrent` of `HybridBlock`s, which can be hybridized."""
+
+
+class SyncBatchNorm(BatchNorm):
+    """`BatchNorm` by the statistics of the batches of several devices together; channels on axis 1.
+
+    The devices run one program that exchanges the sums, so while training each of them must be given its part of the
+    batch before a result of any is read: compute all losses, then run backward on all.
+
+    Args:
+        in_channels: number of channels; found at the first forward pass if 0.
+        num_devices: how many devices share the statistics; the number of contexts of the parameters if `None`.
+        momentum, epsilon, center, scale, use_global_stats: see `gluon.nn.BatchNorm`.
+        beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer: initializers.
+
+    Raises:
+        MXNetError: when a result is read while fewer devices than `num_devices` have computed the same.
+
+    Reference: Zhang et al. 2018, Context Encoding for Semantic Segmentation.
+
+    Example:
+        >>> import dualmx as mx
+        >>> layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=3)
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((2, 3, 4, 4))).shape
+        (2, 3, 4, 4)
+    """
+
+    _operator = "_contrib_SyncBatchNorm"
+
+    def __init__(
+        self,
+        in_channels: int = 0,
+        num_devices: int | None = None,
+        momentum: float = 0.9,
+        epsilon: float = 1e-5,
+        center: bool = True,
+        scale: bool = True,
+        use_global_stats: bool = False,
+        beta_initializer: Any = "zeros",
+        gamma_initializer: Any = "ones",
+        running_mean_initializer: Any = "zeros",
+        running_variance_initializer: Any = "ones",
+        **kwargs: Any,
+    ):
+        self._num_devices = num_devices
+        super().__init__(
+            1, momentum, epsilon, center, scale, use_global_stats, beta_initializer, gamma_initializer,
+            running_mean_initializer, running_variance_initializer, in_channels, **kwargs,
+        )  # fmt: skip
+
+    def _prepare(self, op: str, operands: tuple[Any, ...] = (), **params: Any) -> None:
+        del params["axis"]
+        super()._prepare(op, operands, **params, ndev=self._num_devices or 1, key=self.prefix)
+
+    def _count_devices(self) -> None:
+        if self._num_devices is None and self.gamma._data is not None:
+            found = len(self.gamma._data)
+            if self._kwargs["ndev"] != found:
+                self._kwargs["ndev"] = found
+
+    def _eager(self, x: Any) -> Any:
+        self._count_devices()
+        return super()._eager(x)
+
+    def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
+        """Normalize."""
+        self._count_devices()
+        return F.contrib.SyncBatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
 
 class _PixelShuffle(HybridBlock):
@@ -84,4 +153,5 @@ __all__ = [
     "PixelShuffle1D",
     "PixelShuffle2D",
     "PixelShuffle3D",
+    "SyncBatchNorm",
 ]
