@@ -7,7 +7,18 @@ from .. import symbol as sym
 from ..ndarray.array import NDArray
 from ..ndarray.trace import engine
 from ..op.defs.scalar import DYNAMIC
-from . import composed, contrib_updates, control, custom, methods, pairs, random_functions, rooms, symbol_functions
+from . import (
+    composed,
+    contrib_functions,
+    contrib_updates,
+    control,
+    custom,
+    methods,
+    pairs,
+    random_functions,
+    rooms,
+    symbol_functions,
+)
 from .array_functions import array_function
 
 engine.dynamic_twin.update(DYNAMIC)
@@ -20,5 +31,6 @@ control.populate(nd.contrib)
 custom.populate(nd)
 methods.install(NDArray, nd)
 symbol_functions.populate(sym)
+contrib_functions.populate(nd, sym)
 
 __all__ = ["nd", "sym"]

@@ -8,8 +8,11 @@ from typing import Any
 
 from .. import ndarray as nd
 from ..ndarray.array import NDArray
+from ..ndarray.handle import invoke_out
 from ..op.registry import OPS
 from .fluent import FLUENT
+
+Holes = Sequence[int | None]
 
 
 def _method(name: str, top: ModuleType, shown: str) -> Callable[..., Any]:
@@ -43,14 +46,33 @@ def broadcast_to(self: NDArray, shape: Sequence[int]) -> NDArray:
     return nd.broadcast_to(self, shape=shape)
 
 
-def split_v2(
-    self: NDArray, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
-) -> list[NDArray]:
-    """Fluent form of `nd.split_v2`."""
-    return nd.split_v2(self, indices_or_sections, axis, squeeze_axis)
+def split_v2(self: NDArray, *args: Any, **kwargs: Any) -> list[NDArray]:
+    """Fluent form of `nd.split_v2(x, indices_or_sections, axis, squeeze_axis)`."""
+    return nd.split_v2(self, *args, **kwargs)
 
 
-OWN = (transpose, broadcast_to, split_v2)
+def slice_assign(self: NDArray, rhs: NDArray, begin: Holes, end: Holes, step: Holes) -> NDArray:
+    """Write `rhs` to the window from `begin` to `end` in steps of `step`, and return the array.
+
+    Raises:
+        ArgumentError: the window is not in the array, or `rhs` has another shape than the window.
+    """
+    return invoke_into(self, "_slice_assign", (self, rhs), begin, end, step)
+
+
+def slice_assign_scalar(self: NDArray, value: float, begin: Holes, end: Holes, step: Holes) -> NDArray:
+    """Write the number `value` to the window from `begin` to `end` in steps of `step`, and return the array."""
+    return invoke_into(self, "_slice_assign_scalar", (self,), begin, end, step, scalar=value)
+
+
+def invoke_into(x: NDArray, name: str, ins: Sequence[NDArray], *window: Holes, **params: Any) -> NDArray:
+    """Overwrite `x` with the result of a windowed write."""
+    begin, end, step = window
+    invoke_out(OPS[name].call(begin=begin, end=end, step=step, **params), ins, (x,))
+    return x
+
+
+OWN = (transpose, broadcast_to, split_v2, slice_assign, slice_assign_scalar)
 
 
 def install(cls: type[NDArray], top: ModuleType) -> None:

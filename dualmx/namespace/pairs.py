@@ -95,6 +95,12 @@ def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[...
         a = as_input(lhs, call.op, "lhs", rhs if isinstance(rhs, NDArray) else None)
         return invoke2(call, a, as_input(rhs, call.op, "rhs", a))
 
+    if name == "power":
+        on_both = function
+
+        def function(base: Any, exp: Any) -> Any:
+            return on_both(base, exp)
+
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"Element-wise `{name}` with broadcasting; each operand is an NDArray or a number (cast to its dtype).\n\n"

@@ -74,13 +74,14 @@ def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, co
     return made if dtype is None else made.astype(dtype, copy=False)
 
 
-def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
+def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
     """Return an array with the values and dtype of a NumPy array.
 
-    The values are copied whatever `zero_copy` says: programs may run after the caller changed its array.
+    The values are copied whatever `zero_copy` says: programs may run after the caller changed its array. `array_cls`
+    is the class of the result.
 
     Raises:
-        ArgumentTypeError: not a NumPy array.
+        ArgumentTypeError: not a NumPy array, or a class that is not of arrays.
 
     Example:
         >>> from_numpy(np.array([1, 2])).dtype
@@ -88,7 +89,12 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True) -> NDArray:
     """
     if not isinstance(ndarray, np.ndarray):
         raise ArgumentTypeError(f"from_numpy: ndarray of type {type(ndarray).__name__}: expected a numpy.ndarray")
-    return from_host(ndarray)
+    if not (isinstance(array_cls, type) and issubclass(array_cls, NDArray)):
+        raise ArgumentTypeError(f"from_numpy: array_cls={array_cls!r}: expected NDArray or a class derived from it")
+    made = from_host(ndarray)
+    if array_cls is not NDArray:
+        made.__class__ = array_cls
+    return made
 
 
 def from_dlpack(dlpack: Any) -> NDArray:

@@ -121,29 +121,29 @@ def _with_new_axes(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
     return tuple(1 if i is None else next(lengths) for i in items if i is None or isinstance(i, range))
 
 
-def getitem(a: NDArray, key: Any) -> NDArray:
-    """Return `a[key]`.
+def getitem(self: NDArray, key: Any) -> NDArray:
+    """Return `self[key]`.
 
-    Integers, contiguous slices, `None` and `...` give views (writes go through to `a`); other slices and index arrays
-    (lists, NumPy arrays, NDArrays; floats are cut to integers) give copies. An index of every axis gives shape (1,).
+    Integers, contiguous slices, `None` and `...` give views (writes go through to the array); other slices and index
+    arrays (lists, NumPy arrays, NDArrays; floats are cut to integers) give copies. An index of every axis gives shape (1,).
     """
-    items = expand(key, a.shape)
+    items = expand(key, self.shape)
     if not items:
-        return make_view(a, OPS["Reshape"].call(shape=a.shape)) if a.shape else a.copy()
+        return make_view(self, OPS["Reshape"].call(shape=self.shape)) if self.shape else self.copy()
     if any(i is not None and not isinstance(i, (int, range)) for i in items):
-        return _advanced_get(a, items)
+        return _advanced_get(self, items)
     for axis, item in enumerate(i for i in items if i is not None):
-        if isinstance(item, range) and len(item) == 0 and a.shape[axis]:
+        if isinstance(item, range) and len(item) == 0 and self.shape[axis]:
             if item.start > item.stop:
                 raise RangeError(
                     f"slice of axis {axis} from {item.start} to {item.stop} is empty; begin must be below end"
                 )
-    lens = _lens(items, a.shape)
-    if not contiguous(items, a.shape):
-        shown = invoke1(lens, a)
+    lens = _lens(items, self.shape)
+    if not contiguous(items, self.shape):
+        shown = invoke1(lens, self)
         wide = _with_new_axes(items, shown)
         return shown if wide is None else invoke1(OPS["Reshape"].call(shape=wide), shown)
-    shown = make_view(a, lens)
+    shown = make_view(self, lens)
     wide = _with_new_axes(items, shown)
     return shown if wide is None else make_view(shown, OPS["Reshape"].call(shape=wide))
 
@@ -167,43 +167,43 @@ def _advanced_get(a: NDArray, items: list[Any]) -> NDArray:
     return invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (a, *arrays))[0]
 
 
-def setitem(a: NDArray, key: Any, value: Any) -> None:
-    """Write `value` (an array broadcastable to the window, or a number) to `a[key]`, cast to the dtype of `a`.
+def setitem(self: NDArray, key: Any, value: Any) -> None:
+    """Write `value` (an array broadcastable to the window, or a number) to `self[key]`, cast to the dtype of the array.
 
     Raises:
         MXNetError: `a` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
     """
-    check_writable(a, "assignment x[...] =")
-    items = expand(key, a.shape)
+    check_writable(self, "assignment x[...] =")
+    items = expand(key, self.shape)
     is_number = isinstance(value, (numbers.Number, np.number, np.bool_))
     if not is_number and not isinstance(value, NDArray):
-        value = _as_value(a, value)
+        value = _as_value(self, value)
         is_number = not isinstance(value, NDArray)
     if any(i is not None and not isinstance(i, (int, range)) for i in items):
-        spec, arrays = _advanced(a, items)
-        given = array(np.full((1,), value), ctx=a.context, dtype=a.dtype) if is_number else value
+        spec, arrays = _advanced(self, items)
+        given = array(np.full((1,), value), ctx=self.context, dtype=self.dtype) if is_number else value
         call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
-        _rewrite(a, invoke(call, (a, given, *arrays))[0])
+        _rewrite(self, invoke(call, (self, given, *arrays))[0])
         return
-    whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, a.shape, strict=False))
-    if whole and len(items) == len(a.shape):
+    whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, self.shape, strict=False))
+    if whole and len(items) == len(self.shape):
         if is_number and not local.recording and not engine.naive:
-            _rewrite(a, from_host(np.full(a.shape, value).astype(a._v.dtype), a._v.ctx))
+            _rewrite(self, from_host(np.full(self.shape, value).astype(self._v.dtype), self._v.ctx))
         elif is_number:
-            fill = OPS["_full"].call(shape=a.shape, value=float(value), dtype=a._v.dtype.name)
-            _rewrite(a, create(fill, a._v.ctx)[0])
+            fill = OPS["_full"].call(shape=self.shape, value=float(value), dtype=self._v.dtype.name)
+            _rewrite(self, create(fill, self._v.ctx)[0])
         else:
-            _rewrite(a, _broadcast(a, value))
+            _rewrite(self, _broadcast(self, value))
         return
-    lens = _lens(items, a.shape)
+    lens = _lens(items, self.shape)
     p = lens.params
     window = {n: p[n] for n in ("begin", "end", "step", "squeeze")}
     if is_number:
-        _rewrite(a, invoke1(OPS["_basic_slice_fill"].call(**window, scalar=float(value)), a))
+        _rewrite(self, invoke1(OPS["_basic_slice_fill"].call(**window, scalar=float(value)), self))
         return
-    if value._v.ctx is not a._v.ctx:
-        value = value.as_in_context(a.context)
-    _rewrite(a, invoke2(OPS["_basic_slice_assign"].call(**window), a, value))
+    if value._v.ctx is not self._v.ctx:
+        value = value.as_in_context(self.context)
+    _rewrite(self, invoke2(OPS["_basic_slice_assign"].call(**window), self, value))
 
 
 def _as_value(a: NDArray, value: Any) -> Any:

@@ -58,15 +58,15 @@ def binary(symbol: str, name: str, scalar_name: str) -> Any:
     call = OPS[name].call()
     scalars = ScalarCalls(scalar_name)
 
-    def method(a: NDArray, b: Any) -> Any:
-        if b.__class__ is NDArray:
-            return invoke2(call, a, b)
-        if b.__class__ in _PLAIN:
-            return invoke1(scalars[b], a)
-        if isinstance(b, NDArray):
-            return invoke2(call, a, b)
-        b = _as_operand(a, b, symbol)
-        return invoke2(call, a, b) if isinstance(b, NDArray) else invoke1(scalars[b], a)
+    def method(self: NDArray, other: Any) -> Any:
+        if other.__class__ is NDArray:
+            return invoke2(call, self, other)
+        if other.__class__ in _PLAIN:
+            return invoke1(scalars[other], self)
+        if isinstance(other, NDArray):
+            return invoke2(call, self, other)
+        other = _as_operand(self, other, symbol)
+        return invoke2(call, self, other) if isinstance(other, NDArray) else invoke1(scalars[other], self)
 
     method.__doc__ = f"Element-wise `a {symbol} b`, broadcast; a number is cast to the array's dtype first."
     return method
@@ -77,11 +77,11 @@ def reflected(symbol: str, name: str, scalar_name: str) -> Any:
     call = OPS[name].call()
     scalars = ScalarCalls(scalar_name)
 
-    def method(a: NDArray, b: Any) -> Any:
-        if b.__class__ in _PLAIN:
-            return invoke1(scalars[b], a)
-        b = _as_operand(a, b, symbol)
-        return invoke2(call, b, a) if isinstance(b, NDArray) else invoke1(scalars[b], a)
+    def method(self: NDArray, other: Any) -> Any:
+        if other.__class__ in _PLAIN:
+            return invoke1(scalars[other], self)
+        other = _as_operand(self, other, symbol)
+        return invoke2(call, other, self) if isinstance(other, NDArray) else invoke1(scalars[other], self)
 
     method.__doc__ = f"Element-wise `b {symbol} a` with the array on the right."
     return method
@@ -92,14 +92,14 @@ def inplace(symbol: str, name: str, scalar_name: str) -> Any:
     call = OPS[name].call()
     scalars = ScalarCalls(scalar_name)
 
-    def method(a: NDArray, b: Any) -> Any:
-        if not isinstance(b, NDArray):
-            b = b if b.__class__ in _PLAIN else _as_operand(a, b, symbol)
-        if isinstance(b, NDArray):
-            invoke_out(call, (a, b), (a,))
+    def method(self: NDArray, other: Any) -> Any:
+        if not isinstance(other, NDArray):
+            other = other if other.__class__ in _PLAIN else _as_operand(self, other, symbol)
+        if isinstance(other, NDArray):
+            invoke_out(call, (self, other), (self,))
         else:
-            invoke_out(scalars[b], (a,), (a,))
-        return a
+            invoke_out(scalars[other], (self,), (self,))
+        return self
 
     method.__doc__ = f"In-place `a {symbol} b`; raises on arrays that are part of a recorded graph."
     return method

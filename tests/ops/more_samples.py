@@ -146,6 +146,41 @@ def runtime_scalars() -> Iterator[Sample]:
         yield Sample(name, (draw(3, 3, 4),), {"scalar": 0.7}, (0,))
 
 
+def transforms() -> Iterator[Sample]:
+    """Operators that MXNet runs on GPUs only, penalties, and gradients under their own names."""
+    rows = draw(1, 2, 6)
+    yield Sample("_contrib_fft", (rows,), {}, (0,))
+    yield Sample("_contrib_ifft", (rows,), {}, (0,))
+    where, sign = np.float32([[0, 2, 1, 2, 0, 3]]), np.float32([[1, -1, 1, 1, -1, 1]])
+    yield Sample("_contrib_count_sketch", (rows, where, sign), {"out_dim": 4}, (0,))
+    sparse = {"penalty": 0.1, "sparseness_target": 0.2}
+    activations = draw(2, 4, 3, low=0.1, high=0.9)
+    yield Sample("IdentityAttachKLSparseReg", (activations, np.float32([0.3, 0.4, 0.5])), sparse, (0,), numeric=False)
+    yield Sample("_contrib_backward_gradientmultiplier", (rows,), {"scalar": 0.3}, (0,))
+    yield Sample("_contrib_backward_quadratic", floats(2, 3, 2), {"a": 2.0, "b": 0.5}, (0, 1))
+    copied = (*floats(2, 4, 2), np.int64([3, 1]), draw(3, 2, 2))
+    yield Sample("_contrib_backward_index_copy", copied, {}, (0,))
+    marks, lengths = np.int32([[0, 1, 0], [1, 1, 0]]), np.float32([3, 2])
+    process = (draw(1, 2), draw(2, 2, 2), draw(3, 2), draw(4, 2), draw(5, 2, 2), draw(6, 2, 3))
+    yield Sample("_contrib_backward_hawkesll", (*process, marks, lengths, np.float32([9, 9])), {}, (0,))
+
+
+def quantized() -> Iterator[Sample]:
+    """Quantized operators that MXNet's CPU build cannot run as they are documented."""
+    ends = tuple(np.float32([v]) for v in (-1, 2, -3, 0.5, -0.1, 0.1))
+    image = np.int8(np.arange(24).reshape(1, 2, 3, 4) * 7 % 200 - 100)
+    kernel = np.int8(np.arange(24).reshape(3, 2, 2, 2) * 5 % 90 - 45)
+    yield Sample("_contrib_quantize_asym", (draw(1, 2, 3, low=-1),))
+    yield Sample("_contrib_quantized_elemwise_mul", (image, image[:, ::-1].copy(), *ends[:4]))
+    moments = tuple(np.float32(v) for v in ([1.5, 0.7], [0.2, -0.1], [0.1, 0.3], [0.7, 1.2]))
+    thresholds = {"min_calib_range": -1.0, "max_calib_range": 2.0, "fix_gamma": False}
+    yield Sample("_contrib_quantized_batch_norm", (image, *moments, *ends[:2]), thresholds)
+    shape = {"kernel": (2, 2), "num_filter": 3}
+    table = np.int8(np.arange(48).reshape(2, 24) * 11 % 180 - 90)
+    yield Sample("_contrib_quantized_fully_connected", (image, table, np.int8([5, -3]), *ends), {"num_hidden": 2})
+    yield Sample("_contrib_quantized_conv", (image, kernel, np.int8([5, -3, 9]), *ends), shape)
+
+
 DISTRIBUTIONS: dict[str, dict[str, Any]] = {
     "uniform": {"low": -1.0, "high": 3.0},
     "normal": {"loc": 2.0, "scale": 3.0},
@@ -165,6 +200,7 @@ def random() -> Iterator[Sample]:
         yield Sample(f"_sample_{stem}", tuple(np.float32([v, v]) for v in params.values()), {"shape": (4, 5)})
     yield Sample("_random_randint", (), {"low": -5, "high": 1000, "shape": (4, 5)})
     yield Sample("_sample_multinomial", (draw(2, 2, 9),), {"shape": 20, "get_prob": True}, (0,))
+    yield Sample("_sample_unique_zipfian", (), {"range_max": 50, "shape": (4, 20)})
     yield Sample("_shuffle", (np.arange(40, dtype=np.float32),), {}, (0,))
     yield Sample("_sgld_update", floats(2, 4, 5), COMMON)
     yield Sample("Dropout", (draw(3, 8, 8),), {"p": 0.5}, (0,))
@@ -178,5 +214,6 @@ def random() -> Iterator[Sample]:
 
 
 MORE = [
-    *updates(), *many_updates(), *windows(), *images(), *norms(), *runtime_scalars(), *random(),
+    *updates(), *many_updates(), *windows(), *images(), *norms(), *runtime_scalars(), *transforms(), *quantized(),
+    *random(),
 ]  # fmt: skip

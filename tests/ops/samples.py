@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dualmx.op.registry import OPS, Op
-from tests.goldens import elementwise_cases, nn_cases, shape_cases, vision_cases
+from tests.goldens import contrib_cases, elementwise_cases, nn_cases, shape_cases, vision_cases
 from tests.ops import array_replay, nn_replay, replay
 
 Arrays = Mapping[str, np.ndarray]
@@ -79,7 +79,9 @@ def _nn_record(case: nn_cases.Case, names: list[str]) -> Arrays:
 
 
 def _nn() -> Iterator[Sample]:
-    for case in (c for table in (nn_cases, vision_cases) for cases in table.GROUPS.values() for c in cases):
+    for case in (
+        c for table in (nn_cases, vision_cases, contrib_cases) for cases in table.GROUPS.values() for c in cases
+    ):
         arrays = case.arrays()
         names = list(arrays)
         smooth = tuple(i for i, n in enumerate(names) if n not in case.still)

@@ -266,3 +266,28 @@ def shuffle(data: Tensor, key: Key) -> jax.Array:
     data: any shape and dtype; the result has the same, and gradients go back to the slices' places.
     """
     return data[random.permutation(key, data.shape[0])]
+
+
+@op(outputs=2)
+def _sample_unique_zipfian(key: Key, *, range_max: Positive, shape: Shape = (1,)) -> tuple[jax.Array, jax.Array]:
+    """Rows of distinct classes, class k with probability (log(k + 2) - log(k + 1)) / log(range_max + 1).
+
+    Classes are drawn one after the other without those drawn before. The second result counts, for each row, the draws
+    with replacement that would have taken. Shapes: `shape` is (n,) or (rows, n) -> int64 of that shape, (rows,) int64.
+    """
+    rows, n = (1, *shape)[-2:]
+    if len(shape) not in (1, 2) or n > range_max:
+        raise ArgumentError(
+            f"_sample_unique_zipfian: shape={shape}: expected (n,) or (rows, n), n at most range_max={range_max}"
+        )
+    order_key, tries_key = random.split(key)
+    k = jnp.arange(range_max, dtype=jnp.float64)
+    share = (jnp.log(k + 2) - jnp.log(k + 1)) / jnp.log(float(range_max + 1))
+    # Drawing without replacement is sorting by log-probability plus Gumbel noise.
+    noise = random.gumbel(order_key, (rows, range_max), jnp.float64)
+    chosen = jax.lax.top_k(jnp.log(share) + noise, n)[1]
+    left = 1 - jnp.cumsum(share[chosen], 1) + share[chosen]
+    uniform = random.uniform(tries_key, (rows, n), jnp.float64, 1e-300, 1)
+    wasted = jnp.floor(jnp.log(uniform) / jnp.log1p(-jnp.clip(left, 1e-12, 1 - 1e-12)))
+    tries = n + jnp.where(left >= 1 - 1e-12, 0, wasted).sum(1)
+    return chosen.astype(jnp.int64).reshape(shape), tries.astype(jnp.int64)
