@@ -1,7 +1,8 @@
-"""Custom operators in Python: `CustomOp`, `CustomOpProp`, `register`; call them as `nd.Custom(..., op_type=name)`."""
+"""Custom operators in Python: `CustomOp`, `CustomOpProp`, `register`; called as `Custom(..., op_type=name)`."""
 
 from __future__ import annotations
 
-from .namespace.custom import CustomOp, CustomOpProp, get_all_registered_operators, register
+from .ndarray.custom import CustomOp, CustomOpProp, get_all_registered_operators, register
+from .symbol.native import NDArrayOp, NumpyOp, PythonOp
 
-__all__ = ["CustomOp", "CustomOpProp", "get_all_registered_operators", "register"]
+__all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "PythonOp", "get_all_registered_operators", "register"]

@@ -158,10 +158,11 @@ class CachedGraph:
             ins[slot] = flat[i]
         inner = self.symbol.get_internals()
         with autograd.pause(train_mode=autograd.is_training()):
-            call, arg_names, aux_names = graph_call(inner, autograd.is_training())
+            call = lowered(inner, autograd.is_training())
+            arg_names, aux_names = inner.list_arguments(), inner.list_auxiliary_states()
             order = [*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()]
             by_name = dict(zip(order, ins, strict=True))
-            outs = invoke(call, [by_name[n] for n in (*arg_names, *aux_names)])
+            outs = execute(call, [by_name[n] for n in (*arg_names, *aux_names)], flat[0].context)
         for name, (node, _), array in zip(inner.list_outputs(), inner.entries, outs, strict=True):
             if node.op is not None:
                 callback(name, node.op.name, array)

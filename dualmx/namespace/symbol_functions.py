@@ -10,6 +10,7 @@ from typing import Any
 from ..core.errors import ArgumentTypeError
 from ..op.registry import OPS, Op
 from ..symbol import control
+from ..symbol.custom import Custom
 from ..symbol.symbol import Symbol, create
 from . import methods, rooms, symbol_random
 from .signature import docstring, signature
@@ -44,6 +45,7 @@ def populate(top: ModuleType) -> None:
     rooms.populate(top, "Symbolic operators", symbol_function)
     symbol_random.populate(top.random)
     control.populate(top.contrib)
+    setattr(top, Custom.__name__, Custom)
     install(Symbol, top)
 
 

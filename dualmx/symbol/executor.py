@@ -9,12 +9,14 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from ..ndarray import NDArray, array, invoke, zeros
+from ..ndarray import NDArray, array, zeros
 from ..ndarray.tape import backward as run_backward
-from .lowering import graph_call
+from .host import HostOp
 from .replay import Replay, training_scope, without_recording
+from .stepwise import execute, lowered
 
 if TYPE_CHECKING:
+    from .node import Node
     from .symbol import Symbol
 
 GRAD_REQS = ("write", "add", "null")
@@ -82,9 +84,10 @@ class Executor:
         self._grad_req = list(reqs)
         self._group2ctx = dict(group2ctx or {})
         self._calls: dict[Any, Any] = {}
+        self._made: dict[Any, Any] = {}
         self._outputs: list[NDArray] = []
         self._replay: Replay | None = None
-        self._losses_only = all(n.op is not None and n.op.name in LOSSES | CONSTANT_HEADS for n, _ in symbol.entries)
+        self._losses_only = all(needs_no_gradient(n) for n, _ in symbol.entries)
         self._monitor: tuple[Callable[[str, NDArray], Any], bool] | None = None
 
     # ---- arrays by name
@@ -128,7 +131,7 @@ class Executor:
         key = (train, internals)
         if key not in self._calls:
             symbol = self._symbol.get_internals() if internals else self._symbol
-            self._calls[key] = graph_call(symbol, train)[0]
+            self._calls[key] = lowered(symbol, train, made=self._made)
         return self._calls[key]
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -153,7 +156,7 @@ class Executor:
         else:
             with without_recording():
                 inputs = [a.as_in_context(self._ctx) for a in (*self.arg_arrays, *self.aux_arrays)]
-                self._outputs = invoke(self._call(False), inputs) if inputs else invoke_on(self._call(False), self._ctx)
+                self._outputs = execute(self._call(False), inputs, self._ctx)
         return list(self._outputs)
 
     def _feed(self, name: str, value: Any) -> None:
@@ -216,7 +219,7 @@ class Executor:
         for i, (node, _) in enumerate(self._symbol.entries):
             seed = given[i]
             if seed is None:
-                if node.op is None or node.op.name not in LOSSES | CONSTANT_HEADS:
+                if not needs_no_gradient(node):
                     raise MXNetError(
                         f"backward: output {names[i]!r} is not a loss, so its gradient is required: pass out_grads, or "
                         f"end the network with make_loss"
@@ -325,7 +328,7 @@ class Executor:
         internals = self._symbol.get_internals()
         with without_recording():
             copies = [a.as_in_context(self._ctx).copy() for a in (*self.arg_arrays, *self.aux_arrays)]
-            results = invoke(self._call(is_train, internals=True), copies)
+            results = execute(self._call(is_train, internals=True), copies, self._ctx)
         for name, (node, _), value in zip(internals.list_outputs(), internals.entries, results, strict=True):
             if monitor_all or node.op is not None:
                 callback(name, value)
@@ -339,7 +342,8 @@ class Executor:
         return self._symbol.debug_str()
 
 
-def invoke_on(call: Any, ctx: Context) -> list[NDArray]:
-    """Run a call without inputs on a context."""
-    with ctx:
-        return invoke(call, [])
+def needs_no_gradient(node: Node) -> bool:
+    """True for a head that defines its own gradient, or through which none flows."""
+    if isinstance(node.op, HostOp):
+        return node.op.is_loss
+    return node.op is not None and node.op.name in LOSSES | CONSTANT_HEADS

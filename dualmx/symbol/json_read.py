@@ -17,6 +17,7 @@ from ..op.schema import AUX
 from ..op.subgraph import BASES
 from .attributes import HIDDEN_KEYS, is_dunder
 from .compose import default_init
+from .host import host_op
 from .node import Entry, Node, arity_param, live_inputs, topological
 from .subgraph import Subgraph, SubgraphOp, ill_wired
 
@@ -121,6 +122,8 @@ def _node(item: Any, at: int, nodes: list[Node], version: int, depth: int) -> No
         return _node_of_graphs(op_name, name, inputs, attrs, [_inner(g, name, version, depth) for g in graphs])
     if graphs:
         raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: this operator has no subgraphs")
+    if op_name == "Custom":
+        return _operator_node(host_op(attrs), name, inputs, attrs, version)
     op = OPS.get(op_name)
     if op is None:
         raise MXNetError(f"symbol JSON: node {name!r}: operator {op_name!r} is not registered; {suggest(op_name, OPS)}")

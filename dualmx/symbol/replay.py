@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.context import Context
-from ..ndarray import NDArray, invoke
-from ..ndarray.handle import Extra, assign, is_tracked
+from ..ndarray import NDArray
+from ..ndarray.handle import Extra, assign, is_tracked, ref
 from ..ndarray.trace import engine, local
 from ..op.registry import Call
+from .stepwise import Steps, execute
 
 
 @contextmanager
@@ -53,7 +54,7 @@ class Replay:
 
     def __init__(
         self,
-        call: Call,
+        call: Call | Steps,
         ctx: Context,
         args: Sequence[NDArray],
         grads: Sequence[NDArray | None],
@@ -66,6 +67,7 @@ class Replay:
         ]
         self.has_variables = any(t is not None for t in self.targets)
         self._states: list[NDArray] = []
+        self._alive: list[NDArray] = []
         self._heads: list[NDArray] | None = None
 
     def run(self, states: Sequence[NDArray]) -> list[NDArray]:
@@ -73,11 +75,7 @@ class Replay:
         self._states = list(states)
         inputs = [self._input(arg, target) for arg, target in zip(self.args, self.targets, strict=True)]
         here = [s.as_in_context(self.ctx) for s in states]
-        if not inputs and not here:
-            with self.ctx:
-                outputs = invoke(self.call, [])
-        else:
-            outputs = invoke(self.call, [*inputs, *here])
+        outputs = execute(self.call, [*inputs, *here], self.ctx)
         for state, used in zip(states, here, strict=True):
             if used is not state:
                 used.copyto(state)
@@ -85,6 +83,7 @@ class Replay:
             if at < len(inputs) and inputs[at] is not self.args[at]:
                 assign(self.args[at], inputs[at].detach(), "forward")
         self._heads = outputs
+        self._alive = inputs if isinstance(self.call, Steps) else []
         return outputs
 
     def _input(self, arg: NDArray, target: tuple[NDArray, str] | None) -> NDArray:
@@ -95,7 +94,9 @@ class Replay:
         variable: Any = object.__new__(type(value))
         variable._v, variable._tr, variable._data, variable._x = trace.leaf(value), trace, None, Extra()
         variable._x.grad, variable._x.req = target
-        # Not among the trace's handles: the value passed in is not asked for again, so its buffer may be donated.
+        if isinstance(self.call, Steps):  # programs end in between, and gradients come back to this value
+            trace.handles.append(ref(variable))
+        # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.
         trace.make_variable(variable)
         return variable
 

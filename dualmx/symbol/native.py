@@ -1,0 +1,119 @@
+"""Operators written in Python in the way before `CustomOp`: objects that are called on symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..ndarray import NDArray
+from ..ndarray.custom import Layout
+from .host import HostOp, host_node
+from .names import NameManager
+from .symbol import Symbol
+
+
+class PythonOp:
+    """An operator written in Python; override `forward`, `backward` and what differs from one input and one output.
+
+    Args:
+        need_top_grad: whether backward reads the gradients of the outputs; without, the operator is a loss.
+    """
+
+    _op_name = "_Native"
+
+    def __init__(self, need_top_grad: bool = True):
+        self.need_top_grad_ = need_top_grad
+
+    def __call__(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        return self.get_symbol(*args, **kwargs)
+
+    def get_symbol(self, *args: Symbol, **kwargs: Any) -> Symbol:
+        """Make a node of this operator: inputs by position or name, and `name`."""
+        name = NameManager.current.get(kwargs.pop("name", None), self._op_name.lower())
+        layout = Layout(type(self).__name__, _Properties(self))
+        node = host_node(
+            HostOp(self._op_name, layout), name, args, kwargs, {"need_top_grad": str(self.need_top_grad())}
+        )
+        return Symbol([(node, i) for i in range(len(layout.outputs))])
+
+    def forward(self, in_data: list[Any], out_data: list[Any]) -> None:
+        """Write `out_data` from `in_data`; copies the first input by default."""
+        out_data[0][:] = in_data[0]
+
+    def backward(self, out_grad: list[Any], in_data: list[Any], out_data: list[Any], in_grad: list[Any]) -> None:
+        """Write `in_grad`; 1 by default."""
+        in_grad[0][:] = 1.0
+
+    def infer_shape(self, in_shape: list[Any]) -> tuple[list[Any], list[Any]]:
+        """Shapes of inputs and outputs from those of the inputs."""
+        return in_shape, [in_shape[0]]
+
+    def list_arguments(self) -> list[str]:
+        """Names of the inputs."""
+        return ["data"]
+
+    def list_outputs(self) -> list[str]:
+        """Names of the outputs."""
+        return ["output"]
+
+    def need_top_grad(self) -> bool:
+        """Whether backward reads the gradients of the outputs."""
+        return self.need_top_grad_
+
+
+class NumpyOp(PythonOp):
+    """A `PythonOp` whose functions see NumPy arrays."""
+
+
+class NDArrayOp(PythonOp):
+    """A `PythonOp` whose functions see NDArrays."""
+
+    _op_name = "_NDArray"
+
+    def declare_backward_dependency(
+        self, out_grad: Sequence[int], in_data: Sequence[int], out_data: Sequence[int]
+    ) -> list[int]:
+        """Which arrays backward reads; kept for scripts that override it, everything is handed to backward."""
+        return [*(out_grad if self.need_top_grad() else ()), *in_data, *out_data]
+
+
+class _Properties:
+    """A `PythonOp` seen as the properties of a custom operator, and as the operator itself."""
+
+    def __init__(self, made: PythonOp):
+        self.made, self.need_top_grad_ = made, made.need_top_grad()
+        self.list_arguments, self.list_outputs = made.list_arguments, made.list_outputs
+        self.infer_shape = made.infer_shape
+
+    def list_auxiliary_states(self) -> list[str]:
+        return []
+
+    def infer_type(self, types: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        known = next((t for t in types if t is not None), np.float32)
+        return [known] * len(types), [known] * len(self.list_outputs()), []
+
+    def create_operator(self, ctx: Any, shapes: list[Any], types: list[Any]) -> _Properties:
+        return self
+
+    def forward(self, is_train: bool, req: list[str], in_data: list[Any], out_data: list[Any], aux: list[Any]) -> None:
+        self._call(self.made.forward, (in_data,), out_data)
+
+    def backward(
+        self, req: list[str], out_grad: list[Any], in_data: list[Any], out_data: list[Any], in_grad: list[Any],
+        aux: list[Any],
+    ) -> None:  # fmt: skip
+        self._call(self.made.backward, (out_grad, in_data, out_data), in_grad)
+
+    def _call(self, function: Any, read: Sequence[list[NDArray]], written: list[NDArray]) -> None:
+        if isinstance(self.made, NDArrayOp):
+            function(*read, written)
+            return
+        results = [a.asnumpy() for a in written]
+        function(*([a.asnumpy() for a in part] for part in read), results)
+        for array, value in zip(written, results, strict=True):
+            array[:] = value
+
+
+__all__ = ["NDArrayOp", "NumpyOp", "PythonOp"]

@@ -1,0 +1,155 @@
+"""Running graphs that hold operators written in Python: step by step, what lies between them compiled together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.context import Context
+from ..core.errors import ArgumentError
+from ..graph.passes.infer import Params, infer_shapes
+from ..ndarray import NDArray, invoke, zeros
+from ..op.registry import OPS, Call
+from ..op.subgraph import wiring
+from .compose import SymbolBase
+from .host import HostOp
+from .lowering import frozen_call, graph_call
+from .node import Entry, Node, split_variables, topological
+from .subgraph import Subgraph, any_node, subgraphs_of
+
+
+class Steps:
+    """A graph as a sequence of recorded operators; takes the place of the call that `graph_call` returns.
+
+    Args:
+        entries: the heads.
+        train: the mode.
+        made: where operators written in Python are kept; without, they are made anew for every run.
+    """
+
+    def __init__(self, entries: Sequence[Entry], train: bool, made: dict[Any, Any] | None):
+        self.entries, self.train, self.made = tuple(entries), train, made
+        self.order = topological(entries)
+        arguments, states = split_variables(self.order)
+        self.variables = [*arguments, *states]
+        self.call: Call = graph_call(SymbolBase(entries), train)[0]
+        self.infer, self.aux_positions, self.n_outputs = self.call.infer, self.call.aux_positions, self.call.n_outputs
+        self._graphs: dict[int, tuple[Steps, list[int]]] = {}
+        self._open = any(n.op is not None and 0 in (n.params.get("shape") or ()) for n in self.order)
+
+    def run(self, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
+        """Run on arguments and states in the order of the lists; states are written back."""
+        env: dict[tuple[int, int], NDArray] = {(id(v), 0): a for v, a in zip(self.variables, inputs, strict=True)}
+        known = {id(v): a.shape for v, a in zip(self.variables, inputs, strict=True)}
+        shapes = infer_shapes(self.order, known) if self._open else {}
+        with ctx:
+            for node in self.order:
+                if node.op is not None:
+                    outs = self._step(node, [env[id(c), i] for c, i in node.inputs], shapes.get((id(node), 0)), ctx)
+                    env.update(((id(node), i), out) for i, out in enumerate(outs))
+        return [env[id(node), i] for node, i in self.entries]
+
+    def _step(self, node: Node, ins: list[NDArray], shape: Any, ctx: Context) -> Sequence[NDArray]:
+        if isinstance(node.op, HostOp):
+            return node.op.layout.run(ins, self._operator(node, ins))
+        graphs = subgraphs_of(node)
+        if graphs and any(has_host_op(g.entries) for g in graphs):
+            return LOOPS[node.op.name](self, node, graphs, ins, ctx)  # pyright: ignore[reportOptionalMemberAccess]
+        needs = not ins and 0 in (node.params.get("shape") or ())
+        return invoke(frozen_call(node, self.train, shape if needs else None), ins)
+
+    def _operator(self, node: Node, ins: list[NDArray]) -> Any:
+        if self.made is None:
+            return None
+        assert isinstance(node.op, HostOp)
+        key = (id(node), *((a.shape, a.dtype, a.context) for a in ins))
+        if key not in self.made:
+            self.made[key] = node.op.layout.create(ins)
+        return self.made[key]
+
+    def run_graph(self, graph: Subgraph, values: Sequence[NDArray], ctx: Context) -> list[NDArray]:
+        """Run a graph inside a node on the values of its variables."""
+        if id(graph) not in self._graphs:
+            steps = Steps(graph.entries, self.train, self.made)
+            number = {id(v): i for i, v in enumerate(graph.variables)}
+            self._graphs[id(graph)] = steps, [number[id(v)] for v in steps.variables]
+        steps, order = self._graphs[id(graph)]
+        return steps.run([values[i] for i in order], ctx)
+
+
+def _stack(arrays: Sequence[NDArray]) -> NDArray:
+    return invoke(OPS["stack"].call(axis=0, num_args=len(arrays)), list(arrays))[0]
+
+
+def _foreach(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
+    p = Params(node.params)
+    n_data, n_out, wires = len(p.in_data_locs), p.num_out_data, wiring("_foreach", p, 0)
+    env, kept = list(ins), list[list[NDArray]]()
+    lengths = {len(a) for a in ins[:n_data]}
+    if len(lengths) != 1:
+        raise ArgumentError(f"_foreach: data have {sorted(lengths)} steps: expected arrays of one length")
+    for t in range(lengths.pop()):
+        env[:n_data] = [a[t] for a in ins[:n_data]]
+        outs = run.run_graph(graphs[0], [env[i] for i in wires], ctx)
+        kept.append(outs[:n_out])
+        env[n_data : n_data + len(outs) - n_out] = outs[n_out:]
+    states = env[n_data : n_data + p.num_outputs - n_out]
+    return [*(_stack(column) for column in zip(*kept, strict=True)), *states]
+
+
+def _while_loop(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
+    p = Params(node.params)
+    env, kept = list(ins), list[list[NDArray]]()
+    places = [p.func_input_locs[i] for i in p.func_var_locs]
+    shapes = node.call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in ins))
+    while len(kept) < p.max_iterations:
+        if not run.run_graph(graphs[0], [env[i] for i in p.cond_input_locs], ctx)[0].asscalar():
+            break
+        outs = run.run_graph(graphs[1], [env[i] for i in p.func_input_locs], ctx)
+        kept.append(outs[: p.num_out_data])
+        for at, value in zip(places, outs[p.num_out_data :], strict=True):
+            env[at] = value
+    padded = []
+    for i, (shape, dtype) in enumerate(shapes[: p.num_out_data]):
+        rest = [zeros(shape[1:], ctx=ctx, dtype=dtype)] * (p.max_iterations - len(kept))
+        padded.append(_stack([*(step[i] for step in kept), *rest]))
+    return [*padded, *(env[at] for at in places)]
+
+
+def _cond(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
+    p = Params(node.params)
+    verdict = run.run_graph(graphs[0], [ins[i] for i in p.cond_input_locs], ctx)[0].asscalar()
+    wires = p.then_input_locs if verdict else p.else_input_locs
+    return run.run_graph(graphs[1 if verdict else 2], [ins[i] for i in wires], ctx)
+
+
+LOOPS: dict[str, Callable[..., list[NDArray]]] = {"_foreach": _foreach, "_while_loop": _while_loop, "_cond": _cond}
+
+
+def has_host_op(entries: Sequence[Entry]) -> bool:
+    """True if the graph holds an operator written in Python."""
+    return any_node(entries, lambda node: isinstance(node.op, HostOp))
+
+
+def lowered(
+    symbol: SymbolBase, train: bool, states_only: bool = False, made: dict[Any, Any] | None = None
+) -> Call | Steps:
+    """Return what runs the graph: one call, or steps if Python is needed in between."""
+    if has_host_op(symbol.entries):
+        return Steps(symbol.entries, train, made)
+    return graph_call(symbol, train, states_only)[0]
+
+
+def execute(program: Call | Steps, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
+    """Run what `lowered` returned."""
+    if isinstance(program, Steps):
+        return program.run(inputs, ctx)
+    if inputs:
+        return invoke(program, list(inputs))
+    with ctx:
+        return invoke(program, [])
+
+
+__all__ = ["Steps", "execute", "has_host_op", "lowered"]
