@@ -1,5 +1,5 @@
 """Less common parts of Gluon."""
 
-from . import nn
+from . import nn, rnn
 
-__all__ = ["nn"]
+__all__ = ["nn", "rnn"]

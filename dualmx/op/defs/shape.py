@@ -84,7 +84,16 @@ def _legacy_shape(old: tuple[int, ...], target: tuple[int, ...], keep_highest: b
     return reshaped(old, tuple(-1 if n == 0 else n for n in target))
 
 
-@op(name="Reshape", aliases=("reshape",))
+def _one_length(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The one unknown length of the input follows from the number of elements of the output."""
+    data, out = shapes.get("data"), shapes.get("output")
+    if not data or not out or data.count(0) != 1 or 0 in out:
+        return {}
+    rest = prod(n for n in data if n)
+    return {"data": tuple(n or prod(out) // rest for n in data)} if prod(out) % rest == 0 else {}
+
+
+@op(name="Reshape", aliases=("reshape",), complete=_one_length)
 def reshape(
     data: Tensor, *, shape: Shape = (), reverse: bool = False, target_shape: Shape = (), keep_highest: bool = False
 ) -> jax.Array:
