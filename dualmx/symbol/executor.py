@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from ..ndarray import NDArray, array, zeros
+from ..ndarray import NDArray, array, invoke, zeros
 from ..ndarray.tape import backward as run_backward
 from .host import HostOp
 from .replay import Replay, training_scope, without_recording
@@ -301,7 +301,7 @@ class Executor:
                     f"partial_shaping=True if this is intended"
                 )
             states.append(old if shape == old.shape else self._resized(name, old, shape, allow_up_sizing))
-        return Executor(self._symbol, self._ctx, args, grads, self._grad_req, states, self._group2ctx)
+        return type(self)(self._symbol, self._ctx, args, grads, self._grad_req, states, self._group2ctx)
 
     def _resized(self, name: str, old: NDArray, shape: tuple[int, ...], allow_up_sizing: bool) -> NDArray:
         if int(np.prod(shape)) > old.size and not allow_up_sizing:
@@ -347,3 +347,9 @@ def needs_no_gradient(node: Node) -> bool:
     if isinstance(node.op, HostOp):
         return node.op.is_loss
     return node.op is not None and node.op.name in LOSSES | CONSTANT_HEADS
+
+
+def invoke_on(call: Any, ctx: Context) -> list[NDArray]:
+    """Run a call without inputs on a context."""
+    with ctx:
+        return invoke(call, [])
