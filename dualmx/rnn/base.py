@@ -162,5 +162,6 @@ class BaseRNNCell:
 
     def _get_activation(self, inputs: Any, activation: Any, **kwargs: Any) -> Any:
         if isinstance(activation, str):
-            return sym.Activation(inputs, act_type=activation, **kwargs)
+            named: Any = activation
+            return sym.Activation(inputs, act_type=named, **kwargs)
         return activation(inputs, **kwargs)

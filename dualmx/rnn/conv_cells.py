@@ -57,14 +57,21 @@ class BaseConvRNNCell(BaseRNNCell):
         self._input_shape = tuple(input_shape)
         pad = tuple(d * (k - 1) // 2 for k, d in zip(h2h_kernel, h2h_dilate, strict=True))
         stride = (1,) * len(h2h_kernel)
-        self._over_state = {"kernel": h2h_kernel, "stride": stride, "pad": pad, "dilate": h2h_dilate}
-        self._over_input = {"kernel": i2h_kernel, "stride": i2h_stride, "pad": i2h_pad, "dilate": i2h_dilate}
+        self._over_state: dict[str, Any] = {"kernel": h2h_kernel, "stride": stride, "pad": pad, "dilate": h2h_dilate}
+        self._over_input: dict[str, Any] = {
+            "kernel": i2h_kernel,
+            "stride": i2h_stride,
+            "pad": i2h_pad,
+            "dilate": i2h_dilate,
+        }
         self._iW = self.params.get("i2h_weight", init=i2h_weight_initializer)
         self._hW = self.params.get("h2h_weight", init=h2h_weight_initializer)
         self._iB = self.params.get("i2h_bias", init=i2h_bias_initializer)
         self._hB = self.params.get("h2h_bias", init=h2h_bias_initializer)
-        probe = sym.Convolution(sym.var("data"), num_filter=num_hidden, layout=conv_layout, **self._over_input)
-        self._state_shape = (0, *probe.infer_shape(data=self._input_shape)[1][0][1:])
+        about: dict[str, Any] = {"num_filter": num_hidden, "layout": conv_layout}
+        _, shapes, _ = sym.Convolution(sym.var("data"), **about, **self._over_input).infer_shape(data=self._input_shape)
+        assert shapes is not None
+        self._state_shape = (0, *shapes[0][1:])
 
     @property
     def _num_gates(self) -> int:

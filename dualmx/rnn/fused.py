@@ -55,12 +55,14 @@ class FusedRNNCell(BaseRNNCell):
         if mode not in _GATES:
             raise ArgumentError(f"FusedRNNCell: mode={mode!r}: expected one of {', '.join(_GATES)}")
         super().__init__(prefix=f"{mode}_" if prefix is None else prefix, params=params)
-        self._num_hidden, self._num_layers, self._mode = num_hidden, num_layers, mode
+        self._num_hidden, self._num_layers = num_hidden, num_layers
+        self._mode: Any = mode
         self._bidirectional, self._dropout, self._get_next_state = bidirectional, dropout, get_next_state
         self._directions = ["l", "r"] if bidirectional else ["l"]
         self._forget_bias = forget_bias
         init = initializer.FusedRNN(None, num_hidden, num_layers, mode, bidirectional, forget_bias)
         self._parameter = self.params.get("parameters", init=init)
+        self._vector = str(self._parameter.name)
 
     @property
     def state_info(self) -> list[dict[str, Any]]:
@@ -95,7 +97,7 @@ class FusedRNNCell(BaseRNNCell):
             ArgumentError: the vector's size does not fit.
         """
         args = dict(args)
-        vector = args.pop(self._parameter.name)
+        vector = args.pop(self._vector)
         h, ways = self._num_hidden, len(self._directions)
         upper = (self._num_layers - 1) * (ways * h + h + 2)
         width, rest = divmod(vector.size, ways * self._num_gates * h)
@@ -114,7 +116,7 @@ class FusedRNNCell(BaseRNNCell):
         args = dict(args)
         first = args[f"{self._prefix}l0_i2h{self._gate_names[0]}_weight"]
         parts = [args.pop(name).reshape((-1,)) for name, _ in self._parts(first.shape[1])]
-        args[self._parameter.name] = nd.concatenate(parts)
+        args[self._vector] = nd.concatenate(parts)
         return args
 
     def __call__(self, inputs: Any, states: Any) -> Any:
@@ -167,7 +169,7 @@ class FusedRNNCell(BaseRNNCell):
         for layer in range(self._num_layers):
             sides = [cell(f"{self._prefix}{d}{layer}_") for d in self._directions]
             if self._bidirectional:
-                stack.add(BidirectionalCell(*sides, output_prefix=f"{self._prefix}bi_l{layer}_"))
+                stack.add(BidirectionalCell(sides[0], sides[1], output_prefix=f"{self._prefix}bi_l{layer}_"))
             else:
                 stack.add(sides[0])
             if self._dropout > 0 and layer != self._num_layers - 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_names_of_nodes() -> None:
 def test_a_file_of_mxnet_loads() -> None:
     layer = rnn.LSTM(2, 2, bidirectional=True)
     layer.load_parameters(str(HERE / "recurrent.params"))
-    assert layer.l0_i2h_weight.shape == (8, 3)
+    assert layer._reg_params["l0_i2h_weight"].shape == (8, 3)
     np.testing.assert_allclose(layer(mx.nd.ones((2, 1, 3))).asnumpy(), arrays()["file|out"], rtol=1e-5)
 
 
@@ -201,7 +201,7 @@ def test_states() -> None:
         (lambda: rnn.RNNCell(3).unroll(4, mx.nd.ones((2, 3, 4))), "length=4"),
         (lambda: rnn.RNNCell(3).unroll(2, [mx.nd.ones((2, 3))] * 3), "length=2"),
         (lambda: rnn.RNNCell(3).unroll(4, mx.nd.ones((2, 4, 4)), layout="XYZ"), "layout='XYZ'"),
-        (lambda: rnn.DropoutCell("a"), "rate='a'"),
+        (lambda: rnn.DropoutCell(cast(Any, "a")), "rate='a'"),
         (lambda: rnn.ZoneoutCell(rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2))), "stepped"),
         (lambda: rnn.ResidualCell(rnn.RNNCell(2)).base_cell.begin_state(2), "modifier"),
         (lambda: LSTMPCell(4, 2).begin_state(0), "shape"),

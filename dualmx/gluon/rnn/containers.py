@@ -27,6 +27,10 @@ class _Stack(RecurrentCell):
         rows = [f"({name}): " + repr(cell).replace("\n", "\n  ") for name, cell in self._children.items()]
         return f"{type(self).__name__}(\n" + "\n".join(rows) + "\n)"
 
+    @property
+    def _cells(self) -> list[Any]:
+        return list(self._children.values())
+
     def add(self, cell: RecurrentCell) -> None:
         """Append a cell."""
         self.register_child(cell)
@@ -39,16 +43,16 @@ class _Stack(RecurrentCell):
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Return the states of all cells."""
-        return _infos(self._children.values(), batch_size)
+        return _infos(self._cells, batch_size)
 
     def begin_state(self, **kwargs: Any) -> list[Any]:
         """Return the first states of all cells; see `RecurrentCell.begin_state`."""
         self._check_unmodified()
-        return _begin(self._children.values(), **kwargs)
+        return _begin(self._cells, **kwargs)
 
     def _step(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
         at, after = 0, []
-        for cell in self._children.values():
+        for cell in self._cells:
             size = len(cell.state_info())
             inputs, new = cell(inputs, states[at : at + size])
             at += size
@@ -70,7 +74,7 @@ class _Stack(RecurrentCell):
         begin_state = states_or_begin(self, begin_state, steps)
         at, after, last = 0, [], len(self) - 1
         sequence: Any = steps
-        for k, cell in enumerate(self._children.values()):
+        for k, cell in enumerate(self._cells):
             size = len(cell.state_info())
             merge = merge_outputs if k == last else None
             states = begin_state[at : at + size]
