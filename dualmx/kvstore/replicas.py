@@ -42,6 +42,8 @@ def step_together(updaters: Sequence[Any], indices: Sequence[Any], grads: Column
     if not weights or not all(isinstance(u, Updater) and updates_alike(u.optimizer) for u in updaters):
         return False
     contexts = [w.context for w in weights[0]]
+    if any(a.is_sparse for group in (*grads, *weights) for a in group):
+        return False
     if len(contexts) < 2 or not joinable(contexts, len(grads)):
         return False
     with joined(contexts):

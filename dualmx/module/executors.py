@@ -33,10 +33,18 @@ def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
 
 
 class DeviceArrays:
-    """Parameters, their gradients and the auxiliary states on one context, by name."""
+    """Parameters, their gradients and the auxiliary states on one context, by name.
 
-    def __init__(self, ctx: Context):
-        self.ctx = ctx
+    Args:
+        ctx: the context.
+        groups: other contexts by `ctx_group` attribute.
+        symbol: tells the group of each variable.
+    """
+
+    def __init__(self, ctx: Context, groups: Mapping[str, Context] | None = None, symbol: Any = None):
+        self.ctx, self.groups = ctx, dict(groups or {})
+        attrs = symbol.attr_dict() if self.groups else {}
+        self._places = {n: self.groups.get(a.get("__ctx_group__", ""), ctx) for n, a in attrs.items()}
         self.args: dict[str, NDArray] = {}
         self.grads: dict[str, NDArray] = {}
         self.aux: dict[str, NDArray] = {}
@@ -45,7 +53,7 @@ class DeviceArrays:
         """Return the array `name` of a table, made at first sight; its shape can never change."""
         found = table.get(name)
         if found is None:
-            found = table[name] = zeros(shape, ctx=self.ctx, dtype=dtype)
+            found = table[name] = zeros(shape, ctx=self._places.get(name, self.ctx), dtype=dtype)
         elif found.shape != tuple(shape):
             raise MXNetError(
                 f"Module: parameter {name!r} has shape {found.shape}, but {tuple(shape)} follows from these inputs; "
@@ -117,7 +125,9 @@ class ExecutorGroup:
             for name, shape, dtype in zip(states, aux_shapes, aux_types, strict=True)
         }
         reqs = {name: self.grad_reqs.get(name, "null") for name in arguments}
-        return self.symbol.bind(device.ctx, args, args_grad=grads, grad_req=reqs, aux_states=aux)
+        return self.symbol.bind(
+            device.ctx, args, args_grad=grads, grad_req=reqs, aux_states=aux, group2ctx=device.groups
+        )
 
     def _part(self, value: NDArray, desc: DataDesc, rows: slice) -> NDArray:
         axis = DataDesc.get_batch_axis(desc.layout)

@@ -36,7 +36,7 @@ class Module(BaseModule):
         work_load_list: share of the batch of each context.
         fixed_param_names: parameters that are not updated.
         state_names: inputs carried from batch to batch (see `set_states`).
-        group2ctxs: accepted; XLA places the operations of a program.
+        group2ctxs: contexts by `ctx_group` attribute, where the operators of a group run: a dict, or one per context.
         compression_params: gradient compression of distributed stores.
 
     Raises:
@@ -99,7 +99,10 @@ class Module(BaseModule):
         self._param_names = [n for n in arguments if n not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
         self._compression = dict(compression_params or {})
-        self._devices = [DeviceArrays(c) for c in self._contexts]
+        groups = list(group2ctxs) if isinstance(group2ctxs, (list, tuple)) else [group2ctxs] * len(contexts)
+        if len(groups) != len(contexts):
+            raise ArgumentError(f"Module: group2ctxs has {len(groups)} entries for {len(contexts)} contexts")
+        self._devices = [DeviceArrays(c, g, symbol) for c, g in zip(self._contexts, groups, strict=True)]
         self._group: ExecutorGroup | None = None
         self._groups: dict[Any, ExecutorGroup] = {}
         self._given: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None

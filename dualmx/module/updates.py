@@ -52,7 +52,7 @@ class Updates:
         main = self._devices[0]
         sums = [main.grads[n] for n in self._names]
         for other in self._devices[1:]:
-            sums = [s + other.grads[n].as_in_context(main.ctx) for s, n in zip(sums, self._names, strict=True)]
+            sums = [s + other.grads[n].as_in_context(s.context) for s, n in zip(sums, self._names, strict=True)]
         return sums
 
     def apply(self) -> None:
@@ -62,10 +62,16 @@ class Updates:
             if self._replicas.step(self._indices, self._all("grads"), self._all("args")):
                 return
             self._replicas.stale = True
-        self._started(self._indices, self._summed(), [main.args[n] for n in self._names])
+        self._update(self._summed(), [main.args[n] for n in self._names])
         for other in self._devices[1:]:
             for n in self._names:
                 main.args[n].copyto(other.args[n])
+
+    def _update(self, grads: Sequence[NDArray], weights: Sequence[NDArray]) -> None:
+        """Update weights, those of one context at a time; groups of operators may have others than the device."""
+        columns = list(zip(self._indices, grads, weights, strict=True))
+        for ctx in dict.fromkeys(w.context for w in weights):
+            self._started(*(list(c) for c in zip(*(c for c in columns if c[2].context is ctx), strict=True)))
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""

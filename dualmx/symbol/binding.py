@@ -14,6 +14,7 @@ from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
 from .inference import known_dtypes, known_shapes
 from .node import split_variables, topological
+from .placed import PlacedExecutor, is_placed
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -97,7 +98,7 @@ class Binding(SymbolBase):
             args_grad: arrays that receive the gradients, as a list or a dict; arguments without one get no gradient.
             grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name.
             aux_states: arrays of all auxiliary states, as a list or a dict.
-            group2ctx: contexts by `ctx_group` attribute; arrays may lie there, the program runs on `ctx`.
+            group2ctx: contexts by `ctx_group` attribute: where the operators of a group run.
             shared_exec: accepted; memory is shared by the engine itself.
 
         Raises:
@@ -121,7 +122,8 @@ class Binding(SymbolBase):
                 raise ArgumentError(f"bind: args_grad {name!r} has shape {grad.shape}, its argument {value.shape}")
         shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
         infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
-        return Executor(self, ctx, arrays, grads, reqs, states, group2ctx)
+        kind = PlacedExecutor if is_placed(order, ctx, group2ctx) else Executor
+        return kind(self, ctx, arrays, grads, reqs, states, group2ctx or {})
 
     def simple_bind(
         self: Symbol,  # pyright: ignore[reportGeneralTypeIssues]
@@ -143,8 +145,8 @@ class Binding(SymbolBase):
                 whose request is not `"null"` gets a gradient array, data and labels included.
             type_dict: dtypes by variable name; what does not follow from them is float32.
             stype_dict: accepted; arrays are dense.
-            group2ctx: contexts by `ctx_group` attribute; arguments of a group are allocated there, the program runs on
-                `ctx`.
+            group2ctx: contexts by `ctx_group` attribute: where the arguments of a group are allocated and its operators
+                run.
             shared_arg_names: arguments whose arrays are taken from `shared_exec`, with their gradients.
             shared_exec: executor to share these arrays and the auxiliary states with.
             shared_buffer: accepted; memory is shared by the engine itself.
@@ -200,7 +202,8 @@ class Binding(SymbolBase):
                 grads.append(None if req == "null" else new(name))
         pool = shared_exec.aux_dict if shared_exec is not None else {}
         states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
-        return Executor(self, ctx, args, grads, reqs, states, group2ctx)
+        kind = PlacedExecutor if is_placed(order, ctx, group2ctx) else Executor
+        return kind(self, ctx, args, grads, reqs, states, group2ctx or {})
 
     def eval(self: Symbol, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:  # pyright: ignore[reportGeneralTypeIssues]
         """Run the graph once on arrays given by variable name and return the outputs, in inference mode.

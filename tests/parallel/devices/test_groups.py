@@ -1,0 +1,145 @@
+"""Model parallelism by `ctx_group`: operators run on the contexts of their groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.compile.watch import Watcher, watchers
+
+RNG = np.random.RandomState(0)
+
+
+def chain(classes: int = 3):
+    """Three layers in two groups, the third back on the first group, with a shared bias."""
+    x, shared = mx.sym.var("x"), mx.sym.var("shared")
+    with mx.AttrScope(ctx_group="one"):
+        h = mx.sym.FullyConnected(x, num_hidden=4, no_bias=True, name="a")
+        h = mx.sym.Activation(mx.sym.broadcast_add(h, shared), act_type="tanh")
+    with mx.AttrScope(ctx_group="two"):
+        h = mx.sym.FullyConnected(h, num_hidden=4, no_bias=True, name="b")
+        h = mx.sym.BatchNorm(mx.sym.broadcast_add(h, shared), fix_gamma=False, name="bn")
+    with mx.AttrScope(ctx_group="one"):
+        h = mx.sym.FullyConnected(h, num_hidden=classes, name="c")
+    return mx.sym.SoftmaxOutput(h, mx.sym.var("label"), name="softmax")
+
+
+def run(group2ctx: dict | None, req: str = "write") -> tuple[list, dict, dict, object]:
+    exe = chain().simple_bind(
+        mx.cpu(0), grad_req=req, group2ctx=group2ctx, x=(6, 5), shared=(1, 4), label=(6,),
+        type_dict={"x": np.float64},
+    )  # fmt: skip
+    values = np.random.RandomState(1)
+    for name in sorted(exe.arg_dict):
+        a = exe.arg_dict[name]
+        a[:] = mx.nd.array(values.randint(0, 3, a.shape) if name == "label" else values.randn(*a.shape), dtype=a.dtype)
+    outs = []
+    for _ in range(2):
+        outs.append(exe.forward(is_train=True)[0].asnumpy())
+        exe.backward()
+    outs.append(exe.forward()[0].asnumpy())
+    return (
+        outs,
+        {n: g.asnumpy() for n, g in exe.grad_dict.items()},
+        {n: a.asnumpy() for n, a in exe.aux_dict.items()},
+        exe,
+    )
+
+
+@pytest.mark.parametrize("req", ["write", "add"])
+def test_results_equal_those_of_one_context(req: str) -> None:
+    placed, plain = run({"one": mx.cpu(1), "two": mx.cpu(2)}, req), run(None, req)
+    for a, b in zip(placed[0], plain[0], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    for k in (1, 2):
+        for n in plain[k]:
+            np.testing.assert_allclose(placed[k][n], plain[k][n], rtol=1e-11, atol=1e-13, err_msg=n)
+
+
+def test_operators_and_their_arrays_are_where_their_group_is() -> None:
+    seen: list[tuple[str, int]] = []
+
+    class Note(Watcher):
+        def flushed(self, state, began, results) -> None:
+            devices = {d.id for r in results for d in r.devices()}
+            step = state
+            while step.parent is not None:
+                if step.call is not None:
+                    seen.extend((repr(step.call), d) for d in devices)
+                step = step.parent
+
+    note = Note()
+    watchers.append(note)
+    try:
+        *_, exe = run({"one": mx.cpu(1), "two": mx.cpu(2)})
+    finally:
+        watchers.remove(note)
+    assert exe.arg_dict["a_weight"].context == exe.grad_dict["c_weight"].context == mx.cpu(1)
+    assert exe.arg_dict["b_weight"].context == exe.aux_dict["bn_moving_mean"].context == mx.cpu(2)
+    assert {d for name, d in seen if name.startswith("symbol a ")} == {1}
+    assert {d for name, d in seen if name.startswith("symbol b ")} == {2}
+    assert {d for name, d in seen if name.startswith("symbol c ")} == {1}
+
+
+def test_head_gradients_and_several_outputs() -> None:
+    def run(group2ctx: dict | None) -> list[np.ndarray]:
+        x = mx.sym.var("x")
+        with mx.AttrScope(ctx_group="g"):
+            y = mx.sym.exp(x)
+        z = y * x
+        exe = mx.sym.Group([y, z, y]).bind(
+            mx.cpu(0), {"x": mx.nd.array([1.0, 2.0])}, {"x": mx.nd.zeros((2,))}, group2ctx=group2ctx
+        )
+        outs = exe.forward(is_train=True)
+        exe.backward([mx.nd.array([1, 2]), mx.nd.array([3, 4]), mx.nd.array([5, 6])])
+        return [*(o.asnumpy() for o in outs), exe.grad_dict["x"].asnumpy()]
+
+    for a, b in zip(run({"g": mx.cpu(3)}), run(None), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_unrolled_lstm_over_two_devices_trains_as_on_one() -> None:
+    steps, layers, hidden = 3, 2, 4
+
+    def net():
+        seq = mx.sym.split(mx.sym.var("data"), num_outputs=steps, axis=1, squeeze_axis=True)
+        seq = [seq[t] for t in range(steps)]
+        for k in range(layers):
+            with mx.AttrScope(ctx_group=f"layer{k}"):
+                wx, wh, b = (mx.sym.var(f"l{k}_{n}") for n in ("wx", "wh", "b"))
+                h, c, out = None, None, []
+                for t in range(steps):
+                    gates = mx.sym.FullyConnected(seq[t], wx, b, num_hidden=4 * hidden)
+                    if h is not None:
+                        gates = gates + mx.sym.FullyConnected(h, wh, num_hidden=4 * hidden, no_bias=True)
+                    i, f, g, o = (s for s in mx.sym.split(gates, num_outputs=4, axis=1))
+                    c_new = mx.sym.sigmoid(i) * mx.sym.tanh(g)
+                    c = c_new if c is None else c_new + mx.sym.sigmoid(f) * c
+                    h = mx.sym.sigmoid(o) * mx.sym.tanh(c)
+                    out.append(h)
+                seq = out
+        with mx.AttrScope(ctx_group=f"layer{layers - 1}"):
+            return mx.sym.SoftmaxOutput(mx.sym.FullyConnected(seq[-1], num_hidden=3, name="out"), name="softmax")
+
+    x, y = RNG.randn(4, steps, 5), RNG.randint(0, 3, 4)
+
+    def train(groups: dict | None) -> tuple[dict, object]:
+        mod = mx.mod.Module(net(), context=mx.cpu(0), group2ctxs=groups)
+        mod.bind([mx.io.DataDesc("data", x.shape)], [mx.io.DataDesc("softmax_label", y.shape)])
+        values = np.random.RandomState(5)
+        shapes = dict(zip(mod.symbol.list_arguments(), mod.symbol.infer_shape(data=x.shape)[0], strict=True))
+        names = sorted(set(shapes) - {"data", "softmax_label"})
+        mod.init_params(arg_params={n: mx.nd.array(values.randn(*shapes[n]) * 0.3) for n in names})
+        mod.init_optimizer("local", "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+        for _ in range(3):
+            mod.forward_backward(mx.io.DataBatch([mx.nd.array(x)], [mx.nd.array(y)]))
+            mod.update()
+        return {n: a.asnumpy() for n, a in mod.get_params()[0].items()}, mod
+
+    placed, mod = train({"layer0": mx.cpu(0), "layer1": mx.cpu(1)})
+    plain, _ = train(None)
+    for n in plain:
+        np.testing.assert_allclose(placed[n], plain[n], rtol=2e-5, atol=1e-6, err_msg=n)
+    exe = mod._group.execs[0] if hasattr(mod, "_group") else mod._exec_group.execs[0]
+    assert exe.arg_dict["l1_wx"].context == mx.cpu(1) and exe.arg_dict["l0_wx"].context == mx.cpu(0)
