@@ -51,6 +51,15 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--host-ip", default="", metavar="IP", help="address of this host, where the scheduler listens")
     p.add_argument("-p", "--port", type=int, default=0, help="port of the scheduler (default: a free one)")
     p.add_argument("--sync-dst-dir", help="folder on the hosts to which the working folder is copied")
+    p.add_argument(
+        "--on-worker-death", choices=("fail", "wait", "continue"), default="fail",
+        help="end the job, start the worker again and wait for it, or go on without it (default: fail)",
+    )  # fmt: skip
+    p.add_argument(
+        "--on-server-death", choices=("fail", "wait"), default="fail",
+        help="end the job, or start the server again from its journal (default: fail)",
+    )  # fmt: skip
+    p.add_argument("--restarts", type=int, default=10, help="most processes that are started again (default: 10)")
     p.add_argument("--env", action="append", default=[], metavar="KEY:VALUE", help="variable for all processes")
     p.add_argument("--env-server", action="append", default=[], metavar="KEY:VALUE", help="variable for servers")
     p.add_argument("--env-worker", action="append", default=[], metavar="KEY:VALUE", help="variable for workers")
@@ -85,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = Plan(
             command, options.num_workers, servers, env, roles, options.launcher, hosts, options.sync_dst_dir or "",
             shlex.split(options.program), options.host_ip, options.port,
+            {"worker": options.on_worker_death, "server": options.on_server_death}, max(options.restarts, 0),
         )  # fmt: skip
         try:
             code = run(plan)

@@ -35,6 +35,8 @@ class Plan:
         folder: where the command runs on other hosts; empty: in the same folder as here.
         program: called instead of `ssh`, `mpirun` or `srun`.
         uri, port: of the scheduler; empty and 0: found out.
+        policy: what happens when a worker or a server dies: fail, wait, continue.
+        restarts: how many processes that died are started again, where the policy is to wait.
     """
 
     command: Sequence[str]
@@ -48,6 +50,8 @@ class Plan:
     program: Sequence[str] = ()
     uri: str = ""
     port: int = 0
+    policy: Mapping[str, str] = field(default_factory=dict)
+    restarts: int = 0
 
     @property
     def seats(self) -> list[tuple[str, int]]:

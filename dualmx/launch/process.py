@@ -133,10 +133,12 @@ class Process:
     """A running process.
 
     Attributes:
+        start: how it was started.
         lines: last lines of its own, apart from those of its members.
     """
 
     def __init__(self, start: Start, keeper: Keeper):
+        self.start = start
         self.members, self.name, self.patience = list(start.members), start.name, start.patience
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
         self.code: int | None = None

@@ -12,6 +12,7 @@ from typing import Protocol, cast
 
 from .plan import Plan, place_scheduler
 from .process import Keeper, Member, Process, Start, describe_exit
+from .returns import Returns
 
 GRACE = 10.0  # seconds that the others have to end by themselves after a failure, or when all workers are done
 LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
@@ -59,6 +60,7 @@ def run(plan: Plan) -> int:
     before = {number: signal.signal(number, interrupt) for number in handled}
     keeper = Keeper()
     processes: list[Process] = []
+    returns = Returns(plan, keeper)
     try:
         place_scheduler(plan)
         how = launcher(plan.launcher)
@@ -68,7 +70,7 @@ def run(plan: Plan) -> int:
         starts += how.starts(plan, [Member(role, rank) for role, rank in plan.seats])
         for start in starts:
             processes.append(Process(start, keeper))
-        first = _watch(processes)
+        first = _watch(processes, returns)
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         _end(processes)
@@ -88,18 +90,21 @@ def run(plan: Plan) -> int:
         return 128 + e.number
     finally:
         keeper.close()
+        returns.close()
         for number, old in before.items():
             signal.signal(number, old)
 
 
-def _watch(processes: Sequence[Process]) -> Member | None:
-    """Wait for the end of the job; returns the member that failed first, if one did."""
+def _watch(processes: list[Process], returns: Returns) -> Member | None:
+    """Wait for the end of the job; returns the member that failed first, if one did and the job needs it."""
     first: Member | None = None
     until: float | None = None
-    members = [m for p in processes for m in p.members]
     while True:
+        if first is None:
+            returns.replace(processes)
+        members = [m for p in processes for m in p.members]
         alive = [p for p in processes if p.poll() is None]
-        failed = [m for m in members if m.code]
+        failed = [m for m in members if m.code and not returns.forgiven(m)]
         if failed and first is None:
             # Of several at once, the one that was killed.
             first = min(failed, key=lambda m: ((m.code or 0) >= 0, m.ended or 0.0))
