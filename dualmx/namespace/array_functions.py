@@ -16,6 +16,7 @@ from ..ndarray.handle import create, invoke, invoke1, invoke2, invoke_out
 from ..ndarray.trace import local
 from ..ndarray.verify import CONDITIONS, state
 from ..op.registry import Call, Op
+from ..op.schema import Input
 from .signature import docstring, signature
 
 
@@ -58,6 +59,8 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     given.update({k: v for k, v in kwargs.items() if k in names})
     parsed = op.parse(params)
     present = [i for i in op.inputs if i.when is None or i.when.holds(parsed)]
+    if len(present) < len(op.inputs):
+        _check_absent(op, given, present, parsed)
     arrays: list[NDArray] = []
     for i in present:
         value = given.get(i.name)
@@ -67,6 +70,16 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
             raise ArgumentError(f"{op.name}: missing input {i.name!r}; it takes ({', '.join(p.name for p in present)})")
         arrays.append(as_input(value, op, i.name, arrays[0] if arrays else None))
     return arrays, params
+
+
+def _check_absent(op: Op, given: dict[str, Any], present: list[Input], parsed: dict[str, Any]) -> None:
+    """Raise if an input was given that does not exist under these parameters."""
+    for i in op.inputs:
+        if i not in present and i.when is not None and given.get(i.name) is not None:
+            raise ArgumentError(
+                f"{op.name}: input {i.name!r} is given, but {i.when.param}={parsed[i.when.param]!r}: expected "
+                f"({', '.join(p.name for p in present)})"
+            )
 
 
 def _targets(op: Op, out: Any) -> list[Any]:

@@ -196,7 +196,7 @@ def Deconvolution(
     adj = per_axis("Deconvolution", "adj", adj, n, 0, 0)
     size = data.shape[1:-1] if last else data.shape[2:]
     full = [s * (i - 1) + d * (k - 1) + 1 for i, k, s, d in zip(size, kernel, stride, dilate, strict=True)]
-    if target_shape:
+    if any(target_shape):
         target = per_axis("Deconvolution", "target_shape", target_shape, n, 0, 1)
         excess = [f - t for f, t in zip(full, target, strict=True)]
         if min(excess) < 0:

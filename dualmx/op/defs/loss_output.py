@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Free, Tensor
+from ..schema import Fraction, Free, Tensor
 from ..spatial import check_float, known, widen
 
 
@@ -103,7 +103,7 @@ def SoftmaxOutput(
     preserve_shape: bool = False,
     normalization: Literal["null", "batch", "valid"] = "null",
     out_grad: bool = False,
-    smooth_alpha: float = 0.0,
+    smooth_alpha: Fraction = 0.0,
 ) -> jax.Array:
     """Softmax forward; backward the gradient of its cross entropy with the label, whatever the head gradient.
 

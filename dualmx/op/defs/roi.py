@@ -8,7 +8,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Shape, Tensor
+from ..schema import Fraction, Shape, Tensor
 from ..spatial import check_float, check_rank, widen
 
 
@@ -37,7 +37,7 @@ def _half_away(x: jax.Array) -> jax.Array:
 
 
 @op()
-def ROIPooling(data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: float) -> jax.Array:
+def ROIPooling(data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale: Fraction) -> jax.Array:
     """Max-pool each rectangle of `rois` into a grid of `pooled_size` bins.
 
     Rows of rois are (image, x1, y1, x2, y2) in input units; times `spatial_scale` and rounded they are pixels of

@@ -12,7 +12,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from .. import bilinear
 from ..registry import op
-from ..schema import ABSENT, Count, NonNegative, Positive, Shape, Tensor, When
+from ..schema import ABSENT, Count, Fraction, Positive, Shape, Tensor, When
 from ..spatial import check_float, check_rank, widen
 
 
@@ -94,13 +94,13 @@ def _contrib_DeformablePSROIPooling(
     rois: Tensor,
     trans: Annotated[Tensor, When("no_trans", False)] = ABSENT,
     *,
-    spatial_scale: float,
+    spatial_scale: Fraction,
     output_dim: Positive,
     group_size: Positive,
     pooled_size: Positive,
     part_size: Count = 0,
     sample_per_part: Positive = 1,
-    trans_std: NonNegative = 0.0,
+    trans_std: Fraction = 0.0,
     no_trans: bool = False,
 ) -> tuple[jax.Array, jax.Array]:
     """Position-sensitive pooling whose bins are moved by `trans` times `trans_std` times the region's sides.

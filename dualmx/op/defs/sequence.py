@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Free, Tensor, When
 from ..spatial import known
+from .window import constant
 
 
 def _lengths(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -57,7 +59,7 @@ def SequenceMask(
     if sequence_length is None:
         return data
     times, counts = _grid(data, sequence_length, axis)
-    return jnp.where(times < counts, data, jnp.asarray(value, data.dtype))
+    return jnp.where(times < counts, data, constant(value, np.dtype(data.dtype)))
 
 
 @op(complete=_lengths)
