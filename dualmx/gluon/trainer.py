@@ -12,7 +12,7 @@ from ..core.checks import number
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
-from ..kvstore import known
+from ..kvstore import known, pull_all
 from ..kvstore.replicas import step_together
 from ..ndarray import flush
 from .bridge import OptaxOptimizer
@@ -83,6 +83,10 @@ class Trainer:
         self._connected = False
         self._stored: set[int] = set()
         for param in self._params:
+            if param._stype != "default" and param._trainer not in (None, self):
+                raise MXNetError(
+                    f"Trainer: parameter {param.name!r} is {param._stype} and has a Trainer already; it can have one"
+                )
             param._trainer = self
         self._connect_early()
 
@@ -226,9 +230,9 @@ class Trainer:
             return
         store.push(keys, grads)
         if self._update_on_kvstore:
-            store.pull(keys, out=[p.list_data() for _, p in chosen])
+            pull_all(store, keys, [p._arrays() for _, p in chosen])
         else:
-            store.pull(keys, out=grads)
+            pull_all(store, keys, grads)
 
     def _apply(self, chosen: list[tuple[int, Parameter]]) -> None:
         if not self._update_on_kvstore and chosen:
@@ -255,6 +259,7 @@ class Trainer:
         """Make the store, if one is needed, and hand it the initial values."""
         if self._connected:
             return
+        self._check_sparse()
         store = self._make_store()
         if store is not None:
             in_store = self._wanted_update_on_kvstore
@@ -271,11 +276,11 @@ class Trainer:
             self._stored = set(keys)
             if not hasattr(store, "init"):
                 for i in keys:
-                    store.broadcast(i, self._params[i].list_data()[0], out=self._params[i].list_data())
+                    store.broadcast(i, self._params[i]._arrays()[0], out=self._params[i]._arrays())
             else:
                 # A store of this process looks at the parameters when it must; the first step is like all others then.
                 give = store.adopt if type(store) is kvstore.KVStore else store.init
-                give(keys, [self._params[i].list_data()[0] for i in keys])
+                give(keys, [self._params[i]._arrays()[0] for i in keys])
             if hasattr(store, "init") and not alone:
                 self._adopt(store, keys)
             if in_store:
@@ -283,12 +288,20 @@ class Trainer:
         self._kvstore = store
         self._connected = True
 
+    def _check_sparse(self) -> None:
+        """Raise if row_sparse parameters cannot be kept as asked for."""
+        if any(p._stype != "default" for p in self._params):
+            if self._wanted_store is None:
+                raise ArgumentTypeError("Trainer: kvstore=None: row_sparse parameters need a store, or the name of one")
+            if self._wanted_update_on_kvstore is False:
+                raise ArgumentError("Trainer: update_on_kvstore=False is not possible with row_sparse parameters")
+
     def _adopt(self, store: Any, keys: list[int]) -> None:
         """Take over the weights of the first worker."""
         late = any(a._fresh_grad for i in keys for a in self._params[i]._arrays())
-        before = [self._params[i].list_data()[0].asnumpy() for i in keys] if late else []
-        store.pull(keys, out=[self._params[i].list_data() for i in keys])
-        if any((self._params[i].list_data()[0].asnumpy() != b).any() for i, b in zip(keys, before, strict=False)):
+        before = [self._params[i]._arrays()[0].asnumpy() for i in keys] if late else []
+        pull_all(store, keys, [self._params[i]._arrays() for i in keys])
+        if any((self._params[i]._arrays()[0].asnumpy() != b).any() for i, b in zip(keys, before, strict=False)):
             warnings.warn(
                 "Trainer: the gradients of the first step were computed from other initial weights than those of the "
                 "first worker; seed all workers alike, or let shapes be known when the Trainer is made",
@@ -306,7 +319,7 @@ class Trainer:
     def _parameter_was_set(self, param: Parameter) -> None:
         """Keep the store's copy of a parameter that the user overwrote equal to it."""
         if self._update_on_kvstore and hasattr(self._kvstore, "reset") and self._index[id(param)] in self._stored:
-            self._kvstore.reset(self._index[id(param)], param.list_data()[0])
+            self._kvstore.reset(self._index[id(param)], param._arrays()[0])
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (such as momenta) to a file in MXNet's format."""

@@ -7,6 +7,7 @@ from .batch import DataBatch, DataDesc
 from .csv import CSVIter
 from .idx import MNISTIter
 from .iterator import DataIter, PrefetchingIter, ResizeIter
+from .libsvm import LibSVMIter
 
 MXDataIter = DataIter  # MXNet's name of iterators implemented inside the library
 
@@ -15,6 +16,7 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "LibSVMIter",
     "MNISTIter",
     "MXDataIter",
     "NDArrayIter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.errors import ArgumentTypeError
-from .base import KVStoreBase, unknown
+from .base import KVStoreBase, pull_all, unknown
 from .local import KVStore
 
 LOCAL = (
@@ -61,4 +61,4 @@ def create(name: str = "local") -> KVStore | Any:
     return DistKVStore(key)
 
 
-__all__ = ["KVStore", "KVStoreBase", "create", "known", "names"]
+__all__ = ["KVStore", "KVStoreBase", "create", "known", "names", "pull_all"]

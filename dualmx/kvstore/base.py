@@ -73,6 +73,14 @@ class KVStoreBase:
         return 1
 
 
+def pull_all(store: Any, keys: list[Any], out: list[list[Any]]) -> None:
+    """Pull the values of keys from a store into arrays of any storage type, a list of them per key."""
+    if any(a.is_sparse for arrays in out for a in arrays):
+        store.pull(keys, out=out, ignore_sparse=False)
+    else:
+        store.pull(keys, out=out)
+
+
 def unknown(name: str, known: list[str]) -> ArgumentError:
     """Return the error for a store nobody knows."""
     return ArgumentError(f"kvstore.create: name={name!r}: unknown store; {suggest(name, known)}")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..ndarray import NDArray, waitall
+from ..ndarray import NDArray, from_numpy, waitall
 from ..optimizer import Optimizer, Updater, get_updater
+from ..sparse import store, with_storage
 from .base import KVStoreBase
 from .compression import TwoBit, make
 from .replicas import Replicas
+
+_log = logging.getLogger(__name__)
 
 
 class KVStore(KVStoreBase):
@@ -153,7 +159,8 @@ class KVStore(KVStoreBase):
             self._replicas.stale = True
         if self._updater is None:
             for k, total in zip(keys, sums, strict=True):
-                self._stored[k] = total
+                kind = self._stored[k].stype
+                self._stored[k] = total if total.stype == kind else total.tostype("default").tostype(kind)
         elif isinstance(self._updater, Updater):
             self._updater(keys, sums, [self._stored[k] for k in keys])
         else:
@@ -185,7 +192,12 @@ class KVStore(KVStoreBase):
                 self._fits("pull", k, a)
         for k, group in pairs:
             for a in group:
-                self._stored[k].copyto(a)
+                if a.is_sparse and ignore_sparse:
+                    _log.warning("kvstore.pull: key %r: a %s array is left alone; use row_sparse_pull", k, a.stype)
+                elif a.is_sparse and a.stype != self._stored[k].stype:
+                    a[:] = self._stored[k].tostype("default")
+                else:
+                    self._stored[k].copyto(a)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """`push` and then `pull` into `out`, or back into `value` without one.
@@ -200,7 +212,7 @@ class KVStore(KVStoreBase):
             [2.0, 2.0]
         """
         self.push(key, value, priority)
-        self.pull(key, value if out is None else out, priority)
+        self.pull(key, value if out is None else out, priority, ignore_sparse=False)
 
     def update_together(self, keys: Sequence[Any], grads: Any, weights: Any) -> bool:
         """Like `push` of gradients and `pull` of the updated weights, as one program on all devices, if possible.
@@ -225,25 +237,42 @@ class KVStore(KVStoreBase):
         self.pull(key, out, priority)
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """Copy the rows `row_ids` of stored matrices into `out`; the other rows of `out` become zero.
+        """Copy the rows `row_ids` of stored values into `out`: row_sparse arrays, which then store only these rows, or
+        dense ones, whose other rows become zero.
+
+        Args:
+            key: a key or a list of keys.
+            out: an array or a list of arrays per key.
+            row_ids: one array of row numbers for all of `out`, or one for each; any order, repetitions allowed.
 
         Raises:
-            ArgumentError: no `out` or `row_ids`.
+            ArgumentError: no `out` or `row_ids`, or another number of them.
+
+        Example:
+            >>> import dualmx as mx
+            >>> kv = mx.kv.create("local")
+            >>> kv.init("w", mx.nd.ones((5, 2)).tostype("row_sparse"))
+            >>> out = mx.nd.sparse.zeros("row_sparse", (5, 2))
+            >>> kv.row_sparse_pull("w", out=out, row_ids=mx.nd.array([3, 1, 3]))
+            >>> out.indices.asnumpy().tolist()
+            [1, 3]
         """
+        what = "row_sparse_pull"
         if out is None or row_ids is None:
-            raise ArgumentError("kvstore.row_sparse_pull: expected out and row_ids")
-        pairs = self._grouped("row_sparse_pull", key, out)
-        ids = row_ids if isinstance(row_ids, (list, tuple)) else [row_ids]
-        if len(ids) == 1:
-            ids = list(ids) * sum(len(group) for _, group in pairs)
-        remaining = iter(ids)
+            raise ArgumentError(f"kvstore.{what}: expected out and row_ids")
+        pairs = self._grouped(what, key, out)
+        ids = _flat(row_ids)
+        count = sum(len(group) for _, group in pairs)
+        if len(ids) not in (1, count):
+            raise ArgumentError(f"kvstore.{what}: {len(ids)} arrays of row_ids for {count} arrays in out")
+        remaining = iter(ids * count if len(ids) == 1 else ids)
         for k, group in pairs:
-            held = self._at("row_sparse_pull", k)
+            held = self._at(what, k)
             for a in group:
-                self._fits("row_sparse_pull", k, a)
-                rows = next(remaining).reshape((-1,)).astype("int32")
-                a[:] = 0
-                a[rows] = held[rows]
+                self._fits(what, k, a)
+                rows = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
+                wanted = np.unique(next(remaining).asnumpy().reshape(-1).astype(np.int64))
+                store(a, rows.retain(from_numpy(wanted).as_in_context(held.context)), f"kvstore.{what}")
 
     # -- updates
 
@@ -332,6 +361,11 @@ class KVStore(KVStoreBase):
     def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
         """Return how many other processes of the job have died: none, there are none."""
         return 0
+
+
+def _flat(values: Any) -> list[Any]:
+    """The arrays of nested lists, in order."""
+    return [a for v in values for a in _flat(v)] if isinstance(values, (list, tuple)) else [values]
 
 
 __all__ = ["KVStore"]

@@ -14,7 +14,10 @@ from ..core.errors import ArgumentError, MXNetError
 from ..io import DataDesc
 from ..namespace import nd
 from ..ndarray import NDArray, array, zeros
+from ..sparse import with_storage
+from ..symbol.node import topological
 from ..symbol.replay import training_scope
+from ..symbol.storage import storage_types
 
 
 def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
@@ -49,11 +52,18 @@ class DeviceArrays:
         self.grads: dict[str, NDArray] = {}
         self.aux: dict[str, NDArray] = {}
 
-    def take(self, table: dict[str, NDArray], name: str, shape: tuple[int, ...], dtype: Any) -> NDArray:
+    def take(
+        self, table: dict[str, NDArray], name: str, shape: tuple[int, ...], dtype: Any, stype: str = "default"
+    ) -> NDArray:
         """Return the array `name` of a table, made at first sight; its shape can never change."""
         found = table.get(name)
         if found is None:
-            found = table[name] = zeros(shape, ctx=self._places.get(name, self.ctx), dtype=dtype)
+            ctx = self._places.get(name, self.ctx)
+            if table is self.args and stype == "row_sparse":
+                # A weight stores all its rows.
+                found = table[name] = with_storage(zeros(shape, ctx=ctx, dtype=dtype), stype)
+            else:
+                found = table[name] = zeros(shape, ctx=ctx, dtype=dtype, stype=stype)
         elif found.shape != tuple(shape):
             raise MXNetError(
                 f"Module: parameter {name!r} has shape {found.shape}, but {tuple(shape)} follows from these inputs; "
@@ -114,12 +124,13 @@ class ExecutorGroup:
             raise MXNetError(f"Module.bind: not all shapes follow from {shapes}; give the shapes of more inputs")
         arg_types, _, aux_types = self.symbol.infer_type(**{n: t for n, t in types.items() if n in known})
         args, grads = {}, {}
+        stypes, grad_stypes = storage_types(topological(self.symbol.entries), {})
         for name, shape, dtype in zip(arguments, arg_shapes, arg_types, strict=True):
             shared = name in self.param_names
             table = device.args if shared else {}
-            args[name] = device.take(table, name, shape, dtype)
+            args[name] = device.take(table, name, shape, dtype, stypes[name])
             if self.grad_reqs.get(name, "null") != "null":
-                grads[name] = device.take(device.grads if shared else {}, name, shape, dtype)
+                grads[name] = device.take(device.grads if shared else {}, name, shape, dtype, grad_stypes[name])
         aux = {
             name: device.take(device.aux, name, shape, dtype)
             for name, shape, dtype in zip(states, aux_shapes, aux_types, strict=True)

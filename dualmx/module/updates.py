@@ -9,7 +9,7 @@ from .. import optimizer as opt
 from ..core.errors import ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
-from ..kvstore import known
+from ..kvstore import known, pull_all
 from ..kvstore.replicas import Replicas
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
@@ -115,7 +115,7 @@ class StoreUpdates(Updates):
         else:
             super().start(optimizer)
         # The store's values win: all workers begin with those of the first.
-        self._store.pull(self._names, out=self._all("args"))
+        pull_all(self._store, self._names, self._all("args"))
 
     def apply(self) -> None:
         together = getattr(self._store, "update_together", None)
@@ -123,9 +123,9 @@ class StoreUpdates(Updates):
             return
         self._store.push(self._names, self._all("grads"))
         if self._in_store:
-            self._store.pull(self._names, out=self._all("args"))
+            pull_all(self._store, self._names, self._all("args"))
             return
-        self._store.pull(self._names, out=self._all("grads"))
+        pull_all(self._store, self._names, self._all("grads"))
         for device in self._devices:
             self._started(self._indices, [device.grads[n] for n in self._names], [device.args[n] for n in self._names])
 

@@ -325,6 +325,9 @@ def is_tracked(a: Handle) -> bool:
 
 def assign(o: Handle, value: Handle, what: str) -> None:
     """Make `o` hold what `value` holds now, cast and moved to the dtype and context of `o`; shapes must be equal."""
+    if o.is_sparse:
+        o.assign(value)  # type: ignore[attr-defined]
+        return
     if o._v.shape != value._v.shape:
         raise ArgumentError(
             f"{what}: out has shape {o._v.shape}, the result has shape {value._v.shape}; they must agree"

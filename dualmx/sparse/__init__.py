@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from ..ndarray.trace import engine
 from . import creation, kernels, operators  # noqa: F401
-from .base import BaseSparseNDArray, NotSupportedForSparseNDArray
-from .creation import array, csr_matrix, empty, row_sparse_array, zeros
+from .base import STYPES, BaseSparseNDArray, NotSupportedForSparseNDArray
+from .creation import array, csr_matrix, empty, row_sparse_array, rows_of_table, with_storage, zeros
 from .csr import CSRNDArray
 from .dispatch import as_stype, asks_for_storage, invoke, invoke_out, is_sparse, run_steps, store, wants_steps
+from .kernels import KEEP_ZEROS
 from .row_sparse import RowSparseNDArray
 
 engine.sparse = creation
 
 __all__ = [
-    "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RowSparseNDArray", "array", "as_stype",
-    "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse", "row_sparse_array", "run_steps",
-    "store", "wants_steps", "zeros",
+    "KEEP_ZEROS", "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RowSparseNDArray",
+    "array", "as_stype",
+    "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse", "row_sparse_array", "rows_of_table",
+    "run_steps", "store", "wants_steps", "with_storage", "zeros",
 ]  # fmt: skip

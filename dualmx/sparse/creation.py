@@ -288,6 +288,22 @@ def of_array(source: NDArray, stype: str) -> NDArray:
     return cls.of_numpy(source.asnumpy(), source.context)
 
 
+def with_storage(table: NDArray, stype: str) -> NDArray:
+    """Return a sparse array that is held in the dense `table`, and changes with it."""
+    return CLASSES[stype].of_dense(table)
+
+
+def rows_of_table(full: NDArray, row_id: NDArray) -> NDArray:
+    """Return the rows `row_id`, each once, of a row_sparse array that is held densely; lookups in it reach `full`."""
+    assert isinstance(full, RowSparseNDArray) and full.dense is not None
+    ids = np.unique(row_id.asnumpy().reshape(-1).astype(np.int64))
+    if len(ids) and (ids[0] < 0 or ids[-1] >= full.shape[0]):
+        raise ArgumentError(f"row ids must be in [0, {full.shape[0]}), got {ids[0]} to {ids[-1]}")
+    made = full.retain(dense.from_host(ids, full.context))
+    made.table = full.dense
+    return made
+
+
 def of_source(source: Any, ctx: Context | None, dtype: Any) -> NDArray | None:
     """Return what `mx.nd.array` makes of a sparse source, None for a dense one."""
     if isinstance(source, BaseSparseNDArray):
@@ -295,4 +311,7 @@ def of_source(source: Any, ctx: Context | None, dtype: Any) -> NDArray | None:
     return _of_scipy(source.tocsr(), ctx, dtype) if _is_scipy(source) else None
 
 
-__all__ = ["array", "csr_matrix", "empty", "of_body", "of_source", "row_sparse_array", "zeros"]
+__all__ = [
+    "CLASSES", "array", "csr_matrix", "empty", "of_array", "of_body", "of_source", "row_sparse_array", "rows_of_table",
+    "with_storage", "zeros",
+]  # fmt: skip

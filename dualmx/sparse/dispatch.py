@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ..core import knobs
@@ -123,10 +124,23 @@ def as_stype(array: NDArray, stype: str) -> NDArray:
     return of_array(array, stype)
 
 
+@lru_cache(maxsize=4096)
+def _makes_sparse(call: ProgramCall) -> bool:
+    """True if a program has steps whose results are asked for in a sparse storage type."""
+    assert call.steps is not None
+    for step in call.steps[0]:
+        params = step.call.params
+        if asks_for_storage(step.call) and "default" not in (params.get("stype"), params.get("forward_stype")):
+            return True
+    return False
+
+
 def wants_steps(call: Call, ins: Sequence[NDArray]) -> bool:
     """True if a program must be recorded step by step: it meets sparse arrays, or tables with sparse gradients."""
     if not isinstance(call, ProgramCall) or call.steps is None:
         return False
+    if _makes_sparse(call):
+        return True
     for a in ins:
         if a.is_sparse or (a._x is not None and a._x.req in ("rows", "rows_add")):
             return True
@@ -143,7 +157,8 @@ def run_steps(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
         if not arrays:
             outs = handle.create(step, ins[0].context) if ins else handle.invoke(step, ())
         else:
-            outs = invoke(step, arrays) if any(map(is_sparse, arrays)) else handle.invoke(step, arrays)
+            by_storage = asks_for_storage(step) or any(map(is_sparse, arrays))
+            outs = invoke(step, arrays) if by_storage else handle.invoke(step, arrays)
         env.update(zip(writes, outs, strict=False))
         for at, slot in zip(step.aux_positions(len(arrays)), writes[step.n_outputs :], strict=True):
             env[slot] = arrays[at]

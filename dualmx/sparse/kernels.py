@@ -311,6 +311,8 @@ def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     ids, table = ins
     if dispatch.is_sparse(ids) or not isinstance(table, RowSparseNDArray):
         return None
+    if table.tracked and table.table is not None:
+        return handle.invoke(call, (ids, table.table))
     if table.dense is None:
         held = table.settled().ascending()
         if held.rows.shape[0] < table.shape[0]:
@@ -371,6 +373,8 @@ def _csr_dot(a: CSRNDArray, b: NDArray, turned: bool) -> NDArray:
         made = RowSparseNDArray.of((a.shape[1], b.shape[1]), rows, ids, None)
         # What gradients flow through is held densely.
         return RowSparseNDArray.of_dense(made.densified()) if handle.is_tracked(rows) else made
+    if isinstance(b, RowSparseNDArray) and b.table is not None and b.tracked:
+        b = b.table
     if isinstance(b, RowSparseNDArray) and b.dense is None:
         held = b.settled().ascending()
         at = handle.invoke(part.rows_find.call(), (held.ids, a.columns))[0]

@@ -12,7 +12,9 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, is_tracked
 from ..ndarray.serialize import SparseBody
+from ..ndarray.trace import local
 from ..op import components as part
+from ..op.registry import OPS
 from .base import BaseSparseNDArray, beginning, bucket, moved, padded, piece
 
 # Gradients that accumulate are summed row by row when they have grown this much.
@@ -32,16 +34,18 @@ class RowSparseNDArray(BaseSparseNDArray):
         ([3], [[1.0, 2.0]])
     """
 
-    __slots__ = ("rows", "ids", "count")
+    __slots__ = ("rows", "ids", "count", "table")
     _stype = "row_sparse"
     rows: NDArray
     ids: NDArray
     count: int | None  # stored rows; None while rows of equal number are still apart
+    table: NDArray | None  # variable whose rows these are; gradients go to it
 
     @classmethod
     def of(cls, shape: tuple[int, ...], rows: NDArray, ids: NDArray, count: int | None) -> Self:
         """Return the array of padded pieces."""
         self = cls._blank(shape, rows.dtype, rows.context)
+        self.table = None
         self.rows, self.ids, self.count = rows, ids, count
         return self
 
@@ -51,6 +55,12 @@ class RowSparseNDArray(BaseSparseNDArray):
         size = bucket(len(ids), shape[0])
         where = padded(np.asarray(ids, np.int32), size, shape[0])
         return cls.of(tuple(shape), piece(padded(rows, size), ctx), piece(where, ctx), len(ids))
+
+    @classmethod
+    def of_dense(cls, array: NDArray) -> Self:
+        self = super().of_dense(array)
+        self.table = None
+        return self
 
     @classmethod
     def of_numpy(cls, values: np.ndarray, ctx: Context) -> Self:
@@ -67,11 +77,19 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def become(self, other: Self) -> None:
         self.rows, self.ids, self.count, self.dense = other.rows, other.ids, other.count, other.dense
+        self.table = None
 
     def densified(self) -> NDArray:
         if self.dense is not None:
             return self.dense
+        if self.tracked:
+            return invoke(OPS["_sparse_retain"].call(), (self.table, self.indices))[0]  # type: ignore[arg-type]
         return invoke(part.rows_dense.call(length=self.shape[0]), (self.rows, self.ids))[0]
+
+    @property
+    def tracked(self) -> bool:
+        """True if gradients can flow to the array."""
+        return super().tracked or (local.recording and self.table is not None and is_tracked(self.table))
 
     def with_values(self, values: NDArray) -> Self:
         return self.of((self.shape[0], *values.shape[1:]), values, self.ids, self.count)
@@ -202,7 +220,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         if add and self.count != 0:
             held = self.settled() if self.ids.shape[0] > _GROWTH * ids.shape[0] else self
             ids, rows = invoke(part.rows_chain.call(num_args=4), (held.ids, held.rows, ids, rows))
-        self.rows, self.ids, self.count, self.dense = rows, ids, None, None
+        self.rows, self.ids, self.count, self.dense, self.table = rows, ids, None, None, None
         self._changed()
 
 

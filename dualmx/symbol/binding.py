@@ -10,11 +10,13 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..graph.passes.infer import infer_shapes, is_known
 from ..graph.passes.infer_dtype import default_dtypes
 from ..ndarray import NDArray, zeros
+from ..sparse import with_storage
 from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
 from .inference import known_dtypes, known_shapes
 from .node import split_variables, topological
 from .placed import PlacedExecutor, is_placed
+from .storage import storage_types
 
 if TYPE_CHECKING:
     from .symbol import Symbol
@@ -144,7 +146,8 @@ class Binding(SymbolBase):
             grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name; every argument
                 whose request is not `"null"` gets a gradient array, data and labels included.
             type_dict: dtypes by variable name; what does not follow from them is float32.
-            stype_dict: accepted; arrays are dense.
+            stype_dict: storage types by variable name, instead of those the variables were made with. The storage
+                types of gradients follow.
             group2ctx: contexts by `ctx_group` attribute: where the arguments of a group are allocated and its operators
                 run.
             shared_arg_names: arguments whose arrays are taken from `shared_exec`, with their gradients.
@@ -178,10 +181,16 @@ class Binding(SymbolBase):
         reqs = _requests(names, grad_req)
         places = {n: (group2ctx or {}).get(variables[n].attrs.get("__ctx_group__", ""), ctx) for n in variables}
 
-        def new(name: str) -> NDArray:
+        stypes, grad_stypes = storage_types(order, stype_dict or {})
+
+        def new(name: str, kinds: Mapping[str, str] = stypes) -> NDArray:
             shape = shapes[id(variables[name]), 0]
             assert shape is not None
-            return zeros(shape, ctx=places[name], dtype=dtypes[id(variables[name]), 0])
+            dtype = dtypes[id(variables[name]), 0]
+            if kinds is stypes and kinds[name] == "row_sparse":
+                # A weight stores all its rows.
+                return with_storage(zeros(shape, ctx=places[name], dtype=dtype), "row_sparse")
+            return zeros(shape, ctx=places[name], dtype=dtype, stype=kinds[name])
 
         def shared(name: str, pool: Mapping[str, NDArray | None]) -> NDArray:
             old = pool.get(name)
@@ -196,10 +205,10 @@ class Binding(SymbolBase):
             if shared_exec is not None and name in (shared_arg_names or ()):
                 args.append(shared(name, shared_exec.arg_dict))
                 grad = shared_exec.grad_dict[name]
-                grads.append(None if req == "null" else new(name) if grad is None else grad)
+                grads.append(None if req == "null" else new(name, grad_stypes) if grad is None else grad)
             else:
                 args.append(new(name))
-                grads.append(None if req == "null" else new(name))
+                grads.append(None if req == "null" else new(name, grad_stypes))
         pool = shared_exec.aux_dict if shared_exec is not None else {}
         states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
         kind = PlacedExecutor if is_placed(order, ctx, group2ctx) else Executor

@@ -11,7 +11,11 @@ from ..ndarray import NDArray
 from ..ndarray.handle import Extra, assign, is_tracked, ref
 from ..ndarray.trace import engine, local
 from ..op.registry import Call
+from ..sparse import BaseSparseNDArray
 from .stepwise import Steps, execute
+
+# How gradients that are stored by rows are requested.
+ROW_REQS = {"write": "rows", "add": "rows_add"}
 
 
 @contextmanager
@@ -90,10 +94,13 @@ class Replay:
         value = arg.as_in_context(self.ctx)
         if target is None:
             return value.detach() if is_tracked(value) else value
+        if isinstance(value, BaseSparseNDArray):
+            return type(value).of_dense(self._input(value.densified(), target))
         trace = local.tr if local.tr.ctx is self.ctx else local.switch(self.ctx)
         variable: Any = object.__new__(type(value))
         variable._v, variable._tr, variable._data, variable._x = trace.leaf(value), trace, None, Extra()
-        variable._x.grad, variable._x.req = target
+        grad, req = target
+        variable._x.grad, variable._x.req = grad, ROW_REQS[req] if grad.is_sparse else req
         if isinstance(self.call, Steps):  # programs end in between, and gradients come back to this value
             trace.handles.append(ref(variable))
         # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.

@@ -13,6 +13,7 @@ from ..graph.passes.infer import Params, infer_shapes
 from ..ndarray import NDArray, invoke, zeros
 from ..op.registry import OPS, Call
 from ..op.subgraph import wiring
+from ..sparse import run_steps, wants_steps
 from .compose import SymbolBase
 from .host import HostOp
 from .lowering import frozen_call, graph_call
@@ -146,6 +147,8 @@ def execute(program: Call | Steps, inputs: Sequence[NDArray], ctx: Context) -> l
     """Run what `lowered` returned."""
     if isinstance(program, Steps):
         return program.run(inputs, ctx)
+    if wants_steps(program, inputs):
+        return run_steps(program, inputs)
     if inputs:
         return invoke(program, list(inputs))
     with ctx:

@@ -124,7 +124,7 @@ class Embedding(OneCall):
         output_dim: length of a row.
         dtype: of the table and the output.
         weight_initializer: of the table.
-        sparse_grad: declare the gradient row-sparse; it is computed densely.
+        sparse_grad: the gradient is row_sparse: only the rows of a batch are computed, stored and updated.
 
     Shapes: input (*) of row numbers, clipped to [0, input_dim); output (*, output_dim).
 

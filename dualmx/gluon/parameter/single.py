@@ -15,6 +15,7 @@ from ...core.dtypes import as_dtype
 from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
+from ...sparse import rows_of_table, with_storage
 
 _REMEDY_UNINITIALIZED = (
     "has not been initialized. Call initialize() on the block, or on block.collect_params(), first; "
@@ -72,7 +73,8 @@ class Parameter:
         init: initializer (instance, name or JSON string); `None` takes the one given to `initialize()`.
         allow_deferred_init: accept an unknown shape at `initialize()`.
         differentiable: false forces `grad_req` to stay `"null"`.
-        stype, grad_stype: storage types declared for data and gradient; arrays are dense.
+        stype, grad_stype: storage types of data and gradient. Data in another one than `"default"` is read with
+            `row_sparse_data`, for which the parameter needs a Trainer.
 
     Raises:
         ArgumentError: an unknown `grad_req` or storage type.
@@ -116,6 +118,7 @@ class Parameter:
         self._grad_req: str = "null"
         self._data: list[NDArray] | None = None
         self._at: dict[Context | None, NDArray] = {}
+        self._sparse_at: dict[Context, NDArray] = {}
         self._deferred_init: tuple[Any, ...] = ()
         self._var: Any = None
         self._trainer: Any = None
@@ -241,11 +244,13 @@ class Parameter:
 
     def list_data(self) -> list[NDArray]:
         """Return the arrays of all contexts, in the order given to `initialize()`."""
-        return list(self._arrays())
+        found = self._arrays()
+        self._refuse_dense("list_data")
+        return list(found)
 
     def grad(self, ctx: Context | None = None) -> NDArray:
         """Return the gradient on `ctx`; raises like `data`, and if `grad_req` is `"null"`."""
-        array = self.data(ctx)
+        array = self._sparse_on(ctx) if self._sparse_at else self.data(ctx)
         if self._grad_req == "null":
             raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
         assert array.grad is not None
@@ -264,7 +269,7 @@ class Parameter:
             if self._deferred_init:
                 return self._deferred_init[1]
             raise MXNetError(f"Parameter {self.name!r} {_REMEDY_UNINITIALIZED}")
-        return [c for c in self._at if c is not None]
+        return [c for c in self._sparse_at or self._at if c is not None]
 
     def zero_grad(self) -> None:
         """Set the gradients of all contexts to zero; nothing happens where there is none."""
@@ -311,14 +316,54 @@ class Parameter:
         return self._var
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """Return the rows `row_id` of a `row_sparse` parameter; raises `MXNetError` for a dense one."""
-        if self._stype != "row_sparse":
-            raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
-        return nd.take(self.data(row_id.context), row_id)
+        """Return the rows `row_id` of a `row_sparse` parameter, on the context of `row_id`, as a row_sparse array.
+
+        Gradients of what is looked up in it go to the parameter.
+
+        Raises:
+            MXNetError: the parameter is dense, or has no Trainer. ArgumentTypeError: `row_id` is not an NDArray.
+
+        Example:
+            >>> import dualmx as mx
+            >>> w = mx.gluon.Parameter("w", shape=(9, 2), stype="row_sparse", grad_stype="row_sparse")
+            >>> w.initialize()
+            >>> trainer = mx.gluon.Trainer([w], "sgd")
+            >>> w.row_sparse_data(mx.nd.array([3, 1, 3])).indices.asnumpy().tolist()
+            [1, 3]
+        """
+        if not isinstance(row_id, NDArray):
+            raise ArgumentTypeError(f"Parameter {self.name!r}: row_id={row_id!r}: expected an NDArray")
+        return self._rows(row_id, row_id.context)
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
         """Return `row_sparse_data` of every context."""
-        return [self.row_sparse_data(row_id.as_in_context(c)) for c in self.list_ctx()]
+        return [self._rows(row_id, c) for c in self.list_ctx()]
+
+    def _rows(self, row_id: NDArray, ctx: Context) -> NDArray:
+        if self._stype != "row_sparse":
+            raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
+        self._arrays()
+        if self._trainer is None:
+            raise MXNetError(f"Parameter {self.name!r}: row_sparse data needs a Trainer that was made with it")
+        self._trainer._connect()
+        return rows_of_table(self._sparse_on(ctx), row_id)
+
+    def _sparse_on(self, ctx: Context | None) -> NDArray:
+        """The array on `ctx` of a parameter that is not dense."""
+        if ctx is None and len(self._sparse_at) == 1:
+            return next(iter(self._sparse_at.values()))
+        found = self._sparse_at.get(current_context() if ctx is None else ctx)
+        if found is None:
+            held = ", ".join(map(str, self.list_ctx()))
+            raise MXNetError(f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}")
+        return found
+
+    def _refuse_dense(self, what: str) -> None:
+        if self._data is not None and self._stype != "default":
+            raise MXNetError(
+                f"Parameter {self.name!r}: {what}() is for dense parameters, its storage type is {self._stype}; use "
+                f"row_sparse_data()"
+            )
 
     def _arrays(self) -> list[NDArray]:
         if self._data is None:
@@ -328,6 +373,7 @@ class Parameter:
 
     def _place(self, ctx: Context | None) -> Context | None:
         """The key of `_at` meant by `ctx`; raises with the reason when there is none."""
+        self._refuse_dense("data")
         if self._data is not None:
             ctx = current_context() if ctx is None else ctx
             if ctx in self._at:
@@ -367,13 +413,18 @@ class Parameter:
         dtype = as_dtype(self._dtype)
         data = data.astype(dtype, copy=False) if isinstance(data, NDArray) else nd.array(data, dtype=dtype)
         with autograd.pause():
+            data = data.tostype("default")
             self._hold([data if fresh and i == 0 else data.copyto(c) for i, c in enumerate(contexts)], contexts)
 
     def _hold(self, arrays: list[NDArray], contexts: list[Context]) -> None:
+        if self._stype == "default":
+            self._at = dict(zip(contexts, arrays, strict=True))
+            if len(arrays) == 1:
+                self._at[None] = arrays[0]
+        else:
+            arrays = [a if a.is_sparse else with_storage(a, self._stype) for a in arrays]
+            self._sparse_at = dict(zip(contexts, arrays, strict=True))
         self._data = arrays
-        self._at = dict(zip(contexts, arrays, strict=True))
-        if len(arrays) == 1:
-            self._at[None] = arrays[0]
         self._attach_grads()
         GENERATION.count += 1
 
@@ -384,7 +435,7 @@ class Parameter:
 
     def _drop_arrays(self) -> None:
         self._data = None
-        self._at = {}
+        self._at, self._sparse_at = {}, {}
         GENERATION.count += 1
 
     def _reduce(self) -> NDArray:

@@ -10,6 +10,7 @@ from .basic_layers import (
     PixelShuffle3D,
     SyncBatchNorm,
 )
+from .sparse_layers import SparseEmbedding
 
 __all__ = [
     "Concurrent",
@@ -18,6 +19,7 @@ __all__ = [
     "PixelShuffle1D",
     "PixelShuffle2D",
     "PixelShuffle3D",
+    "SparseEmbedding",
     "SyncBatchNorm",
     "basic_layers",
 ]

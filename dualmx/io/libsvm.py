@@ -1,0 +1,188 @@
+"""`LibSVMIter`: batches of csr matrices from text files of `label index:value …` lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..ndarray import NDArray, array
+from ..sparse import CSRNDArray
+from .batch import DataDesc
+from .iterator import DataIter
+
+
+class LibSVMIter(DataIter):
+    """Batches of the rows of a file in LibSVM format, as csr arrays.
+
+    A line is `label index:value index:value …` with indices from 0. An incomplete last batch is filled with rows from
+    the beginning, reported as `pad`, and the next epoch starts behind them.
+
+    Args:
+        data_libsvm: file, or directory of files that are read in order of their names.
+        data_shape: (width,), one more than the greatest possible index.
+        label_libsvm: file of the same format whose rows are the labels, as csr arrays; by default the label of a row is
+            the number before its first index.
+        label_shape: (width,) of the labels.
+        num_parts, part_index: read one of this many equal parts.
+        batch_size: rows in a batch.
+        round_batch: only true: batches are always full.
+        dtype: element type of data and labels, float32 by default.
+        data_name, label_name: names in the descriptions.
+
+    Raises:
+        MXNetError: a file cannot be read. FormatError: a line has another format, or an index beyond the width.
+
+    Example:
+        >>> import dualmx as mx, pathlib
+        >>> _ = pathlib.Path("a.libsvm").write_text("1 0:1.5 3:2\\n0 1:1\\n")
+        >>> batch = next(mx.io.LibSVMIter("a.libsvm", data_shape=(4,), batch_size=2))
+        >>> batch.data[0].asnumpy().tolist(), batch.label[0].asnumpy().tolist()
+        ([[1.5, 0.0, 0.0, 2.0], [0.0, 1.0, 0.0, 0.0]], [1.0, 0.0])
+    """
+
+    def __init__(
+        self,
+        data_libsvm: str | os.PathLike[str],
+        data_shape: int | Sequence[int],
+        label_libsvm: str | os.PathLike[str] | None = None,
+        label_shape: int | Sequence[int] = (1,),
+        num_parts: int = 1,
+        part_index: int = 0,
+        batch_size: int = 1,
+        round_batch: bool = True,
+        prefetch_buffer: int = 4,
+        dtype: Any = None,
+        data_name: str = "data",
+        label_name: str = "softmax_label",
+        ctx: Any = None,
+    ):
+        super().__init__(int(batch_size))
+        if self.batch_size < 1:
+            raise ArgumentError(f"LibSVMIter: batch_size={batch_size}: expected 1 or more")
+        if not round_batch:
+            raise ArgumentError("LibSVMIter: round_batch=False: only full batches are made; expected True")
+        if not 0 <= part_index < num_parts:
+            raise ArgumentError(f"LibSVMIter: part_index={part_index}: expected 0 to {num_parts - 1}")
+        self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
+        self._rows = _Rows(data_libsvm, _width("data_shape", data_shape), self._dtype)
+        self._label_rows: _Rows | None = None
+        if label_libsvm not in (None, "NULL"):
+            self._label_rows = _Rows(label_libsvm, _width("label_shape", label_shape), self._dtype)
+            if len(self._label_rows) != len(self._rows):
+                raise FormatError(
+                    f"LibSVMIter: {len(self._rows)} rows in {data_libsvm!r}, {len(self._label_rows)} in "
+                    f"{label_libsvm!r}: expected the same number"
+                )
+        ends = np.linspace(0, len(self._rows), num_parts + 1).astype(int)
+        self._part = np.arange(ends[part_index], ends[part_index + 1])
+        if not len(self._part):
+            raise FormatError(f"LibSVMIter: part {part_index} of {num_parts} of {str(data_libsvm)!r} has no rows")
+        self._names = (data_name, label_name)
+        self._start = 0  # rows of this epoch that the last batch of the epoch before has used
+        self._at = -self.batch_size
+        self._now = np.zeros(self.batch_size, np.int64)
+        self._filled = 0
+
+    @property
+    def provide_data(self) -> list[DataDesc]:
+        return [DataDesc(self._names[0], (self.batch_size, self._rows.width), self._dtype.type)]
+
+    @property
+    def provide_label(self) -> list[DataDesc]:
+        shape = (self.batch_size,) if self._label_rows is None else (self.batch_size, self._label_rows.width)
+        return [DataDesc(self._names[1], shape, self._dtype.type)]
+
+    def reset(self) -> None:
+        self._at = self._start - self.batch_size
+
+    def iter_next(self) -> bool:
+        self._at += self.batch_size
+        n = len(self._part)
+        if self._at >= n:
+            return False
+        rows = np.arange(self._at, self._at + self.batch_size)
+        self._filled = max(int(rows[-1]) + 1 - n, 0)
+        self._start = self._filled % n
+        self._now = self._part[rows % n]
+        return True
+
+    def getdata(self) -> list[NDArray]:
+        return [self._rows.take(self._now)]
+
+    def getlabel(self) -> list[NDArray]:
+        if self._label_rows is not None:
+            return [self._label_rows.take(self._now)]
+        return [array(self._rows.labels[self._now], dtype=self._dtype)]
+
+    def getpad(self) -> int:
+        return self._filled
+
+    def getindex(self) -> np.ndarray:
+        return self._now.astype(np.uint64)
+
+
+class _Rows:
+    """The rows of LibSVM files, in csr form on the host."""
+
+    def __init__(self, where: Any, width: int, dtype: np.dtype):
+        self.width = width
+        path = Path(where)
+        labels: list[float] = []
+        columns: list[np.ndarray] = []
+        values: list[np.ndarray] = []
+        for file in sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]:
+            try:
+                text = file.read_text(encoding="utf-8")
+            except OSError as e:
+                raise MXNetError(f"LibSVMIter: cannot read {str(file)!r}: {e.strerror or e}") from e
+            except UnicodeDecodeError:
+                raise FormatError(f"LibSVMIter: {str(file)!r}: not a text file") from None
+            for number, line in enumerate(text.splitlines(), 1):
+                words = line.split("#", 1)[0].split()
+                if words:
+                    label, at, what = _parse(words, f"LibSVMIter: {str(file)!r}, line {number}", width)
+                    labels.append(label)
+                    columns.append(at)
+                    values.append(what)
+        if not labels:
+            raise FormatError(f"LibSVMIter: {str(where)!r}: no rows")
+        self.labels = np.array(labels, dtype)
+        self.columns, self.values = np.concatenate(columns), np.concatenate(values).astype(dtype)
+        self.pointer = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: np.ndarray) -> CSRNDArray:
+        """The rows as a csr array; few lengths of its pieces serve all batches, so that nothing compiles anew."""
+        begins, lengths = self.pointer[rows], np.diff(self.pointer)[rows]
+        ends = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], lengths)
+        return CSRNDArray.of_host((len(rows), self.width), self.values[at], self.columns[at], ends, None)
+
+
+def _parse(words: list[str], where: str, width: int) -> tuple[float, np.ndarray, np.ndarray]:
+    try:
+        # A file of labels may leave out the number in front, which it has no use for.
+        label = float(words[0].partition(":")[0])
+        pairs = [word.split(":") for word in words[1:]]
+        columns = np.array([int(index) for index, _ in pairs], np.int64)
+        values = np.array([float(value) for _, value in pairs], np.float64)
+    except ValueError:
+        raise FormatError(f"{where}: expected 'label index:value …'") from None
+    if len(columns) and (columns.min() < 0 or columns.max() >= width):
+        raise FormatError(f"{where}: index {columns.max()}: expected 0 to {width - 1}")
+    return label, columns, values
+
+
+def _width(what: str, shape: Any) -> int:
+    lengths = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if len(lengths) != 1 or int(lengths[0]) < 1:
+        raise ArgumentError(f"LibSVMIter: {what}={shape!r}: expected one positive length")
+    return int(lengths[0])
