@@ -1,6 +1,6 @@
 """Gluon: imperative networks, their parameters, losses and training."""
 
-from . import block, bridge, contrib, data, loss, nn, parameter, rnn, trainer, utils
+from . import block, bridge, contrib, data, loss, model_zoo, nn, parameter, rnn, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
 from .trainer import Trainer
@@ -19,6 +19,7 @@ __all__ = [
     "contrib",
     "data",
     "loss",
+    "model_zoo",
     "nn",
     "parameter",
     "rnn",
