@@ -43,8 +43,9 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
     if sparse is not None:
         return sparse
     if isinstance(source_array, NDArray):
-        made = source_array.as_in_context(source_array._v.ctx if ctx is None else ctx)
-        return made.astype(dtype) if dtype is not None else made.copy()
+        # Arrays with other rules become classic ones, so their own methods are not asked.
+        made = NDArray.as_in_context(source_array, source_array._v.ctx if ctx is None else ctx)
+        return NDArray.astype(made, dtype) if dtype is not None else NDArray.copy(made)
     if isinstance(source_array, jax.Array):
         return from_jax(source_array, ctx, dtype, copy=True)
     if isinstance(source_array, (str, bytes, dict, set, type(None))):

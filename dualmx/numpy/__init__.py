@@ -11,15 +11,18 @@ Example:
 
 from __future__ import annotations
 
+import builtins
+import sys
 from typing import Any
 
 import numpy as onp
 
 from ..ndarray.array import NDArray
-from . import elementwise, fallback, indexing, methods, operators, protocol  # noqa: F401
+from . import fallback, indexing, linalg, methods, operators, places, protocol, random  # noqa: F401
 from .array import alias, ndarray
 from .creation import *  # noqa: F403
-from .elementwise import FUNCTIONS, around, nan_to_num, round, round_
+from .elementwise import FUNCTIONS, around, nan_to_num, round, round_  # noqa: F401
+from .financial import *  # noqa: F403
 from .manipulation import *  # noqa: F403
 from .products import *  # noqa: F403
 from .reductions import *  # noqa: F403
@@ -28,7 +31,7 @@ from .searching import *  # noqa: F403
 pi, e, inf, nan, newaxis = onp.pi, onp.e, onp.inf, onp.nan, None
 NAN = NaN = nan
 PINF, NINF, PZERO, NZERO = inf, -inf, 0.0, -0.0
-bool_ = onp.bool_
+bool, bool_ = builtins.bool, onp.bool_
 float16, float32, float64 = onp.float16, onp.float32, onp.float64
 int8, int32, int64, uint8 = onp.int8, onp.int32, onp.int64, onp.uint8
 finfo, iinfo, dtype = onp.finfo, onp.iinfo, onp.dtype
@@ -45,12 +48,13 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
 
 
 globals().update(FUNCTIONS)
+places.build(sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:
     found = fallback.find(name)
     if found is None:
-        raise AttributeError(f"module 'dualmx.numpy' has no attribute {name!r}", name=name, obj=None)
+        raise AttributeError(f"module 'dualmx.numpy' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     globals()[name] = found
     return found
 

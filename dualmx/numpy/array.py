@@ -152,12 +152,16 @@ class ndarray(NDArray):
         found = super().copyto(other)
         return wrap(found) if isinstance(other, Context) else found
 
-    def as_in_ctx(self, ctx: Context) -> ndarray:
-        """Return the array on `ctx`; the same object if it is there already."""
-        found = super().as_in_context(ctx)
+    def as_in_context(self, context: Context) -> ndarray:
+        """Return the array on `context`; the same object if it is there already."""
+        found = super().as_in_context(context)
         return found if found is self else wrap(found)
 
-    as_in_context = to_device = as_in_ctx
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """Return the array on `ctx`; the same object if it is there already."""
+        return self.as_in_context(ctx)
+
+    to_device = as_in_ctx
 
     def tostype(self, stype: str) -> Any:
         """Return the array itself for `"default"`; there are no sparse arrays with NumPy semantics."""

@@ -98,8 +98,18 @@ def target(out: Any, what: str) -> Any:
 def store(call: Call, arrays: Sequence[NDArray], out: Any) -> Any:
     """Write the result of `call` to `out` (cast to its dtype) and return it."""
     found = target(out, call.op.name)
+    (_, given), *_ = call.infer(tuple((a._v.shape, a._v.dtype) for a in arrays))
+    _same_kind(given, found._v.dtype, call.op.name)
     invoke_out(call, arrays, (found,))
     return found
+
+
+_KINDS = {"b": 0, "u": 1, "i": 1, "V": 2, "f": 2}
+
+
+def _same_kind(given: onp.dtype, wanted: onp.dtype, what: str) -> None:
+    if _KINDS.get(given.kind, 2) > _KINDS.get(wanted.kind, 2):
+        raise ArgumentTypeError(f"{what}: a result of {given} cannot be written to an array of {wanted}")
 
 
 def finish(result: Any, out: Any, what: str) -> Any:
@@ -107,6 +117,7 @@ def finish(result: Any, out: Any, what: str) -> Any:
     if out is None:
         return result
     found = target(out, what)
+    _same_kind(result._v.dtype, found._v.dtype, what)
     invoke_out(OPS["_copy"].call(), (result,), (found,))
     return found
 

@@ -11,7 +11,6 @@ from ..core.errors import MXNetError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import is_tracked
 from ..ndarray.trace import local
-from .array import ndarray
 from .calls import from_values, target
 
 # What MXNet leaves to NumPy, as far as today's NumPy still has it.
@@ -27,8 +26,14 @@ NAMES = (
     "setxor1d", "signbit", "sinc", "spacing", "trapz", "tri", "tril_indices", "tril_indices_from", "trim_zeros",
     "triu_indices", "triu_indices_from", "union1d", "unpackbits", "unwrap", "vander",
 )  # fmt: skip
-# Names that NumPy has renamed since.
+# Names that NumPy has renamed since, and its keywords.
 RENAMED = {"trapz": "trapezoid", "in1d": "isin"}
+KEYWORDS = {"interpolation": "method", "normed": "density", "ar1": "element", "ar2": "test_elements"}
+DROPPED = {"corrcoef": ("bias", "ddof")}
+# Functions whose signature is not shown, because today's lacks what MXNet's has.
+HIDDEN = (
+    "corrcoef", "genfromtxt", "histogram2d", "histogramdd", "in1d", "nanpercentile", "nanquantile",
+)  # fmt: skip
 # About types, not values.
 TYPES = ("min_scalar_type", "promote_types", "result_type", "can_cast")
 
@@ -67,8 +72,13 @@ def from_host(value: Any) -> Any:
 def host_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` of NumPy as a function of arrays of this room."""
 
+    renamed = KEYWORDS if name in HIDDEN else {}
+
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None)
+        for key in DROPPED.get(name, ()):
+            kwargs.pop(key, None)
+        kwargs = {renamed.get(k, k): v for k, v in kwargs.items() if v is not None or k not in renamed}
         found = function(*to_host(args, name), **to_host(kwargs, name))
         if out is None:
             return from_host(found)
@@ -78,12 +88,16 @@ def host_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]
 
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__module__ = "dualmx.numpy"
-    first = (function.__doc__ or name).strip().split("\n\n")
-    wrapped.__doc__ = (
-        f"`numpy.{name}`, computed by NumPy on the host; no gradient passes.\n\n    {first[0][:72].strip()}\n"
-    )
-    wrapped.__wrapped__ = function  # type: ignore[attr-defined]
+    wrapped.__doc__ = f"`numpy.{name}`, computed by NumPy on the host; no gradient passes."
+    if name not in HIDDEN:
+        wrapped.__wrapped__ = function  # type: ignore[attr-defined]
     return wrapped
+
+
+divmod, float_power, frexp, heaviside, modf, positive, signbit, spacing = (
+    host_function(name, getattr(onp, name))
+    for name in ("divmod", "float_power", "frexp", "heaviside", "modf", "positive", "signbit", "spacing")
+)
 
 
 def find(name: str) -> Any:
@@ -96,4 +110,4 @@ def find(name: str) -> Any:
     return None if function is None else host_function(name, function)
 
 
-__all__ = ["NAMES", "TYPES", "find", "from_host", "host_function", "ndarray", "to_host"]
+__all__ = ["NAMES", "TYPES", "find", "from_host", "host_function", "to_host"]

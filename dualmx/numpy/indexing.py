@@ -59,10 +59,14 @@ def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
     """
     items = list(key) if isinstance(key, tuple) else [key]
     items = [_values(i) if _array_like(i) else i for i in items]
+    # A single True is a mask of no axis, which adds one.
+    items = [None if i is True or i is onp.True_ else i for i in items]
+    if any(_is_bool(i) for i in items):
+        raise ArgumentError("False as an index is not supported: use a mask array, or an empty slice")
     items = [int(i.item()) if isinstance(i, onp.ndarray) and i.ndim == 0 and i.dtype.kind in "iu" else i for i in items]
 
     def width(item: Any) -> int:
-        if item is None or item is Ellipsis or _is_bool(item):
+        if item is None or item is Ellipsis:
             return 0
         return item.ndim if isinstance(item, onp.ndarray) and item.dtype == bool else 1
 
@@ -80,8 +84,6 @@ def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
         if item is None:
             found.append(None)
             continue
-        if _is_bool(item):
-            raise ArgumentError("a single bool as an index is not supported: use a mask array, or None for a new axis")
         if isinstance(item, onp.ndarray) and item.dtype == bool:
             if item.shape != shape[axis : axis + item.ndim]:
                 raise RangeError(
@@ -105,7 +107,7 @@ def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
         elif isinstance(item, (onp.ndarray, NDArray)):
             found.append(item)
         else:
-            raise RangeError(
+            raise ArgumentError(
                 f"index {item!r} of type {type(item).__name__} along axis {axis}: only integers, slices, None, ..., "
                 f"and integer or bool arrays are indices"
             )
@@ -139,22 +141,22 @@ def _wide(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
     return tuple(1 if i is None else next(lengths) for i in items if not isinstance(i, int))
 
 
-def getitem(a: ndarray, key: Any) -> ndarray:
-    """Return `a[key]`: a view for integers, contiguous slices, None and `...`, a copy otherwise."""
-    items = normal(key, a.shape)
+def getitem(self: ndarray, key: Any) -> ndarray:
+    """Return `self[key]`: a view for integers, contiguous slices, None and `...`, a copy otherwise."""
+    items = normal(key, self.shape)
     if not items:
-        return alias(a, ndarray)
+        return alias(self, ndarray)
     if not _is_basic(items):
-        spec, arrays = _spec(a, items)
-        found = wrap(invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (a, *arrays))[0])
+        spec, arrays = _spec(self, items)
+        found = wrap(invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (self, *arrays))[0])
         # The operator gives (1,) where NumPy gives ().
         return _zero_dim(found) if found.shape == (1,) and _points(items, arrays) == () else found
     lens = _lens(items)
-    if not classic.contiguous(items, a.shape):
-        shown = wrap(invoke1(lens, a))
+    if not classic.contiguous(items, self.shape):
+        shown = wrap(invoke1(lens, self))
         wide = _wide(items, shown)
         return shown if wide is None else wrap(invoke1(OPS["_np_reshape"].call(newshape=wide), shown))
-    shown = wrap(make_view(a, lens))
+    shown = wrap(make_view(self, lens))
     wide = _wide(items, shown)
     return shown if wide is None else wrap(make_view(shown, OPS["_np_reshape"].call(newshape=wide)))
 
@@ -221,24 +223,24 @@ def _fits(value: NDArray, shape: tuple[int, ...]) -> None:
         raise ArgumentError(f"could not broadcast input array from shape {value.shape} into shape {shape}")
 
 
-def setitem(a: ndarray, key: Any, value: Any) -> None:
-    """Write `value`, an array-like that broadcasts to the window, to `a[key]`, cast to the dtype of `a`.
+def setitem(self: ndarray, key: Any, value: Any) -> None:
+    """Write `value`, an array-like that broadcasts to the window, to `self[key]`, cast to the dtype of `self`.
 
     Raises:
-        MXNetError: `a` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
+        MXNetError: `self` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
     """
-    check_writable(a, "assignment x[...] =")
-    if isinstance(key, ndarray) and key._v.dtype.kind == "b" and key.shape == a.shape and _single(value):
+    check_writable(self, "assignment x[...] =")
+    if isinstance(key, ndarray) and key._v.dtype.kind == "b" and key.shape == self.shape and _single(value):
         # One value for a whole mask needs no positions, so nothing is computed here.
-        fill = _value(a, value)
-        _rewrite(a, invoke(OPS["_npi_where"].call(), (key, _spread(a, fill), a))[0])
+        fill = _value(self, value)
+        _rewrite(self, invoke(OPS["_npi_where"].call(), (key, _spread(self, fill), self))[0])
         return
-    items = normal(key, a.shape)
-    given = _value(a, value)
+    items = normal(key, self.shape)
+    given = _value(self, value)
     if not _is_basic(items):
-        spec, arrays = _spec(a, items)
+        spec, arrays = _spec(self, items)
         call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
-        _rewrite(a, invoke(call, (a, given, *arrays))[0])
+        _rewrite(self, invoke(call, (self, given, *arrays))[0])
         return
     if None in items:
         _fits(given, _target_shape(items))
@@ -246,16 +248,14 @@ def setitem(a: ndarray, key: Any, value: Any) -> None:
         items = [i for i in items if i is not None]
     window = tuple(len(i) for i in items if isinstance(i, range))
     _fits(given, window)
-    if not a.size or 0 in window:
+    if not self.size or 0 in window:
         return
-    if window == a.shape and all(i.step > 0 for i in items):
-        _rewrite(a, _spread(a, given))
+    if window == self.shape and all(i.step > 0 for i in items):
+        _rewrite(self, _spread(self, given))
         return
     p = _lens(items).params
-    if not window:
-        given = wrap(invoke1(OPS["_np_reshape"].call(newshape=(1,)), given)) if given.shape != (1,) else given
     put = OPS["_basic_slice_assign"].call(begin=p["begin"], end=p["end"], step=p["step"], squeeze=p["squeeze"])
-    _rewrite(a, invoke2(put, a, given))
+    _rewrite(self, invoke2(put, self, given))
 
 
 def _single(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from . import manipulation as m
 from . import products, reductions, searching
@@ -67,6 +67,26 @@ def _diag(self: Any, k: int = 0, **kwargs: Any) -> Any:
     return m.diag(self, k)
 
 
+def _norm(self: Any, ord: int = 2, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord not in (1, 2):
+        raise ArgumentError(f"norm: ord={ord}: expected 1 or 2")
+    if ord == 1:
+        return reductions.sum(abs(self), axis, None, keepdims)
+    return FUNCTIONS["sqrt"](reductions.sum(self * self, axis, None, keepdims))
+
+
+def _without_nan(self: Any, neutral: float) -> Any:
+    return searching.where(FUNCTIONS["isnan"](self), neutral, self)
+
+
+def _nansum(self: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return reductions.sum(_without_nan(self, 0), axis, None, keepdims)
+
+
+def _nanprod(self: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    return reductions.prod(_without_nan(self, 1), axis, None, None, keepdims)
+
+
 def _slice_assign(self: Any, rhs: Any, begin: Any, end: Any, step: Any) -> Any:
     return run("_slice_assign", self, rhs, begin=begin, end=end, step=step or ())
 
@@ -88,19 +108,25 @@ OWN: dict[str, tuple[Callable[..., Any], str]] = {
     "round": (_round, "the array rounded to `decimals` places, halves to even"),
     "sort": (_sort, "nothing: the array itself is sorted along `axis`"),
     "diag": (_diag, "diagonal `k`, or a matrix with the array on it"),
+    "norm": (_norm, "the norm of order 1 or 2 over `axis`"),
+    "nansum": (_nansum, "the sum over `axis` of what is not nan"),
+    "nanprod": (_nanprod, "the product over `axis` of what is not nan"),
     "slice_assign": (_slice_assign, "a copy in which `rhs` stands in a window"),
     "slice_assign_scalar": (_slice_assign_scalar, "a copy in which a number stands in a window"),
 }
+_REDUCTIONS = ("argmax", "argmin", "cumsum", "mean", "prod", "ptp", "std", "var")
+_SHAPES = (
+    "broadcast_to", "diagonal", "expand_dims", "flip", "pad", "repeat", "split", "squeeze", "swapaxes", "tile",
+)  # fmt: skip
 # Methods with the arguments of the function.
 SAME: dict[str, Callable[..., Any]] = {
-    **{n: getattr(reductions, n) for n in ("argmax", "argmin", "cumsum", "mean", "prod", "ptp", "std", "var")},
+    **{n: getattr(reductions, n) for n in _REDUCTIONS},
     **{n: getattr(searching, n) for n in ("argsort", "nonzero", "take")},
-    **{n: getattr(m, n) for n in ("broadcast_to", "expand_dims", "flip", "repeat", "squeeze", "swapaxes", "split", "tile",
-                                  "diagonal", "pad")},
+    **{n: getattr(m, n) for n in _SHAPES},
     "dot": products.dot,
     "trace": products.trace,
     **{n: FUNCTIONS[n] for n in UNARY},
-}  # fmt: skip
+}
 
 
 def _bound(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,7 +156,7 @@ def _inherited(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CLASSIC = (
-    "argmax_channel", "broadcast_axes", "broadcast_like", "depth_to_space", "log_softmax", "nanprod", "nansum", "norm",
+    "argmax_channel", "broadcast_axes", "broadcast_like", "depth_to_space", "log_softmax",
     "one_hot", "ones_like", "pick", "rcbrt", "relu", "reshape_like", "rsqrt", "shape_array", "sigmoid", "size_array",
     "slice", "slice_axis", "slice_like", "softmax", "softmin", "space_to_depth", "split_v2", "topk", "zeros_like",
 )  # fmt: skip

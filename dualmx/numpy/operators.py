@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as onp
 
-from ..ndarray.handle import invoke1, invoke2, invoke_out
+from ..core.errors import ArgumentTypeError
+from ..ndarray.array import NDArray
+from ..ndarray.handle import invoke1, invoke2
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
 from .array import ndarray, wrap
-from .calls import NUMBERS, from_values
+from .calls import NUMBERS, from_values, store
 
 _PLAIN = {int, float, bool}
 
@@ -38,12 +40,18 @@ COMPARISON = {
 
 
 def operand(b: Any, beside: ndarray) -> Any:
-    """Return an operand as an array beside another or as a number, NotImplemented if it is neither."""
+    """Return an operand as an array beside another or as a number, NotImplemented if it is neither.
+
+    Raises:
+        ArgumentTypeError: it is a classic array, which follows other rules.
+    """
     if isinstance(b, (ndarray, *NUMBERS)):
         return b
+    if isinstance(b, NDArray):
+        raise ArgumentTypeError("mx.np.ndarray and mx.nd.NDArray do not mix; use .as_np_ndarray() or .as_nd_ndarray()")
     if isinstance(b, onp.ndarray):
         return from_values(b, beside.context) if b.ndim else b[()]
-    if type(b).__module__.startswith("jax") or hasattr(b, "__jax_array__") and not isinstance(b, type(beside).__base__):
+    if type(b).__module__.startswith("jax") or hasattr(b, "__jax_array__"):
         return from_values(b, beside.context)
     return NotImplemented
 
@@ -52,16 +60,29 @@ def binary(name: str, scalar_name: str) -> Any:
     """Return the method for an array on the left."""
     call, scalars = OPS[name].call(), ScalarCalls(scalar_name)
 
-    def method(a: ndarray, b: Any) -> Any:
-        if b.__class__ is ndarray:
-            return wrap(invoke2(call, a, b))
-        if b.__class__ not in _PLAIN:
-            b = operand(b, a)
-            if b is NotImplemented:
-                return b
-            if isinstance(b, ndarray):
-                return wrap(invoke2(call, a, b))
-        return wrap(invoke1(scalars[b], a))
+    def method(self: ndarray, other: Any) -> Any:
+        if other.__class__ is ndarray:
+            return wrap(invoke2(call, self, other))
+        if other.__class__ not in _PLAIN:
+            other = operand(other, self)
+            if other is NotImplemented:
+                return other
+            if isinstance(other, ndarray):
+                return wrap(invoke2(call, self, other))
+        return wrap(invoke1(scalars[other], self))
+
+    return method
+
+
+def equality(name: str) -> Any:
+    """Return the method for == or !=: what is neither array nor number is an error, not unequal."""
+    compare = binary(f"_npi_{name}", f"_npi_{name}_scalar")
+
+    def method(self: ndarray, other: Any) -> Any:
+        found = compare(self, other)
+        if found is NotImplemented:
+            raise ArgumentTypeError(f"{name}: other of type {type(other).__name__}: expected an array or a number")
+        return found
 
     return method
 
@@ -70,11 +91,11 @@ def reflected(name: str, scalar_name: str) -> Any:
     """Return the method for an array on the right."""
     call, scalars = OPS[name].call(), ScalarCalls(scalar_name)
 
-    def method(a: ndarray, b: Any) -> Any:
-        b = operand(b, a)
-        if b is NotImplemented:
-            return b
-        return wrap(invoke2(call, b, a) if isinstance(b, ndarray) else invoke1(scalars[b], a))
+    def method(self: ndarray, other: Any) -> Any:
+        other = operand(other, self)
+        if other is NotImplemented:
+            return other
+        return wrap(invoke2(call, other, self) if isinstance(other, ndarray) else invoke1(scalars[other], self))
 
     return method
 
@@ -83,40 +104,31 @@ def inplace(name: str, scalar_name: str) -> Any:
     """Return the method that overwrites the array, which keeps its dtype and identity."""
     call, scalars = OPS[name].call(), ScalarCalls(scalar_name)
 
-    def method(a: ndarray, b: Any) -> Any:
-        b = operand(b, a)
-        if b is NotImplemented:
-            return b
-        if isinstance(b, ndarray):
-            invoke_out(call, (a, b), (a,))
-        else:
-            invoke_out(scalars[b], (a,), (a,))
-        return a
+    def method(self: ndarray, other: Any) -> Any:
+        other = operand(other, self)
+        if other is NotImplemented:
+            return other
+        if isinstance(other, ndarray):
+            return store(call, (self, other), self)
+        return store(scalars[other], (self,), self)
 
     return method
 
 
-def _matmul(a: Any, b: Any) -> Any:
-    b = operand(b, a)
-    return wrap(invoke2(OPS["_npi_matmul"].call(), a, b)) if isinstance(b, ndarray) else NotImplemented
+def _product(turned: bool, into: bool = False) -> Any:
+    def method(self: ndarray, other: Any) -> Any:
+        other = operand(other, self)
+        if not isinstance(other, ndarray):
+            return NotImplemented
+        call, pair = OPS["_npi_matmul"].call(), (other, self) if turned else (self, other)
+        return store(call, pair, self) if into else wrap(invoke2(call, *pair))
 
-
-def _rmatmul(a: Any, b: Any) -> Any:
-    b = operand(b, a)
-    return wrap(invoke2(OPS["_npi_matmul"].call(), b, a)) if isinstance(b, ndarray) else NotImplemented
-
-
-def _imatmul(a: Any, b: Any) -> Any:
-    b = operand(b, a)
-    if not isinstance(b, ndarray):
-        return NotImplemented
-    invoke_out(OPS["_npi_matmul"].call(), (a, b), (a,))
-    return a
+    return method
 
 
 def _unary(name: str) -> Any:
     call = OPS[name].call()
-    return lambda a: wrap(invoke1(call, a))
+    return lambda self: wrap(invoke1(call, self))
 
 
 def install(cls: type) -> None:
@@ -126,11 +138,13 @@ def install(cls: type) -> None:
         setattr(cls, f"__r{key}__", reflected(name, left))
         setattr(cls, f"__i{key}__", inplace(name, right))
     for key, name in COMPARISON.items():
-        setattr(cls, f"__{key}__", binary(f"_npi_{name}", f"_npi_{name}_scalar"))
+        compared = equality(name) if key in ("eq", "ne") else binary(f"_npi_{name}", f"_npi_{name}_scalar")
+        setattr(cls, f"__{key}__", compared)
     for key, name in (("neg", "negative"), ("abs", "abs"), ("pos", "_copy"), ("invert", "_npi_bitwise_not")):
         setattr(cls, f"__{key}__", _unary(name))
-    cls.__matmul__, cls.__rmatmul__, cls.__imatmul__ = _matmul, _rmatmul, _imatmul  # type: ignore[attr-defined]
-    cls.__hash__ = lambda self: id(self) >> 4  # type: ignore[method-assign]
+    for key, method in (("matmul", _product(False)), ("rmatmul", _product(True)), ("imatmul", _product(False, True))):
+        setattr(cls, f"__{key}__", method)
+    setattr(cls, "__hash__", lambda self: id(self) >> 4)  # noqa: B010
 
 
 install(ndarray)

@@ -72,13 +72,13 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 
 
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> ndarray:
-    """Return the standard deviation over `axis`, with n - `ddof` as divisor; integers truncate unless `dtype` is given."""
+    """Return the standard deviation over `axis`, divisor n - `ddof`; integers truncate unless `dtype` is given."""
     x, axes = as_array(a, "std"), axes_of(axis, "std")
     return run("_npi_std", x, out=out, axis=axes, dtype=_name(dtype), ddof=ddof, keepdims=bool(keepdims))
 
 
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> ndarray:
-    """Return the variance over `axis`, with n - `ddof` as divisor; integers truncate unless `dtype` is given."""
+    """Return the variance over `axis`, divisor n - `ddof`; integers truncate unless `dtype` is given."""
     x, axes = as_array(a, "var"), axes_of(axis, "var")
     return run("_npi_var", x, out=out, axis=axes, dtype=_name(dtype), ddof=ddof, keepdims=bool(keepdims))
 
@@ -108,7 +108,12 @@ def any(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> nd
     return run("_np_any", as_array(a, "any"), out=out, axis=axes_of(axis, "any"), keepdims=bool(keepdims))
 
 
-alltrue, sometrue = all, any
+sometrue = any
+
+
+def alltrue(*args: Any, **kwargs: Any) -> ndarray:
+    """Return what `all` returns."""
+    return all(*args, **kwargs)
 
 
 def argmax(a: Any, axis: Any = None, out: Any = None) -> ndarray:

@@ -302,14 +302,15 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
     """Return where |a - b| <= atol + rtol * |b|, as bool."""
     if is_number(a) and is_number(b):
         return onp.isclose(a, b, rtol, atol, equal_nan)
-    beside = a if isinstance(a, ndarray) else b
-    x, y = (
-        as_array(onp.asarray(v, beside.dtype) if is_number(v) else v, "isclose", n) for v, n in ((a, "a"), (b, "b"))
-    )
-    close = (abs(x - y) <= abs(y) * rtol + atol) | (x == y)
-    finite = (abs(y) != float("inf")) | (x == y)
-    close = close & finite
+    x, y = (_wide(v, n) for v, n in ((a, "a"), (b, "b")))
+    close = ((abs(x - y) <= abs(y) * rtol + atol) & (abs(y) != float("inf"))) | (x == y)
     return close | ((x != x) & (y != y)) if equal_nan else close
+
+
+def _wide(value: Any, name: str) -> ndarray:
+    """Return an argument of `isclose` as a floating-point array."""
+    x = as_array(onp.asarray(value, "float64") if not isinstance(value, ndarray) else value, "isclose", name)
+    return x if x._v.dtype.kind == "f" else cast(x, "float64")
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

@@ -187,10 +187,22 @@ for _name, (_fn, _doc) in {**PAIRS, **TESTS}.items():
 # The scalar forms that the classic operators do not have; the others are aliases of those.
 ONE_WAY = ("lcm", "bitwise_and", "bitwise_or", "bitwise_xor")
 TWO_WAYS = ("arctan2", "copysign", "ldexp", "floor_divide")
-for _name in (*ONE_WAY, *TWO_WAYS, *TESTS):
-    with_scalar(f"_npi_{_name}_scalar", "", {**PAIRS, **TESTS}[_name][0], f"{_name} of data and a scalar.", twin=False)
+for _name in TWO_WAYS:
+    with_scalar(f"_npi_{_name}_scalar", "", PAIRS[_name][0], f"{_name} of data and a scalar.", twin=False)
 for _name in TWO_WAYS:
     with_scalar(f"_npi_r{_name}_scalar", "", _swapped(PAIRS[_name][0]), f"{_name} of a scalar and data.", twin=False)
+
+
+def _in_dtype_of_data(name: str, fn: Pair) -> None:
+    def body(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+        return fn(data, jnp.asarray(typed_scalar(name, data, scalar)))
+
+    body.__doc__ = f"{name[5:-7]} of data and a scalar, which is cast to the dtype of the data (bool as well) first."
+    op(name=name)(body)
+
+
+for _name in (*ONE_WAY, *TESTS):
+    _in_dtype_of_data(f"_npi_{_name}_scalar", {**PAIRS, **TESTS}[_name][0])
 
 
 @op()

@@ -36,7 +36,7 @@ def tensordot(a: jax.Array, b: jax.Array, left: tuple[int, ...], right: tuple[in
 
 @op()
 def _np_dot(a: Free, b: Free) -> jax.Array:
-    """Inner product of vectors, product of matrices; else the sum over the last axis of `a` and the last but one of `b`.
+    """Inner product of vectors, product of matrices; else the sum over the last axis of `a`, the last but one of `b`.
 
     a, b: mixed dtypes become a common one; a scalar multiplies.
 

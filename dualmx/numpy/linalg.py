@@ -1,0 +1,193 @@
+"""Linear algebra: `mx.np.linalg`. Stacks of matrices are in the last two axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as onp
+
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..ndarray.handle import invoke, invoke1
+from ..ndarray.verify import state
+from ..op.registry import OPS, Call
+from .array import ndarray, wrap
+from .calls import as_array, axes_of, from_values, run, run_all
+from .fallback import host_function
+
+
+def _finite(text: str) -> Any:
+    def condition(call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, str]:
+        return invoke1(OPS["all_finite"].call(), outs[0]), text
+
+    return condition
+
+
+_NO_FACTOR = _finite("cholesky: expected symmetric positive-definite matrices; this one has no finite factor")
+_NO_INVERSE = _finite("inv: a matrix is singular, or its inverse is not finite")
+_NO_SOLUTION = _finite("solve: a matrix is singular, or the solution is not finite")
+
+
+def _checked(name: str, condition: Any, *arrays: Any, **params: Any) -> ndarray:
+    call = OPS[name].call(**params)
+    outs = invoke(call, arrays)
+    if outs[0].size:
+        state(condition, call, arrays, outs)
+    return wrap(outs[0])
+
+
+def cholesky(a: Any) -> ndarray:
+    """Return the lower triangular L with L Lᵀ = a of symmetric positive-definite matrices (..., n, n).
+
+    Raises:
+        MXNetError: at the next sync point, a matrix is not positive-definite.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.np.linalg.cholesky(mx.np.array([[4.0, 2.0], [2.0, 2.0]]))
+        array([[2., 0.],
+               [1., 1.]])
+    """
+    return _checked("_npi_cholesky", _NO_FACTOR, as_array(a, "cholesky"))
+
+
+def inv(a: Any) -> ndarray:
+    """Return the inverse of matrices (..., n, n); at the next sync point `MXNetError` if one is singular."""
+    return _checked("_npi_inv", _NO_INVERSE, as_array(a, "inv"))
+
+
+def det(a: Any) -> ndarray:
+    """Return the determinants (...) of matrices (..., n, n)."""
+    return run("_npi_det", as_array(a, "det"))
+
+
+def slogdet(a: Any) -> tuple[ndarray, ndarray]:
+    """Return sign and logarithm of the absolute value of the determinants of matrices (..., n, n)."""
+    sign, log = run_all("_npi_slogdet", as_array(a, "slogdet"))
+    return sign, log
+
+
+def svd(a: Any) -> tuple[ndarray, ndarray, ndarray]:
+    """Return (ut, l, v) with a = ut · diag(l) · v of matrices (..., m, n) with m <= n.
+
+    Raises:
+        ArgumentError: more rows than columns.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.np.linalg.svd(mx.np.array([[3.0, 0.0], [0.0, 4.0]]))[1]
+        array([4., 3.])
+    """
+    ut, values, v = run_all("_npi_svd", as_array(a, "svd"))
+    return ut, values, v
+
+
+def eig(a: Any) -> tuple[ndarray, ndarray]:
+    """Return eigenvalues and eigenvectors (columns) of matrices (..., n, n) with real eigenvalues.
+
+    Raises:
+        ArgumentError: an eigenvalue is complex.
+    """
+    values, vectors = run_all("_npi_eig", as_array(a, "eig"))
+    return values, vectors
+
+
+def eigvals(a: Any) -> ndarray:
+    """Return the eigenvalues of matrices (..., n, n), which must be real; raises like `eig`."""
+    return run("_npi_eigvals", as_array(a, "eigvals"))
+
+
+def eigh(a: Any, UPLO: str = "L") -> tuple[ndarray, ndarray]:
+    """Return eigenvalues, ascending, and eigenvectors (columns) of symmetric matrices, of which one triangle is read.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.np.linalg.eigh(mx.np.array([[2.0, 0.0], [0.0, 1.0]]))[0]
+        array([1., 2.])
+    """
+    values, vectors = run_all("_npi_eigh", as_array(a, "eigh"), UPLO=UPLO)
+    return values, vectors
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> ndarray:
+    """Return the eigenvalues, ascending, of symmetric matrices, of which one triangle is read."""
+    return run("_npi_eigvalsh", as_array(a, "eigvalsh"), UPLO=UPLO)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
+    """Return a norm of vectors (one axis) or matrices (two axes), of all elements without `ord` and `axis`.
+
+    Args:
+        x: array.
+        ord: None (2-norm, Frobenius), "fro", "nuc", or a number such as 1, -2, inf.
+        axis: an int or a tuple of one or two ints; the last two axes (or the only one) if there is an order.
+        keepdims: keep the axes with length 1.
+
+    Raises:
+        ArgumentError: an unknown order, or more than two axes. ArgumentTypeError: `axis` is no int or tuple of ints.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.np.linalg.norm(mx.np.array([3.0, 4.0]))
+        array(5.)
+    """
+    if isinstance(axis, list):
+        raise ArgumentTypeError(f"norm: axis={axis}: expected None, an int or a tuple of ints")
+    order = "" if ord is None else str(ord)
+    if order not in ("", "fro", "nuc"):
+        try:
+            order = str(float(order))
+        except ValueError:
+            raise ArgumentError(f"norm: ord={ord!r}: expected None, 'fro', 'nuc' or a number") from None
+    return run("_npi_norm", as_array(x, "norm", "x"), ord=order, axis=axes_of(axis, "norm"), keepdims=keepdims)
+
+
+def solve(a: Any, b: Any) -> ndarray:
+    """Return x with a x = b: a (..., n, n), b (..., n) or (..., n, k).
+
+    Raises:
+        MXNetError: at the next sync point, a matrix is singular.
+    """
+    x = as_array(a, "solve")
+    return _checked("_npi_solve", _NO_SOLUTION, x, as_array(b, "solve", "b", x))
+
+
+def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> ndarray:
+    """Return the pseudo-inverse (..., n, m) of matrices (..., m, n).
+
+    Args:
+        a: matrices.
+        rcond: singular values up to this times the largest count as 0; a number or an array.
+        hermitian: not supported.
+
+    Raises:
+        NotImplementedError: `hermitian`.
+    """
+    if hermitian:
+        raise NotImplementedError("pinv: hermitian=True is not supported")
+    x = as_array(a, "pinv")
+    limit = rcond if isinstance(rcond, ndarray) else from_values(onp.asarray(rcond, onp.float32), x.context)
+    return run("_npi_pinv", x, limit)
+
+
+def tensorinv(a: Any, ind: int = 2) -> ndarray:
+    """Return the inverse of `a` for `tensordot` over the first `ind` axes."""
+    return _checked("_npi_tensorinv", _NO_INVERSE, as_array(a, "tensorinv"), ind=ind)
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> ndarray:
+    """Return x with tensordot(a, x, x.ndim) = b, after moving `axes` of `a` to its end."""
+    x = as_array(a, "tensorsolve")
+    y = as_array(b, "tensorsolve", "b", x)
+    return _checked("_npi_tensorsolve", _NO_SOLUTION, x, y, a_axes=axes_of(axes, "tensorsolve") or ())
+
+
+cond, lstsq, matrix_power, matrix_rank, multi_dot, qr = (
+    host_function(name, getattr(onp.linalg, name))
+    for name in ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
+)
+
+__all__ = [
+    "cholesky", "cond", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matrix_power", "matrix_rank",
+    "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "svd", "tensorinv", "tensorsolve",
+]  # fmt: skip

@@ -1,0 +1,110 @@
+"""Functions of `mx.np` against official NumPy, values and gradients; the calls of a group are one program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import dualmx as mx
+import numpy as onp
+from tests.numpy.cases import CASES, Case
+
+np = mx.np
+SIZE = 20
+GROUPS = [CASES[i : i + SIZE] for i in range(0, len(CASES), SIZE)]
+
+
+def here(value: Any) -> Any:
+    """The argument with NumPy arrays as arrays of `mx.np`."""
+    if isinstance(value, onp.ndarray):
+        return np.array(value)
+    return [here(v) for v in value] if isinstance(value, list) and not isinstance(value[0], (int, list)) else value
+
+
+def parts(value: Any) -> list[Any]:
+    """The results of a function as a list."""
+    return [v for part in value for v in parts(part)] if isinstance(value, (list, tuple)) else [value]
+
+
+def host(value: Any) -> onp.ndarray:
+    return value.asnumpy() if isinstance(value, np.ndarray) else onp.asarray(value)
+
+
+def weights(shape: tuple[int, ...]) -> onp.ndarray:
+    """Numbers by which every element of a result changes a sum."""
+    return onp.cos(onp.arange(int(onp.prod(shape)))).reshape(shape) + 1.5
+
+
+def floats(value: Any) -> list[Any]:
+    """The floating-point arrays of an argument."""
+    if isinstance(value, (list, tuple)):
+        return [v for part in value for v in floats(part)]
+    return [value] if isinstance(value, (np.ndarray, onp.ndarray)) and value.dtype.kind == "f" else []
+
+
+class Run:
+    """One call of `mx.np`, recorded; nothing is computed yet."""
+
+    def __init__(self, case: Case):
+        self.case = case
+        args, kwargs = [here(a) for a in case.args], {k: here(v) for k, v in case.kwargs.items()}
+        self.given = floats(args) + floats(list(kwargs.values())) if case.smooth else []
+        for x in self.given:
+            x.attach_grad()
+        self.loss = None
+        with mx.autograd.record():
+            self.outs = parts(getattr(np, case.name)(*args, **kwargs))
+            if case.smooth:
+                losses = [(o * np.array(weights(o.shape))).sum() for o in self.outs if o.dtype.kind == "f"]
+                self.loss = sum(losses[1:], losses[0])
+
+    def expected(self, shift: float = 0.0) -> list[onp.ndarray]:
+        """What NumPy gives, its smooth arguments moved along a direction."""
+        rng = onp.random.RandomState(5)
+
+        def moved(value: Any) -> Any:
+            if isinstance(value, onp.ndarray) and value.dtype.kind == "f":
+                return value + shift * rng.uniform(0.5, 1.0, value.shape)
+            if isinstance(value, list):
+                return [moved(v) for v in value]
+            return value
+
+        args, kwargs = [moved(a) for a in self.case.args], {k: moved(v) for k, v in self.case.kwargs.items()}
+        found = parts((self.case.numpy or getattr(onp, self.case.name))(*args, **kwargs))
+        return [onp.asarray(f) for f in found]
+
+    def check_values(self) -> None:
+        got, want = [host(o) for o in self.outs], self.expected()
+        assert [a.shape for a in got] == [b.shape for b in want]
+        for a, b in zip(got, want, strict=True):
+            assert a.dtype.kind == b.dtype.kind or {a.dtype.kind, b.dtype.kind} <= set("iu")
+            onp.testing.assert_allclose(a.astype("float64"), b.astype("float64"), rtol=1e-6, atol=1e-9)
+
+    def check_slope(self) -> None:
+        """Along a direction, autograd gives what differences of NumPy's function give."""
+        rng = onp.random.RandomState(5)
+        slope = sum(float((x.grad.asnumpy() * rng.uniform(0.5, 1.0, x.shape)).sum()) for x in self.given)
+        step = 1e-6
+        sums = [
+            sum(float((o * weights(o.shape)).sum()) for o in self.expected(s) if o.dtype.kind == "f")
+            for s in (step, -step)
+        ]
+        onp.testing.assert_allclose(slope, (sums[0] - sums[1]) / (2 * step), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda g: f"{g[0].name}..{g[-1].name}")
+def test_values_and_gradients(group):
+    runs = [Run(case) for case in group]
+    smooth = [r for r in runs if r.loss is not None]
+    if smooth:
+        mx.autograd.backward([r.loss for r in smooth])
+    wrong = []
+    for run in runs:
+        try:
+            run.check_values()
+            if run.loss is not None:
+                run.check_slope()
+        except AssertionError as e:
+            wrong.append(f"{run.case}: {e}")
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,93 @@
+"""The switches of NumPy semantics."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+import dualmx as mx
+from dualmx import util
+
+
+@pytest.fixture(autouse=True)
+def classic():
+    yield
+    util.reset_np()
+
+
+def modes():
+    return util.is_np_shape(), util.is_np_array()
+
+
+def test_switching():
+    assert modes() == (False, False)
+    util.set_np()
+    assert modes() == (True, True)
+    seen = []
+    worker = threading.Thread(target=lambda: seen.append(modes()))
+    worker.start()
+    worker.join()
+    assert seen == [(True, True)]
+    util.set_np(array=False)
+    assert modes() == (True, False)
+    util.reset_np()
+    assert modes() == (False, False)
+    assert util.set_np_shape(True) is False
+    assert util.set_np_shape(False) is True
+    with pytest.raises(ValueError, match="shape"):
+        util.set_np(shape=False, array=True)
+
+
+def test_scopes():
+    with util.np_shape(), util.np_array():
+        assert modes() == (True, True)
+        with util.np_array(False):
+            assert modes() == (True, False)
+        seen = []
+        worker = threading.Thread(target=lambda: seen.append(modes()))
+        worker.start()
+        worker.join()
+        assert seen == [(False, False)]
+    assert modes() == (False, False)
+
+
+def test_decorators():
+    @util.use_np
+    def both(x):
+        return x, modes()
+
+    @util.use_np_shape
+    def shapes():
+        return modes()
+
+    @util.use_np
+    class Thing:
+        def __init__(self):
+            self.made = modes()
+
+        def method(self):
+            return modes()
+
+        @staticmethod
+        def fixed():
+            return modes()
+
+    assert both(3) == (3, (True, True))
+    assert both.__name__ == "both"
+    assert shapes() == (True, False)
+    assert (Thing().made, Thing().method(), Thing.fixed()) == ((True, True), (True, True), (False, False))
+    assert modes() == (False, False)
+    with pytest.raises(TypeError):
+        util.use_np(3)
+
+
+def test_options_of_ufuncs():
+    assert util.np_ufunc_legal_option("where", True)
+    assert not util.np_ufunc_legal_option("where", False)
+    assert not util.np_ufunc_legal_option("nonsense", True)
+    checked = util.wrap_np_unary_func(lambda x, out=None: x)
+    assert checked(3, where=True) == 3
+    with pytest.raises(TypeError):
+        checked(3, where=False)
+    assert util.wrap_np_binary_func(mx.np.add)(1, 2) == 3
