@@ -257,7 +257,7 @@ def multinomial(n: int, pvals: Any, size: Size = None, **kwargs: Any) -> ndarray
     """Draw the counts of `n` trials over outcomes with probabilities `pvals` (k,); int64, shape (*size, k).
 
     Raises:
-        ArgumentError: the probabilities before the last add up to more than 1. ArgumentTypeError: NumPy's array.
+        ArgumentError: the probabilities add up to more than 1. ArgumentTypeError: NumPy's array.
 
     Example:
         >>> import dualmx as mx
@@ -270,8 +270,8 @@ def multinomial(n: int, pvals: Any, size: Size = None, **kwargs: Any) -> ndarray
         raise ArgumentTypeError("random.multinomial: pvals is a numpy.ndarray: expected a list or a mx.np.ndarray")
     if not isinstance(pvals, NDArray):
         values = onp.asarray(pvals, onp.float64)
-        if values[:-1].sum() > 1 + 1e-12:
-            raise ArgumentError(f"random.multinomial: pvals={list(pvals)}: sum(pvals[:-1]) > 1")
+        if values.sum() > 1 + 1e-12:
+            raise ArgumentError(f"random.multinomial: pvals={list(pvals)}: they add up to more than 1")
         pvals = from_values(values)
     call = OPS["_npi_multinomial"].call(n=whole("random.multinomial", "n", n), size=_size(size, "multinomial") or ())
     return wrap(invoke(call, (as_array(pvals, "random.multinomial", "pvals"),))[0])

@@ -284,21 +284,21 @@ def _linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> jax.
     return _placed(A, rows, columns, n)
 
 
-@op(aliases=("linalg_inverse", "_npi_inv"))
+@op(aliases=("linalg_inverse",))
 def _linalg_inverse(A: Tensor) -> jax.Array:
     """Inverse of every square matrix; a singular one gives inf or NaN."""
     _factored(A)
     return jnp.linalg.inv(A)
 
 
-@op(aliases=("linalg_det", "_npi_det"))
+@op(aliases=("linalg_det",))
 def _linalg_det(A: Tensor) -> jax.Array:
     """Determinant: (…, n, n) -> (…), (1,) for a single matrix."""
     _factored(A)
     return _per_matrix(jnp.linalg.det(A))
 
 
-@op(aliases=("linalg_slogdet", "_npi_slogdet"), outputs=2)
+@op(aliases=("linalg_slogdet",), outputs=2)
 def _linalg_slogdet(A: Tensor) -> tuple[jax.Array, ...]:
     """Sign of the determinant and logarithm of its absolute value, each (…), (1,) for a single matrix."""
     _factored(A)

@@ -1,0 +1,128 @@
+"""Operators of networks as functions of arrays with NumPy semantics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.errors import ArgumentTypeError
+from ..namespace.array_functions import array_function
+from ..ndarray.array import NDArray
+from ..ndarray.handle import invoke
+from ..ndarray.verify import expect
+from ..numpy.array import ndarray, wrap
+from ..numpy.calls import as_array, run
+from ..op.registry import OPS
+
+# public name: operator
+NAMES = {
+    "activation": "Activation",
+    "arange_like": "_contrib_arange_like",
+    "batch_dot": "batch_dot",
+    "batch_flatten": "Flatten",
+    "batch_norm": "BatchNorm",
+    "cast": "Cast",
+    "convolution": "Convolution",
+    "deconvolution": "Deconvolution",
+    "dropout": "Dropout",
+    "embedding": "Embedding",
+    "erf": "erf",
+    "erfinv": "erfinv",
+    "fully_connected": "FullyConnected",
+    "gamma": "gamma",
+    "gammaln": "gammaln",
+    "gather_nd": "gather_nd",
+    "group_norm": "GroupNorm",
+    "instance_norm": "InstanceNorm",
+    "layer_norm": "LayerNorm",
+    "leaky_relu": "LeakyReLU",
+    "log_softmax": "log_softmax",
+    "multibox_detection": "_contrib_MultiBoxDetection",
+    "multibox_prior": "_contrib_MultiBoxPrior",
+    "multibox_target": "_contrib_MultiBoxTarget",
+    "one_hot": "one_hot",
+    "pick": "pick",
+    "pooling": "Pooling",
+    "relu": "relu",
+    "reshape_like": "reshape_like",
+    "rnn": "RNN",
+    "roi_pooling": "ROIPooling",
+    "sequence_mask": "SequenceMask",
+    "shape_array": "shape_array",
+    "sigmoid": "sigmoid",
+    "slice": "slice",
+    "smooth_l1": "smooth_l1",
+    "softmax": "softmax",
+    "topk": "topk",
+}
+
+
+def np_function(operator: str, name: str) -> Callable[..., Any]:
+    """Return the function of `mx.np.ndarray` called `name` that runs an operator; classic arrays are refused."""
+    op = OPS[operator]
+    inner = array_function(op, name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if isinstance(value, NDArray) and not isinstance(value, ndarray):
+                raise ArgumentTypeError(
+                    f"npx.{name}: got a classic NDArray: expected a mx.np.ndarray; use .as_np_ndarray(), or the "
+                    f"function of mx.nd"
+                )
+        found = inner(*args, **kwargs)
+        return [wrap(a) for a in found] if isinstance(found, (list, tuple)) else wrap(found)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = inner.__doc__
+    function.__signature__ = inner.__signature__  # type: ignore[attr-defined]
+    function.__module__ = "dualmx.numpy_extension"
+    return function
+
+
+FUNCTIONS = {name: np_function(operator, name) for name, operator in NAMES.items()}
+
+
+def nonzero(a: Any) -> ndarray:
+    """Return the coordinates of the elements that are not 0 as rows, int64, shape (n, ndim).
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.npx.nonzero(mx.np.array([[0.0, 3.0], [4.0, 0.0]]))
+        array([[0, 1],
+               [1, 0]], dtype=int64)
+    """
+    return run("_npx_nonzero", as_array(a, "nonzero"))
+
+
+def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> ndarray:
+    """Return a copy of `a` in another shape, which may contain codes.
+
+    Args:
+        a: array.
+        newshape: lengths, or codes: -1 infer; -2 keep the next axis; -3 drop it if its length is 1; -4 keep all
+            remaining axes; -5 merge the next two; -6 split the next one into the two lengths that follow.
+        reverse: read axes and codes from the right.
+        order: "C".
+
+    Raises:
+        ArgumentError: the number of elements changes, or a code does not apply.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.npx.reshape(mx.np.ones((2, 3, 4)), (-5, -6, 2, -1)).shape
+        (6, 2, 2)
+    """
+    shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    return run("_npx_reshape", as_array(a, "reshape"), newshape=shape, reverse=bool(reverse), order=order)
+
+
+def constraint_check(x: Any, msg: str = "Constraint violated!") -> ndarray:
+    """Return True, of shape (), if all elements of the bool array `x` are.
+
+    Raises:
+        MXNetError: at the next sync point, with the text `msg`, an element is False.
+    """
+    (flag,) = invoke(OPS["_npx_constraint_check"].call(msg=msg), (as_array(x, "constraint_check", "x"),))
+    (found,) = invoke(OPS["_copy"].call(), (flag,))
+    expect(flag, [found], msg)
+    return wrap(found)
