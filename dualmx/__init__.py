@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         debug,
         executor,
         gluon,
+        image,
         initializer,
         io,
         kvstore,
@@ -51,9 +52,12 @@ if TYPE_CHECKING:
         monitor,
         name,
         numpy,
+        numpy_extension,
         operator,
         optimizer,
+        parallel,
         profiler,
+        recordio,
         rnn,
         runtime,
         test_utils,
@@ -61,7 +65,7 @@ if TYPE_CHECKING:
         visualization,
     )
 
-    init, kv, mod, mon, np, opt, viz = initializer, kvstore, module, monitor, numpy, optimizer, visualization
+    img, init, kv, mod, mon, np, opt, viz = image, initializer, kvstore, module, monitor, numpy, optimizer, visualization
 
 __version__ = "0.1.0"
 
@@ -74,6 +78,8 @@ _LAZY = {
     "debug": "debug",
     "executor": "executor",
     "gluon": "gluon",
+    "image": "image",
+    "img": "image",
     "init": "initializer",
     "initializer": "initializer",
     "io": "io",
@@ -89,11 +95,15 @@ _LAZY = {
     "monitor": "monitor",
     "name": "name",
     "np": "numpy",
+    "npx": "numpy_extension",
     "numpy": "numpy",
+    "numpy_extension": "numpy_extension",
     "operator": "operator",
     "optimizer": "optimizer",
     "opt": "optimizer",
+    "parallel": "parallel",
     "profiler": "profiler",
+    "recordio": "recordio",
     "rnn": "rnn",
     "runtime": "runtime",
     "test_utils": "test_utils",
