@@ -6,6 +6,7 @@ from .arrays import NDArrayIter
 from .batch import DataBatch, DataDesc
 from .csv import CSVIter
 from .idx import MNISTIter
+from .image_records import ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
 from .iterator import DataIter, PrefetchingIter, ResizeIter
 from .libsvm import LibSVMIter
 
@@ -16,6 +17,9 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "ImageRecordInt8Iter",
+    "ImageRecordIter",
+    "ImageRecordUInt8Iter",
     "LibSVMIter",
     "MNISTIter",
     "MXDataIter",

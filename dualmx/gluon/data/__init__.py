@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from . import vision
 from .dataloader import DataLoader
-from .dataset import ArrayDataset, Dataset, SimpleDataset
+from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
 from .host import default_batchify_fn, default_mp_batchify_fn
-from .sampler import BatchSampler, FilterSampler, IntervalSampler, RandomSampler, Sampler, SequentialSampler
+from .sampler import (
+    BatchSampler,
+    FilterSampler,
+    IntervalSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SplitSampler,
+)
 
 __all__ = [
     "ArrayDataset",
@@ -16,9 +24,11 @@ __all__ = [
     "FilterSampler",
     "IntervalSampler",
     "RandomSampler",
+    "RecordFileDataset",
     "Sampler",
     "SequentialSampler",
     "SimpleDataset",
+    "SplitSampler",
     "default_batchify_fn",
     "default_mp_batchify_fn",
     "vision",

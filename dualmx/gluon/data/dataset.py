@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentTypeError
+from ...io.records import MXIndexedRecordIO
 from ...ndarray import NDArray, array
 from .host import role, stack, to_host
 from .sampler import FilterSampler, Sampler, SequentialSampler
@@ -147,6 +149,28 @@ class ArrayDataset(Dataset):
         rows = np.asarray(indices)
         batch = [a[rows] if isinstance(a, np.ndarray) else stack([to_host(a[i]) for i in indices]) for a in self._host]
         return batch if len(batch) > 1 else batch[0]
+
+
+class RecordFileDataset(Dataset):
+    """The records of an indexed record file, as bytes.
+
+    Args:
+        filename: the `.rec` file; the `.idx` file of the same name stands beside it.
+
+    Raises:
+        MXNetError: a file cannot be read.
+    """
+
+    def __init__(self, filename: str | os.PathLike[str]):
+        self.filename = os.fspath(filename)
+        self.idx_file = os.path.splitext(self.filename)[0] + ".idx"
+        self._record = MXIndexedRecordIO(self.idx_file, self.filename, "r")
+
+    def __len__(self) -> int:
+        return len(self._record.keys)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._record.read_idx(self._record.keys[idx])
 
 
 class _SampledDataset(Dataset):

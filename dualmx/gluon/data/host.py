@@ -11,16 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ...io.place import role
 from ...ndarray import NDArray, array
-
-
-class _Role:
-    """What this process is for."""
-
-    worker = False
-
-
-role = _Role()
 
 
 def map_leaves(fn: Callable[[Any], Any], item: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.checks import whole
 from ...core.errors import ArgumentError
+from ...io.records import check_part, share
 
 
 class Sampler:
@@ -84,6 +85,57 @@ class IntervalSampler(Sampler):
 
     def __len__(self) -> int:
         return self._length if self._rollover else -(-self._length // self._interval)
+
+
+class SplitSampler(Sampler):
+    """Visits one worker's share of 0 to `length - 1`; each index belongs to exactly one of the workers.
+
+    Call `set_epoch` before a pass to shuffle by `seed` and the number of the epoch, alike in all workers; then the
+    shares differ from epoch to epoch, and are still disjoint and complete.
+
+    Args:
+        length: number of items.
+        num_parts: workers. part_index: this one's rank.
+        shuffle: draw a new order for each epoch; else item i goes to the worker in whose contiguous share it lies.
+        seed: of the orders; the same in all workers.
+        even: repeat (or, with `"drop"`, drop) items so that all shares have the same length, as synchronous stores
+            need it: every worker then makes as many steps. `""` keeps shares that differ by one.
+
+    Raises:
+        ArgumentError: `part_index` outside of the parts, or an unknown `even`.
+
+    Example:
+        >>> list(SplitSampler(7, 2, 0)), list(SplitSampler(7, 2, 1))
+        ([0, 1, 2, 3], [4, 5, 6])
+    """
+
+    def __init__(
+        self, length: int, num_parts: int = 1, part_index: int = 0, shuffle: bool = False, seed: int = 0, even: str = ""
+    ):
+        check_part("SplitSampler", num_parts, part_index)
+        if even not in ("", "repeat", "drop"):
+            raise ArgumentError(f"SplitSampler: even={even!r}: expected '', 'repeat' or 'drop'")
+        self._length, self._parts, self._part = whole("SplitSampler", "length", length), num_parts, part_index
+        self._shuffle, self._seed, self._even, self._epoch = shuffle, seed, even, 0
+        size, over = divmod(self._length, num_parts)
+        self._share = {"drop": size, "repeat": size + bool(over)}.get(even, size + (part_index < over))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the order of pass `epoch`; passes without a call count up by themselves."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        order = np.arange(self._length)
+        if self._shuffle:
+            order = np.random.RandomState((self._seed * 1_000_003 + self._epoch) % (1 << 32)).permutation(order)
+        self._epoch += 1
+        mine = order[list(share(self._length, self._parts, self._part))]
+        if len(mine) < self._share:  # one item of the first worker's, a second time
+            mine = np.append(mine, order[: self._share - len(mine)])
+        return iter(mine[: self._share].tolist())
+
+    def __len__(self) -> int:
+        return self._share
 
 
 class BatchSampler(Sampler):

@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 from . import transforms
-from .datasets import CIFAR10, CIFAR100, MNIST, FashionMNIST
+from .datasets import (
+    CIFAR10,
+    CIFAR100,
+    MNIST,
+    FashionMNIST,
+    ImageFolderDataset,
+    ImageListDataset,
+    ImageRecordDataset,
+)
 
-__all__ = ["CIFAR10", "CIFAR100", "MNIST", "FashionMNIST", "transforms"]
+__all__ = [
+    "CIFAR10",
+    "CIFAR100",
+    "MNIST",
+    "FashionMNIST",
+    "ImageFolderDataset",
+    "ImageListDataset",
+    "ImageRecordDataset",
+    "transforms",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import numpy as np
 
 from ....core.errors import FormatError, MXNetError
 from ....core.knobs import HOME, REPO
+from ....image import imdecode, imread
+from ....image.iterator import read_list
 from ....io.idx import read_images_and_labels
+from ....io.records import unpack
 from ....ndarray import array
-from ..dataset import Dataset
+from ..dataset import Dataset, RecordFileDataset
 from ..host import role, to_host
 
 
@@ -182,3 +186,103 @@ class CIFAR100(CIFAR10):
     @property
     def _label_column(self) -> int:
         return int(self._fine)
+
+
+class ImageRecordDataset(RecordFileDataset):
+    """(image (H, W, C) uint8, label) pairs of an indexed record file of images.
+
+    Args:
+        filename: the `.rec` file; the `.idx` file stands beside it.
+        flag: 1 for three channels, 0 for one.
+        transform: called as `transform(image, label)` for each item.
+    """
+
+    def __init__(self, filename: str, flag: int = 1, transform: Callable[..., Any] | None = None):
+        super().__init__(filename)
+        self._flag, self._transform = flag, transform
+
+    def __getitem__(self, idx: int) -> Any:
+        header, data = unpack(super().__getitem__(idx))
+        image = imdecode(data, self._flag)
+        return (image, header.label) if self._transform is None else self._transform(image, header.label)
+
+
+class ImageFolderDataset(Dataset):
+    """(image (H, W, C) uint8, label) pairs of the image files in the folders of a folder, one folder a class.
+
+    Args:
+        root: the folder.
+        flag: 1 for three channels, 0 for one.
+        transform: called as `transform(image, label)` for each item.
+
+    Attributes:
+        synsets: names of the classes; their order gives the labels.
+        items: (file, label) of each item.
+
+    Raises:
+        MXNetError: `root` cannot be read.
+    """
+
+    _endings = (".jpg", ".jpeg", ".png")
+
+    def __init__(self, root: str | os.PathLike[str], flag: int = 1, transform: Callable[..., Any] | None = None):
+        self._root, self._flag, self._transform = os.path.expanduser(root), flag, transform
+        self.synsets: list[str] = []
+        self.items: list[tuple[str, int]] = []
+        try:
+            folders = sorted(os.listdir(self._root))
+        except OSError as e:
+            raise MXNetError(f"ImageFolderDataset: cannot read {self._root!r}: {e.strerror or e}") from None
+        for name in folders:
+            path = os.path.join(self._root, name)
+            if not os.path.isdir(path):
+                warnings.warn(f"ImageFolderDataset: {path} is no folder: left out", stacklevel=2)
+                continue
+            label = len(self.synsets)
+            self.synsets.append(name)
+            for file in sorted(os.listdir(path)):
+                if file.lower().endswith(self._endings):
+                    self.items.append((os.path.join(path, file), label))
+                else:
+                    warnings.warn(f"ImageFolderDataset: {os.path.join(path, file)} is no image: left out", stacklevel=2)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, idx: int) -> Any:
+        file, label = self.items[idx]
+        image = imread(file, self._flag)
+        return (image, label) if self._transform is None else self._transform(image, label)
+
+
+class ImageListDataset(Dataset):
+    """(image (H, W, C) uint8, label) pairs of image files in a list.
+
+    Args:
+        root: folder of the files.
+        imglist: a list file with `index`, labels and path between tabs; or a list of `[label…, path]`.
+        flag: 1 for three channels, 0 for one.
+
+    Raises:
+        FormatError: a line of the file, or an entry of the list, has another form.
+    """
+
+    def __init__(self, root: str | os.PathLike[str] = ".", imglist: Any = None, flag: int = 1):
+        self._root, self._flag = os.path.expanduser(root), flag
+        self.items: list[tuple[str, Any]] = []
+        if isinstance(imglist, (str, os.PathLike)):
+            entries: Any = [(*labels.tolist(), file) for _, labels, file in read_list(imglist)]
+        else:
+            entries = imglist or ()
+        for entry in entries:
+            if not isinstance(entry, (list, tuple)) or len(entry) < 2 or not isinstance(entry[-1], str):
+                raise FormatError(f"ImageListDataset: {entry!r}: expected [label…, path]")
+            labels = np.array(entry[0] if len(entry) == 2 else entry[:-1], np.float32).reshape(-1)
+            self.items.append((os.path.join(self._root, entry[-1]), labels if labels.size > 1 else labels[0]))
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, idx: int) -> Any:
+        file, label = self.items[idx]
+        return imread(file, self._flag), label
