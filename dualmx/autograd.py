@@ -219,7 +219,9 @@ def grad(
         (12.0, 12.0)
     """
     keep = create_graph if retain_graph is None else retain_graph
-    return tape.gradients(_listed("grad", heads), _listed("grad", variables), head_grads, keep, create_graph)
+    wanted = _listed("grad", variables)
+    found = tape.gradients(_listed("grad", heads), wanted, head_grads, keep, create_graph)
+    return [a._like_own(g) for a, g in zip(wanted, found, strict=True)]
 
 
 def get_symbol(x: NDArray) -> Any:

@@ -276,6 +276,10 @@ class NDArray(Fluent):
         room = importlib.import_module("..numpy", __package__)
         return room.as_np(self)
 
+    def _like_own(self, made: Any) -> Any:
+        """Return an array made for this one, nothing else holding it, under the rules that this one follows."""
+        return made
+
     def tostype(self, stype: str) -> NDArray:
         """Return the array as `"default"` (itself), `"csr"` or `"row_sparse"`.
 
@@ -464,7 +468,7 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
         return
     if grad is None:
         grad = concrete(put(np.zeros(a._v.shape, a._v.dtype), a._v.ctx), a._v.ctx)
-        grad.__class__ = type(a)
+        grad = a._like_own(grad)
     elif grad._v.shape != a._v.shape or grad._v.dtype != a._v.dtype:
         raise ArgumentError(
             f"mark_variables: gradient {grad._v.dtype}{list(grad._v.shape)} does not match its variable "

@@ -80,6 +80,9 @@ class ndarray(NDArray):
         """Return the array itself: it has NumPy semantics."""
         return self
 
+    def _like_own(self, made: Any) -> Any:
+        return wrap(made)
+
     # -- values
 
     def item(self, *args: Any) -> Any:

@@ -152,6 +152,7 @@ def test_gradients_through_operators():
         z = (x.detach() * x).sum()
     (g,) = mx.autograd.grad(z, [x])
     assert g.tolist() == [0.5, 2]
+    assert isinstance(g, np.ndarray)
 
 
 def test_printing():
