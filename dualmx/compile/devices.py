@@ -11,6 +11,7 @@ from jax.sharding import SingleDeviceSharding
 
 from ..core.context import Context
 from ..core.errors import MXNetError
+from .mesh import Mesh, place, spec_of
 from .quiet import hushed
 from .x64 import x64
 
@@ -34,6 +35,8 @@ def device_of(ctx: Context) -> Any:
     Raises:
         MXNetError: there is no such GPU or TPU; the text names the context and what there is.
     """
+    if ctx.mesh is not None:
+        return ctx.mesh.devices.flat[0]
     found = devices_of(ctx.device_type)
     if _BACKEND[ctx.device_type] == "cpu":
         return found[ctx.device_id % len(found)]
@@ -48,8 +51,10 @@ def device_of(ctx: Context) -> Any:
 
 
 @cache
-def sharding_of(ctx: Context) -> SingleDeviceSharding:
-    """Return the sharding that puts an array on the device of `ctx`."""
+def sharding_of(ctx: Context) -> Any:
+    """Return the sharding that puts an array on the device of `ctx`, whole on all devices of a mesh."""
+    if isinstance(ctx, Mesh):
+        return ctx.sharding()
     return SingleDeviceSharding(device_of(ctx))
 
 
@@ -61,9 +66,14 @@ def context_of(array: jax.Array) -> Context:
     return Context(kind, local.index(device) if device in local else 0)
 
 
-def put(value: Any, ctx: Context) -> jax.Array:
-    """Copy a NumPy or JAX array to the device of `ctx`, 64-bit types kept."""
+def put(value: Any, ctx: Context, like: Any = None) -> jax.Array:
+    """Copy a NumPy or JAX array to the device of `ctx`, 64-bit types kept; on a mesh cut as the array `like` is."""
     with x64():
+        if isinstance(ctx, Mesh):
+            if isinstance(value, jax.Array) and getattr(value.sharding, "mesh", None) is ctx.mesh:
+                return value.copy()
+            spec = None if like is None or like.shape != value.shape else spec_of(like)
+            return place(value, ctx, spec or ())
         if isinstance(value, np.ndarray):
             # XLA on CPU may alias an aligned NumPy buffer; the caller's later writes must not reach the array.
             value = value.copy()

@@ -14,7 +14,7 @@ from ..core.context import Context
 from ..graph.departure import departure
 from ..graph.trie import State, Value, trie
 from ..op.backend import lowering_for
-from ..op.joint import joint_over
+from ..op.joint import joint_over, lowering_on
 from .cache import persistent_cache
 from .counters import counters
 from .devices import device_of, sharding_of
@@ -74,7 +74,9 @@ class Executable:
         self, steps: Sequence[State], last: State, ctx: Context, leaf_shardings: Sequence[Any], group: Group | None
     ) -> Any:
         began = time.perf_counter()
-        program = lower(steps, self.wanted)
+        leaves = [s.out for s in steps if s.kind == "leaf"]
+        mesh = ctx if ctx.mesh is not None else None
+        program = lower(steps, self.wanted, dict(zip(leaves, leaf_shardings, strict=True)) if mesh else {})
         n_leaves, offset = last.n_leaves, self.has_runtime + self.has_keys
         has_runtime, has_keys = self.has_runtime, self.has_keys
 
@@ -83,7 +85,6 @@ class Executable:
             keys = args[has_runtime] if has_keys else None
             return program(runtime, keys, args[offset : offset + n_leaves])
 
-        leaves = [s.out for s in steps if s.kind == "leaf"]
         taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
         platform = device_of(ctx).platform
         body: Any = sink_transposes(flat) if platform == "cpu" else flat
@@ -95,14 +96,19 @@ class Executable:
                 for v, s in zip(leaves, leaf_shardings, strict=True)
             ]
             specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.scratch]
-            out = None if any(leaf_shardings) else place
+            out: Any = None if any(leaf_shardings) else place
+            if mesh is not None:
+                # What overwrites an array is cut as it was; for the rest XLA decides.
+                specs[:offset] = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=place) for s in specs[:offset]]
+                kept = [leaf_shardings[i] or place for i in self.donate]
+                out = [*kept, *[None] * (len(self.wanted) - len(kept))]
         else:
             types = [*_scalars(last), *((v.shape, v.dtype) for v in (*leaves, *self.scratch))]
             specs = [group.struct(shape, dtype) for shape, dtype in types]
             body = group.over_members(body, [len(s) for s, _ in types], [len(v.shape) for v in self.wanted])
             out = None
         exchange = joint_over(AXIS, group.size, group.remote) if group is not None else nullcontext()
-        with x64(), lowering_for(platform), exchange:
+        with x64(), lowering_for(platform), lowering_on(mesh), exchange:
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
             lowered = traced.lower()

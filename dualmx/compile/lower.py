@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,12 +130,16 @@ def differentiated(plan: Plan, found: dict[State, set[int]]) -> None:
         places.update(k for k, v in enumerate(step.ins) if v in plan.need and v.dtype.kind not in "biu")
 
 
-def lower(steps: Sequence[State], results: Sequence[Value]) -> Callable[..., list[Any]]:
+def lower(
+    steps: Sequence[State], results: Sequence[Value], shardings: Mapping[Value, Any] | None = None
+) -> Callable[..., list[Any]]:
     """Return `f(runtime, keys, leaves) -> results` for a chain of steps.
 
     `runtime` is a float32 vector of runtime scalars, `keys` a (k, 2) uint32 array of random keys, `leaves` the arrays
-    that enter, in order.
+    that enter, in order. `shardings` tells how leaves are cut over a mesh; their gradients are cut alike.
     """
+    cut = dict(shardings or {})
+    cut.update((s.out, cut[s.ins[0]]) for s in steps if s.kind == VAR and s.ins[0] in cut)
     where: dict[State, set[int]] = {}
     for s in steps:
         if s.kind == BACKWARD:
@@ -171,7 +175,10 @@ def lower(steps: Sequence[State], results: Sequence[Value]) -> Callable[..., lis
             elif s.kind == BACKWARD:
                 cotangents = seed_cotangents(s.payload, env)
                 pull_back(s.payload.path, pulls, cotangents)
-                env.update(zip(s.outs, gather_targets(s.payload, cotangents, env), strict=True))
+                found = gather_targets(s.payload, cotangents, env)
+                for v, group, gradient in zip(s.outs, s.payload.targets, found, strict=True):
+                    sharding = cut.get(group[0])
+                    env[v] = jax.lax.with_sharding_constraint(gradient, sharding) if sharding else gradient
         return [env[v] for v in results]
 
     return program

@@ -29,6 +29,7 @@ class Context:
     devtype2str = _TYPE_NAMES
     devstr2type = DEVICE_TYPES
     _interned: dict[tuple[str, int], Context] = {}
+    mesh: Any = None  # the grid of devices of a `parallel.Mesh`
     device_type: str
     device_id: int
     _outer: list[Context]

@@ -10,6 +10,7 @@ from typing import Any
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..namespace import nd
+from ..parallel import match_rules
 from .hooks import HookHandle
 from .model_file import load_model, save_model
 from .parameter import Parameter, ParameterDict, brief
@@ -227,6 +228,28 @@ class Block:
             child.cast(dtype)
         for param in self.params.values():
             param.cast(dtype)
+
+    def shard(self, rules: Any) -> None:
+        """Tell how parameters are cut over a mesh: those already on a mesh move, the others follow at initialization.
+
+        Args:
+            rules: pairs (or a dict) of a regular expression, searched for in the names of the parameters, and a spec
+                such as `("model", None)`; the first that is found decides.
+
+        Raises:
+            ArgumentError: a rule matches no parameter.
+
+        Example:
+            >>> import dualmx as mx
+            >>> net = mx.gluon.nn.Dense(4, in_units=3)
+            >>> net.shard([("weight$", ("model", None))])
+            >>> net.initialize(ctx=mx.parallel.Mesh({"model": 1}))
+            >>> net.weight.data().sharding
+            ('model', None)
+        """
+        params = self.collect_params()
+        for name, spec in match_rules(rules, list(params.keys())).items():
+            params[name].shard = spec
 
     def summary(self, *inputs: Any) -> None:
         """Print a table of layers, output shapes and parameter counts for a forward pass on `inputs`.

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from .. import autograd
+from ..compile.mesh import Mesh
 from ..core.checks import context as as_context
 from ..core.checks import whole
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..namespace import nd
 from ..ndarray import NDArray
+from ..ndarray.placement import shard
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
@@ -68,7 +70,7 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
 
     Args:
         data: an NDArray, a NumPy array or nested lists.
-        ctx_list: contexts, one per part.
+        ctx_list: contexts, one per part; or one `parallel.Mesh`, over whose first axis one array is cut.
         batch_axis, even_split: see `split_data`.
 
     Raises:
@@ -77,6 +79,8 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     ctx_list = [as_context(c) for c in ctx_list]
     if not ctx_list:
         raise ArgumentError("split_and_load: ctx_list=[]: expected at least one context")
+    if len(ctx_list) == 1 and isinstance(ctx_list[0], Mesh):
+        return [_load_on_mesh(data, ctx_list[0], batch_axis)]
     if len(ctx_list) == 1:
         return [data.as_in_context(ctx_list[0]) if isinstance(data, NDArray) else nd.array(data, ctx=ctx_list[0])]
     if isinstance(data, NDArray) and data.context.device_type == "cpu" and not autograd.is_recording():
@@ -87,6 +91,15 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
         data = nd.array(data, ctx=ctx_list[0])
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
     return [part.as_in_context(ctx) for part, ctx in zip(parts, ctx_list, strict=True)]
+
+
+def _load_on_mesh(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
+    """Cut an array along `batch_axis` over the first axis of a mesh."""
+    if not isinstance(data, NDArray):
+        data = nd.array(data)
+    spec: list[Any] = [None] * data.ndim
+    spec[batch_axis] = next(iter(mesh.axes))
+    return shard(data, spec, mesh)
 
 
 def _load_parts(host: Any, ctx_list: list[Context], batch_axis: int, even_split: bool, dtype: Any) -> list[NDArray]:

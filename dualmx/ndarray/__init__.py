@@ -15,6 +15,7 @@ from . import (
     joint,  # noqa: F401
     numpy_protocol,  # noqa: F401
     operators,  # noqa: F401
+    placement,  # noqa: F401
 )
 from .array import NDArray
 from .creation import (

@@ -96,6 +96,14 @@ class NDArray(Fluent):
     device = context
 
     @property
+    def sharding(self) -> tuple[Any, ...] | None:
+        """How the array is cut over its mesh: per axis the name of an axis of the mesh, or `None`.
+
+        `None` for an array that is not on a `parallel.Mesh`. Computes a pending value.
+        """
+        return engine.sharding_of(self)
+
+    @property
     def ndim(self) -> int:
         """Number of axes."""
         return len(self._v.shape)

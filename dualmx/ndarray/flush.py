@@ -200,7 +200,8 @@ def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
     apart = {*constants, *passed}
     computed = [v for v in unique if v not in apart]
     donate, paired = _pair(tr, leaves, computed, {source(v) for v in passed})
-    scratch, recycled = _match_scratch(tr, [v for v in computed if v not in paired])
+    # On a mesh a buffer fits only if it is cut alike, which is not known before compiling.
+    scratch, recycled = ([], []) if tr.ctx.mesh else _match_scratch(tr, [v for v in computed if v not in paired])
     rest = [v for v in computed if v not in paired and v not in recycled]
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]

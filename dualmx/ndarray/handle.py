@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..compile.devices import device_of
+from ..compile.mesh import spec_of
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..core.seeds import streams
@@ -335,13 +336,17 @@ def assign(o: Handle, value: Handle, what: str) -> None:
     if value._v.dtype != o._v.dtype:
         value = invoke1(OPS["Cast"].call(dtype=o._v.dtype.name), value)
     if value._v.ctx is not o._v.ctx:
-        value = copy_across(value, o._v.ctx)
+        value = copy_across(value, o._v.ctx, o._data)
     x = o._x
     if x is not None and x.root is not None:
         write_window(x.root, x.window, value)
         return
     if value is o:
         return
+    if o._v.ctx.mesh is not None and o._data is not None:
+        spec = spec_of(o._data)
+        if spec is not None and any(spec) and (value._data is None or spec_of(value._data) != spec):
+            value = invoke1(OPS["_contrib_sharding_constraint"].call(spec=str(spec)), value)
     if value._data is None and value._tr is None:
         # A stale view: reading it may execute the trace, so it comes before the trace is looked at.
         value._force(local.tr)
@@ -395,12 +400,12 @@ def invalidate(o: Handle) -> None:
         x.views = alive
 
 
-def copy_across(a: Handle, ctx: Context) -> Any:
-    """Return `a` on another context; the copy is differentiable."""
+def copy_across(a: Handle, ctx: Context, like: Any = None) -> Any:
+    """Return `a` on another context, on a mesh cut as the JAX array `like` is; the copy is differentiable."""
     device_of(ctx)
     o = _new(array_class)
     tracked = local.recording and is_tracked(a)
-    o._data = bring(a, ctx)
+    o._data = bring(a, ctx, like)
     o._tr, o._x = None, None
     o._v = aval(a._v.shape, a._v.dtype, ctx)
     if tracked:

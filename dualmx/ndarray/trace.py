@@ -93,7 +93,9 @@ class Trace:
     def enter(self, data: Any, like: Value, tracked: bool = False, variable: tuple[Any, ...] = ()) -> Value:
         """Add a concrete array as a leaf and return its value."""
         st = self.state
-        key = (like, tracked, variable) if tracked else like
+        key: Any = (like, tracked, variable) if tracked else like
+        if self.ctx.mesh is not None:
+            key = (key, data.sharding)
         nx = st.next.get(key)
         if nx is None:
             made = State(st, LEAF, None, (), self.ctx)
@@ -262,6 +264,7 @@ class Engine:
         self.peek: Any = None
         self.run_now: Any = None
         self.flush_joint: Any = None
+        self.sharding_of: Any = None
         self.link_copy: Any = None
         self.sparse: Any = None  # the module that makes arrays of other storage types
 
@@ -324,11 +327,11 @@ class Local(threading.local):
 local = Local()
 
 
-def bring(a: Handle, ctx: Context) -> Any:
-    """Return the array of `a` copied to `ctx`."""
+def bring(a: Handle, ctx: Context, like: Any = None) -> Any:
+    """Return the array of `a` copied to `ctx`, on a mesh cut as the JAX array `like` is."""
     if a._data is None:
         a._force(None)
-    return put(a._data, ctx)
+    return put(a._data, ctx, like)
 
 
 def failed(where: tuple[str, int] | None, e: BaseException) -> MXNetError:

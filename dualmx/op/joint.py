@@ -26,6 +26,24 @@ def joint_over(name: str, size: int, fuse: bool) -> Iterator[None]:
         _axis.reset(token)
 
 
+_mesh: ContextVar[Any] = ContextVar("dualmx_mesh", default=None)
+
+
+@contextmanager
+def lowering_on(mesh: Any) -> Iterator[None]:
+    """Inside the `with` block, `mesh()` returns `mesh`."""
+    token = _mesh.set(mesh)
+    try:
+        yield
+    finally:
+        _mesh.reset(token)
+
+
+def mesh() -> Any:
+    """Return the mesh context that the current lowering targets, `None` if it is for one device."""
+    return _mesh.get()
+
+
 def members() -> int:
     """Return how many devices run the program that is being lowered together; 1 while shapes are inferred."""
     found = _axis.get()

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.context import Context
 from ..ndarray import NDArray
+from ..ndarray.placement import shard_like
 from .optimizer import Optimizer
 from .sgd import MasterCopy
 from .states import dump_states, load_states
@@ -50,6 +51,8 @@ class Updater:
         for i, w in zip(indices, weights, strict=True):
             if i not in states:
                 states[i] = opt.create_state_multi_precision(i, w)
+                if w.context.mesh is not None:
+                    _cut_alike(states[i], w)
                 self.states_synced[i] = True
             elif not self.states_synced[i]:
                 states[i] = self.sync_state_context(states[i], w.context)
@@ -84,6 +87,15 @@ class Updater:
         if optimizer is not None:
             self.optimizer = optimizer
         self.states_synced = dict.fromkeys(self.states, False)
+
+
+def _cut_alike(state: Any, weight: NDArray) -> None:
+    """Cut a new state over the mesh of its weight as the weight is cut."""
+    if isinstance(state, NDArray):
+        shard_like(state, weight)
+    elif isinstance(state, (tuple, list)):
+        for s in state:
+            _cut_alike(s, weight)
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

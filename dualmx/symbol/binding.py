@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..graph.passes.infer import infer_shapes, is_known
 from ..graph.passes.infer_dtype import default_dtypes
 from ..ndarray import NDArray, zeros
+from ..ndarray.placement import shard
 from ..sparse import with_storage
 from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
@@ -187,6 +190,8 @@ class Binding(SymbolBase):
             shape = shapes[id(variables[name]), 0]
             assert shape is not None
             dtype = dtypes[id(variables[name]), 0]
+            if places[name].mesh is not None:
+                return shard(np.zeros(shape, dtype), variables[name].attrs.get("__shard__", "()"), places[name])
             if kinds is stypes and kinds[name] == "row_sparse":
                 # A weight stores all its rows.
                 return with_storage(zeros(shape, ctx=places[name], dtype=dtype), "row_sparse")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..compile.mesh import as_spec
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..op.registry import Op
 from .arithmetic import Arithmetic, NotImplementedForSymbol
@@ -314,7 +315,8 @@ def var(
         dtype: element type used by inference.
         init: an initializer, or its name or JSON form, used instead of the default one.
         stype: storage type, `"default"`, `"row_sparse"` or `"csr"`.
-        kwargs: further attributes, named `__key__`.
+        kwargs: further attributes, named `__key__`; and `shard`, how the array is cut when it is bound on a
+            `parallel.Mesh`, such as `("model", None)`.
 
     Raises:
         ArgumentTypeError: the name is not a string. ArgumentError: an attribute that is not a string, or a keyword
@@ -331,6 +333,8 @@ def var(
             raise ArgumentError(f"Variable: attribute {key}={value!r}: attributes are strings")
     attrs = {stored_key(k): v for k, v in AttrScope.current.get(attr).items()}
     attrs.update(variable_attrs(shape, lr_mult, wd_mult, dtype, init, stype))
+    if "shard" in kwargs:
+        attrs["__shard__"] = str(as_spec(kwargs.pop("shard")))
     for key, value in kwargs.items():
         if not is_dunder(key):
             raise ArgumentError(f"Variable: unknown keyword {key!r}: further attributes are named __{key}__")

@@ -9,12 +9,15 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ... import autograd, initializer
+from ...compile.mesh import as_spec
+from ...core import np_mode
 from ...core.checks import context as as_context
 from ...core.context import Context, cpu, current_context
 from ...core.dtypes import as_dtype
 from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
+from ...ndarray.placement import replace_sharding, shard, shard_like
 from ...sparse import rows_of_table, with_storage
 
 _REMEDY_UNINITIALIZED = (
@@ -76,6 +79,8 @@ class Parameter:
         stype, grad_stype: storage types of data and gradient. Data in another one than `"default"` is read with
             `row_sparse_data`, for which the parameter needs a Trainer.
 
+        shard: how the array is cut when it is on a `parallel.Mesh`, see `Parameter.shard`.
+
     Raises:
         ArgumentError: an unknown `grad_req` or storage type.
 
@@ -100,6 +105,7 @@ class Parameter:
         differentiable: bool = True,
         stype: str = "default",
         grad_stype: str = "default",
+        shard: Any = (),
     ):
         for what, kind in (("stype", stype), ("grad_stype", grad_stype)):
             if kind not in _STYPES:
@@ -122,6 +128,7 @@ class Parameter:
         self._deferred_init: tuple[Any, ...] = ()
         self._var: Any = None
         self._trainer: Any = None
+        self._shard = as_spec(shard)
         self.grad_req = grad_req
 
     def __repr__(self) -> str:
@@ -312,6 +319,7 @@ class Parameter:
                 wd_mult=self.wd_mult,
                 init=self.init,
                 stype=self._stype,
+                **({"__shard__": str(self._shard)} if self._shard else {}),
             )
         return self._var
 
@@ -396,9 +404,11 @@ class Parameter:
             raise DeferredInitializationError(f"Parameter {self.name!r} {_REMEDY_DEFERRED.format(shape=self._shape)}")
         with autograd.pause():
             if data is None:
-                data = nd.zeros(self._shape, ctx=contexts[0], dtype=as_dtype(self._dtype))
+                # A parameter that is cut over a mesh may be too large for one of its devices.
+                first = contexts[0] if contexts[0].mesh is None else cpu()
+                data = nd.zeros(self._shape, ctx=first, dtype=as_dtype(self._dtype))
                 self._fill(data, init, default_init)
-                self._create(data, contexts, fresh=True)
+                self._create(data, contexts, fresh=first is contexts[0])
             else:
                 self._create(data, contexts)
         self._deferred_init = ()
@@ -414,7 +424,36 @@ class Parameter:
         data = data.astype(dtype, copy=False) if isinstance(data, NDArray) else nd.array(data, dtype=dtype)
         with autograd.pause():
             data = data.tostype("default")
-            self._hold([data if fresh and i == 0 else data.copyto(c) for i, c in enumerate(contexts)], contexts)
+            self._hold([data if fresh and i == 0 else self._copied(data, c) for i, c in enumerate(contexts)], contexts)
+
+    def _copied(self, data: NDArray, ctx: Context) -> NDArray:
+        return data.copyto(ctx) if ctx.mesh is None else shard(data, self._shard, ctx)
+
+    @property
+    def shard(self) -> tuple[Any, ...]:
+        """How the array is cut over a mesh: per axis the name of an axis of the mesh, or `None`; `()` for not at all.
+
+        Setting it moves an array that is on a mesh already.
+
+        Example:
+            >>> import dualmx as mx
+            >>> w = mx.gluon.Parameter("w", shape=(4, 2))
+            >>> w.shard = ("model", None)
+            >>> w.initialize(ctx=mx.parallel.Mesh({"model": 1}))
+            >>> w.data().sharding
+            ('model', None)
+        """
+        return self._shard
+
+    @shard.setter
+    def shard(self, spec: Any) -> None:
+        self._shard = as_spec(spec)
+        self._var = None
+        for array in self._data or ():
+            if array.context.mesh is not None:
+                replace_sharding(array, self._shard)
+                if array.grad is not None:
+                    shard_like(array.grad, array)
 
     def _hold(self, arrays: list[NDArray], contexts: list[Context]) -> None:
         if self._stype == "default":
@@ -432,6 +471,10 @@ class Parameter:
         for array in self._data or ():
             if self._grad_req != "null" or array.grad is not None:
                 array.attach_grad(self._grad_req, stype=self._grad_stype)
+                if array.context.mesh is not None and array.grad is not None:
+                    shard_like(array.grad, array)
+            if np_mode.array.get():
+                as_np_arrays(array)
 
     def _drop_arrays(self) -> None:
         self._data = None
@@ -483,3 +526,12 @@ class Parameter:
         else:
             self.set_data(data)
         self._deferred_init = ()
+
+
+def as_np_arrays(array: NDArray) -> None:
+    """Give a parameter's array and its gradient NumPy semantics."""
+    from ...numpy.array import wrap
+
+    for held in (array, array.grad):
+        if held.__class__ is NDArray:
+            wrap(held)

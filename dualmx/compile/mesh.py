@@ -1,0 +1,154 @@
+"""Meshes: several devices as one context, over which arrays may be cut."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from ..core.context import Context, current_context
+from ..core.errors import ArgumentError, ArgumentTypeError
+from .quiet import hushed
+
+Spec = tuple[Any, ...]
+
+
+class Mesh(Context):
+    """Devices in a grid with named axes, used wherever a context is.
+
+    Arrays on a mesh are either cut along axes of the mesh, by `parallel.shard` and by the `shard` of parameters and
+    variables, or whole on every device. Operations on them are compiled into one program for all devices; XLA decides
+    what each computes and inserts the exchanges.
+
+    Args:
+        axes: size of each axis by name, such as `{"data": 2, "model": 4}`.
+        devices: contexts or JAX devices, as many as the product of the sizes; the first ones of the current context's
+            kind by default, those of other processes of a `jax.distributed` job included.
+
+    Raises:
+        ArgumentError: there are not as many devices, or a size is below 1.
+
+    Example:
+        >>> mesh = Mesh({"data": 1})
+        >>> mesh
+        mesh(data=1)
+        >>> mesh.size
+        1
+    """
+
+    _made: dict[Any, Mesh] = {}
+    axes: dict[str, int]
+
+    def __new__(cls, axes: Mapping[str, int], devices: Iterable[Any] | None = None) -> Mesh:
+        sizes = {str(n): int(k) for n, k in axes.items()}
+        if not sizes or min(sizes.values()) < 1:
+            raise ArgumentError(f"Mesh: axes={dict(axes)}: expected one or more axes of size 1 or more")
+        count = math.prod(sizes.values())
+        kind = current_context().device_type.split("_")[0]
+        if devices is None:
+            with hushed():
+                found = jax.devices(kind)[:count]
+        else:
+            from .devices import device_of
+
+            found = [device_of(d) if isinstance(d, Context) else d for d in devices]
+        if len(found) != count or len(set(found)) != count:
+            raise ArgumentError(
+                f"Mesh: axes={sizes} need {count} different devices, there are {len(set(found))}; on a CPU, the "
+                f"environment variable XLA_FLAGS=--xla_force_host_platform_device_count={count} makes that many"
+            )
+        key = (tuple(sizes.items()), tuple(found))
+        made = cls._made.get(key)
+        if made is None:
+            made = object.__new__(cls)
+            made.device_type = {"cpu": "cpu", "tpu": "tpu"}.get(found[0].platform, "gpu")
+            made.device_id, made.axes = 0, sizes
+            grid = np.array(found, object).reshape(tuple(sizes.values()))
+            made.mesh = jax.sharding.Mesh(grid, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
+            made = cls._made.setdefault(key, made)
+        return made
+
+    @property
+    def size(self) -> int:
+        """Number of devices."""
+        return math.prod(self.axes.values())
+
+    def __repr__(self) -> str:
+        return f"mesh({', '.join(f'{n}={k}' for n, k in self.axes.items())})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise ArgumentTypeError("a Mesh cannot be pickled: its devices belong to this process")
+
+    def sharding(self, spec: Sequence[Any] = (), shape: Sequence[int] | None = None) -> NamedSharding:
+        """Return the JAX sharding of a spec, checked against a shape if one is given."""
+        spec = as_spec(spec)
+        used = [n for part in spec if part is not None for n in ((part,) if isinstance(part, str) else part)]
+        for n in used:
+            if n not in self.axes:
+                raise ArgumentError(f"sharding {spec}: {self!r} has no axis {n!r}")
+        if len(set(used)) != len(used):
+            raise ArgumentError(f"sharding {spec}: an axis of the mesh may be used once")
+        if shape is not None:
+            self._check(spec, tuple(shape))
+        return NamedSharding(self.mesh, PartitionSpec(*spec))
+
+    def _check(self, spec: Spec, shape: tuple[int, ...]) -> None:
+        if len(spec) > len(shape):
+            raise ArgumentError(f"sharding {spec}: {len(spec)} axes for an array of shape {shape}")
+        for part, size in zip(spec, shape, strict=False):
+            names = () if part is None else (part,) if isinstance(part, str) else part
+            parts = math.prod(self.axes[n] for n in names)
+            if size % parts:
+                raise ArgumentError(f"sharding {spec}: an axis of shape {shape} cannot be cut into {parts} equal parts")
+
+
+def as_spec(spec: Any) -> Spec:
+    """Return a sharding spec, one entry per axis of an array: `None`, an axis of the mesh, or a tuple of them.
+
+    Raises:
+        ArgumentError: something else; texts are read as Python tuples.
+    """
+    value = spec
+    if isinstance(value, str):
+        try:
+            value = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            value = (spec,)
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, (tuple, list, PartitionSpec)):
+        raise ArgumentError(f"sharding {spec!r}: expected a tuple such as ('model', None)")
+    out = tuple(tuple(p) if isinstance(p, list) else p for p in value)
+    for part in out:
+        if part is not None and not isinstance(part, str) and not _names(part):
+            raise ArgumentError(f"sharding {spec!r}: {part!r}: expected None, the name of an axis, or a tuple of names")
+    return out
+
+
+def _names(part: Any) -> bool:
+    return isinstance(part, tuple) and all(isinstance(n, str) for n in part)
+
+
+def spec_of(array: Any) -> Spec | None:
+    """Return the spec by which a JAX array is cut, `None` if it is on one device or cut in some other way."""
+    sharding = array.sharding
+    if not isinstance(sharding, NamedSharding):
+        return None
+    spec = tuple(sharding.spec)
+    return spec + (None,) * (array.ndim - len(spec))
+
+
+def place(value: Any, mesh: Mesh, spec: Sequence[Any] = ()) -> jax.Array:
+    """Copy a NumPy or JAX array to a mesh; each device receives its part only."""
+    sharding = mesh.sharding(spec, value.shape)
+    if isinstance(value, np.ndarray):
+        # Each part is made on its own, so that no device ever holds the whole.
+        return jax.make_array_from_callback(value.shape, sharding, lambda at: np.array(value[at]))
+    return jax.device_put(value, sharding, may_alias=False)

@@ -1,0 +1,78 @@
+"""How arrays lie on a mesh of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compile.mesh import Mesh, as_spec, place, spec_of
+from ..core.context import current_context
+from ..core.errors import ArgumentError, ArgumentTypeError
+from .array import NDArray
+from .flush import concrete
+from .handle import invalidate
+from .trace import engine
+
+
+def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Mesh | None = None) -> NDArray:
+    """Return an array cut over a mesh: each device gets its part.
+
+    Args:
+        data: an NDArray, a NumPy array (float64 becomes float32, as in `nd.array`) or nested lists.
+        spec: per axis of the array `None` (not cut), the name of an axis of the mesh, or a tuple of such names; missing
+            entries are `None`.
+        mesh: where to put it; the mesh of `data`, or the current context.
+
+    Raises:
+        ArgumentError: an axis cannot be cut into equal parts, or the mesh has no such axis.
+
+    Example:
+        >>> import dualmx as mx
+        >>> x = mx.parallel.shard(mx.nd.ones((4, 2)), ("data", None), mx.parallel.Mesh({"data": 1}))
+        >>> x.context, x.sharding
+        (mesh(data=1), ('data', None))
+    """
+    mesh = mesh or (data.context if isinstance(data, NDArray) and isinstance(data.context, Mesh) else None)
+    where = mesh or current_context()
+    if not isinstance(where, Mesh):
+        raise ArgumentTypeError(f"shard: mesh={mesh!r}: expected a parallel.Mesh, or to run inside `with mesh:`")
+    spec = as_spec(spec)
+    if isinstance(data, NDArray):
+        value = data._data if data._data is not None else data._force(None)
+        if not isinstance(data.context, Mesh):
+            value = np.asarray(value)
+    else:
+        value = np.asarray(data)
+        if not isinstance(data, np.ndarray) or value.dtype == np.float64:
+            value = value.astype(np.float32)
+    return concrete(place(value, where, spec), where)
+
+
+def replace_sharding(array: NDArray, spec: Sequence[Any] | str) -> None:
+    """Cut an array that is on a mesh in another way, in place."""
+    mesh = array.context
+    if not isinstance(mesh, Mesh):
+        raise ArgumentError(f"sharding: the array is on {mesh}, not on a mesh")
+    moved = place(array._data if array._data is not None else array._force(None), mesh, as_spec(spec))
+    array._data, array._tr, array._v = moved, None, array._v.aval
+    invalidate(array)
+
+
+def shard_like(array: NDArray, model: NDArray) -> None:
+    """Cut an array on a mesh like another one of the same shape, in place; nothing happens elsewhere."""
+    if isinstance(model.context, Mesh) and array.context is model.context and array.shape == model.shape:
+        wanted = model.sharding
+        if wanted is not None and array.sharding != wanted:
+            replace_sharding(array, wanted)
+
+
+def sharding_of_array(array: NDArray) -> tuple[Any, ...] | None:
+    """Return the spec by which an array is cut over its mesh, `None` if it is not on a mesh."""
+    if not isinstance(array.context, Mesh):
+        return None
+    return spec_of(array._data if array._data is not None else array._force(None))
+
+
+engine.sharding_of = sharding_of_array
