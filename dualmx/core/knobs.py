@@ -122,6 +122,10 @@ JOURNAL = Knob("DUALMX_JOURNAL", "", "Folder in which servers write down what th
 JOURNAL_SYNC = Knob(
     "DUALMX_JOURNAL_SYNC", "0", "1 flushes each record to the disk, so that it outlives the host.", ("0", "1")
 )
+SHARED_MEMORY = Knob(
+    "DUALMX_SHARED_MB", "4096", "Most MiB that a process shares with others of its host to send arrays; 0 for none."
+)
+TCP = Knob("DUALMX_TCP", "0", "1 connects processes of one host over TCP, as those of several hosts.", ("0", "1"))
 START_TIMEOUT = Knob("DUALMX_START_TIMEOUT", "120", "Most seconds until all processes of a job have found each other.")
 
 KNOBS: tuple[Knob, ...] = (

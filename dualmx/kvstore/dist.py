@@ -19,6 +19,8 @@ from ..optimizer import Optimizer
 from ..optimizer.states import dump_states, load_states
 from ..ps import Job, Worker
 from ..ps.customer import Ticket
+from ..ps.worker import Queued
+from .borrow import given, looked_at
 from .compression import TwoBit, make
 from .config import describe, factors, is_elementwise, obstacle, settings
 from .local import KVStore
@@ -86,10 +88,11 @@ class DistKVStore(KVStore):
         self._number = next(_numbers)
         self._like: dict[Any, _Like] = {}
         self._stored = self._like  # type: ignore[assignment]
-        self._under_way: dict[Any, list[Ticket]] = {}
+        self._under_way: dict[Any, Queued] = {}
         self._two_bit: TwoBit | None = None
         self._optimizer: Optimizer | None = None
-        self._told: tuple[dict[str, Any], list[Any]] | None = None
+        self._told: dict[str, Any] = {}
+        self._told_factors: dict[Any, list[Any]] = {}
         self._whole = False
         opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})")
         self._completed, self._whole = opening.done()
@@ -127,7 +130,7 @@ class DistKVStore(KVStore):
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, arrays))
             if self._optimizer is not None:
-                self._tell()
+                self._tell([k for k, _ in pairs])
         self._prepared("init", [k for k, _ in pairs])
 
     def _prepared(self, what: str, keys: Any = ()) -> None:
@@ -152,26 +155,26 @@ class DistKVStore(KVStore):
                 self._fits("push", k, a)
         if not self._sync and self._optimizer is None:
             raise ArgumentError(f"kvstore {self._name!r}: asynchronous stores need an optimizer; call set_optimizer")
-        sums = {k: self._sum(k, group) for k, group in pairs}
+        sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs}
         threshold = None
         if self._two_bit is not None:
             sums = {k: self._two_bit(k, a) for k, a in sums.items()}
             threshold = self._two_bit.threshold
-        arrays = {k: a.asnumpy() for k, a in sums.items()}
+        arrays = {k: looked_at(a) for k, a in sums.items()}
         self._settle(arrays)
         if self._optimizer is not None:
             if self.rank == 0:
-                self._tell()
+                self._tell(arrays)
             if self._sync:
                 self._optimizer._update_count(list(arrays))
-        tickets = self._kv.push(self._number, arrays, threshold)
+        queued = self._kv.queue(self._number, arrays, threshold)
         for k in arrays:
-            self._under_way[k] = tickets
+            self._under_way[k] = queued
 
     def _settle(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
-        tickets = {id(t): t for k in keys for t in self._under_way.pop(k, ())}
-        self._kv.wait(list(tickets.values()))
+        queued = {id(q): q for k in keys if (q := self._under_way.pop(k, None)) is not None}
+        self._kv.wait([t for q in queued.values() for t in q.sent()])
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copy the stored values into `out`, cast to their dtype, after the rounds that this worker has pushed.
@@ -185,10 +188,14 @@ class DistKVStore(KVStore):
         for k, group in pairs:
             for a in group:
                 self._fits("pull", k, a)
-        values = self._values([k for k, _ in pairs])
+        keys = [k for k, _ in pairs]
+        value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), self._sync)
+        self._settle(keys)
+        values = {k: value_of(k) for k in dict.fromkeys(keys)}
         for k, group in pairs:
+            value = given(values[k], group[0].context)
             for a in group:
-                array(values[k], ctx=a.context, dtype=values[k].dtype).copyto(a)
+                value.copyto(a)
 
     def _values(self, keys: list[Any]) -> dict[Any, np.ndarray]:
         asked = self._kv.pull(self._number, list(dict.fromkeys(keys)))
@@ -215,6 +222,7 @@ class DistKVStore(KVStore):
         self._fits("push", key, value)
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, {key: value.asnumpy()}, mode="reset"))
+        self._kv.forget()
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send gradients as 2-bit values: `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next."""
@@ -258,7 +266,8 @@ class DistKVStore(KVStore):
             told = factors(optimizer, self._like)
             message = self._meta("optimizer", config=config, factors=told, step=self._kv.step(self._number))
             self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
-        self._told = (settings(optimizer), factors(optimizer, self._like))
+        self._told = settings(optimizer)
+        self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
         self._prepared("set_optimizer")
 
     def _gather(self) -> None:
@@ -276,19 +285,19 @@ class DistKVStore(KVStore):
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, values, mode="fresh"))
 
-    def _tell(self) -> None:
-        """Send what has changed in the optimizer since the servers last heard of it."""
+    def _tell(self, keys: Any) -> None:
+        """Send what has changed in the optimizer since the servers last heard of it, before `keys` are pushed."""
         assert self._optimizer is not None
-        now = (settings(self._optimizer), factors(self._optimizer, self._like))
-        if now == self._told:
+        now, told = settings(self._optimizer), self._told
+        changed = {k: v for k, v in now.items() if k not in told or told[k] != v}
+        fresh = [f for f in factors(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
+        if not changed and not fresh:
             return
-        before = self._told[0] if self._told else {}
-        changed = {k: v for k, v in now[0].items() if k not in before or before[k] != v}
-        fresh = [f for f in now[1] if self._told is None or f not in self._told[1]]
         self._settle(list(self._under_way))  # rounds under way are made with the old settings, whatever is repeated
         message = self._meta("set", settings=changed, factors=fresh)
         self._kv.wait(self._kv.ask_all("change of the optimizer's settings", message))
         self._told = now
+        self._told_factors.update((f[0], f) for f in fresh)
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states, gathered from all servers, to a file as one process would; any worker can.

@@ -21,6 +21,7 @@ from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.server import Record
 from ..ps.store import Held, Store
+from .borrow import given, looked_at
 from .config import build, change, describe
 from .states import Reader, flatten, on_device
 
@@ -51,11 +52,14 @@ class StoreUpdater:
         """Return the values of the slices after an update by the gradients given with them."""
         indices = [index_of(h.key, h.number) for h, _ in batch]
         weights = [self._weight(h) for h, _ in batch]
-        grads = [array(g.reshape(w.shape), ctx=_CPU, dtype=g.dtype) for (_, g), w in zip(batch, weights, strict=True)]
+        grads = [given(g.reshape(w.shape), _CPU) for (_, g), w in zip(batch, weights, strict=True)]
         self.updater(indices, grads, weights)
-        values = [w.asnumpy().reshape(-1) for w in weights]
-        for (held, _), weight, value in zip(batch, weights, values, strict=True):
+        values = []
+        for (held, _), weight in zip(batch, weights, strict=True):
+            value = self._store.take(held.value.nbytes).view(held.value.dtype)
+            value[:] = looked_at(weight).reshape(-1)  # the weight's own memory is updated in place by the next round
             self._weights[held.key, held.number] = (value, weight)
+            values.append(value)
         return values
 
     def _weight(self, held: Held) -> NDArray:

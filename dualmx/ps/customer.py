@@ -53,6 +53,11 @@ class Ticket:
         """Answered or failed."""
         return self.reply is not None or self.error is not None
 
+    def forget(self) -> None:
+        """Let go of the answer's numbers, whose memory can be used again when nobody else has them."""
+        if self.reply is not None:
+            self.reply = Message(REPLY, self.number)
+
 
 class Customer:
     """Sends requests and matches replies; a reply that nobody waits for (any more) is ignored.
@@ -60,10 +65,14 @@ class Customer:
     Args:
         van: carries the messages.
         timeout: most seconds that `wait` waits; 0 for no limit.
+
+    Attributes:
+        take: returns memory of a number of bytes that can be sent cheaply.
     """
 
     def __init__(self, van: Van, timeout: float = 0.0):
         self._van, self._timeout = van, timeout
+        self.take = van.take
         self._open: dict[int, Ticket] = {}
         self._changed = threading.Condition()
         self._numbers = iter(range(1, 1 << 62))

@@ -9,13 +9,14 @@ import importlib
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import FormatError
+from .shared import LEAST, Loans
 
 VERSION = 1
 MAGIC = b"DMXF"
@@ -24,6 +25,7 @@ SIZE = HEADER.size + 4  # and the CRC of the header itself
 MAX_META = 4 << 20
 MAX_PAYLOAD = 1 << 30
 XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
+SHARED = 2  # flag: parts of the payload are in shared memory; "~" of the JSON tells where
 
 PING, REQUEST, REPLY, ERROR, NOTE = range(5)
 
@@ -60,12 +62,44 @@ class Message:
             return memoryview(self.payload[0]).cast("B")
         return memoryview(b"".join(bytes(p) for p in self.payload))
 
+    def pieces(self) -> Pieces:
+        """The payload, to be taken part by part."""
+        return Pieces(self.payload)
+
     def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """Return a value of the meta data; `FormatError` if it is missing or of another type."""
         value = self.meta.get(name)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
             raise FormatError(f"message {self.meta.get('op')!r}: {name}={value!r}: not as expected")
         return value
+
+
+class Pieces:
+    """Takes parts out of a payload, in order, without a copy where it can be.
+
+    Attributes:
+        left: bytes that were not taken yet.
+    """
+
+    def __init__(self, payload: Sequence[Any]):
+        self._views = [memoryview(p).cast("B") for p in payload]
+        self._at = 0
+        self.left = sum(v.nbytes for v in self._views)
+
+    def take(self, size: int) -> memoryview:
+        """Return the next `size` bytes; fewer if there are no more."""
+        found: list[memoryview] = []
+        missing = size = min(size, self.left)
+        while missing:
+            view = self._views[0][self._at : self._at + missing]
+            found.append(view)
+            missing -= view.nbytes
+            self._at += view.nbytes
+            if self._at == self._views[0].nbytes:
+                self._views.pop(0)
+                self._at = 0
+        self.left -= size
+        return found[0] if len(found) == 1 else memoryview(b"".join(found))
 
 
 def _sum(parts: Sequence[Any], fast: bool) -> int:
@@ -80,29 +114,45 @@ def _sum(parts: Sequence[Any], fast: bool) -> int:
     return total
 
 
-def encode(message: Message, fast: bool = False) -> list[memoryview]:
-    """Return the buffers of a frame; `fast` takes the xxh3 checksum, for a peer that knows it.
+def encode(message: Message, fast: bool = False, lend: Callable[[memoryview], Any] | None = None) -> list[memoryview]:
+    """Return the buffers of a frame.
+
+    Args:
+        message: what is sent.
+        fast: take the xxh3 checksum, for a peer that knows it.
+        lend: puts bytes into memory that the peer shares, and returns their place, or None where it cannot.
 
     Raises:
         FormatError: larger than a frame may be.
     """
     fast = fast and xxhash is not None
-    meta = json.dumps(message.meta, separators=(",", ":"), allow_nan=True).encode()
     parts = [memoryview(p).cast("B") for p in message.payload if memoryview(p).nbytes]
+    flags, described = XXH3 if fast else 0, message.meta
+    if lend is not None and any(p.nbytes >= LEAST for p in parts):
+        layout = [(p.nbytes >= LEAST and lend(p)) or p.nbytes for p in parts]
+        parts = [p for p, place in zip(parts, layout, strict=True) if isinstance(place, int)]
+        flags, described = flags | SHARED, {**described, "~": layout}
+    meta = json.dumps(described, separators=(",", ":"), allow_nan=True).encode()
     size = sum(p.nbytes for p in parts)
     if len(meta) > MAX_META or size > MAX_PAYLOAD:
         raise FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
     head = HEADER.pack(
-        MAGIC, VERSION, message.kind, XXH3 if fast else 0, message.request, len(meta), size, _sum([meta, *parts], fast)
+        MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, _sum([meta, *parts], fast)
     )
     head += struct.pack("<I", zlib.crc32(head))
     return [memoryview(head + meta), *parts]
 
 
 class Decoder:
-    """Puts frames together from a stream: fill `room()`, then tell `filled(n)` how many bytes came."""
+    """Puts frames together from a stream: fill `room()`, then tell `filled(n)` how many bytes came.
 
-    def __init__(self) -> None:
+    Args:
+        loans: memory that the sender shares.
+        take: returns memory for large payloads, or None.
+    """
+
+    def __init__(self, loans: Loans | None = None, take: Callable[[int], np.ndarray | None] | None = None) -> None:
+        self._loans, self._take = loans, take
         self._head = bytearray(SIZE)
         self._restart()
 
@@ -141,7 +191,8 @@ class Decoder:
 
     def _aim(self, stage: int, size: int) -> None:
         self._stage, self._got = stage, 0
-        self._target = np.empty(size, np.uint8).data if size else memoryview(b"")
+        block = self._take(size) if self._take is not None and size >= LEAST and stage == 2 else None
+        self._target = (np.empty(size, np.uint8) if block is None else block).data if size else memoryview(b"")
 
     def _begin(self) -> None:
         if self._head[:4] != MAGIC:
@@ -152,7 +203,7 @@ class Decoder:
         _, version, kind, flags, _, meta, payload, _ = self._fields
         if version != VERSION:
             raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
-        if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~XXH3:
+        if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~(XXH3 | SHARED):
             raise FormatError(f"frame of kind {kind} with {meta} + {payload} bytes: out of bounds")
         if flags & XXH3 and xxhash is None:
             raise FormatError("frame with an xxh3 checksum, for which this process lacks the xxhash package")
@@ -169,8 +220,23 @@ class Decoder:
             raise FormatError(f"frame without readable JSON: {e}") from None
         if not isinstance(meta, dict):
             raise FormatError("frame whose JSON is no object")
+        pieces = self._shared(meta, payload) if flags & SHARED else (payload,) if payload.nbytes else ()
         self._restart()
-        return Message(kind, request, meta, (payload,) if payload.nbytes else ())
+        return Message(kind, request, meta, pieces)
+
+    def _shared(self, meta: dict[str, Any], inline: memoryview) -> tuple[Any, ...]:
+        layout, pieces = meta.pop("~", None), []
+        if self._loans is None or not isinstance(layout, list):
+            raise FormatError("frame with shared memory that is not there")
+        for place in layout:
+            if isinstance(place, int):
+                pieces.append(inline[:place])
+                inline = inline[place:]
+            else:
+                pieces.append(self._loans.view(place).data)
+        if inline.nbytes:
+            raise FormatError("frame with more bytes than its layout tells")
+        return tuple(pieces)
 
 
 __all__ = ["ERROR", "NOTE", "PING", "REPLY", "REQUEST", "VERSION", "Decoder", "Message", "encode"]

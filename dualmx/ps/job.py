@@ -29,6 +29,7 @@ class Job:
         on_worker_death, on_server_death: `fail`, `wait`, and `continue` for workers.
         comeback: seconds that the job waits for the return of one that died.
         journal: folder in which servers write down what they know, "" for none; `durable`: flushed to the disk.
+        memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
     """
 
     role: str
@@ -47,6 +48,8 @@ class Job:
     comeback: float = 120.0
     journal: str = ""
     durable: bool = False
+    memory: int = 4096
+    tcp: bool = False
 
     @staticmethod
     def described() -> bool:
@@ -90,6 +93,8 @@ class Job:
             comeback=knobs.RETURN_TIMEOUT.integer(1),
             journal=knobs.JOURNAL.read(),
             durable=knobs.JOURNAL_SYNC.read() == "1",
+            memory=knobs.SHARED_MEMORY.integer(),
+            tcp=knobs.TCP.read() == "1",
         )
 
     @property
@@ -99,7 +104,7 @@ class Job:
 
     def van(self) -> SocketVan:
         """Return a van for this job."""
-        return SocketVan(self.secret, self.interval, self.silence)
+        return SocketVan(self.secret, self.interval, self.silence, self.memory << 20, self.tcp)
 
     def own_host(self) -> str:
         """Address of this host as the others reach it."""

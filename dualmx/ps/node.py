@@ -217,6 +217,8 @@ class Worker(_Registered):
         Raises:
             MXNetError: a worker or the scheduler is gone.
         """
+        self.kv.flush()
+        self.kv.forget()
         if not name:
             self._barriers += 1
         what = f"barrier {name or self._barriers}"
@@ -234,6 +236,7 @@ class Worker(_Registered):
         if not self._closed:
             if wait:
                 try:
+                    self.kv.flush()
                     self._customer.wait(self._customer.open())
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)

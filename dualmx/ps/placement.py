@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple
 
-MAX_SLICE = 64 << 20  # bytes; larger slices are split so that no frame is huge
+MAX_SLICE = 4 << 20  # bytes; larger slices are split: one is updated while the next is on its way
 
 
 class Slice(NamedTuple):
@@ -50,7 +50,8 @@ def place(key: int | str, size: int, itemsize: int, servers: int, bound: int, wh
     pieces = min(servers * rounds, size)
     if pieces == 1:
         return [Slice(0, first, 0, size)]
-    edges = [round(size / pieces * i) for i in range(pieces + 1)]
+    unit = 16 if size // pieces >= 1024 else 1  # equal pieces are updated by the same program
+    edges = [min(-(-size * i // (pieces * unit)) * unit, size) for i in range(pieces + 1)]
     return [Slice(i, i % servers, a, b) for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
 
 

@@ -259,6 +259,9 @@ class Scheduler:
                 self._watch()
                 workers = [m for m in self._members.values() if m.role == "worker"]
                 ended = not any(m.state in ("alive", "lost") or self._awaited(m) for m in workers)
+                if ended:
+                    for lost in [m for m in self._members.values() if m.state == "lost"]:
+                        self._bury(lost)
             if ended:
                 self.over.wait(5.0)  # servers end by themselves
                 return

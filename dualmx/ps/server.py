@@ -191,6 +191,7 @@ class KVServer:
             require(len(self.stores) < 4096, "too many stores")
             self.stores[number] = store = Store(range(self._workers), sync, self._done, self._failed)
             store.keep_previous = self._returns and sync
+            store.take = self._van.take
             if self._journal is not None:
                 store.record = lambda closed: self._write_closed(number, closed)
             for rank, reason in self.gone.items():
@@ -319,7 +320,7 @@ class KVServer:
         return [tuple(part) for part in parts]
 
     def _put(self, store: Store, message: Message) -> None:
-        data, at = message.data(), 0
+        data = message.pieces()
         made: list[tuple[Key, int, np.ndarray, tuple[int, ...]]] = []
         for key, number, name, size, shape in self._parts(message, (str, int), int, str, int, list):
             if name not in NAMES or not all(isinstance(n, int) and n >= 0 for n in shape) or size < 0:
@@ -328,12 +329,13 @@ class KVServer:
                 dtype = as_dtype(name)
             except ArgumentTypeError as e:
                 raise FormatError(str(e)) from None
-            end = at + size * dtype.itemsize
-            if end > data.nbytes:
+            piece = data.take(size * dtype.itemsize)
+            if piece.nbytes != size * dtype.itemsize:
                 raise FormatError(f"key {key!r}: the numbers are missing")
-            made.append((key, number, np.frombuffer(data[at:end], dtype).copy(), tuple(shape)))
-            at = end
-        if at != data.nbytes:
+            value = self._van.take(piece.nbytes).view(dtype)
+            value[:] = np.frombuffer(piece, dtype)
+            made.append((key, number, value, tuple(shape)))
+        if data.left:
             raise FormatError("more numbers than announced")
         mode = message.meta.get("mode", "init")
         if mode not in MODES:
@@ -342,7 +344,7 @@ class KVServer:
             store.put(*one, mode=mode)
 
     def _pushed(self, store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
-        data, at = message.data(), 0
+        data = message.pieces()
         threshold = message.meta.get("threshold")
         if threshold is not None and not (isinstance(threshold, float) and threshold > 0):
             raise FormatError(f"threshold={threshold!r}: expected a number above 0")
@@ -350,7 +352,7 @@ class KVServer:
         for key, number, turn in self._parts(message, (str, int), int, int):
             value = store.at(key, number).value
             size = value.nbytes if threshold is None else packed_size(value.size)
-            piece = data[at : at + size]
+            piece = data.take(size)
             if piece.nbytes != size:
                 raise FormatError(f"push of key {key!r}: {piece.nbytes} bytes, expected {size}")
             if threshold is None:
@@ -358,11 +360,8 @@ class KVServer:
             else:
                 numbers = unpack(np.frombuffer(piece, np.uint8), value.size, threshold)
             parts.append((key, number, turn, numbers))
-            at += size
-        if at != data.nbytes:
-            raise FormatError(
-                f"push: {data.nbytes - at} bytes more than expected; was an array pushed as another type?"
-            )
+        if data.left:
+            raise FormatError(f"push: {data.left} bytes more than expected; was an array pushed as another type?")
         return parts
 
     # -- answers
@@ -378,7 +377,7 @@ class KVServer:
 
     def _done(self, who: Parked) -> None:
         self._parked.pop(id(who), None)
-        values = [v.view(np.uint8) for v in who.values if v is not None and v.size]
+        values = [_bytes(v) for v in who.values if v is not None and v.size]
         self._reply(who.link, who.request, payload=values)
 
     def _failed(self, who: Parked, reason: str) -> None:
@@ -415,6 +414,10 @@ class KVServer:
                     text = store.missing(who)
                     if text is not None:
                         self._van.send(who.link, Message(NOTE, 0, {"op": "waiting", "text": text}))
+
+
+def _bytes(value: np.ndarray) -> Any:
+    return value.view(np.uint8).data
 
 
 __all__ = ["Apply", "Control", "KVServer", "Record"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import selectors
 import socket
+import struct
 import threading
 import time
 import weakref
@@ -16,14 +17,18 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import FormatError, MXNetError
 from .frame import PING, Decoder, Message, encode
 from .secret import HandshakeError, greet, welcome
+from .shared import LEAST, Arena, Loans, available
 from .van import SILENCE, Refused, Van
 
 HANDSHAKE_SECONDS = 5.0
 STRANGERS = 64  # connections that may be in their handshake at once
 BUFFER = 4 << 20
+SCRATCH = 64 << 10
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
 
 
@@ -36,11 +41,10 @@ def host_identity() -> str:
 
 
 class _Link:
-    def __init__(self, number: int, sock: socket.socket, fast: bool):
-        self.number, self.sock, self.fast = number, sock, fast
+    def __init__(self, number: int, sock: socket.socket, fast: bool, lend: Any, decoder: Decoder):
+        self.number, self.sock, self.fast, self.lend, self.decoder = number, sock, fast, lend, decoder
         self.out: deque[memoryview] = deque()
         self.lock = threading.Lock()
-        self.decoder = Decoder()
         self.heard = self.spoke = time.monotonic()
         self.watched = selectors.EVENT_READ
         self.broken = ""
@@ -70,10 +74,16 @@ class SocketVan(Van):
         secret: of the job; both ends prove that they know it.
         interval: seconds between signs of life on an idle link.
         timeout: seconds of silence after which a link is broken; 0 for never.
+        memory: most bytes of memory that is shared with other processes of this host; 0 for none.
+        tcp: use no unix sockets.
     """
 
-    def __init__(self, secret: bytes, interval: float = 1.0, timeout: float = 5.0):
-        self._secret, self._interval, self._timeout = secret, interval, timeout
+    def __init__(
+        self, secret: bytes, interval: float = 1.0, timeout: float = 4.0, memory: int = 4 << 30, tcp: bool = False
+    ):
+        self._secret, self._interval, self._timeout, self._tcp = secret, interval, timeout, tcp
+        self._arena = Arena(memory) if memory and available() else None
+        self._scratch = memoryview(bytearray(SCRATCH))
         self._links: dict[int, _Link] = {}
         self._numbers = iter(range(1, 1 << 62))
         self._lock = threading.Lock()
@@ -103,7 +113,7 @@ class SocketVan(Van):
             raise MXNetError(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
         address: dict[str, Any] = {"host": host, "port": tcp.getsockname()[1]}
         self._listen_on(tcp)
-        identity = host_identity()
+        identity = "" if self._tcp else host_identity()
         if identity and hasattr(socket, "AF_UNIX") and os.name == "posix" and os.path.exists("/proc"):
             name = f"dualmx-{os.getpid()}-{os.urandom(8).hex()}"
             unix = socket.socket(socket.AF_UNIX)
@@ -128,10 +138,10 @@ class SocketVan(Van):
                 sock = self._dial(address, max(until - time.monotonic(), 0.05))
                 try:
                     fast = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS)
+                    return self._add(sock, fast)
                 except BaseException:
                     sock.close()
                     raise
-                return self._add(sock, fast)
             except HandshakeError as e:
                 raise MXNetError(f"cannot join {where}: {e}") from None
             except OSError as e:
@@ -142,7 +152,7 @@ class SocketVan(Van):
                 time.sleep(0.05)
 
     def _dial(self, address: dict[str, Any], timeout: float) -> socket.socket:
-        if address.get("unix") and address.get("boot") == host_identity():
+        if address.get("unix") and not self._tcp and address.get("boot") == host_identity():
             sock = socket.socket(socket.AF_UNIX)
             try:
                 sock.connect("\0" + str(address["unix"]))
@@ -151,7 +161,37 @@ class SocketVan(Van):
                 sock.close()  # the same machine in another network namespace: TCP still reaches it
         return socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
 
+    def _share(self, sock: socket.socket) -> tuple[Any, Loans | None]:
+        """Exchange memory with the other end of a unix socket; returns how to lend, and what is lent."""
+        if sock.family != socket.AF_UNIX:
+            return None, None
+        sock.settimeout(HANDSHAKE_SECONDS)
+        arena = self._arena
+        reader = arena.reader() if arena is not None else -1
+        offer = struct.pack("<i", reader)
+        if arena is not None and reader >= 0:
+            socket.send_fds(sock, [offer], [arena.fd])
+        else:
+            sock.sendall(offer)
+        answer, fds, _, _ = socket.recv_fds(sock, 4, 1)
+        try:
+            if len(answer) != 4 or (struct.unpack("<i", answer)[0] >= 0) != (len(fds) == 1):
+                raise HandshakeError("the other end did not say what memory it shares")
+            loans = Loans(os.dup(fds[0]), struct.unpack("<i", answer)[0]) if fds else None
+        finally:
+            for fd in fds:
+                os.close(fd)
+        if arena is None or reader < 0:
+            return None, loans
+        return (lambda data: arena.lend(data, reader)), loans
+
+    def take(self, nbytes: int) -> np.ndarray:
+        block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
+        return np.empty(nbytes, np.uint8) if block is None else block
+
     def _add(self, sock: socket.socket, fast: bool) -> int:
+        lend, loans = self._share(sock)
+        decoder = Decoder(loans, self._arena.take if self._arena is not None else None)
         sock.setblocking(False)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
@@ -163,7 +203,7 @@ class SocketVan(Van):
             if self._closing is not None:
                 sock.close()
                 raise OSError("the van is closed")
-            link = _Link(next(self._numbers), sock, fast)
+            link = _Link(next(self._numbers), sock, fast, lend, decoder)
             self._links[link.number] = link
             self._fresh.append(link)
         self._ring()
@@ -173,7 +213,7 @@ class SocketVan(Van):
         held = self._links.get(link)
         if held is None or held.broken:
             return False
-        buffers = encode(message, held.fast)
+        buffers = encode(message, held.fast, held.lend)
         with held.lock:
             waiting = bool(held.out)
             held.out.extend(buffers)
@@ -260,17 +300,33 @@ class SocketVan(Van):
             self._break(link, _reason(e))
 
     def _read(self, link: _Link) -> None:
+        decoder, scratch = link.decoder, self._scratch
         for _ in range(64):  # then the other links have their turn
+            room = decoder.room()
+            direct = room.nbytes >= SCRATCH
             try:
-                n = link.sock.recv_into(link.decoder.room())
+                n = link.sock.recv_into(room if direct else scratch)
             except (BlockingIOError, InterruptedError):
                 return
             if n == 0:
-                raise OSError("closed the connection" + ("" if link.decoder.idle else " in the middle of a frame"))
+                raise OSError("closed the connection" + ("" if decoder.idle else " in the middle of a frame"))
             link.heard = time.monotonic()
-            message = link.decoder.filled(n)
-            if message is not None and message.kind != PING and link.number in self._links:
-                self.on_message(link.number, message)
+            if direct:
+                self._receive(link, decoder.filled(n))
+                continue
+            at = 0
+            while at < n:
+                room = decoder.room()
+                some = min(room.nbytes, n - at)
+                room[:some] = scratch[at : at + some]
+                at += some
+                self._receive(link, decoder.filled(some))
+            if n < SCRATCH:
+                return
+
+    def _receive(self, link: _Link, message: Message | None) -> None:
+        if message is not None and message.kind != PING and link.number in self._links:
+            self.on_message(link.number, message)
 
     def _watch(self, now: float, slept: bool) -> None:
         for link in list(self._links.values()):

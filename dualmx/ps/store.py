@@ -86,6 +86,7 @@ class Store:
         record: called with rounds that were closed, before anybody is told.
         keep_previous: keep the values before the last round.
         whole: keys are kept in one piece.
+        take: returns memory of a number of bytes for sums and values.
         steps: how many one-time preparations each worker has made.
     """
 
@@ -105,6 +106,7 @@ class Store:
         self.keep_previous = False
         self.whole = False
         self.steps: dict[int, int] = {}
+        self.take: Callable[[int], np.ndarray] = _take
         self.broken: str | None = None
         self._done, self._failed = done, failed
 
@@ -169,7 +171,7 @@ class Store:
         """Close the rounds of a slice that lack nobody."""
         while (seat := held.rounds.get(held.closed + 1)) and all(r in seat for r in self.workers):
             held.closed += 1
-            ready.append((held, held.closed, -1, _sum(held.rounds.pop(held.closed))))
+            ready.append((held, held.closed, -1, _sum(held.rounds.pop(held.closed), self.take)))
 
     def close(self, ready: list[Closing]) -> None:
         """Store sums, or update by them, in the order of their rounds."""
@@ -277,15 +279,27 @@ class Store:
         return None
 
 
-def _sum(seat: dict[int, np.ndarray]) -> np.ndarray:
+def _take(nbytes: int) -> np.ndarray:
+    return np.empty(nbytes, np.uint8)
+
+
+def _sum(seat: dict[int, np.ndarray], take: Callable[[int], np.ndarray] = _take) -> np.ndarray:
     """Add the pushes of a round in the order of ranks; 16-bit floats in float32."""
     pushed = [seat[rank] for rank in sorted(seat)]
     dtype = pushed[0].dtype
-    wide = np.float32 if is_float(dtype) and dtype.itemsize == 2 else dtype
-    total = pushed[0].astype(wide)
-    for one in pushed[1:]:
-        total += one.astype(wide, copy=False)
-    return total.astype(dtype, copy=False)
+    if is_float(dtype) and dtype.itemsize == 2:
+        wide = pushed[0].astype(np.float32)
+        for one in pushed[1:]:
+            wide += one.astype(np.float32)
+        return wide.astype(dtype)
+    total = take(pushed[0].nbytes).view(dtype)
+    if len(pushed) == 1:
+        total[:] = pushed[0]
+    else:
+        np.add(pushed[0], pushed[1], out=total)
+    for one in pushed[2:]:
+        total += one
+    return total
 
 
 def require(condition: bool, text: str) -> None:

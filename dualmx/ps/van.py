@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import MXNetError
 from .frame import Message
 
@@ -46,6 +48,10 @@ class Van:
     def drop(self, link: int) -> None:
         """Close one link, without a call of `on_down`."""
         raise NotImplementedError
+
+    def take(self, nbytes: int) -> np.ndarray:
+        """Return memory (nbytes,) of uint8 that can be sent cheaply, and is used again when it is dropped."""
+        return np.empty(nbytes, np.uint8)
 
     def close(self) -> None:
         """Send what is left, and close all links."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,8 @@ from .frame import MAX_PAYLOAD, Message
 from .placement import Slice, place
 from .store import Key
 from .twobit import pack
+
+PATIENCE = 0.02  # seconds that small pushes wait for others
 
 
 class Known(NamedTuple):
@@ -47,11 +51,20 @@ class KVWorker:
 
     def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
         self._customer, self.servers, self._bound = customer, list(servers), bound
+        self.take = customer.take
         self.hello = {"op": "hello", "rank": rank, "life": life}
         self.back = False
         self.keys: dict[tuple[int, Key], Known] = {}
         self.rounds: dict[tuple[int, Key], int] = {}
         self._resumed: dict[tuple[int, Key], int] = {}
+        self._lock = threading.RLock()
+        self._queued: KVWorker._Batches | None = None
+        self._queued_since = 0.0
+        self._waiting = threading.Event()
+        self._flusher: threading.Thread | None = None
+        self._ahead: dict[tuple[int, Key], Pulled] = {}  # asked for before they are pulled
+        self._habit: set[tuple[int, Key]] = set()  # pulled after each push
+        self._unread: dict[int, dict[Key, None]] = {}  # pushed and not pulled since, in order
         self._steps: dict[int, int] = {}
 
     def wait(self, tickets: Sequence[Ticket]) -> list[Message]:
@@ -59,7 +72,9 @@ class KVWorker:
         return self._customer.wait(tickets)
 
     def ask(self, server: int, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> Ticket:
-        """Send a request to one server."""
+        """Send a request to one server, after what was queued."""
+        if self._queued is not None:
+            self.flush()
         return self._customer.ask(self.servers[server], what, meta, payload)
 
     def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Ticket]:
@@ -101,18 +116,62 @@ class KVWorker:
 
     def push(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None = None) -> list[Ticket]:
         """Push gradients for the next round of their keys; with `threshold` as 2-bit values."""
-        meta: dict[str, Any] = {"op": "push", "store": store}
-        if threshold is not None:
-            meta["threshold"] = float(threshold)
-        sent = self._Batches(self, "push", meta)
+        with self._lock:
+            self.flush()
+            return self._pushing(store, arrays, threshold, self._Batches(self, "push", _push(store, threshold))).send()
+
+    def queue(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None = None) -> Queued:
+        """As `push`, but small arrays wait for others: until the next request, or for a moment."""
+        with self._lock:
+            meta = _push(store, threshold)
+            if self._queued is None or self._queued.meta != meta:
+                self.flush()
+                self._queued = self._Batches(self, "push", meta)
+                self._queued_since = time.monotonic()
+            batches = self._pushing(store, arrays, threshold, self._queued)
+            if batches.size >= self._Batches.LIMIT:
+                self.flush()
+            else:
+                self._wake()
+            return batches.queued
+
+    def _pushing(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None, sent: Any) -> Any:
         for key, array in arrays.items():
             turn = self.rounds[store, key] = self.rounds[store, key] + 1
+            if self._ahead.pop((store, key), None) is not None:
+                self._habit.discard((store, key))  # asked for in vain
+            self._unread.setdefault(store, {})[key] = None
             flat = _flat(array)
             for s in self.keys[store, key].slices:
                 piece = flat[s.start : s.stop]
                 data = pack(piece) if threshold is not None else piece.view(np.uint8)
                 sent.add(s.server, [key, s.number, turn], data, key)
-        return sent.send()
+        return sent
+
+    def flush(self) -> None:
+        """Send what was queued."""
+        with self._lock:
+            batches, self._queued = self._queued, None
+            if batches is not None:
+                batches.queued.tickets = batches.send()
+
+    def _wake(self) -> None:
+        if self._flusher is None:
+            self._flusher = threading.Thread(target=self._flush_late, name="dualmx-flush", daemon=True)
+            self._flusher.start()
+        self._waiting.set()
+
+    def _flush_late(self) -> None:
+        """Send what was queued and is followed by nothing."""
+        while True:
+            self._waiting.wait()
+            self._waiting.clear()
+            time.sleep(PATIENCE)
+            with self._lock:
+                if self._queued is not None and time.monotonic() - self._queued_since >= PATIENCE:
+                    self.flush()
+                elif self._queued is not None:
+                    self._waiting.set()
 
     def pull(self, store: int, keys: Sequence[Key]) -> Pulled:
         """Ask for the values of keys after the rounds that this worker has pushed."""
@@ -122,7 +181,33 @@ class KVWorker:
             for s in known.slices:
                 size = (s.stop - s.start) * known.dtype.itemsize
                 sent.add(s.server, [key, s.number, self.rounds[store, key]], None, key, size)
-        return Pulled(self, store, keys, sent.send(), sent.parts)
+        return Pulled(self, store, sent.send(), sent.parts)
+
+    def fetch(self, store: int, keys: Sequence[Key], ahead: bool) -> Callable[[Key], np.ndarray]:
+        """As `pull`; returns what waits for the value of a key.
+
+        With `ahead`, the other keys that are pulled after each push are asked for by the way: a round of a store has
+        one value, whoever asks when.
+        """
+        with self._lock:
+            missing = [k for k in keys if (store, k) not in self._ahead]
+            if missing:
+                unread = self._unread.get(store, {})
+                more = [k for k in unread if (store, k) in self._habit and k not in keys] if ahead else []
+                more = [k for k in more if (store, k) not in self._ahead]
+                pulled = self.pull(store, [*missing, *more])
+                for key in (*missing, *more):
+                    self._ahead[store, key] = pulled
+            for key in keys:
+                self._habit.add((store, key))
+                self._unread.get(store, {}).pop(key, None)
+            found = {k: self._ahead.pop((store, k)) for k in dict.fromkeys(keys)}
+        return lambda key: found[key].value(key)
+
+    def forget(self) -> None:
+        """Values that were asked for by the way may have changed."""
+        with self._lock:
+            self._ahead.clear()
 
     def drop(self, store: int, keys: Sequence[Key], **more: Any) -> list[Ticket]:
         """Make the servers forget keys; from now on keys are kept in one piece."""
@@ -135,15 +220,18 @@ class KVWorker:
     class _Batches:
         """Gathers parts into one message per server, or several where they grow large."""
 
-        LIMIT = 256 << 20
+        LIMIT = 4 << 20  # bytes; one is summed and updated while the next is on its way
 
         def __init__(self, worker: KVWorker, what: str, meta: dict[str, Any]):
-            self._worker, self._what, self._meta = worker, what, meta
+            self._worker, self._what, self.meta = worker, what, meta
+            self.queued = Queued(worker)
+            self.size = 0
             self._open: dict[int, int] = {}
             self.parts: list[tuple[int, list[Any], list[Any], int]] = []
 
         def add(self, server: int, part: list[Any], data: Any, key: Key, size: int = 0) -> None:
             size = size or (0 if data is None else data.nbytes)
+            self.size += size
             at = self._open.get(server)
             if at is None or self.parts[at][3] + size > self.LIMIT or len(self.parts[at][1]) >= 10_000:
                 at = self._open[server] = len(self.parts)
@@ -160,7 +248,7 @@ class KVWorker:
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
                 turn = f", round {parts[0][2]}," if self._what in ("push", "pull") else ""
                 what = f"kvstore.{self._what} of key {parts[0][0]!r}{more}{turn} at server {server}"
-                tickets.append(self._worker.ask(server, what, {**self._meta, "parts": parts}, payload))
+                tickets.append(self._worker.ask(server, what, {**self.meta, "parts": parts}, payload))
             return tickets
 
 
@@ -188,35 +276,81 @@ class Opening:
         return least, any(r.meta.get("whole") is True for r in replies)
 
 
+class Queued:
+    """Pushes that are sent together.
+
+    Attributes:
+        tickets: of what was sent.
+    """
+
+    def __init__(self, worker: KVWorker):
+        self._worker = worker
+        self.tickets: list[Ticket] | None = None
+
+    def sent(self) -> list[Ticket]:
+        """The tickets, after sending what was not sent yet."""
+        if self.tickets is None:
+            self._worker.flush()
+        return self.tickets or []
+
+
 class Pulled:
     """Values under way."""
 
-    def __init__(self, worker: KVWorker, store: int, keys: Sequence[Key], tickets: list[Ticket], parts: list[Any]):
-        self._worker, self._store, self._keys = worker, store, keys
-        self.tickets, self._parts = tickets, parts
+    def __init__(self, worker: KVWorker, store: int, tickets: list[Ticket], parts: list[Any]):
+        self._worker, self._store = worker, store
+        self.tickets = tickets
+        self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in parts]
+        self._where: dict[Key, list[int]] = {}  # tickets that have parts of a key
+        for i, asked in enumerate(self._asked):
+            for key in dict.fromkeys(key for key, _ in asked):
+                self._where.setdefault(key, []).append(i)
+        self._pieces: dict[tuple[Key, int], memoryview] = {}
+        self._taken: set[int] = set()
 
-    def values(self) -> dict[Key, np.ndarray]:
-        """Wait for the arrays, in their shapes.
+    def _take(self, i: int) -> None:
+        """Wait for an answer, and take it apart."""
+        data = self._worker.wait([self.tickets[i]])[0].pieces()
+        self._taken.add(i)
+        for key, number in self._asked[i]:
+            known = self._worker.keys[self._store, key]
+            s = known.slices[number]
+            size = (s.stop - s.start) * known.dtype.itemsize
+            self._pieces[key, number] = piece = data.take(size)
+            if piece.nbytes != size:
+                raise MXNetError(f"kvstore.pull of key {key!r}: server {s.server} sent too few numbers")
+        self.tickets[i].forget()
+
+    def value(self, key: Key) -> np.ndarray:
+        """Wait for the array of a key, in its shape; it may be in memory that is read by others. It is given once.
 
         Raises:
             MXNetError: see `Customer.wait`; or an answer of the wrong size.
         """
-        replies = self._worker.wait(self.tickets)
-        out: dict[Key, np.ndarray] = {}
-        for key in self._keys:
-            known = self._worker.keys[self._store, key]
-            out[key] = np.empty(math.prod(known.shape), known.dtype)
-        for reply, (server, parts, _, _) in zip(replies, self._parts, strict=True):
-            data, at = reply.data(), 0
-            for key, number, _ in parts:
-                known = self._worker.keys[self._store, key]
+        known = self._worker.keys[self._store, key]
+        whole: np.ndarray | None = None
+        for i in self._where[key]:
+            if i not in self._taken:
+                self._take(i)
+            for number in [n for k, n in self._asked[i] if k == key]:
                 s = known.slices[number]
-                size = (s.stop - s.start) * known.dtype.itemsize
-                if at + size > data.nbytes:
-                    raise MXNetError(f"kvstore.pull of key {key!r}: server {server} sent too few numbers")
-                out[key][s.start : s.stop] = np.frombuffer(data[at : at + size], known.dtype)
-                at += size
-        return {k: v.reshape(self._worker.keys[self._store, k].shape) for k, v in out.items()}
+                piece = np.frombuffer(self._pieces.pop((key, number)), known.dtype)
+                if len(known.slices) == 1:
+                    return piece.reshape(known.shape)
+                if whole is None:
+                    whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
+                whole[s.start : s.stop] = piece
+        assert whole is not None
+        return whole.reshape(known.shape)
+
+    def values(self) -> dict[Key, np.ndarray]:
+        """Wait for all arrays; see `value`."""
+        return {key: self.value(key) for key in self._where}
+
+
+def _push(store: int, threshold: float | None) -> dict[str, Any]:
+    meta: dict[str, Any] = {"op": "push", "store": store}
+    return meta if threshold is None else {**meta, "threshold": float(threshold)}
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -44,13 +45,17 @@ def test_stores_trainers_and_modules_do_what_one_process_does(tmp_path: Path) ->
             assert len(one.files) and all(one[k].tobytes() == two[k].tobytes() for k in one.files), name
 
 
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 class Hand:
     """A job started by hand, process by process, as the MXNet documentation tells."""
 
     def __init__(self, kind: str, folder: Path, workers: int = 2, port: int = 0, **env: str):
         self.folder, self.workers = folder, workers
-        from dualmx.launch.local import free_port
-
         self.env = {
             **ENV,
             "DMLC_PS_ROOT_URI": "127.0.0.1",

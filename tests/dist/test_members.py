@@ -195,13 +195,13 @@ def test_connections_that_break_all_the_time_change_no_bit(two: Running) -> None
     cut, last, stop = [0], [np.zeros(0)] * 2, threading.Event()
 
     def train(rank: int) -> None:
-        for turn in range(60):
+        for turn in range(150):
             value = kvs[rank].pull(0, ["w"]).values()["w"]
             kvs[rank].push(0, {"w": value * np.float32(0.25 + 0.25 * rank) + np.float32(turn)})
         last[rank] = kvs[rank].pull(0, ["w"]).values()["w"]
 
     def harm() -> None:
-        while not stop.wait(0.01):
+        while not stop.wait(0.005):
             worker = two.workers[rng.randrange(2)]
             link = worker._van._links.get(rng.choice(worker._servers).link)  # type: ignore[attr-defined]
             if link is not None:
@@ -215,7 +215,7 @@ def test_connections_that_break_all_the_time_change_no_bit(two: Running) -> None
     stop.set()
     two.join("harm")
     expected = start
-    for turn in range(60):
+    for turn in range(150):
         pushed = [expected * np.float32(0.25 + 0.25 * rank) + np.float32(turn) for rank in (0, 1)]
         expected = pushed[0] + pushed[1]
     assert not two.errors and cut[0] > 5

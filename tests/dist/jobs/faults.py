@@ -1,4 +1,4 @@
-"""A worker of a deterministic job: trains for some rounds, goes on where its predecessor ended, and saves the result."""
+"""A worker of a deterministic job: trains, goes on where its predecessor ended, and saves the result."""
 
 from __future__ import annotations
 
