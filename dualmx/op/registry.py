@@ -37,6 +37,7 @@ class Op:
         complete: `complete(params, shapes)` returns shapes of unknown inputs; see `graph.passes.infer`.
         writes_aux: whether a call in the given mode changes its auxiliary inputs.
         mutates: positions of further inputs that are written, as a function of the parameters.
+        floating: whether `Tensor` inputs must be of a floating type.
         joint: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
         calls: the interned calls.
     """
@@ -63,6 +64,7 @@ class Op:
         train_name: str = "",
         dynamic: bool = False,
         mutates: Callable[[Any], Sequence[int]] | None = None,
+        floating: bool = False,
         joint: Callable[[Any, bool], bool] | None = None,
     ):
         self.joint = joint
@@ -74,6 +76,7 @@ class Op:
             complete_dtype,
         )
         self.writes_aux, self.dynamic, self.mutates = writes_aux, dynamic, mutates
+        self.floating = floating
         self.calls: dict[Any, Call] = {}
         if inputs is not None:
             self.inputs, self.params, self.key_name, self.train_name = inputs, params or {}, key_name, train_name
@@ -305,6 +308,8 @@ class Call:
                 want = ", ".join(i.name + ("=None" if i.optional else "") for i in live)
                 raise ArgumentError(f"{self.op.name}: got {len(avals)} inputs, expected {len(live)}: ({want})")
             strict = [d for i, (_, d) in zip(live, avals, strict=False) if i.role is TENSOR]
+        if self.op.floating and not all(jax.numpy.issubdtype(d, np.floating) for d in strict):
+            raise ArgumentError(self.describe(avals, "expected a floating type; cast with .astype()"))
         if len(set(strict)) > 1:
             raise ArgumentError(
                 self.describe(avals, "inputs have different dtypes, and there is no promotion; cast with .astype()")
@@ -333,6 +338,7 @@ def op(
     writes_aux: Callable[[Any, bool], bool] = _always,
     dynamic: bool = False,
     mutates: Callable[[Any], Sequence[int]] | None = None,
+    floating: bool = False,
     joint: Callable[[Any, bool], bool] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
@@ -347,6 +353,7 @@ def op(
         writes_aux: `(p, train) -> bool`; when false the body's next auxiliary values are dropped.
         dynamic: output shapes depend on values, so the op runs at once and outside compiled programs.
         mutates: `p -> input positions` written back from the results after the outputs, before the auxiliary ones.
+        floating: `Tensor` inputs must be of a floating type.
         joint: `(p, train) -> bool`; whether the call exchanges values with other contexts.
 
     Raises:
@@ -368,6 +375,7 @@ def op(
             writes_aux=writes_aux,
             dynamic=dynamic,
             mutates=mutates,
+            floating=floating,
             joint=joint,
         )
         for n in (made.name, *made.aliases):

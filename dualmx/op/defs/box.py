@@ -17,13 +17,15 @@ from ..spatial import check_shape
 Format = Literal["corner", "center"]
 
 
-@op()
+@op(floating=True)
 def _contrib_box_iou(lhs: Tensor, rhs: Tensor, *, format: Format = "corner") -> jax.Array:
     """Intersection over union of every pair of boxes; no gradient.
 
     Shapes: lhs (*L, 4), rhs (*R, 4) -> (*L, *R). "corner" boxes are (x1, y1, x2, y2), "center" ones
     (x, y, width, height).
     """
+    if rhs.ndim < 2:
+        raise ArgumentError(f"_contrib_box_iou: rhs has shape {rhs.shape}: expected (..., 4), at least 2 axes")
     for name, boxes in (("lhs", lhs), ("rhs", rhs)):
         if boxes.ndim < 1 or boxes.shape[-1] != 4:
             raise ArgumentError(f"_contrib_box_iou: {name} has shape {boxes.shape}: expected (..., 4)")
@@ -36,9 +38,14 @@ def _nms_fields(width: int, **fields: int) -> None:
         last = width - 4 if name == "coord_start" else width - 1
         if not -1 <= value <= last or (value < 0 and name in ("coord_start", "score_index")):
             raise ArgumentError(f"_contrib_box_nms: {name}={value}: expected 0 to {last} in rows of {width} numbers")
+        at = fields["coord_start"]
+        if name != "coord_start" and at <= value < at + 4:
+            raise ArgumentError(f"_contrib_box_nms: {name}={value}: it is one of the coordinates, {at} to {at + 3}")
+    if fields["id_index"] == fields["score_index"]:
+        raise ArgumentError(f"_contrib_box_nms: id_index={fields['id_index']}: it is also score_index")
 
 
-@op(aliases=("_contrib_box_non_maximum_suppression",))
+@op(aliases=("_contrib_box_non_maximum_suppression",), floating=True)
 def _contrib_box_nms(
     data: Tensor,
     *,
@@ -98,7 +105,7 @@ def _contrib_box_nms(
     return jnp.where(filled[..., None], out, jnp.asarray(-1, data.dtype)).reshape(data.shape)
 
 
-@op(outputs=2)
+@op(outputs=2, floating=True)
 def _contrib_bipartite_matching(
     data: Tensor, *, is_ascend: bool = False, threshold: float, topk: int = -1
 ) -> tuple[jax.Array, jax.Array]:
@@ -135,7 +142,7 @@ def _contrib_bipartite_matching(
     return rows.astype(data.dtype).reshape(*shape, n), columns.astype(data.dtype).reshape(*shape, m)
 
 
-@op(outputs=2)
+@op(outputs=2, floating=True)
 def _contrib_box_encode(
     samples: Tensor, matches: Tensor, anchors: Tensor, refs: Tensor, means: Free, stds: Free
 ) -> tuple[jax.Array, jax.Array]:
@@ -161,7 +168,7 @@ def _contrib_box_encode(
     return jnp.where(mask, (raw - means) / stds, 0), mask.astype(raw.dtype)
 
 
-@op()
+@op(floating=True)
 def _contrib_box_decode(
     data: Tensor,
     anchors: Tensor,

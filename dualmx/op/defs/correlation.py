@@ -13,7 +13,7 @@ from ..schema import Count, Positive, Tensor
 from ..spatial import check_rank, check_shape, widen
 
 
-@op()
+@op(floating=True)
 def Correlation(
     data1: Tensor,
     data2: Tensor,

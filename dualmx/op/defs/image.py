@@ -34,8 +34,11 @@ def _image_normalize(data: Free, *, mean: Floats = (0.0,), std: Floats = (1.0,))
             raise ArgumentError(
                 f"_image_normalize: {name} has {len(values)} values: expected 1 or one of {data.shape[-3]} channels"
             )
-    shape = (-1, 1, 1)
-    return (data - jnp.asarray(mean, data.dtype).reshape(shape)) / jnp.asarray(std, data.dtype).reshape(shape)
+    shape, floats = (-1, 1, 1), jnp.issubdtype(data.dtype, jnp.floating)
+    wide = data if floats else data.astype(jnp.float32)
+    centred = wide - jnp.asarray(mean, wide.dtype).reshape(shape)
+    out = centred / jnp.asarray(std, wide.dtype).reshape(shape)
+    return out if floats else out.astype(jnp.int64).astype(data.dtype)
 
 
 @op()

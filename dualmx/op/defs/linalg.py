@@ -113,7 +113,7 @@ def _scaled(x: jax.Array, factor: float) -> jax.Array:
     return x if factor == 1.0 else x * jnp.asarray(factor, x.dtype)
 
 
-@op(aliases=("linalg_gemm",))
+@op(aliases=("linalg_gemm",), floating=True)
 def _linalg_gemm(
     A: Tensor,
     B: Tensor,
@@ -135,7 +135,7 @@ def _linalg_gemm(
     return _scaled(out, alpha) + _scaled(C, beta)
 
 
-@op(aliases=("linalg_gemm2",))
+@op(aliases=("linalg_gemm2",), floating=True)
 def _linalg_gemm2(
     A: Tensor, B: Tensor, *, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0, axis: int = -2
 ) -> jax.Array:
@@ -203,7 +203,7 @@ def _linalg_trsm(
     )
 
 
-@op(aliases=("linalg_trmm",))
+@op(aliases=("linalg_trmm",), floating=True)
 def _linalg_trmm(
     A: Tensor, B: Tensor, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0
 ) -> jax.Array:
@@ -213,21 +213,21 @@ def _linalg_trmm(
     return _scaled(_product(B, a, False, transpose) if rightside else _product(a, B, transpose, False), alpha)
 
 
-@op(aliases=("linalg_syrk",))
+@op(aliases=("linalg_syrk",), floating=True)
 def _linalg_syrk(A: Tensor, *, transpose: bool = False, alpha: float = 1.0) -> jax.Array:
     """alpha · A · Aᵀ, or alpha · Aᵀ · A with `transpose`."""
     _matrices(A, square=False)
     return _scaled(_product(A, A, transpose, not transpose), alpha)
 
 
-@op(aliases=("linalg_sumlogdiag",))
+@op(aliases=("linalg_sumlogdiag",), floating=True)
 def _linalg_sumlogdiag(A: Tensor) -> jax.Array:
     """Sum of the logarithms of the diagonal: (…, n, n) -> (…), (1,) for a single matrix."""
     _matrices(A)
     return _per_matrix(jnp.sum(jnp.log(jnp.diagonal(A, axis1=-2, axis2=-1)), -1))
 
 
-@op(aliases=("linalg_extractdiag",))
+@op(aliases=("linalg_extractdiag",), floating=True)
 def _linalg_extractdiag(A: Tensor, *, offset: int = 0) -> jax.Array:
     """Read diagonal `offset` (positive above the main one): (…, n, n) -> (…, n - |offset|)."""
     _matrices(A)
@@ -241,7 +241,7 @@ def _placed(values: jax.Array, rows: np.ndarray, columns: np.ndarray, n: int) ->
     return zeros.at[..., rows, columns].set(values, unique_indices=True)
 
 
-@op(aliases=("linalg_makediag",))
+@op(aliases=("linalg_makediag",), floating=True)
 def _linalg_makediag(A: Tensor, *, offset: int = 0) -> jax.Array:
     """Matrices with `A` on diagonal `offset` and 0 elsewhere: (…, n) -> (…, n + |offset|, n + |offset|)."""
     if not A.ndim:
@@ -259,7 +259,7 @@ def _triangle(n: int, offset: int, lower: bool) -> tuple[np.ndarray, np.ndarray]
     return (rows, columns) if offset < 0 or (offset == 0 and lower) else (columns, rows)
 
 
-@op(aliases=("linalg_extracttrian",))
+@op(aliases=("linalg_extracttrian",), floating=True)
 def _linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> jax.Array:
     """Pack the triangle at diagonal `offset` into a vector: (…, n, n) -> (…, m·(m+1)/2), m = n - |offset|.
 
@@ -272,7 +272,7 @@ def _linalg_extracttrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> j
     return A[..., rows, columns]
 
 
-@op(aliases=("linalg_maketrian",))
+@op(aliases=("linalg_maketrian",), floating=True)
 def _linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> jax.Array:
     """Unpack what `linalg_extracttrian` packed into matrices that are 0 elsewhere: (…, m·(m+1)/2) -> (…, n, n)."""
     size = A.shape[-1] if A.ndim else 0

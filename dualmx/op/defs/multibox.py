@@ -23,7 +23,7 @@ def _four(name: str, variances: tuple[float, ...]) -> None:
         raise ArgumentError(f"{name}: variances={variances}: expected 4 numbers, for x, y, width, height")
 
 
-@op(name="_contrib_MultiBoxPrior")
+@op(name="_contrib_MultiBoxPrior", floating=True)
 def multi_box_prior(
     data: Tensor,
     *,
@@ -82,7 +82,7 @@ def _match(iou: jax.Array, threshold: float) -> tuple[jax.Array, jax.Array]:
     return jnp.where(of_anchor >= 0, of_anchor, nearest), (of_anchor >= 0) | near
 
 
-@op(name="_contrib_MultiBoxTarget", outputs=3)
+@op(name="_contrib_MultiBoxTarget", outputs=3, floating=True)
 def multi_box_target(
     anchor: Tensor,
     label: Tensor,
@@ -141,7 +141,7 @@ def multi_box_target(
     return jax.vmap(one)(label, cls_pred)
 
 
-@op(name="_contrib_MultiBoxDetection")
+@op(name="_contrib_MultiBoxDetection", floating=True)
 def multi_box_detection(
     cls_prob: Tensor,
     loc_pred: Tensor,

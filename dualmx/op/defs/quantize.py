@@ -67,7 +67,8 @@ def _contrib_quantize_v2(
     """
     given = _thresholds("_contrib_quantize_v2", min_calib_range, max_calib_range)
     if data.dtype in (jnp.int8, jnp.uint8):
-        low, high = (min_calib_range, max_calib_range) if given else (-127.0, 127.0)
+        own = (0.0, HALF_UINT8) if data.dtype == jnp.uint8 else (-HALF_INT8, HALF_INT8)
+        low, high = (min_calib_range, max_calib_range) if given else own
         return data.astype(jnp.int8), jnp.asarray([low], jnp.float32), jnp.asarray([high], jnp.float32)
     if data.dtype != jnp.float32:
         raise ArgumentError(f"_contrib_quantize_v2: data has dtype {data.dtype}: expected float32, int8 or uint8")

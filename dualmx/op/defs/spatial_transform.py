@@ -41,7 +41,7 @@ def _sample_grid(data: jax.Array, grid: jax.Array) -> jax.Array:
     return sample_each(data, y, x)
 
 
-@op()
+@op(floating=True)
 def GridGenerator(
     data: Tensor, *, transform_type: Literal["affine", "warp"], target_shape: Shape = (0, 0)
 ) -> jax.Array:
@@ -78,7 +78,7 @@ def _affine_loc(p, shapes):
     return {"loc": (shapes["data"][0], 6)} if "data" in shapes else {}
 
 
-@op(complete=_affine_loc)
+@op(complete=_affine_loc, floating=True)
 def SpatialTransformer(
     data: Tensor,
     loc: Tensor,

@@ -13,7 +13,7 @@ from ..schema import Count, Ignored, Positive, Tensor
 from ..spatial import check_rank
 
 
-@op()
+@op(floating=True)
 def UpSampling(
     *data: Tensor,
     scale: Positive,
