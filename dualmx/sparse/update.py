@@ -70,7 +70,8 @@ def update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime:
     weight, grad, *states = ins
     out = outs[0]
     table = _table(weight)
-    if grad.dense is not None or (call.op.name in WITH_SWITCH and not call.params["lazy_update"]):
+    standard = call.op.name == "ftrl_update" and not weight.is_sparse
+    if standard or grad.dense is not None or (call.op.name in WITH_SWITCH and not call.params["lazy_update"]):
         dense = [grad.densified(), *(_table(s) for s in states)]
         handle.invoke_out(call, (table, *dense), (_table(out),), runtime)
     else:

@@ -1,0 +1,87 @@
+"""Storage types and values of operators on sparse arrays, and updates by sparse gradients, as MXNet 1.9.1 has them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+
+GOLDENS = Path(__file__).parents[1] / "goldens"
+sys.path.insert(0, str(GOLDENS))
+from sparse_cases import OPTIMIZERS, calls, made, updated  # noqa: E402
+
+KINDS: dict[str, list[Any]] = json.loads((GOLDENS / "sparse.json").read_text())
+# MXNet 1.9.1 reads memory that it did not write.
+WRONG_IN_MXNET = {"dot default csr True False csr", "dot default csr True True csr"}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Values by the name of the call, and weights by the name of the optimizer."""
+    flat, at = np.load(GOLDENS / "sparse.npz")["arr_0"], 0
+    found, weights = {}, {}
+    for name, (kind, *shape) in KINDS.items():
+        if kind != "error":
+            size = int(np.prod(shape))
+            found[name], at = flat[at : at + size].reshape(shape), at + size
+    for key in OPTIMIZERS:
+        weights[key], at = flat[at : at + 18].reshape(6, 3), at + 18
+    assert at == len(flat)
+    return found, weights
+
+
+def test_operators(recorded: Any) -> None:
+    """Everything is recorded before anything is read, so that few programs are compiled."""
+    results = {name: call() for name, call in calls(mx) if KINDS[name] != ["error"]}
+    kinds = {name: [r.stype, *r.shape] for name, r in results.items()}
+    assert kinds == {name: kind for name, kind in KINDS.items() if kind != ["error"]}
+    dense = {name: r.tostype("default") for name, r in results.items()}
+    problems = []
+    for name, r in dense.items():
+        if name not in WRONG_IN_MXNET and not np.allclose(
+            r.asnumpy(), recorded[0][name], rtol=1e-4, atol=1e-5, equal_nan=True
+        ):
+            problems.append((name, r.asnumpy().tolist(), recorded[0][name].tolist()))
+    assert not problems
+
+
+@pytest.mark.parametrize("key", OPTIMIZERS)
+def test_updates(key: str, recorded: Any) -> None:
+    np.testing.assert_allclose(updated(mx, key), recorded[1][key], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mx.nd.clip(made(mx, "csr"), 0.5, 1),
+        lambda: mx.nd.sparse.retain(made(mx, "csr"), mx.nd.array([0])),
+        lambda: mx.nd.Embedding(made(mx, "csr"), mx.nd.ones((5, 2)), input_dim=5, output_dim=2),
+        lambda: mx.nd.Embedding(mx.nd.array([0]), made(mx, "csr"), input_dim=4, output_dim=3),
+        lambda: mx.nd.cast_storage(made(mx, "csr"), "row_sparse"),
+        lambda: mx.nd._internal._square_sum(made(mx, "csr"), axis=1),
+        lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((3,))),
+        lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((2, 1))),
+        lambda: made(mx, "csr") + made(mx, "csr", 0, (3, 3)),
+        lambda: made(mx, "csr") + made(mx, "csr").astype("float64"),
+    ],
+)
+def test_refused(call: Any) -> None:
+    with pytest.raises(mx.MXNetError):
+        call()
+
+
+def test_fallback_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "1")
+    mx.nd.softsign(made(mx, "csr"))
+    mx.nd.softsign(made(mx, "csr"))
+    assert [r.args[0] for r in caplog.records if r.args] == ["softsign"]
+    assert "csr" in caplog.text
+    monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
+    mx.nd.softsign(made(mx, "row_sparse"))
+    assert "row_sparse" not in caplog.text
