@@ -14,6 +14,7 @@ from ..symbol import Symbol
 from .base import Block
 from .cached_graph import CachedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
+from .semantics import as_numpy
 
 _LAYERS = __name__.rpartition(".")[0] + ".nn."
 
@@ -129,6 +130,8 @@ class HybridBlock(Block):
     def forward(self, x: Any, *args: Any) -> Any:
         """Run `hybrid_forward` on arrays (or the traced graph, when hybridized) or on symbols."""
         if isinstance(x, NDArray):
+            if x.__class__ is not NDArray and not x.is_sparse:
+                return self._on_numpy(x.context, x, *args)
             if self._active:
                 return self._run_graph(x, *args)
             if self._eager is not None and not args:
@@ -138,6 +141,8 @@ class HybridBlock(Block):
             return self._on_symbols(x, *args)
         first = _first_array((x, *args))
         if isinstance(first, NDArray):
+            if first.__class__ is not NDArray and not first.is_sparse:
+                return self._on_numpy(first.context, x, *args)
             return self._run_graph(x, *args) if self._active else self._run_eager(first.context, x, *args)
         if isinstance(first, Symbol):
             return self._on_symbols(x, *args)
@@ -156,6 +161,20 @@ class HybridBlock(Block):
             self._ready(ctx, x, *args)
             params = {name: param.data(ctx) for name, param in self._reg_params.items()}
         return self.hybrid_forward(nd, x, *args, **params)
+
+    def _on_numpy(self, ctx: Context, *args: Any) -> Any:
+        """Run on arrays with NumPy semantics: as a graph if hybridized and only dualmx's own blocks are inside."""
+        from . import np_arrays
+
+        if np_arrays.is_own(self):
+            x, *rest = np_arrays.classic(args)
+            if self._active:
+                return as_numpy(self._run_graph(x, *rest))
+            quick = self._eager is not None and not rest
+            return as_numpy(self._eager(x) if quick else self._run_eager(ctx, x, *rest))
+        self._ready(ctx, *args)
+        params = {name: param.data(ctx) for name, param in self._reg_params.items()}
+        return as_numpy(self.hybrid_forward(np_arrays.FUNCTIONS, *args, **params))
 
     def _ready(self, ctx: Context, *args: Any) -> None:
         """Finish the deferred initialization of this block's parameters, inferring their shapes from `args`."""

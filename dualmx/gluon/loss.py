@@ -9,6 +9,7 @@ from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
+from .semantics import like
 
 
 class Loss(HybridBlock):
@@ -50,7 +51,8 @@ class Loss(HybridBlock):
             if not all(a is None or isinstance(a, NDArray) for a in args):
                 return super().forward(x, *args)
             graph = self._graphs[key] = CachedGraph.of_hybrid(self, (x, *args))
-        return graph((x, *args))
+        out = graph((x, *args))
+        return out if x.__class__ is NDArray else like(x, out)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the loss; subclasses define it."""

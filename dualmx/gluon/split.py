@@ -19,6 +19,7 @@ from ..core.errors import ArgumentError, MXNetError
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..ndarray.placement import shard
+from .semantics import as_chosen, like
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
@@ -45,10 +46,11 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     ends = _ends(data.shape, num_slice, batch_axis, even_split)
     if num_slice == 1:
         return [data]
-    return [
+    parts = [
         data[begin:end] if batch_axis == 0 else nd.slice_axis(data, axis=batch_axis, begin=begin, end=end)
         for begin, end in zip([0, *ends], ends, strict=False)
     ]
+    return like(data, parts)
 
 
 def _ends(shape: tuple[int, ...], num_slice: int, batch_axis: int, even_split: bool) -> list[int]:
@@ -82,13 +84,15 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     if len(ctx_list) == 1 and isinstance(ctx_list[0], Mesh):
         return [_load_on_mesh(data, ctx_list[0], batch_axis)]
     if len(ctx_list) == 1:
-        return [data.as_in_context(ctx_list[0]) if isinstance(data, NDArray) else nd.array(data, ctx=ctx_list[0])]
+        if isinstance(data, NDArray):
+            return [data.as_in_context(ctx_list[0])]
+        return as_chosen([nd.array(data, ctx=ctx_list[0])])
     if isinstance(data, NDArray) and data.context.device_type == "cpu" and not autograd.is_recording():
-        return _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype)
+        return like(data, _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype))
     if isinstance(data, np.ndarray):
-        return _load_parts(data, ctx_list, batch_axis, even_split, "float32")
+        return as_chosen(_load_parts(data, ctx_list, batch_axis, even_split, "float32"))
     if not isinstance(data, NDArray):
-        data = nd.array(data, ctx=ctx_list[0])
+        data = as_chosen(nd.array(data, ctx=ctx_list[0]))
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
     return [part.as_in_context(ctx) for part, ctx in zip(parts, ctx_list, strict=True)]
 

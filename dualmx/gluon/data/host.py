@@ -13,6 +13,7 @@ import numpy as np
 
 from ...io.place import role
 from ...ndarray import NDArray, array
+from ..semantics import as_chosen
 
 
 def map_leaves(fn: Callable[[Any], Any], item: Any) -> Any:
@@ -32,8 +33,8 @@ def to_host(item: Any) -> Any:
 
 
 def to_device(item: Any) -> Any:
-    """Return `item` with every `numpy.ndarray` as NDArray of the same dtype."""
-    return map_leaves(lambda x: array(x, dtype=x.dtype) if isinstance(x, np.ndarray) else x, item)
+    """Return `item` with every `numpy.ndarray` as array of the same dtype, a `mx.np.ndarray` after `npx.set_np()`."""
+    return map_leaves(lambda x: as_chosen(array(x, dtype=x.dtype)) if isinstance(x, np.ndarray) else x, item)
 
 
 def stack(samples: Sequence[Any]) -> Any:

@@ -9,6 +9,7 @@ from ...core.errors import ArgumentError, ArgumentTypeError, suggest
 from ...namespace import nd, sym
 from ..base import Block
 from ..hybrid import HybridBlock
+from ..semantics import like
 from .activations import Activation
 from .containers import Concatenate, HybridConcatenate, HybridSequential, Identity, Sequential
 from .normalization import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
@@ -211,7 +212,7 @@ class Lambda(Block):
 
     def forward(self, *args: Any) -> Any:
         """Call the function."""
-        return self._func_impl(*args)
+        return like(args, self._func_impl(*args))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._func_name})"

@@ -7,6 +7,7 @@ from typing import Any
 from ...core.errors import ArgumentTypeError
 from ..base import Block
 from ..parameter import ParameterDict
+from ..semantics import like
 from .base import HybridRecurrentCell, RecurrentCell
 from .sequences import ARRAYS, as_asked, backwards, functions_for, masked, split_steps
 from .states import states_or_begin
@@ -194,6 +195,7 @@ class BidirectionalCell(HybridRecurrentCell):
         else:
             pairs = enumerate(zip(there, back, strict=True))
             outputs = [F.concat(a, b, dim=1, name=f"{self._output_prefix}t{i}") for i, (a, b) in pairs]
+        outputs = like(steps, outputs)
         if valid_length is not None:
             outputs = masked(length, outputs, layout, valid_length, merge)
         return outputs, l_states + r_states

@@ -8,6 +8,7 @@ from typing import Any
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...namespace import sym
 from ..parameter import ParameterDict
+from ..semantics import like
 from .base import HybridRecurrentCell
 from .containers import BidirectionalCell
 from .sequences import ARRAYS, as_asked, functions_for, masked, merge_steps, split_steps
@@ -62,7 +63,7 @@ class DropoutCell(HybridRecurrentCell):
         self.reset()
         sequence = as_asked(length, inputs, layout, merge_outputs)
         if isinstance(sequence, ARRAYS):
-            return self.hybrid_forward(functions_for(sequence), sequence, begin_state or [])
+            return like(sequence, self.hybrid_forward(functions_for(sequence), sequence, begin_state or []))
         return super().unroll(length, sequence, begin_state, layout, merge_outputs, valid_length)
 
 
@@ -181,5 +182,5 @@ class ResidualCell(ModifierCell):
         if valid_length is not None:
             added = masked(length, added, layout, valid_length, merge)
         if merge:
-            return F.elemwise_add(outputs, added), states
-        return [F.elemwise_add(o, i) for o, i in zip(outputs, added, strict=True)], states
+            return like(outputs, F.elemwise_add(outputs, added)), states
+        return like(outputs, [F.elemwise_add(o, i) for o, i in zip(outputs, added, strict=True)]), states

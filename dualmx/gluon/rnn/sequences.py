@@ -8,6 +8,7 @@ from ...core.errors import ArgumentError, ArgumentTypeError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ...symbol import Symbol
+from ..semantics import like
 
 ARRAYS = (NDArray, Symbol)
 
@@ -42,7 +43,7 @@ def split_steps(length: int, inputs: Any, layout: str) -> list[Any]:
                     f"along axis {axis}"
                 )
             made = nd.split(inputs, axis=axis, num_outputs=length, squeeze_axis=True)
-            return [made] if isinstance(made, NDArray) else list(made)
+            return like(inputs, [made] if isinstance(made, NDArray) else list(made))
         return list(sym.split(inputs, axis=axis, num_outputs=length, squeeze_axis=True))
     functions_for(inputs)
     if len(inputs) != length:
@@ -54,7 +55,7 @@ def merge_steps(steps: Any, layout: str) -> Any:
     """Return the steps stacked along the time axis; an array that is merged already is returned as it is."""
     if isinstance(steps, ARRAYS):
         return steps
-    return functions_for(steps).stack(*steps, axis=time_axis(layout))
+    return like(steps, functions_for(steps).stack(*steps, axis=time_axis(layout)))
 
 
 def as_asked(length: int, steps: Any, layout: str, merge: bool | None) -> Any:
@@ -70,7 +71,7 @@ def masked(length: int, steps: Any, layout: str, valid_length: Any, merge: bool)
     out = functions_for(merged).SequenceMask(
         merged, sequence_length=valid_length, use_sequence_length=True, axis=time_axis(layout)
     )
-    return out if merge else split_steps(length, out, layout)
+    return like(merged, out) if merge else split_steps(length, like(merged, out), layout)
 
 
 def backwards(steps: list[Any], valid_length: Any) -> list[Any]:
@@ -79,12 +80,15 @@ def backwards(steps: list[Any], valid_length: Any) -> list[Any]:
         return steps[::-1]
     F = functions_for(steps)
     merged = F.SequenceReverse(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True)
-    return split_steps(len(steps), merged, "TN")
+    return split_steps(len(steps), like(steps, merged), "TN")
 
 
 def last_states(F: Any, states: list[list[Any]], valid_length: Any) -> list[Any]:
     """Return, of the states of all steps, each sample's state at its valid length."""
     return [
-        F.SequenceLast(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True, axis=0)
+        like(
+            steps[0],
+            F.SequenceLast(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True, axis=0),
+        )
         for steps in zip(*states, strict=True)
     ]

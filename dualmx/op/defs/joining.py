@@ -61,16 +61,16 @@ def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
 
 
 def _last_part(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """As for Concat; the one part whose length is unknown is what the others leave of the output."""
+    """As for Concat; parts of unknown length, one for each direction, share what the others leave of the output."""
     found, out = _siblings(p, shapes), shapes.get("output")
     if not found or not out or not out[p.dim]:
         return found
     lengths = {name: shapes.get(name, found[name])[p.dim] for name in found}
     missing = [name for name, n in lengths.items() if n == 0]
-    if len(missing) == 1:
-        rest = list(found[missing[0]])
-        rest[p.dim] = out[p.dim] - sum(lengths.values())
-        found[missing[0]] = tuple(rest)
+    rest = out[p.dim] - sum(lengths.values())
+    if missing and rest % len(missing) == 0:
+        for name in missing:
+            found[name] = (*found[name][: p.dim], rest // len(missing), *found[name][p.dim + 1 :])
     return found
 
 
