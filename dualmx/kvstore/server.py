@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import math
 import os
@@ -166,6 +167,16 @@ class Control:
         return {}, []
 
 
+def keep_memory() -> None:
+    """Let the C library keep the memory of arrays for the next ones: asking the system for it again costs more."""
+    try:
+        library = ctypes.CDLL(None)
+        library.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
+        library.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
+    except (OSError, AttributeError):
+        pass  # no GNU system
+
+
 def serve(role: str) -> None:
     """Be a server or the scheduler of the job that the environment describes, until it is over.
 
@@ -178,6 +189,7 @@ def serve(role: str) -> None:
     if role == "scheduler":
         run_scheduler(job)
         return
+    keep_memory()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
     Server(job, Control()).run()

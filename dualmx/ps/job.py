@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..core import knobs
 from ..core.errors import ArgumentError, MXNetError
+from .sealed import cipher
 from .secret import find_secret
 from .sockets import SocketVan
 
@@ -30,6 +31,7 @@ class Job:
         comeback: seconds that the job waits for the return of one that died.
         journal: folder in which servers write down what they know, "" for none; `durable`: flushed to the disk.
         memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
+        seal: what travels over TCP is encrypted.
     """
 
     role: str
@@ -50,6 +52,7 @@ class Job:
     durable: bool = False
     memory: int = 4096
     tcp: bool = False
+    seal: bool = False
 
     @staticmethod
     def described() -> bool:
@@ -95,6 +98,7 @@ class Job:
             durable=knobs.JOURNAL_SYNC.read() == "1",
             memory=knobs.SHARED_MEMORY.integer(),
             tcp=knobs.TCP.read() == "1",
+            seal=_seals(),
         )
 
     @property
@@ -104,7 +108,7 @@ class Job:
 
     def van(self) -> SocketVan:
         """Return a van for this job."""
-        return SocketVan(self.secret, self.interval, self.silence, self.memory << 20, self.tcp)
+        return SocketVan(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.seal)
 
     def own_host(self) -> str:
         """Address of this host as the others reach it."""
@@ -123,6 +127,15 @@ class Job:
     def bind_host(self, own: str) -> str:
         """Address to listen on."""
         return "0.0.0.0" if knobs.KUBERNETES.read() == "1" else own
+
+
+def _seals() -> bool:
+    if knobs.ENCRYPT.read() != "1":
+        return False
+    cipher()
+    if knobs.INSECURE.read() == "1" and not knobs.SECRET.read():
+        raise ArgumentError("DUALMX_ENCRYPT=1 needs a secret (DUALMX_SECRET), which DUALMX_INSECURE=1 does without")
+    return True
 
 
 def _address_of(interface: str) -> str:

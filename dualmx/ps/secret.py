@@ -11,15 +11,18 @@ import socket
 import struct
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from ..core import knobs
 from ..core.errors import MXNetError
 from .frame import VERSION, xxhash
+from .sealed import Sealed
 
 HELLO = struct.Struct("<4sHH32s")  # magic, version, abilities, nonce
 MAGIC = b"DMXH"
 MAC = 32
 CAN_XXH3 = 1
+SEALS = 2  # wants what follows the handshake encrypted
 SHORTEST = 16
 
 
@@ -100,8 +103,20 @@ def _mac(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:
     return hmac.new(secret, b"dualmx " + who + first + second, hashlib.sha256).digest()
 
 
-def _abilities() -> int:
-    return CAN_XXH3 if xxhash is not None else 0
+class Met(NamedTuple):
+    """What both ends of a connection have agreed on.
+
+    Attributes:
+        fast: both know xxh3.
+        sealed: encrypts what follows, if it is to be.
+    """
+
+    fast: bool
+    sealed: Sealed | None
+
+
+def _abilities(seal: bool) -> int:
+    return (CAN_XXH3 if xxhash is not None else 0) | (SEALS if seal else 0)
 
 
 def _receive(sock: socket.socket, size: int, until: float) -> bytes:
@@ -115,40 +130,58 @@ def _receive(sock: socket.socket, size: int, until: float) -> bytes:
     return data
 
 
-def _check(hello: bytes) -> int:
+def _check(hello: bytes, seal: bool) -> int:
     magic, version, abilities, _ = HELLO.unpack(hello)
     if magic != MAGIC:
         raise HandshakeError("the other end is no process of dualmx")
     if version != VERSION:
         raise HandshakeError(f"the other end speaks protocol version {version}, this process {VERSION}")
+    if bool(abilities & SEALS) != seal:
+        raise HandshakeError(
+            f"the other end {'demands' if abilities & SEALS else 'has no'} encryption, this one "
+            f"{'demands it' if seal else 'has none'} (DUALMX_ENCRYPT)"
+        )
     return abilities
 
 
-def greet(sock: socket.socket, secret: bytes, until: float) -> bool:
-    """Handshake of the end that connects; returns whether both know xxh3. It fails at the monotonic time `until`.
+def greet(sock: socket.socket, secret: bytes, until: float, seal: bool = False) -> Met:
+    """Handshake of the end that connects. It fails at the monotonic time `until`.
+
+    Args:
+        sock: the connection.
+        secret: of the job.
+        until: monotonic time at which it fails.
+        seal: encrypt what follows; the other end must want that as well.
 
     Raises:
         HandshakeError: wrong secret, version or program at the other end. OSError: the connection broke.
     """
-    mine = HELLO.pack(MAGIC, VERSION, _abilities(), os.urandom(32))
+    mine = HELLO.pack(MAGIC, VERSION, _abilities(seal), os.urandom(32))
     sock.sendall(mine)
     theirs = _receive(sock, HELLO.size, until)
-    abilities = _check(theirs)
+    abilities = _check(theirs, seal)
     if not hmac.compare_digest(_receive(sock, MAC, until), _mac(secret, b"accept", mine, theirs)):
         raise HandshakeError("the other end has another secret (DUALMX_SECRET)")
     sock.sendall(_mac(secret, b"connect", mine, theirs))
-    return bool(abilities & _abilities() & CAN_XXH3)
+    fast = bool(abilities & _abilities(seal) & CAN_XXH3)
+    return Met(fast, Sealed(secret, mine + theirs, True) if seal else None)
 
 
-def welcome(sock: socket.socket, secret: bytes, until: float) -> bool:
-    """Handshake of the end that accepts; the same returns and errors as `greet`."""
+def welcome(sock: socket.socket, secret: bytes, until: float, seal: bool = False) -> Met:
+    """Handshake of the end that accepts; the same arguments, returns and errors as `greet`."""
     theirs = _receive(sock, HELLO.size, until)
-    abilities = _check(theirs)
-    mine = HELLO.pack(MAGIC, VERSION, _abilities(), os.urandom(32))
+    mine = HELLO.pack(MAGIC, VERSION, _abilities(seal), os.urandom(32))
+    try:
+        abilities = _check(theirs, seal)
+    except HandshakeError:
+        if theirs.startswith(MAGIC):
+            sock.sendall(mine)  # so that the other end can tell why as well
+        raise
     sock.sendall(mine + _mac(secret, b"accept", theirs, mine))
     if not hmac.compare_digest(_receive(sock, MAC, until), _mac(secret, b"connect", theirs, mine)):
         raise HandshakeError("the other end has another secret (DUALMX_SECRET)")
-    return bool(abilities & _abilities() & CAN_XXH3)
+    fast = bool(abilities & _abilities(seal) & CAN_XXH3)
+    return Met(fast, Sealed(secret, theirs + mine, False) if seal else None)
 
 
-__all__ = ["HandshakeError", "find_secret", "greet", "new_secret", "user_file", "welcome"]
+__all__ = ["HandshakeError", "Met", "find_secret", "greet", "new_secret", "user_file", "welcome"]

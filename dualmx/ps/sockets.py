@@ -21,7 +21,7 @@ import numpy as np
 
 from ..core.errors import FormatError, MXNetError
 from .frame import PING, Decoder, Message, encode
-from .secret import HandshakeError, greet, welcome
+from .secret import HandshakeError, Met, greet, welcome
 from .shared import LEAST, Arena, Loans, available
 from .van import SILENCE, Refused, Van
 
@@ -41,8 +41,9 @@ def host_identity() -> str:
 
 
 class _Link:
-    def __init__(self, number: int, sock: socket.socket, fast: bool, lend: Any, decoder: Decoder):
-        self.number, self.sock, self.fast, self.lend, self.decoder = number, sock, fast, lend, decoder
+    def __init__(self, number: int, sock: socket.socket, met: Met, lend: Any, decoder: Decoder):
+        self.number, self.sock, self.lend, self.decoder = number, sock, lend, decoder
+        self.fast, self.sealed = met
         self.out: deque[memoryview] = deque()
         self.lock = threading.Lock()
         self.heard = self.spoke = time.monotonic()
@@ -76,12 +77,14 @@ class SocketVan(Van):
         timeout: seconds of silence after which a link is broken; 0 for never.
         memory: most bytes of memory that is shared with other processes of this host; 0 for none.
         tcp: use no unix sockets.
+        seal: encrypt what travels over TCP.
     """
 
     def __init__(
-        self, secret: bytes, interval: float = 1.0, timeout: float = 4.0, memory: int = 4 << 30, tcp: bool = False
-    ):
-        self._secret, self._interval, self._timeout, self._tcp = secret, interval, timeout, tcp
+        self, secret: bytes, interval: float = 1.0, timeout: float = 4.0, memory: int = 4 << 30, tcp: bool = False,
+        seal: bool = False,
+    ):  # fmt: skip
+        self._secret, self._interval, self._timeout, self._tcp, self._seal = secret, interval, timeout, tcp, seal
         self._arena = Arena(memory) if memory and available() else None
         self._scratch = memoryview(bytearray(SCRATCH))
         self._links: dict[int, _Link] = {}
@@ -137,8 +140,8 @@ class SocketVan(Van):
             try:
                 sock = self._dial(address, max(until - time.monotonic(), 0.05))
                 try:
-                    fast = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS)
-                    return self._add(sock, fast)
+                    met = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
+                    return self._add(sock, met)
                 except BaseException:
                     sock.close()
                     raise
@@ -189,7 +192,10 @@ class SocketVan(Van):
         block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
         return np.empty(nbytes, np.uint8) if block is None else block
 
-    def _add(self, sock: socket.socket, fast: bool) -> int:
+    def _seals(self, sock: socket.socket) -> bool:
+        return self._seal and sock.family != socket.AF_UNIX  # what stays on a host is not encrypted
+
+    def _add(self, sock: socket.socket, met: Met) -> int:
         lend, loans = self._share(sock)
         decoder = Decoder(loans, self._arena.take if self._arena is not None else None)
         sock.setblocking(False)
@@ -203,7 +209,7 @@ class SocketVan(Van):
             if self._closing is not None:
                 sock.close()
                 raise OSError("the van is closed")
-            link = _Link(next(self._numbers), sock, fast, lend, decoder)
+            link = _Link(next(self._numbers), sock, met, lend, decoder)
             self._links[link.number] = link
             self._fresh.append(link)
         self._ring()
@@ -216,7 +222,7 @@ class SocketVan(Van):
         buffers = encode(message, held.fast, held.lend)
         with held.lock:
             waiting = bool(held.out)
-            held.out.extend(buffers)
+            held.out.extend(buffers if held.sealed is None else held.sealed.seal(buffers))
             held.spoke = time.monotonic()
             if not waiting:
                 try:
@@ -302,8 +308,8 @@ class SocketVan(Van):
     def _read(self, link: _Link) -> None:
         decoder, scratch = link.decoder, self._scratch
         for _ in range(64):  # then the other links have their turn
-            room = decoder.room()
-            direct = room.nbytes >= SCRATCH
+            room = decoder.room() if link.sealed is None else link.sealed.room()
+            direct = room.nbytes >= SCRATCH or link.sealed is not None
             try:
                 n = link.sock.recv_into(room if direct else scratch)
             except (BlockingIOError, InterruptedError):
@@ -311,18 +317,24 @@ class SocketVan(Van):
             if n == 0:
                 raise OSError("closed the connection" + ("" if decoder.idle else " in the middle of a frame"))
             link.heard = time.monotonic()
-            if direct:
+            if link.sealed is not None:
+                plain = link.sealed.filled(n)
+                if plain is not None:
+                    self._feed(link, plain)
+            elif direct:
                 self._receive(link, decoder.filled(n))
-                continue
-            at = 0
-            while at < n:
-                room = decoder.room()
-                some = min(room.nbytes, n - at)
-                room[:some] = scratch[at : at + some]
-                at += some
-                self._receive(link, decoder.filled(some))
-            if n < SCRATCH:
-                return
+            else:
+                self._feed(link, scratch[:n])
+                if n < SCRATCH:
+                    return
+
+    def _feed(self, link: _Link, data: memoryview) -> None:
+        while data.nbytes:
+            room = link.decoder.room()
+            some = min(room.nbytes, data.nbytes)
+            room[:some] = data[:some]
+            data = data[some:]
+            self._receive(link, link.decoder.filled(some))
 
     def _receive(self, link: _Link, message: Message | None) -> None:
         if message is not None and message.kind != PING and link.number in self._links:
@@ -364,8 +376,8 @@ class SocketVan(Van):
 
     def _meet(self, sock: socket.socket) -> None:
         try:
-            fast = welcome(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS)
-            self._add(sock, fast)
+            met = welcome(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
+            self._add(sock, met)
         except (HandshakeError, OSError) as e:
             sock.close()
             self.refused = [*self.refused[-99:], _reason(e)]

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dualmx.core.errors import ArgumentError, MXNetError
-from dualmx.ps import Job, Server, Worker, run_scheduler, sockets
+from dualmx.core.errors import ArgumentError, FormatError, MXNetError
+from dualmx.ps import Job, Server, Worker, run_scheduler, sealed, sockets
 from dualmx.ps.frame import NOTE, Message, encode
 from dualmx.ps.secret import find_secret, user_file
 
@@ -337,3 +338,69 @@ def test_the_environment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
         job.own_host()
     monkeypatch.setenv("DMLC_NODE_HOST", "worker.example")
     assert job.own_host() == "worker.example"
+
+
+def _rounds(running: Running) -> None:
+    """Two workers exchange arrays of several sizes."""
+    kvs = [running.workers[i].kv for i in (0, 1)]
+    arrays: dict[Any, np.ndarray] = {
+        f"k{n}": np.random.default_rng(n).standard_normal(n).astype(np.float32) for n in (1, 5000, 40_000, 2_100_000)
+    }
+    for kv in kvs:
+        kv.open(0, True, "open").done()
+        for key, a in arrays.items():
+            kv.know(0, key, a.shape, a.dtype)
+    kvs[0].wait(kvs[0].put(0, arrays))
+    for turn in range(1, 4):
+        for rank, kv in enumerate(kvs):
+            kv.push(0, {k: a * np.float32(turn + rank) for k, a in arrays.items()})
+        for kv in kvs:
+            for key, value in kv.pull(0, list(arrays)).values().items():
+                assert (value == arrays[key] * np.float32(turn) + arrays[key] * np.float32(turn + 1)).all(), key
+
+
+@pytest.mark.parametrize("how", [{}, {"memory": 0}, {"tcp": True}, {"tcp": True, "seal": True}, {"memory": 2}], ids=str)
+def test_every_transport_carries_the_same(how: dict[str, int | bool]) -> None:
+    if how.get("seal"):
+        pytest.importorskip("cryptography")
+    running = Running(2, 2)
+    running.job = replace(running.job, **how)  # type: ignore[arg-type]
+    running.whole()
+    assert not running.errors
+    _rounds(running)
+    running.end()
+    assert not running.errors
+
+
+def test_both_ends_must_want_encryption() -> None:
+    pytest.importorskip("cryptography")
+    running = Running(1, 1)
+    running.job = replace(running.job, tcp=True, seal=True)
+    running.whole()
+    with pytest.raises(MXNetError, match="the other end demands encryption, this one has none"):
+        Worker(replace(running.job, seal=False))
+    running.end()
+
+
+def test_what_is_encrypted_cannot_be_read_changed_or_repeated() -> None:
+    pytest.importorskip("cryptography")
+    hellos = os.urandom(80)
+    ends = [sealed.Sealed(SECRET, hellos, connected) for connected in (True, False)]
+    frame = encode(Message(NOTE, 0, {"op": "a note that nobody else reads"}, [bytes(3_000_000)]))
+    records = b"".join(ends[0].seal(frame))
+    assert b"nobody" not in records
+
+    def opened(end: sealed.Sealed, data: bytes) -> bytes:
+        plain = b""
+        while data:
+            room = end.room()
+            n = min(room.nbytes, len(data))
+            room[:n] = data[:n]
+            data = data[n:]
+            plain += end.filled(n) or b""
+        return plain
+
+    assert opened(ends[1], records) == b"".join(frame)
+    for wrong in (records, records[:9] + bytes([records[9] ^ 1]) + records[10:], b"\xff\xff\xff\x7f" + records[4:]):
+        with pytest.raises(FormatError, match="encrypted record"):
+            opened(ends[1] if wrong is records else sealed.Sealed(SECRET, hellos, False), wrong)
