@@ -27,11 +27,19 @@ ORDER: list[dict[str, set[str]]] = [
     {"numpy": set()},
     {"parallel": set()},
     {"autograd": set(), "random": set(), "profiler": set(), "debug": set(), "visualization": set(), "operator": set()},
-    {"initializer": set(), "lr_scheduler": set(), "optimizer": {"lr_scheduler"}, "metric": set(), "io": set()},
+    {
+        "initializer": set(),
+        "lr_scheduler": set(),
+        "optimizer": {"lr_scheduler"},
+        "metric": set(),
+        "io": set(),
+        "text": set(),
+    },
     {"recordio": set(), "image": set()},
     {"kvstore": set()},
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set()},
     {"gluon": set(), "module": set()},
+    {"contrib": set()},
     {"model": set()},
 ]
 LEFT: dict[str, set[str]] = {}
@@ -42,7 +50,8 @@ for _line in ORDER:
 LEFT["launch"] = LEFT["ps"] = {"core"}
 
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "handler", "misc"}
-PUBLIC_SPELLINGS = {"gluon/utils.py", "test_utils.py", "util.py"}  # names of MXNet's own public modules
+# Names of MXNet's own public modules.
+PUBLIC_SPELLINGS = {"contrib/text/utils.py", "gluon/utils.py", "test_utils.py", "util.py"}
 UNSAFE_MODULES = {"pickle", "_pickle", "cPickle", "marshal", "dill", "cloudpickle", "shelve"}
 UNSAFE = {"load", "loads", "Unpickler"}
 # A DataLoader and its own worker processes pickle to each other over inherited sockets and memory without a name.

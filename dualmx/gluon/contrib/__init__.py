@@ -1,5 +1,5 @@
 """Less common parts of Gluon."""
 
-from . import nn, rnn
+from . import data, estimator, nn, rnn
 
-__all__ = ["nn", "rnn"]
+__all__ = ["data", "estimator", "nn", "rnn"]

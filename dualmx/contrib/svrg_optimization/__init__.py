@@ -1,0 +1,6 @@
+"""Stochastic variance-reduced gradient for modules."""
+
+from . import svrg_module
+from .svrg_module import SVRGModule
+
+__all__ = ["SVRGModule", "svrg_module"]

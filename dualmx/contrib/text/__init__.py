@@ -1,0 +1,8 @@
+"""Vocabularies and pretrained word vectors."""
+
+from __future__ import annotations
+
+from . import embedding, utils, vocab
+from .vocab import Vocabulary
+
+__all__ = ["Vocabulary", "embedding", "utils", "vocab"]

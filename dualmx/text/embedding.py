@@ -1,0 +1,285 @@
+"""Pretrained word vectors: GloVe, fastText and files of one's own."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError, FormatError, MXNetError, suggest
+from ..namespace import nd
+from ..ndarray import NDArray, array
+from .fasttext_files import CHECKSUMS as FASTTEXT
+from .vocabulary import Vocabulary
+
+GLOVE = {
+    "glove.42B.300d.txt": "876767977d6bd4d947c0f84d44510677bc94612a",
+    "glove.6B.50d.txt": "21bf566a9d27f84d253e0cd4d4be9dcc07976a6d",
+    "glove.6B.100d.txt": "16b1dbfaf35476790bd9df40c83e2dfbd05312f1",
+    "glove.6B.200d.txt": "17d0355ddaa253e298ede39877d1be70f99d9148",
+    "glove.6B.300d.txt": "646443dd885090927f8215ecf7a677e9f703858d",
+    "glove.840B.300d.txt": "294b9f37fa64cce31f9ebb409c266fc379527708",
+    "glove.twitter.27B.25d.txt": "767d80889d8c8a22ae7cd25e09d0650a6ff0a502",
+    "glove.twitter.27B.50d.txt": "9585f4be97e286339bf0112d0d3aa7c15a3e864d",
+    "glove.twitter.27B.100d.txt": "1bbeab8323c72332bd46ada0fc3c99f2faaa8ca8",
+    "glove.twitter.27B.200d.txt": "7921c77a53aa5977b1d9ce3a7c4430cbd9d1207a",
+}
+REGISTRY: dict[str, type[TokenEmbedding]] = {}
+Unknown = Callable[..., NDArray]
+
+
+def register(embedding_cls: type[Any]) -> type[Any]:
+    """Make a class of embeddings known to `create` under its name in lower case."""
+    REGISTRY[embedding_cls.__name__.lower()] = embedding_cls
+    return embedding_cls
+
+
+def create(embedding_name: str, **kwargs: Any) -> Any:
+    """Make an embedding by the name of its class, in any case.
+
+    Raises:
+        ArgumentError: no such class.
+    """
+    cls = REGISTRY.get(embedding_name.lower())
+    if cls is None:
+        raise ArgumentError(
+            f"embedding {embedding_name!r}: no such class; {suggest(embedding_name.lower(), REGISTRY)}; see register()"
+        )
+    return cls(**kwargs)
+
+
+def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
+    """Return the names of the files with pretrained vectors of one embedding, or a dict of all.
+
+    Raises:
+        KeyError: no such embedding.
+    """
+    known = {n: list(cls.pretrained_file_name_sha1) for n, cls in REGISTRY.items() if cls.pretrained_file_name_sha1}
+    if embedding_name is None:
+        return known
+    if embedding_name not in known:
+        raise KeyError(
+            f"get_pretrained_file_names: embedding_name={embedding_name!r}; {suggest(embedding_name, known)}"
+        )
+    return known[embedding_name]
+
+
+class TokenEmbedding(Vocabulary):
+    """A vocabulary whose tokens have vectors; number 0 has that of unknown tokens."""
+
+    pretrained_file_name_sha1: dict[str, str] = {}
+
+    def __init__(self, vocabulary: Vocabulary | None = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        self._vec_len = 0
+        self._idx_to_vec: NDArray | None = None
+        if vocabulary is not None:
+            self._unknown_token, self._reserved_tokens = vocabulary.unknown_token, vocabulary.reserved_tokens
+
+    @property
+    def vec_len(self) -> int:
+        """Length of the vectors."""
+        return self._vec_len
+
+    @property
+    def idx_to_vec(self) -> NDArray:
+        """The vectors (tokens, length), float32."""
+        assert self._idx_to_vec is not None, "no vectors are loaded"
+        return self._idx_to_vec
+
+    def _load(self, path: str, delim: str, init_unknown_vec: Unknown, encoding: str) -> None:
+        """Read lines of a token and its numbers; the first vector of a token counts, a heading is skipped."""
+        path = os.path.expanduser(path)
+        if not os.path.isfile(path):
+            raise ArgumentError(f"pretrained_file_path={path!r}: there is no such file")
+        vectors: list[np.ndarray] = []
+        unknown: np.ndarray | None = None
+        with open(path, encoding=encoding) as f:
+            for number, line in enumerate(f, 1):
+                token, *values = line.rstrip().split(delim)
+                if not values:
+                    raise FormatError(f"{path!r}, line {number}: {line!r}: expected a token and its numbers")
+                try:
+                    vector = np.array(values, np.float32)
+                except ValueError as e:
+                    raise FormatError(f"{path!r}, line {number}, token {token!r}: {e}") from None
+                if token == self._unknown_token and unknown is None:
+                    unknown = vector
+                elif token in self._token_to_idx:
+                    warnings.warn(f"line {number}: token {token!r} again; its first vector counts", stacklevel=4)
+                elif len(vector) == 1:
+                    warnings.warn(f"line {number}: token {token!r} has a vector of one number; skipped", stacklevel=4)
+                else:
+                    self._check_length(path, number, vector)
+                    vectors.append(vector)
+                    self._idx_to_token.append(token)
+                    self._token_to_idx[token] = len(self._idx_to_token) - 1
+        rows = np.zeros((len(self), self._vec_len), np.float32)
+        rows[0] = init_unknown_vec(shape=(self._vec_len,)).asnumpy() if unknown is None else unknown
+        if vectors:
+            rows[-len(vectors) :] = np.stack(vectors)
+        self._idx_to_vec = array(rows)
+
+    def _check_length(self, path: str, number: int, vector: np.ndarray) -> None:
+        if self._vec_len and len(vector) != self._vec_len:
+            raise FormatError(f"{path!r}, line {number}: a vector of {len(vector)} numbers: expected {self._vec_len}")
+        self._vec_len = len(vector)
+
+    def _keep_only(self, vocabulary: Vocabulary) -> None:
+        """Take over the numbers of a vocabulary, with the vectors loaded."""
+        rows = self.get_vecs_by_tokens(vocabulary.idx_to_token)
+        self._take(vocabulary, rows)
+
+    def _take(self, vocabulary: Vocabulary, rows: NDArray) -> None:
+        self._idx_to_token, self._token_to_idx = list(vocabulary.idx_to_token), dict(vocabulary.token_to_idx)
+        self._unknown_token, self._reserved_tokens = vocabulary.unknown_token, vocabulary.reserved_tokens
+        self._idx_to_vec, self._vec_len = rows, rows.shape[1]
+
+    def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> NDArray:
+        """Return the vector of a token, or the vectors of a list.
+
+        Args:
+            tokens: a token or a list of tokens; unknown ones have the vector of number 0.
+            lower_case_backup: look tokens up in lower case if they are unknown.
+        """
+        several = isinstance(tokens, (list, tuple))
+        numbers = []
+        for token in tokens if several else [tokens]:
+            number = self._token_to_idx.get(token)
+            if number is None and lower_case_backup:
+                number = self._token_to_idx.get(token.lower())
+            numbers.append(number or 0)
+        rows = nd.Embedding(array(numbers), self.idx_to_vec, input_dim=len(self), output_dim=self._vec_len)
+        return rows if several else rows[0]
+
+    def update_token_vectors(self, tokens: Any, new_vectors: NDArray) -> None:
+        """Replace the vectors of tokens.
+
+        Args:
+            tokens: a token or a list of tokens.
+            new_vectors: (length,) or (tokens, length).
+
+        Raises:
+            ArgumentError: an unknown token, or vectors of another shape.
+        """
+        names = list(tokens) if isinstance(tokens, (list, tuple)) else [tokens]
+        rows = new_vectors.reshape((1, -1)) if new_vectors.ndim == 1 else new_vectors
+        if rows.shape != (len(names), self._vec_len):
+            raise ArgumentError(
+                f"update_token_vectors: new_vectors has shape {new_vectors.shape}: expected {(len(names), self._vec_len)}"
+            )
+        for token in names:
+            if token not in self._token_to_idx:
+                raise ArgumentError(
+                    f"update_token_vectors: token {token!r} is unknown; name {self._unknown_token!r} to change the "
+                    "vector of all unknown tokens"
+                )
+        for token, row in zip(names, rows, strict=True):
+            self.idx_to_vec[self._token_to_idx[token]] = row
+
+
+class _Published(TokenEmbedding):
+    """Vectors that were published in files."""
+
+    def __init__(
+        self, pretrained_file_name: str, embedding_root: str, init_unknown_vec: Unknown, vocabulary: Vocabulary | None,
+        **kwargs: Any,
+    ):  # fmt: skip
+        name = type(self).__name__.lower()
+        if pretrained_file_name not in self.pretrained_file_name_sha1:
+            hint = suggest(pretrained_file_name, self.pretrained_file_name_sha1)
+            raise KeyError(f"{name}: pretrained_file_name={pretrained_file_name!r}: not a published file; {hint}")
+        super().__init__(**kwargs)
+        path = os.path.join(os.path.expanduser(embedding_root), name, pretrained_file_name)
+        if not os.path.isfile(path):
+            raise MXNetError(f"{name}: {path!r} does not exist; put the published file there, or pass embedding_root=")
+        self._load(path, " ", init_unknown_vec, "utf8")
+        if vocabulary is not None:
+            self._keep_only(vocabulary)
+
+
+ROOT = os.path.join("~", ".mxnet", "embeddings")
+
+
+@register
+class GloVe(_Published):
+    """GloVe vectors, read from `<embedding_root>/glove/<pretrained_file_name>`.
+
+    Args:
+        pretrained_file_name: one of `get_pretrained_file_names("glove")`.
+        embedding_root: the folder.
+        init_unknown_vec: makes the vector of unknown tokens from `shape=`.
+        vocabulary: keep the vectors of its tokens only.
+
+    Raises:
+        KeyError: not one of the published files. MXNetError: the file is missing.
+    """
+
+    pretrained_file_name_sha1 = GLOVE
+
+    def __init__(
+        self, pretrained_file_name: str = "glove.840B.300d.txt", embedding_root: str = ROOT,
+        init_unknown_vec: Unknown = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any,
+    ):  # fmt: skip
+        super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
+
+
+@register
+class FastText(_Published):
+    """fastText vectors, read from `<embedding_root>/fasttext/<pretrained_file_name>`; arguments as for `GloVe`."""
+
+    pretrained_file_name_sha1 = FASTTEXT
+
+    def __init__(
+        self, pretrained_file_name: str = "wiki.simple.vec", embedding_root: str = ROOT,
+        init_unknown_vec: Unknown = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any,
+    ):  # fmt: skip
+        super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
+
+
+class CustomEmbedding(TokenEmbedding):
+    """Vectors of a file with one token and its numbers per line.
+
+    Args:
+        pretrained_file_path: the file.
+        elem_delim: what separates token and numbers.
+        encoding: of the file.
+        init_unknown_vec: makes the vector of unknown tokens from `shape=`, unless the file has one.
+        vocabulary: keep the vectors of its tokens only.
+
+    Raises:
+        ArgumentError: no such file. FormatError: a line that is no token with numbers, or vectors of several lengths.
+    """
+
+    def __init__(
+        self, pretrained_file_path: str, elem_delim: str = " ", encoding: str = "utf8",
+        init_unknown_vec: Unknown = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any,
+    ):  # fmt: skip
+        super().__init__(**kwargs)
+        self._load(pretrained_file_path, elem_delim, init_unknown_vec, encoding)
+        if vocabulary is not None:
+            self._keep_only(vocabulary)
+
+
+class CompositeEmbedding(TokenEmbedding):
+    """The vectors of several embeddings, joined, for the tokens of a vocabulary.
+
+    Args:
+        vocabulary: the tokens.
+        token_embeddings: an embedding or a list of them.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, token_embeddings: TokenEmbedding | Sequence[TokenEmbedding]):
+        super().__init__()
+        parts = [token_embeddings] if isinstance(token_embeddings, TokenEmbedding) else list(token_embeddings)
+        tokens = vocabulary.idx_to_token
+        self._take(vocabulary, nd.concat(*(part.get_vecs_by_tokens(tokens) for part in parts), dim=1))
+
+
+__all__ = [
+    "CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "TokenEmbedding", "create",
+    "get_pretrained_file_names", "register",
+]  # fmt: skip
