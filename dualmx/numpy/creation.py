@@ -174,11 +174,11 @@ def linspace(
 ) -> Any:  # fmt: skip
     """Return `num` evenly spaced values from `start` to `stop` (which is left out without `endpoint`)."""
     if isinstance(start, (list, onp.ndarray, NDArray)) or isinstance(stop, (list, onp.ndarray, NDArray)) or axis != 0:
-        values, step = onp.linspace(_plain(start), _plain(stop), num, endpoint, True, axis=axis)
+        values, step = onp.linspace(_plain(start), _plain(stop), num, endpoint, retstep=True, axis=axis)
     else:
         number("linspace", "start", start)
         number("linspace", "stop", stop)
-        values, step = onp.linspace(start, stop, whole("linspace", "num", num, 0), endpoint, True)
+        values, step = onp.linspace(start, stop, whole("linspace", "num", num, 0), endpoint, retstep=True)
     made = _typed(values, dtype, ctx)
     return (made, step) if retstep else made
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as onp
 
+from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, invoke1, invoke2
@@ -119,7 +120,7 @@ def _complete(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, 
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if dtype is not None:
-        ins = tuple(cast(a, dtype) for a in ins)
+        ins = tuple(wrap(a.astype(dtype)) if a._v.dtype != as_dtype(dtype) else a for a in ins)
     if where is True:
         return wrap(invoke(call, ins)[0]) if out is None else store(call, ins, out)
     result = _masked(wrap(invoke(call, ins)[0]), where, out, what)

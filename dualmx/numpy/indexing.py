@@ -195,7 +195,7 @@ def _index_array(item: Any, size: int, axis: int, beside: ndarray) -> NDArray:
     return from_host(item.astype("int64"), beside.context)
 
 
-def _value(a: ndarray, value: Any) -> ndarray:
+def _value(a: ndarray, value: Any) -> NDArray:
     """Return what is assigned as an array on the context of `a`."""
     if isinstance(value, NDArray):
         return value if value.context is a.context else value.as_in_context(a.context)

@@ -36,8 +36,8 @@ def _sum(self: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 
 def _transpose(self: Any, *axes: Any) -> Any:
     if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-        axes = axes[0]
-    return m.transpose(self, axes if axes else None)
+        return m.transpose(self, axes[0] or None)
+    return m.transpose(self, axes or None)
 
 
 def _flatten(self: Any, order: str = "C") -> Any:

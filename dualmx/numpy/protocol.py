@@ -17,9 +17,12 @@ RENAMED = {"conjugate": "positive", "concat": "concatenate", "permute_dims": "tr
 ARRAY = (ndarray, onp.ndarray, onp.generic)
 
 
+def _room() -> Any:
+    return sys.modules[str(__package__)]
+
+
 def _function(name: str) -> Any:
-    room = sys.modules[__package__]
-    return getattr(room, RENAMED.get(name, name), None)
+    return getattr(_room(), RENAMED.get(name, name), None)
 
 
 def _here(value: Any) -> Any:
@@ -75,7 +78,7 @@ def array_function(self: ndarray, func: Any, types: Any, args: tuple[Any, ...], 
 
 
 def _in_room(room: str, name: str) -> Any:
-    found = getattr(sys.modules[__package__], room, None)
+    found = getattr(_room(), room, None)
     return getattr(found, name, None) if room == "linalg" else None
 
 

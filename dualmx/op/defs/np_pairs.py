@@ -212,7 +212,7 @@ def _npi_true_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool =
     data: any shape and dtype; the result has the same, float32 for integers.
     """
     x = _float_of(data)
-    return x / typed_scalar("_npi_true_divide_scalar", x, scalar)
+    return x / jnp.asarray(typed_scalar("_npi_true_divide_scalar", x, scalar))
 
 
 @op()
@@ -222,7 +222,7 @@ def _npi_rtrue_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool 
     data: any shape and dtype; the result has the same, float32 for integers.
     """
     x = _float_of(data)
-    return typed_scalar("_npi_rtrue_divide_scalar", x, scalar) / x
+    return jnp.asarray(typed_scalar("_npi_rtrue_divide_scalar", x, scalar)) / x
 
 
 DYNAMIC["_npi_true_divide_scalar"] = "_div_scalar_dyn"
