@@ -184,17 +184,26 @@ def random_size_crop(
         area = kwargs.pop("min_area")
     if kwargs:
         raise ArgumentTypeError(f"random_size_crop: unexpected arguments {', '.join(map(repr, kwargs))}")
-    h, w = src.shape[:2]
-    least, most = (area, 1.0) if isinstance(area, (int, float)) else area
+    limits = (area, 1.0) if isinstance(area, (int, float)) else (area[0], area[1])
+    window = draw_window(src.shape, limits, ratio)
+    if window is None:
+        return center_crop(src, size, interp)
+    return fixed_crop(src, *window, size, interp), window
+
+
+def draw_window(
+    shape: Sequence[int], area: tuple[float, float], ratio: Sequence[float]
+) -> tuple[int, int, int, int] | None:
+    """Draw (x, y, width, height) of a window in an (H, W, …) image; None if ten attempts did not fit."""
+    h, w = shape[:2]
     low, high = np.log(ratio[0]), np.log(ratio[1])
     for _ in range(10):
-        target = random.uniform(least, most) * h * w
+        target = random.uniform(*area) * h * w
         new_ratio = np.exp(random.uniform(low, high))
         new_w, new_h = round(math.sqrt(target * new_ratio)), round(math.sqrt(target / new_ratio))
-        if new_w <= w and new_h <= h:
-            x0, y0 = random.randint(0, w - new_w), random.randint(0, h - new_h)
-            return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
-    return center_crop(src, size, interp)
+        if 0 < new_w <= w and 0 < new_h <= h:
+            return random.randint(0, w - new_w), random.randint(0, h - new_h), new_w, new_h
+    return None
 
 
 def color_normalize(src: Any, mean: Any, std: Any = None) -> Any:

@@ -11,6 +11,7 @@ from ..core.errors import ArgumentError
 from ..ndarray import NDArray, array
 from .batch import DataDesc, named_arrays
 from .iterator import DataIter
+from .records import check_part, share
 
 
 class NDArrayIter(DataIter):
@@ -28,6 +29,7 @@ class NDArrayIter(DataIter):
             `"roll_over"` opens the next epoch with the rows left over.
         data_name, label_name: names of inputs that have none.
         layout: layout in the descriptions.
+        num_parts, part_index: this worker's share of the rows; every row is in one part.
 
     Raises:
         ArgumentError: different numbers of rows, no rows, or an unknown `last_batch_handle`.
@@ -48,6 +50,8 @@ class NDArrayIter(DataIter):
         data_name: str = "data",
         label_name: str = "softmax_label",
         layout: str = "NCHW",
+        num_parts: int = 1,
+        part_index: int = 0,
     ):
         super().__init__(whole("NDArrayIter", "batch_size", batch_size))
         if last_batch_handle not in ("pad", "discard", "roll_over"):
@@ -62,6 +66,15 @@ class NDArrayIter(DataIter):
         self.num_data = rows[self._data[0][0]]
         if set(rows.values()) != {self.num_data} or not self.num_data:
             raise ArgumentError(f"NDArrayIter: numbers of rows {rows}: expected the same, at least 1, for all arrays")
+        check_part("NDArrayIter", num_parts, part_index)
+        if num_parts > 1:
+            mine = share(self.num_data, num_parts, part_index)
+            if not mine:
+                raise ArgumentError(f"NDArrayIter: part {part_index} of {num_parts} of {self.num_data} rows is empty")
+            self._data, self._label = (
+                [(n, v[mine.start : mine.stop]) for n, v in pairs] for pairs in (self._data, self._label)
+            )
+            self.num_data = len(mine)
         self.num_source = len(self._data)
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.idx = np.arange(self.num_data)

@@ -15,6 +15,7 @@ from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from .batch import DataDesc
 from .iterator import DataIter
+from .records import check_part, share
 
 
 class CSVIter(DataIter):
@@ -32,6 +33,7 @@ class CSVIter(DataIter):
         round_batch: see above.
         dtype: element type of data and labels, float32 by default.
         data_name, label_name: names in the descriptions.
+        num_parts, part_index: this worker's share; every row is in one part.
 
     Raises:
         MXNetError: a file cannot be read. FormatError: a row has not as many numbers as its shape.
@@ -50,6 +52,8 @@ class CSVIter(DataIter):
         data_name: str = "data",
         label_name: str = "softmax_label",
         ctx: Any = None,
+        num_parts: int = 1,
+        part_index: int = 0,
     ):
         super().__init__(int(batch_size))
         if self.batch_size < 1:
@@ -68,6 +72,11 @@ class CSVIter(DataIter):
             )
         if label_shape == (1,):
             self._labels = self._labels[:, 0]
+        check_part("CSVIter", num_parts, part_index)
+        mine = share(len(self._rows), num_parts, part_index)
+        if not mine:
+            raise ArgumentError(f"CSVIter: part {part_index} of {num_parts} of {len(self._rows)} rows is empty")
+        self._rows, self._labels = self._rows[mine.start : mine.stop], self._labels[mine.start : mine.stop]
         self.round_batch = round_batch
         self._names = (data_name, label_name)
         self._start = 0  # rows of this epoch that the last batch of the epoch before has used

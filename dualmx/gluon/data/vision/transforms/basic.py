@@ -11,12 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtypes import as_dtype
-from ....core.errors import ArgumentError
-from ....namespace import nd
-from ...block import Block, HybridBlock
-from ...nn import HybridSequential, Sequential
-from ..host import role, to_device, to_host
+from .....core.dtypes import as_dtype
+from .....core.errors import ArgumentError
+from .....io import codec
+from .....io.place import like
+from .....namespace import nd
+from .....ndarray import NDArray
+from ....block import Block, HybridBlock
+from ....nn import HybridSequential, Sequential
+from ...host import role, to_device, to_host
 
 
 class _Chain:
@@ -65,7 +68,7 @@ class HybridCompose(_Chain, HybridSequential):
         self.hybridize()
 
 
-class _Transform(HybridBlock):
+class Transform(HybridBlock):
     """A transformation with a NumPy twin, `host`."""
 
     batched = False
@@ -78,7 +81,7 @@ class _Transform(HybridBlock):
         raise NotImplementedError
 
 
-class Cast(_Transform):
+class Cast(Transform):
     """Converts to another dtype, float32 by default."""
 
     batched = True
@@ -94,7 +97,7 @@ class Cast(_Transform):
         return F.cast(x, dtype=self._dtype.name)
 
 
-class ToTensor(_Transform):
+class ToTensor(Transform):
     """(H, W, C) with values 0 to 255 → (C, H, W) float32 in [0, 1]; batches (N, H, W, C) likewise."""
 
     batched = True
@@ -107,7 +110,7 @@ class ToTensor(_Transform):
         return F.image.to_tensor(x)
 
 
-class Normalize(_Transform):
+class Normalize(Transform):
     """(x - mean) / std, per channel, of (C, H, W) or (N, C, H, W).
 
     Args:
@@ -129,7 +132,7 @@ class Normalize(_Transform):
         return F.image.normalize(x, mean=tuple(self._mean), std=tuple(self._std))
 
 
-class _RandomFlip(_Transform):
+class _RandomFlip(Transform):
     _axis = 0
 
     def __init__(self, p: float = 0.5):
@@ -160,21 +163,26 @@ class RandomFlipTopBottom(_RandomFlip):
         return F.image.random_flip_top_bottom(x, p=self._p)
 
 
-class Resize(_Transform):
+class Resize(Transform):
     """Resizes the image.
 
     Args:
         size: (width, height), or one number.
         keep_ratio: with one number, make the shorter edge that long and keep the proportions.
-        interpolation: 1 bilinear, 0 nearest.
+        interpolation: 1 bilinear, 0 nearest; by OpenCV, on the host: 2 bicubic, 3 area, 4 Lanczos.
     """
 
     def __init__(self, size: int | Sequence[int], keep_ratio: bool = False, interpolation: int = 1):
         super().__init__()
         self._size = (size,) if isinstance(size, int) else tuple(size)
         self._keep, self._interp = keep_ratio, interpolation
-        if interpolation not in (0, 1):
-            raise ArgumentError(f"Resize: interpolation={interpolation}: expected 1 (bilinear) or 0 (nearest)")
+        if interpolation not in range(5):
+            raise ArgumentError(f"Resize: interpolation={interpolation}: expected 0 to 4")
+
+    def __call__(self, x: Any, *args: Any) -> Any:
+        if self._interp > 1 and isinstance(x, NDArray):
+            return like(self.host(x.asnumpy()), x)
+        return super().__call__(x, *args)
 
     def host(self, x: np.ndarray) -> np.ndarray:
         _need_image(self, x)
@@ -189,7 +197,7 @@ class Resize(_Transform):
         return F.image.resize(x, size=self._size, keep_ratio=self._keep, interp=self._interp)
 
 
-class CropResize(_Transform):
+class CropResize(Transform):
     """Cuts out a window, and resizes it if `size` is given.
 
     Args:
@@ -245,6 +253,8 @@ class CenterCrop(Block):
         return out if out.shape[-3:-1] == self._size[::-1] else resize(out, self._size[0], self._size[1], self._interp)
 
     def forward(self, x: Any) -> Any:
+        if self._interp > 1:
+            return like(self.host(x.asnumpy()), x)
         out = nd.image.crop(x, **self._window(x.shape))
         if out.shape[-3:-1] == self._size[::-1]:
             return out
@@ -260,10 +270,14 @@ def crop(x: np.ndarray, *, x0: int, y0: int, width: int, height: int) -> np.ndar
 
 
 def resize(x: np.ndarray, width: int, height: int, interp: int = 1) -> np.ndarray:
-    """Return (…, H, W, C) images resized: bilinear (1) or nearest (0), pixel centres at .5, dtype kept.
+    """Return (…, H, W, C) images resized: bilinear (1) or nearest (0), pixel centres at .5, dtype kept; 2 to 4: OpenCV.
 
     Integer results are rounded; image libraries that compute in fixed point may differ by one.
     """
+    if interp > 1:
+        images = x.reshape(-1, *x.shape[-3:])
+        out = np.stack([codec.resize(i, width, height, interp) for i in images])
+        return out.reshape(*x.shape[:-3], height, width, x.shape[-1])
     if interp == 0:
         at_row = np.arange(height) * x.shape[-3] // height
         at_column = np.arange(width) * x.shape[-2] // width

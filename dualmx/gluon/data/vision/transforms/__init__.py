@@ -1,0 +1,57 @@
+"""Image transformations: blocks on NDArrays, and the same computation in NumPy for the data pipeline."""
+
+from __future__ import annotations
+
+from .basic import (
+    Cast,
+    CenterCrop,
+    Compose,
+    CropResize,
+    HybridCompose,
+    Normalize,
+    RandomFlipLeftRight,
+    RandomFlipTopBottom,
+    Resize,
+    ToTensor,
+)
+from .drawn import (
+    HybridRandomApply,
+    RandomApply,
+    RandomBrightness,
+    RandomColorJitter,
+    RandomContrast,
+    RandomCrop,
+    RandomGray,
+    RandomHue,
+    RandomLighting,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomSaturation,
+    Rotate,
+)
+
+__all__ = [
+    "Cast",
+    "CenterCrop",
+    "Compose",
+    "CropResize",
+    "HybridCompose",
+    "HybridRandomApply",
+    "Normalize",
+    "RandomApply",
+    "RandomBrightness",
+    "RandomColorJitter",
+    "RandomContrast",
+    "RandomCrop",
+    "RandomFlipLeftRight",
+    "RandomFlipTopBottom",
+    "RandomGray",
+    "RandomHue",
+    "RandomLighting",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSaturation",
+    "Resize",
+    "Rotate",
+    "ToTensor",
+]
