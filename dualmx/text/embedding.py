@@ -169,7 +169,7 @@ class TokenEmbedding(Vocabulary):
         rows = new_vectors.reshape((1, -1)) if new_vectors.ndim == 1 else new_vectors
         if rows.shape != (len(names), self._vec_len):
             raise ArgumentError(
-                f"update_token_vectors: new_vectors has shape {new_vectors.shape}: expected {(len(names), self._vec_len)}"
+                f"update_token_vectors: shape {new_vectors.shape}: expected {(len(names), self._vec_len)}"
             )
         for token in names:
             if token not in self._token_to_idx:

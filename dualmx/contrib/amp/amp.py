@@ -25,7 +25,9 @@ class _State:
     scaler: LossScaler | None = None
 
 
-def _map(args: Sequence[Any], kwargs: dict[str, Any], change: Callable[[Any], Any]) -> tuple[list[Any], dict[str, Any]]:
+def _map(
+    args: Sequence[Any], kwargs: dict[str, Any], change: Callable[[Any], Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Apply `change` to each array or symbol among the arguments, in lists too."""
 
     def one(value: Any) -> Any:
@@ -35,7 +37,7 @@ def _map(args: Sequence[Any], kwargs: dict[str, Any], change: Callable[[Any], An
             return [one(v) for v in value]
         return value
 
-    return [one(a) for a in args], {k: v if k == "out" else one(v) for k, v in kwargs.items()}
+    return tuple([one(a) for a in args]), {k: v if k == "out" else one(v) for k, v in kwargs.items()}
 
 
 def _cast(value: Any, wide: bool, target: np.dtype[Any]) -> Any:

@@ -134,7 +134,7 @@ def free_inputs(node: Node) -> list[bool]:
 
 def _plan(
     symbol: Symbol, target_dtype: Any, low: Any, full: Any, conditional: Any, excluded: Any
-) -> tuple[str, set[str], set[str], dict[str, tuple[str, Sequence[str]]], set[str]]:
+) -> tuple[str, set[str], set[str], Mapping[str, tuple[str, Sequence[str]]], set[str]]:
     if not isinstance(symbol, Symbol):
         raise ArgumentError(f"amp: expected a Symbol, got {type(symbol).__name__}")
     target = target_of(target_dtype).name
@@ -148,7 +148,9 @@ def _plan(
                 raise ArgumentError(f"amp: operator {name!r} is unknown; {suggest(name, OPS)}")
     chosen = set(lists.LOW if low is None else low)
     wide = {*(lists.FULL if full is None else full), *lists.LOSSES} - chosen
-    conditions = {n: (p, v) for n, p, v in (lists.CONDITIONAL if conditional is None else conditional)}
+    conditions: dict[str, tuple[str, Sequence[str]]] = {
+        n: (p, v) for n, p, v in (lists.CONDITIONAL if conditional is None else conditional)
+    }
     canonical = [{OPS[n].name for n in some if n in OPS} for some in (chosen, wide)]
     return target, canonical[0], canonical[1], conditions, set(excluded or ())
 

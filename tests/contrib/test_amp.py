@@ -1,0 +1,133 @@
+"""Mixed precision: symbols as MXNet converts them, blocks, and casts around operators."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx import gluon, nd, sym
+from dualmx.contrib import amp
+
+
+def network() -> mx.Symbol:
+    x = sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc")
+    x = sym.exp(sym.Activation(x, act_type="relu", name="r"), name="e")
+    return sym.SoftmaxOutput(x, name="softmax")
+
+
+PARAMS = {"fc_weight": nd.ones((3, 4)), "fc_bias": nd.ones((3,))}
+
+
+def test_casts_stand_where_mxnet_puts_them() -> None:
+    found = amp.convert_symbol(network())
+    assert found.get_internals().list_outputs() == [
+        "data", "data_amp_cast_float16_output", "fc_weight", "fc_weight_amp_cast_float16_output", "fc_bias",
+        "fc_bias_amp_cast_float16_output", "fc_output", "r_output", "r_output_amp_cast_float32_output", "e_output",
+        "softmax_label", "softmax_output",
+    ]  # fmt: skip
+    (out,) = found.eval(data=nd.ones((2, 4)), softmax_label=nd.zeros((2,)), **PARAMS)
+    assert out.dtype == np.float32
+    np.testing.assert_allclose(out.asnumpy(), np.full((2, 3), 1 / 3), rtol=1e-3)
+
+
+def test_excluded_nodes_stay_wide() -> None:
+    found = amp.convert_symbol(network(), excluded_sym_names=["fc"])
+    assert not any("amp_cast" in name for name in found.get_internals().list_outputs())
+    with pytest.raises(ValueError, match="'foo' is no operator here"):
+        amp.convert_symbol(network(), excluded_sym_names=["foo"])
+
+
+def test_branches_meet_in_one_precision_and_outputs_are_wide() -> None:
+    x = sym.var("data")
+    y = sym.elemwise_add(sym.FullyConnected(x, num_hidden=4, name="fc"), x, name="add")
+    assert amp.convert_symbol(y, "bfloat16").list_outputs() == ["add_output_amp_cast_float32_output"]
+    z = sym.elemwise_add(sym.FullyConnected(x, num_hidden=4, name="fc"), sym.exp(x, name="e"), name="add")
+    assert amp.convert_symbol(z).list_outputs() == ["add_output"]
+
+
+def test_model_parameters_may_be_stored_narrow() -> None:
+    _, args, aux = amp.convert_model(network(), PARAMS, {}, cast_optional_params=True)
+    assert {a.dtype for a in args.values()} == {np.float16} and aux == {}
+    _, args, _ = amp.convert_model(network(), PARAMS, {})
+    assert {a.dtype for a in args.values()} == {np.float32}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_blocks_compute_nearly_the_same(dtype: str, narrow: bool) -> None:
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(3, in_units=4), gluon.nn.BatchNorm(in_channels=3), gluon.nn.Dense(2, in_units=3))
+    net.initialize(mx.init.One())
+    x = nd.random.uniform(shape=(5, 4))
+    with pytest.raises(mx.MXNetError, match="hybridize"):
+        amp.convert_hybrid_block(net, dtype)
+    net.hybridize()
+    expected = net(x).asnumpy()
+    converted = amp.convert_hybrid_block(net, dtype, cast_optional_params=narrow)
+    np.testing.assert_allclose(converted(x).asnumpy(), expected, rtol=3e-2)
+    kinds = {p.name: np.dtype(p.dtype).name for p in converted.collect_params().values()}
+    assert kinds["dense0_weight" if "dense0_weight" in kinds else next(iter(kinds))] == (dtype if narrow else "float32")
+
+
+def test_wrong_type() -> None:
+    for call in (amp.init, amp.list_fp32_ops, lambda t: amp.convert_symbol(network(), t)):
+        with pytest.raises(ValueError, match="expected 'float16' or 'bfloat16'"):
+            call("float64")
+    with pytest.raises(mx.MXNetError, match=r"amp.init\(\) first"):
+        amp.init_trainer(None)
+
+
+def test_scale_falls_at_overflow_and_grows_after_a_while() -> None:
+    scaler = amp.loss_scaler.LossScaler(4.0)
+    good, bad = gluon.Parameter("a", shape=(2,)), gluon.Parameter("b", shape=(2,))
+    for p in (good, bad):
+        p.initialize()
+    bad.grad()[:] = float("nan")
+    assert scaler.has_overflow([good, bad]) and scaler.loss_scale == 2.0
+    scaler._unskipped = 1999
+    assert not scaler.has_overflow([good]) and scaler.loss_scale == 4.0
+
+
+SCRIPT = """
+import dualmx as mx
+from dualmx import autograd, gluon, nd
+from dualmx.contrib import amp
+amp.init("float16")
+assert nd.FullyConnected(nd.ones((1, 4)), nd.ones((3, 4)), no_bias=True, num_hidden=3).dtype.__name__ == "float16"
+assert nd.exp(nd.ones(2, dtype="float16")).dtype.__name__ == "float32"
+assert (nd.ones(2, dtype="float16") + nd.ones(2)).dtype.__name__ == "float32"
+outputs = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="f").get_internals().list_outputs()
+assert outputs == ["x", "amp_cast0_output", "f_weight", "amp_cast1_output", "f_bias", "amp_cast2_output", "f_output"]
+for hybrid in (False, True):
+    net = gluon.nn.Dense(3, in_units=4)
+    net.initialize(mx.init.One())
+    if hybrid:
+        net.hybridize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    amp.init_trainer(trainer)
+    scales = []
+    for factor in (1, float("inf"), 1):
+        with autograd.record():
+            loss = (net(nd.ones((2, 4)) * 0.125) * factor).sum()
+            with amp.scale_loss(loss, trainer) as scaled:
+                scaled.backward()
+        trainer.step(2)
+        scales.append((trainer._amp_loss_scaler.loss_scale, round(float(net.weight.data()[0, 0].asscalar()), 3)))
+    assert scales == [(65536.0, 0.988), (32768.0, 0.988), (32768.0, 0.975)], scales
+    with autograd.record():
+        loss = net(nd.ones((2, 4)) * 0.125).sum()
+        with amp.scale_loss(loss, trainer) as scaled:
+            scaled.backward()
+    amp.unscale(trainer)
+    assert net.weight.grad()[0, 0].asscalar() == 0.25
+print("ok")
+"""
+
+
+def test_casts_around_operators_and_scaled_losses() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+    assert done.stdout == "ok\n", done.stderr
