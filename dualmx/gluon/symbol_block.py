@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..core.context import Context
+from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentTypeError
 from ..namespace import sym
 from ..ndarray import NDArray
@@ -151,7 +152,7 @@ def _declared(attributes: Mapping[str, str]) -> dict[str, Any]:
         if key in attributes:
             found[key.strip("_")] = float(attributes[key])
     if attributes.get("__dtype__", "-1").isdigit():
-        found["dtype"] = int(attributes["__dtype__"])
+        found["dtype"] = as_dtype(int(attributes["__dtype__"])).type
     return found
 
 

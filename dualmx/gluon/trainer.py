@@ -12,7 +12,7 @@ from ..core.checks import number
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
-from ..kvstore import known, pull_all
+from ..kvstore import is_distributed, known, pull_all
 from ..kvstore.replicas import step_together
 from ..ndarray import flush
 from .bridge import OptaxOptimizer
@@ -66,6 +66,9 @@ class Trainer:
         self._contexts = self._common_contexts()
         self._optimizer = self._make_optimizer(optimizer, optimizer_params)
         self._scale = self._optimizer.rescale_grad
+        # Set by `contrib.amp.init_trainer`: skips steps with gradients that overflow.
+        self._amp_loss_scaler: Any = None
+        self._amp_original_scale = self._scale
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
         if (
             kvstore is not None
@@ -141,11 +144,15 @@ class Trainer:
         if not self._connected:
             self._connect()
         fresh = self._fresh(ignore_stale_grad)
-        if not self._update_together(fresh):
+        if not self._overflows(fresh) and not self._update_together(fresh):
             self._exchange(fresh)
             self._apply(fresh)
         self._used(fresh)
         flush()
+
+    def _overflows(self, chosen: list[tuple[int, Parameter]]) -> bool:
+        """True if losses are scaled and a gradient is not finite, so that there must be no update."""
+        return self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow([p for _, p in chosen])
 
     def _update_together(self, chosen: list[tuple[int, Parameter]]) -> bool:
         """Sum and update on all contexts as one program, if the store is one of this process and it is possible."""
@@ -178,7 +185,8 @@ class Trainer:
         self._refuse_in_store("update")
         self._optimizer.rescale_grad = self._scale / self._rows("update", batch_size)
         fresh = self._fresh(ignore_stale_grad)
-        self._apply(fresh)
+        if not self._overflows(fresh):
+            self._apply(fresh)
         self._used(fresh)
         flush()
 
@@ -252,7 +260,7 @@ class Trainer:
         """Let all workers of a distributed job start from one set of weights, before anything is computed from them."""
         wanted = self._wanted_store
         kind = wanted.lower() if isinstance(wanted, str) else str(getattr(wanted, "type", ""))
-        if "dist" in kind and self._params and all(p._data is not None for p in self._params):
+        if is_distributed(kind) and self._params and all(p._data is not None for p in self._params):
             self._connect()
 
     def _connect(self) -> None:
@@ -312,7 +320,7 @@ class Trainer:
         wanted = self._wanted_store
         if wanted is None or not isinstance(wanted, str):
             return wanted
-        if "dist" not in wanted.lower() and len(self._contexts) < 2:
+        if not is_distributed(wanted) and len(self._contexts) < 2:
             return None
         return kvstore.create(wanted)
 

@@ -50,8 +50,7 @@ class RecurrentCell(Block):
     def _check_unmodified(self) -> None:
         if self._modified:
             raise MXNetError(
-                f"{self.name}: after applying modifier cells (such as ZoneoutCell) the base cell cannot be called "
-                "directly; call the modifier cell instead"
+                f"{self.name}: a modifier (such as a ZoneoutCell) holds this cell; call the modifier instead"
             )
 
     def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = nd.zeros, **kwargs: Any) -> list[Any]:

@@ -141,8 +141,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             graph.symbol.save(self._path(f"{self.model_prefix}-symbol.json"))
         else:
             estimator.logger.info(
-                "Model architecture(symbol file) is not saved, please use HybridBlock and call net.hybridize() before "
-                "training."
+                "CheckpointHandler: the parameters are saved without the graph; hybridize() the network to have both"
             )
 
     def _resume(self, estimator: Any) -> None:
@@ -201,7 +200,9 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         baseline: float | None = None,
     ):  # fmt: skip
         if not isinstance(monitor, EvalMetric) or isinstance(monitor, CompositeEvalMetric):
-            raise ArgumentError("Please provide one of the metric objects from estimator.train_metrics as monitor.")
+            raise ArgumentError(
+                f"EarlyStoppingHandler: monitor={monitor!r}: expected a single metric, such as one of train_metrics"
+            )
         self.monitor, self.patience, self.baseline = monitor, patience, baseline
         self._improves = better(mode, monitor)
         self.min_delta = -min_delta if self._improves is np.less else min_delta
@@ -232,6 +233,4 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         """Say why training ended."""
         if self.stop_training:
             name = self.monitor.get()[0]
-            estimator.logger.info(
-                "[Epoch %d] EarlyStoppingHanlder: early stopping due to %s not improving", self.stopped_epoch, name
-            )
+            estimator.logger.info("[Epoch %d] EarlyStoppingHandler: %s no longer improves", self.stopped_epoch, name)

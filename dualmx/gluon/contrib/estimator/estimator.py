@@ -123,10 +123,10 @@ class Estimator:
 
     def _checked_trainer(self, trainer: Any) -> Trainer:
         if trainer is None:
-            warnings.warn("No trainer specified, default SGD optimizer with learning rate 0.001 is used.", stacklevel=3)
+            warnings.warn("Estimator: without a trainer, plain SGD at a rate of 0.001 is used", stacklevel=3)
             return Trainer(self.net.collect_params(), "sgd", {"learning_rate": 0.001})
         if not isinstance(trainer, Trainer):
-            raise ArgumentError(f"Trainer must be a Gluon Trainer instance, refer to gluon.Trainer: {trainer!r}")
+            raise ArgumentError(f"Estimator: trainer={trainer!r}: expected a gluon.Trainer")
         return trainer
 
     def evaluate(self, val_data: Any, batch_axis: int = 0, event_handlers: Any = None) -> None:
@@ -142,8 +142,7 @@ class Estimator:
         """
         if not isinstance(val_data, DataLoader):
             raise ArgumentError(
-                "Estimator only support input as Gluon DataLoader. Alternatively, you can transform your DataIter or "
-                "any NDArray into Gluon DataLoader. Refer to gluon.data.DataLoader"
+                f"Estimator.evaluate: val_data of type {type(val_data).__name__}: expected a gluon.data.DataLoader"
             )
         handlers = _Handlers(self._with_defaults(event_handlers, MetricHandler, self._val_metrics))
         handlers.call("epoch_begin", self)
@@ -172,13 +171,11 @@ class Estimator:
         """
         if not isinstance(train_data, DataLoader):
             raise ArgumentError(
-                "Estimator only support input as Gluon DataLoader. Alternatively, you can transform your DataIter or "
-                "any NDArray into Gluon DataLoader. Refer to gluon.data.dataloader"
+                f"Estimator.fit: train_data of type {type(train_data).__name__}: expected a gluon.data.DataLoader"
             )
         if (not epochs) == (not batches):
             raise ArgumentError(
-                "Fit only support exactly one type of iteration, train by number of epochs or number of batches."
-                "Please specify one and only one of: epochs or batches."
+                f"Estimator.fit: epochs={epochs}, batches={batches}: expected one of them and not the other"
             )
         self.max_epoch, self.max_batch = epochs, batches
         handlers = _Handlers(self._training_handlers(val_data, event_handlers))
@@ -233,13 +230,13 @@ class _Handlers:
 def _checked_handlers(value: Any) -> list[Any]:
     handlers = listed(value)
     if not all(isinstance(h, EventHandler) for h in handlers):
-        raise ArgumentError(f"handlers must be an EventHandler or a list of EventHandler, got: {handlers}")
+        raise ArgumentError(f"Estimator: event_handlers={handlers}: expected EventHandlers only")
     return handlers
 
 
 def _checked_loss(loss: Any) -> Loss:
     if not isinstance(loss, Loss):
-        raise ArgumentError(f"loss must be a Loss, refer to gluon.loss.Loss:{loss}")
+        raise ArgumentError(f"Estimator: loss={loss!r}: expected a gluon.loss.Loss")
     return loss
 
 
@@ -248,7 +245,7 @@ def _checked_metrics(metrics: Any) -> list[EvalMetric]:
         metrics = metrics.metrics
     found = listed(metrics)
     if not all(isinstance(m, EvalMetric) for m in found):
-        raise ArgumentError(f"metrics must be a Metric or a list of Metric, refer to mxnet.metric.EvalMetric: {found}")
+        raise ArgumentError(f"Estimator: metrics {found}: expected EvalMetrics only")
     return found
 
 
@@ -257,5 +254,7 @@ def _checked_context(context: Any) -> list[Context]:
         return [gpu(i) for i in range(num_gpus())] or [cpu()]
     found = listed(context)
     if not found or not all(isinstance(c, Context) for c in found):
-        raise ArgumentError(f"context must be a Context or a list of Context, for example mx.cpu(), got {context!r}")
+        raise ArgumentError(
+            f"Estimator: context={context!r}: expected a Context such as mx.cpu(), or several in a list"
+        )
     return found

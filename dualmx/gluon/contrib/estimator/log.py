@@ -25,7 +25,9 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
 
     def __init__(self, log_interval: int | str = "epoch", metrics: Any = None, priority: float = np.inf):
         if not (isinstance(log_interval, int) and log_interval > 0) and log_interval != "epoch":
-            raise ArgumentError(f"log_interval must be either an integer or string 'epoch', got {log_interval!r}")
+            raise ArgumentError(
+                f"LoggingHandler: log_interval={log_interval!r}: expected a number of batches or 'epoch'"
+            )
         self.log_interval, self.metrics, self.priority = log_interval, listed(metrics), priority
         self.batch_index = self.current_epoch = self.processed_samples = 0
         self.log_interval_time = 0.0
