@@ -86,10 +86,7 @@ class BaseRNNCell:
 
     def _check_unmodified(self) -> None:
         if self._modified:
-            raise MXNetError(
-                "after applying modifier cells (such as ZoneoutCell) the base cell cannot be called directly; call the "
-                "modifier cell instead"
-            )
+            raise MXNetError("a modifier (such as a ZoneoutCell) holds this cell; call the modifier instead")
 
     def begin_state(self, func: Callable[..., Any] = sym.zeros, **kwargs: Any) -> list[Any]:
         """Return symbols for the states of the first step.
