@@ -54,7 +54,7 @@ def calls(mx: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     nd, sparse = mx.nd, mx.nd.sparse
     for name in UNARY:
         for kind in SPARSE:
-            yield f"{name} {kind}", lambda f=_function(mx, name), k=kind: f(made(mx, k))
+            yield f"{name} {kind}", lambda n=name, k=kind: _function(mx, n)(made(mx, k))
     for name in SCALAR:
         for scalar in (2.0, 0.0, -1.0):
             for kind in SPARSE:
@@ -62,12 +62,12 @@ def calls(mx: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
                     continue
                 yield (
                     f"{name} {scalar} {kind}",
-                    lambda f=_function(mx, name), s=scalar, k=kind: f(made(mx, k), scalar=s),
+                    lambda n=name, s=scalar, k=kind: _function(mx, n)(made(mx, k), scalar=s),
                 )
     for a in KINDS:
         for b in KINDS:
             for name in BINARY:
-                yield f"{name} {a} {b}", lambda f=_function(mx, name), a=a, b=b: f(made(mx, a), made(mx, b, 1))
+                yield f"{name} {a} {b}", lambda n=name, a=a, b=b: _function(mx, n)(made(mx, a), made(mx, b, 1))
             for name in PYTHON:
                 f = getattr(operator, name)
                 yield f"{name} of {a} {b}", lambda f=f, a=a, b=b: f(made(mx, a), made(mx, b, 1))
@@ -96,7 +96,7 @@ def calls(mx: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
                 dense = np.full(shape, 2, np.float32)
                 yield (
                     f"{name} {kind} {shape}",
-                    lambda f=_function(mx, name), k=kind, d=dense: f(made(mx, k), nd.array(d)),
+                    lambda n=name, k=kind, d=dense: _function(mx, n)(made(mx, k), nd.array(d)),
                 )
         for name in ("sum", "mean", "norm", "_square_sum"):
             for axis in ((), 0, 1, (0, 1)):

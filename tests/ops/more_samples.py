@@ -214,7 +214,13 @@ def random() -> Iterator[Sample]:
     yield Sample("_image_random_lighting", (draw(7, 4, 5, 3),), {"alpha_std": 0.1})
 
 
+def storage() -> Iterator[Sample]:
+    """Operators about storage types, on dense arrays."""
+    yield Sample("cast_storage", (draw(1, 4, 3),), {"stype": "default"})
+    yield Sample("_sparse_retain", (draw(1, 4, 3), np.float32([0, 2])), {})
+
+
 MORE = [
-    *updates(), *many_updates(), *windows(), *images(), *norms(), *runtime_scalars(), *transforms(), *quantized(),
-    *random(),
+    *storage(), *updates(), *many_updates(), *windows(), *images(), *norms(), *runtime_scalars(), *transforms(),
+    *quantized(), *random(),
 ]  # fmt: skip

@@ -83,7 +83,13 @@ def test_zeros_and_copies(kind: str) -> None:
     assert a.astype("float32", copy=False) is a
     assert a.astype("float16").dtype == np.float16
     assert a.as_in_context(mx.cpu()) is a
-    for b in (a.copy(), a.copyto(mx.cpu(1)), a.as_in_context(mx.cpu(1)), copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
+    for b in (
+        a.copy(),
+        a.copyto(mx.cpu(1)),
+        a.as_in_context(mx.cpu(1)),
+        copy.deepcopy(a),
+        pickle.loads(pickle.dumps(a)),
+    ):
         assert b.stype == kind and b is not a
         np.testing.assert_array_equal(b.asnumpy(), DENSE)
     assert a.copyto(mx.cpu(1)).context == mx.cpu(1)
@@ -253,7 +259,8 @@ def test_against_scipy() -> None:
     w = rng.rand(23, 5).astype(np.float32)
     v = rng.rand(17, 5).astype(np.float32)
     pairs = [
-        (x + y, a + b), (x - y, a - b), (x * y, a.multiply(b)), (x * 3, a * 3), (x.square(), a.power(2)), (x[3:9], a[3:9]),
+        (x + y, a + b), (x - y, a - b), (x * y, a.multiply(b)), (x * 3, a * 3), (x.square(), a.power(2)),
+        (x[3:9], a[3:9]),
     ]  # fmt: skip
     for got, want in pairs:
         assert got.stype == "csr"
