@@ -96,14 +96,17 @@ def rand_ndarray(
 
     Args:
         shape: its shape.
-        stype: only `"default"`.
-        density, shuffle_csr_indices, distribution: of sparse arrays; accepted.
+        stype: its storage type.
+        density, shuffle_csr_indices, distribution: of sparse arrays, see `rand_sparse_ndarray`.
         dtype: element type, float32 by default.
         modifier_func: applied to every element.
         ctx: where to put it, `default_context()` by default.
     """
     if stype != "default":
-        raise ArgumentError(f"rand_ndarray: stype={stype!r}: expected 'default'")
+        from .sparse import rand_sparse_ndarray
+
+        extra = {"modifier_func": modifier_func, "shuffle_csr_indices": shuffle_csr_indices, "ctx": ctx}
+        return rand_sparse_ndarray(shape, stype, density, dtype, distribution, **extra)[0]
     values = np.random.randn(*shape)
     if modifier_func is not None:
         values = assign_each(values, modifier_func)

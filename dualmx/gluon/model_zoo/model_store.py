@@ -11,7 +11,7 @@ from ...core.errors import ArgumentError, FormatError, MXNetError, suggest
 from ..split import check_sha1, download
 
 DEFAULT_ROOT = os.path.join("~", ".mxnet", "models")
-REPOSITORY = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
+apache_repo_url = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 # First eight hexadecimal digits of the SHA-1 of each parameter file, by which the files are named.
 CHECKSUMS = {
     "alexnet": "44335d1f", "densenet121": "f27dbf2d", "densenet161": "b6c8a957", "densenet169": "2603f878",
@@ -65,7 +65,7 @@ def get_model_file(name: str, root: str = DEFAULT_ROOT) -> str:
         return str(path)
     folder.mkdir(parents=True, exist_ok=True)
     packed = folder / f"{name}-{short}.zip"
-    url = f"{os.environ.get('MXNET_GLUON_REPO', REPOSITORY).rstrip('/')}/gluon/models/{packed.name}"
+    url = f"{os.environ.get('MXNET_GLUON_REPO', apache_repo_url).rstrip('/')}/gluon/models/{packed.name}"
     try:
         if not packed.exists():
             download(url, path=str(packed), overwrite=True, retries=1)

@@ -1,0 +1,7 @@
+"""Deformable convolutions as layers."""
+
+from __future__ import annotations
+
+from .deformable import DeformableConvolution, ModulatedDeformableConvolution
+
+__all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
