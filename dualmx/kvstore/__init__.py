@@ -12,7 +12,7 @@ LOCAL = (
     "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
 )  # fmt: skip
 DISTRIBUTED = (
-    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device",
+    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device", "collective",
 )  # fmt: skip
 
 
@@ -34,13 +34,20 @@ def known(name: str) -> str:
     return name.lower()
 
 
+def is_distributed(name: str) -> bool:
+    """True for the name of a store among several processes."""
+    return name.lower() in DISTRIBUTED or "dist" in name.lower()
+
+
 def create(name: str = "local") -> KVStore | Any:
     """Return a new store.
 
     Args:
         name: `"local"`, `"device"` or `"nccl"` within this process; `"dist_sync"` (also `"dist"`, `"dist_sync_device"`,
-            `"dist_device_sync"`) or `"dist_async"` (also `"dist_async_device"`) among the processes of a job; or the
-            name of a registered store; upper or lower case.
+            `"dist_device_sync"`) or `"dist_async"` (also `"dist_async_device"`) among the processes of a job;
+            `"collective"` for XLA's own collectives among processes, which `"dist_sync_device"` and
+            `"dist_device_sync"` use too once the processes have joined (`parallel.init`); or the name of a registered
+            store; upper or lower case.
 
     Raises:
         ArgumentTypeError: not a string. ArgumentError: an unknown name; the text lists the known ones.
@@ -56,6 +63,10 @@ def create(name: str = "local") -> KVStore | Any:
         return KVStoreBase.kv_registry[key]()
     if key in LOCAL:
         return KVStore(key)
+    from .collective import CollectiveKVStore, joined_already
+
+    if key == "collective" or (key in ("dist_sync_device", "dist_device_sync") and joined_already()):
+        return CollectiveKVStore(key)
     from .dist import DistKVStore
 
     return DistKVStore(key)

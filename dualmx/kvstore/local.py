@@ -154,7 +154,7 @@ class KVStore(KVStoreBase):
             for a in group:
                 self._fits("push", k, a)
         keys = [k for k, _ in pairs]
-        sums = [self._sum(k, group) for k, group in pairs]
+        sums = self._sums(pairs)
         if self._replicas is not None:
             self._replicas.stale = True
         if self._updater is None:
@@ -166,6 +166,10 @@ class KVStore(KVStoreBase):
         else:
             for k, total in zip(keys, sums, strict=True):
                 self._updater(k, total, self._stored[k])
+
+    def _sums(self, pairs: Sequence[tuple[Any, list[NDArray]]]) -> list[NDArray]:
+        """Return the sum of each key's arrays."""
+        return [self._sum(k, group) for k, group in pairs]
 
     def _sum(self, key: Any, group: Sequence[NDArray]) -> NDArray:
         if self._compression is not None:

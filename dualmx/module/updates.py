@@ -9,7 +9,7 @@ from .. import optimizer as opt
 from ..core.errors import ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
-from ..kvstore import known, pull_all
+from ..kvstore import is_distributed, known, pull_all
 from ..kvstore.replicas import Replicas
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
@@ -100,7 +100,7 @@ class StoreUpdates(Updates):
         self._store = store
         kind = getattr(store, "type", "")
         self._in_store = not hasattr(store, "is_capable") or store.is_capable("optimizer")
-        if "dist" in kind and "async" not in kind:
+        if is_distributed(kind) and "async" not in kind:
             self.num_workers = store.num_workers
             self._in_store &= UPDATE_ON_KVSTORE.read() == "1"
 
@@ -150,7 +150,7 @@ def make_updates(
     Raises:
         ArgumentTypeError: something else. MXNetError: a distributed store outside of a distributed job.
     """
-    if isinstance(kvstore, str) and "dist" in known(kvstore):
+    if isinstance(kvstore, str) and is_distributed(known(kvstore)):
         kvstore = create_store(kvstore)
     if kvstore is None or isinstance(kvstore, str):
         return Updates(devices, names, index_of)

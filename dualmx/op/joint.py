@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+_LARGE = 1 << 20  # bytes from which a value is worth a message of its own
+
 _axis: ContextVar[tuple[str, int, bool] | None] = ContextVar("dualmx_joint_axis", default=None)
 
 
@@ -17,7 +19,8 @@ _axis: ContextVar[tuple[str, int, bool] | None] = ContextVar("dualmx_joint_axis"
 def joint_over(name: str, size: int, fuse: bool) -> Iterator[None]:
     """Inside the `with` block, `summed` sums over the `size` devices of the mapped axis `name`.
 
-    With `fuse`, values of one element type are exchanged as one: fewer messages between processes, for two copies.
+    With `fuse`, small values of one element type are exchanged as one: fewer messages between processes, for two
+    copies.
     """
     token = _axis.set((name, size, fuse))
     try:
@@ -63,9 +66,11 @@ def summed(values: Sequence[Any]) -> list[Any]:
     name, _, fuse = found
     if not fuse:
         return [jax.lax.psum(v, name) for v in values]
-    out: list[Any] = [None] * len(values)
+    out: list[Any] = [None if v.size * v.dtype.itemsize < _LARGE else jax.lax.psum(v, name) for v in values]
     for dtype in dict.fromkeys(v.dtype for v in values):
-        at = [i for i, v in enumerate(values) if v.dtype == dtype]
+        at = [i for i, v in enumerate(values) if v.dtype == dtype and out[i] is None]
+        if not at:
+            continue
         flat = [values[i].reshape(-1) for i in at]
         total = jax.lax.psum(jnp.concatenate(flat) if len(at) > 1 else flat[0], name)
         begin = 0

@@ -1,7 +1,10 @@
-"""Arrays cut over meshes of devices; XLA compiles one program for all of them and inserts the exchanges."""
+"""Arrays cut over meshes of devices, and processes that compute together by XLA's collectives."""
 
 from ..compile.mesh import Mesh
 from ..ndarray.placement import shard
+from .processes import all_gather, all_reduce, barrier, broadcast, init, rank, size
 from .rules import match_rules
 
-__all__ = ["Mesh", "match_rules", "shard"]
+__all__ = [
+    "Mesh", "all_gather", "all_reduce", "barrier", "broadcast", "init", "match_rules", "rank", "shard", "size",
+]  # fmt: skip
