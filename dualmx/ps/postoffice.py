@@ -79,10 +79,25 @@ class Scheduler:
             self._rejoin(link, message)
         elif message.kind == REQUEST and op == "barrier":
             self._barrier(link, message)
+        elif message.kind == REQUEST and op == "status":
+            self._van.send(link, Message(REPLY, message.request, self.status()))
         elif message.kind == NOTE and op == "bye":
             self._leave(link)
         elif message.kind == NOTE and op == "crash" and link in self._members:
             self._members[link].crash = message.take("text", str)[:500]
+
+    def status(self) -> dict[str, Any]:
+        """Return what is known of the members, for `dualmx status`."""
+        now = time.monotonic()
+        members = [
+            {
+                "role": m.role, "rank": m.rank, "state": m.state, "address": m.address, "end": m.end,
+                "since": round(now - m.since, 1) if m.since else 0.0,
+            }
+            for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))
+        ]  # fmt: skip
+        waiting = [{"barrier": name, "ranks": sorted(seat)} for name, seat in self._barriers.items()]
+        return {"wanted": self._wanted, "complete": self._complete, "members": members, "barriers": waiting}
 
     def on_down(self, link: int, reason: str) -> None:
         """A link broke: its member is lost, unless it had taken its leave; dead, if it does not come again at once."""

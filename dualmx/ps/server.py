@@ -93,11 +93,13 @@ class KVServer:
         self._parked: dict[int, Parked] = {}
         self._full = False
         self._replaying = False
+        self.received = self.sent = 0  # bytes of arrays
 
     def on_message(self, link: int, message: Message) -> None:
         """Serve one message of a worker."""
         if message.kind != REQUEST:
             return
+        self.received += sum(memoryview(p).nbytes for p in message.payload)
         try:
             self._serve(link, message)
         except MXNetError as e:
@@ -111,6 +113,9 @@ class KVServer:
         if op == "hello":
             self._hello(link, message)
             return
+        if op == "status":
+            self._reply(link, message.request, self.status())
+            return
         require(link in self.ranks, "introduce yourself first")
         rank = self.ranks[link]
         number = message.take("store", int)
@@ -120,6 +125,14 @@ class KVServer:
             who = self._park(link, message, len(parts), "push")
             with who.ended_by_errors():
                 store.push(rank, parts, who)
+        elif op == "pushpull":
+            store = self._store(number)
+            parts = self._pushed(store, message)
+            who = self._park(link, message, len(parts), "push and pull")
+            who.left *= 2
+            with who.ended_by_errors():
+                store.push(rank, parts, who)
+                store.pull([(key, slice_, turn) for key, slice_, turn, _ in parts], who)
         elif op == "pull":
             store = self._store(number)
             wanted = self._parts(message, (str, int), int, int)
@@ -378,6 +391,7 @@ class KVServer:
     def _done(self, who: Parked) -> None:
         self._parked.pop(id(who), None)
         values = [_bytes(v) for v in who.values if v is not None and v.size]
+        self.sent += sum(v.nbytes for v in values)
         self._reply(who.link, who.request, payload=values)
 
     def _failed(self, who: Parked, reason: str) -> None:
@@ -401,6 +415,26 @@ class KVServer:
             self._write({"op": "exclude", "rank": rank, "text": reason}, [])
             for store in self.stores.values():
                 store.exclude(rank)
+
+    def status(self) -> dict[str, Any]:
+        """Return rounds, bytes moved, and who lets others wait, for `dualmx status`.
+
+        `late` has the seconds that the longest request has waited for each worker.
+        """
+        now, late = time.monotonic(), {}
+        held = [(store, h) for store in self.stores.values() for h in store.held.values()]
+        for store, h in held:
+            seat = h.rounds.get(h.closed + 1, {})
+            for _, _, who in h.waiting if store.sync else ():
+                for rank in (r for r in store.workers if r not in seat):
+                    late[rank] = max(late.get(rank, 0.0), now - who.since)
+        pushed = {str(r): max((h.pushed_by(r) for _, h in held), default=0) for r in range(self._workers)}
+        return {
+            "stores": len(self.stores), "keys": len({(id(store), h.key) for store, h in held}),
+            "rounds": max((h.closed for _, h in held), default=0), "received": self.received, "sent": self.sent,
+            "memory": sum(h.value.nbytes for _, h in held), "pushed": pushed,
+            "late": {str(rank): round(seconds, 3) for rank, seconds in late.items()},
+        }  # fmt: skip
 
     def tick(self) -> None:
         """Tell workers whose requests wait for long what they wait for."""

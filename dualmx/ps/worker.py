@@ -17,6 +17,7 @@ from .placement import Slice, place
 from .store import Key
 from .twobit import pack
 
+ROUNDED = ("push", "pull", "push and pull")
 PATIENCE = 0.02  # seconds that small pushes wait for others
 
 
@@ -195,7 +196,7 @@ class KVWorker:
                 unread = self._unread.get(store, {})
                 more = [k for k in unread if (store, k) in self._habit and k not in keys] if ahead else []
                 more = [k for k in more if (store, k) not in self._ahead]
-                pulled = self.pull(store, [*missing, *more])
+                pulled = self._push_and_pull(store, [*missing, *more]) or self.pull(store, [*missing, *more])
                 for key in (*missing, *more):
                     self._ahead[store, key] = pulled
             for key in keys:
@@ -203,6 +204,16 @@ class KVWorker:
                 self._unread.get(store, {}).pop(key, None)
             found = {k: self._ahead.pop((store, k)) for k in dict.fromkeys(keys)}
         return lambda key: found[key].value(key)
+
+    def _push_and_pull(self, store: int, keys: list[Key]) -> Pulled | None:
+        """Pull by the requests that push, if just these keys are queued: the value of a round tells that it is over."""
+        batches = self._queued
+        if batches is None or batches.meta["store"] != store or batches.keys.keys() != set(keys):
+            return None
+        self._queued = None
+        batches.what, batches.meta = "push and pull", {**batches.meta, "op": "pushpull"}
+        batches.queued.tickets = batches.send()
+        return Pulled(self, store, batches.queued.tickets, batches.parts)
 
     def forget(self) -> None:
         """Values that were asked for by the way may have changed."""
@@ -223,7 +234,8 @@ class KVWorker:
         LIMIT = 4 << 20  # bytes; one is summed and updated while the next is on its way
 
         def __init__(self, worker: KVWorker, what: str, meta: dict[str, Any]):
-            self._worker, self._what, self.meta = worker, what, meta
+            self._worker, self.what, self.meta = worker, what, meta
+            self.keys: dict[Key, None] = {}
             self.queued = Queued(worker)
             self.size = 0
             self._open: dict[int, int] = {}
@@ -232,6 +244,7 @@ class KVWorker:
         def add(self, server: int, part: list[Any], data: Any, key: Key, size: int = 0) -> None:
             size = size or (0 if data is None else data.nbytes)
             self.size += size
+            self.keys[key] = None
             at = self._open.get(server)
             if at is None or self.parts[at][3] + size > self.LIMIT or len(self.parts[at][1]) >= 10_000:
                 at = self._open[server] = len(self.parts)
@@ -246,8 +259,8 @@ class KVWorker:
             tickets = []
             for server, parts, payload, _ in self.parts:
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-                turn = f", round {parts[0][2]}," if self._what in ("push", "pull") else ""
-                what = f"kvstore.{self._what} of key {parts[0][0]!r}{more}{turn} at server {server}"
+                turn = f", round {parts[0][2]}," if self.what in ROUNDED else ""
+                what = f"kvstore.{self.what} of key {parts[0][0]!r}{more}{turn} at server {server}"
                 tickets.append(self._worker.ask(server, what, {**self.meta, "parts": parts}, payload))
             return tickets
 

@@ -1,0 +1,90 @@
+"""What a running job is doing, asked from outside of it by who knows its secret."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from .customer import Customer, Peer
+from .sockets import SocketVan
+
+SECONDS = 5.0
+
+
+def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, Any]:
+    """Return the state of the job whose scheduler is at `uri`:`port`.
+
+    Args:
+        uri, port: of the scheduler.
+        secret: of the job.
+        seconds: between the two looks at the servers from which speeds are computed.
+
+    Returns:
+        `members` with role, rank, state, host; `rounds` and `rounds_per_s`; `received_per_s` and `sent_per_s` by all
+        servers in bytes; `stragglers`: workers for which others wait, with the seconds they have waited.
+
+    Raises:
+        MXNetError: nobody answers there, or the secret is wrong.
+    """
+    van = SocketVan(secret, timeout=0, memory=0)
+    customer = Customer(van, SECONDS)
+    peers: dict[int, Peer] = {}
+    van.on_message = lambda link, message: customer.on_message(message)
+
+    def down(link: int, reason: str) -> None:
+        if link in peers:
+            customer.give_up(peers[link], f"the connection broke: {reason}")
+
+    van.on_down = down
+    van.start()
+
+    def connect(name: str, address: dict[str, Any]) -> Peer:
+        peer = Peer(name, address, van.connect(address, SECONDS, patient=False))
+        peers[peer.link] = peer
+        return peer
+
+    def look(servers: dict[int, Peer]) -> tuple[float, dict[int, dict[str, Any]]]:
+        tickets = [customer.ask(p, f"the state of server {rank}", {"op": "status"}) for rank, p in servers.items()]
+        replies = customer.wait(tickets) if tickets else []
+        return time.monotonic(), {rank: m.meta for rank, m in zip(servers, replies, strict=True)}
+
+    try:
+        scheduler = connect("the scheduler", {"host": uri, "port": port})
+        job = customer.wait([customer.ask(scheduler, "the state of the job", {"op": "status"})])[0].meta
+        alive = [m for m in job["members"] if m["role"] == "server" and m["state"] == "alive" and job["complete"]]
+        servers = {m["rank"]: connect(f"server {m['rank']}", m["address"]) for m in alive}
+        then, first = look(servers)
+        if servers:
+            time.sleep(seconds)
+        now, last = look(servers)
+    finally:
+        van.close()
+    return {"scheduler": f"{uri}:{port}", **_summary(job, first, last, max(now - then, 1e-9))}
+
+
+def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], seconds: float) -> dict[str, Any]:
+    def speed(what: str) -> float:
+        return sum(last[r][what] - first[r][what] for r in last) / seconds
+
+    rounds = max((s["rounds"] for s in last.values()), default=0)
+    before = max((s["rounds"] for s in first.values()), default=0)
+    late: dict[str, float] = {}
+    pushed: dict[str, int] = {}
+    for s in last.values():
+        for rank, waited in s["late"].items():
+            late[rank] = max(late.get(rank, 0.0), waited)
+        for rank, turn in s["pushed"].items():
+            pushed[rank] = max(pushed.get(rank, 0), turn)
+    members = []
+    for m in job["members"]:
+        members.append({**{k: v for k, v in m.items() if k != "address"}, "host": m["address"].get("host", "")})
+    return {
+        "complete": job["complete"], "wanted": job["wanted"], "members": members, "barriers": job["barriers"],
+        "rounds": rounds, "rounds_per_s": round((rounds - before) / seconds, 3), "pushed": pushed,
+        "received_per_s": round(speed("received")) if last else 0, "sent_per_s": round(speed("sent")) if last else 0,
+        "stragglers": {rank: waited for rank, waited in sorted(late.items()) if waited > 0.5},
+        "servers": {str(rank): s for rank, s in last.items()},
+    }  # fmt: skip
+
+
+__all__ = ["ask"]
