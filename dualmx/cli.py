@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import platform
 import sys
@@ -15,6 +16,13 @@ _FOREIGN = (
     "XLA_FLAGS", "JAX_PLATFORMS", "JAX_ENABLE_X64", "JAX_COMPILATION_CACHE_DIR", "XLA_PYTHON_CLIENT_PREALLOCATE",
     "XLA_PYTHON_CLIENT_MEM_FRACTION", "OMP_NUM_THREADS", "GLIBC_TUNABLES",
 )  # fmt: skip
+
+_TOOLS = {
+    "bandwidth": ("bandwidth", "main", "measure how fast a key-value store moves arrays"),
+    "status": ("status", "main", "show the members, rounds and speed of a running job"),
+    "im2rec": ("im2rec", "main", "make image lists, and record files from them"),
+    "rec2idx": ("im2rec", "rec2idx", "write the index of a record file"),
+}
 
 
 def doctor() -> int:
@@ -62,9 +70,14 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("doctor", help="show versions, devices and settings, and what is wrong with them")
     commands.add_parser("launch", help="start a distributed job, as dualmx-launch does", add_help=False)
+    for name, (_, _, what) in _TOOLS.items():
+        commands.add_parser(name, help=what, add_help=False)
     given = sys.argv[1:] if argv is None else argv
     if given[:1] == ["launch"]:
         return launch(given[1:])
+    if given[:1] and given[0] in _TOOLS:
+        module, function, _ = _TOOLS[given[0]]
+        return getattr(importlib.import_module(f".tools.{module}", __package__), function)(given[1:])
     options = parser.parse_args(given)
     return {"doctor": doctor}[options.command]()
 

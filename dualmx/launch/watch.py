@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Protocol, cast
 
+from ..core.running import noted
 from .plan import Plan, place_scheduler
 from .process import Keeper, Member, Process, Start, describe_exit
 from .returns import Returns
@@ -70,7 +71,8 @@ def run(plan: Plan) -> int:
         starts += how.starts(plan, [Member(role, rank) for role, rank in plan.seats])
         for start in starts:
             processes.append(Process(start, keeper))
-        first = _watch(processes, returns)
+        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command)):
+            first = _watch(processes, returns)
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         _end(processes)

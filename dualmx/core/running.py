@@ -1,0 +1,55 @@
+"""Jobs that this user's launchers run on this host: where their schedulers are, in files that only the user reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def folder() -> Path:
+    """Folder of the files, `dualmx/jobs` in the user's configuration."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(base) / "dualmx" / "jobs"
+
+
+@contextmanager
+def noted(uri: str, port: int, secret: str, command: str) -> Iterator[None]:
+    """While the block runs, `dualmx status` finds the job; where no file can be made, it has to be told."""
+    path = folder() / f"{os.getpid()}.json"
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as f:
+            json.dump({"uri": uri, "port": port, "secret": secret, "command": command[:200]}, f)
+    except OSError:
+        pass
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def jobs() -> list[dict[str, Any]]:
+    """Return the jobs whose launchers are alive, oldest first; files of others are removed."""
+    found: list[tuple[float, dict[str, Any]]] = []
+    for path in folder().glob("*.json") if folder().is_dir() else ():
+        try:
+            os.kill(int(path.stem), 0)
+            state = path.stat()
+            if state.st_uid == os.getuid() and not state.st_mode & 0o077:
+                job = json.loads(path.read_text("utf-8"))
+                if isinstance(job, dict) and {"uri", "port", "secret", "command"} <= job.keys():
+                    found.append((state.st_mtime, {**job, "pid": int(path.stem)}))
+        except ProcessLookupError:
+            path.unlink(missing_ok=True)
+        except (OSError, ValueError):
+            continue
+    return [job for _, job in sorted(found, key=lambda f: f[0])]
+
+
+__all__ = ["folder", "jobs", "noted"]

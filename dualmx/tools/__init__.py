@@ -1,0 +1,3 @@
+"""What the command `dualmx` offers beside training: measuring, watching, packing images."""
+
+from __future__ import annotations

@@ -1,0 +1,93 @@
+"""`dualmx status`: the members of a running job, its rounds and speed, and which workers let the others wait."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import knobs
+from ..core.errors import MXNetError
+from ..core.running import jobs
+from ..ps.secret import find_secret
+from ..ps.status import ask
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="dualmx status",
+        description="Show members, rounds, bytes per second and stragglers of running jobs.",
+        epilog="Without --uri: the job of the environment (DMLC_PS_ROOT_URI), else those that dualmx-launch runs here.",
+    )
+    p.add_argument("--uri", default="", help="address of the scheduler")
+    p.add_argument("--port", type=int, default=0, help="port of the scheduler")
+    p.add_argument("--json", action="store_true", help="one line of JSON for each job")
+    p.add_argument("--interval", type=float, default=1.0, help="seconds over which speeds are measured")
+    p.add_argument("--watch", action="store_true", help="go on until interrupted, or until the job is over")
+    return p
+
+
+def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str]]:
+    """Return (address, port, secret, command) of the jobs to show.
+
+    Raises:
+        MXNetError: there are none, or a job's secret is not known.
+    """
+    uri, port = o.uri or knobs.ROOT_URI.read(), o.port
+    if uri:
+        return [(uri, port or knobs.ROOT_PORT.integer(1), find_secret(uri), "")]
+    found = jobs()
+    if not found:
+        raise MXNetError("no job of yours runs on this host; name one by --uri, --port and DUALMX_SECRET")
+    return [(str(j["uri"]), int(j["port"]), str(j["secret"]).encode(), str(j["command"])) for j in found]
+
+
+def page(state: dict[str, Any], command: str) -> str:
+    """The state of a job for people."""
+    out = [f"job at {state['scheduler']}" + (f": {command}" if command else "")]
+    if not state["complete"]:
+        here = {role: sum(m["role"] == role for m in state["members"]) for role in state["wanted"]}
+        return (
+            out[0] + "\n  coming together: " + ", ".join(f"{n} of {state['wanted'][r]} {r}s" for r, n in here.items())
+        )
+    speeds = f"{state['received_per_s'] / 1e6:.1f} MB/s to the servers, {state['sent_per_s'] / 1e6:.1f} MB/s from them"
+    out.append(f"  round {state['rounds']}, {state['rounds_per_s']:g} rounds/s, {speeds}")
+    for m in state["members"]:
+        name = f"{m['role']} {m['rank']}"
+        what = m["state"] + (f" for {m['since']:g} s: {m['end']}" if m["end"] else "")
+        if m["role"] == "worker" and str(m["rank"]) in state["pushed"]:
+            what += f", round {state['pushed'][str(m['rank'])]}"
+        if m["role"] == "worker" and str(m["rank"]) in state["stragglers"]:
+            what += f", others wait for it since {state['stragglers'][str(m['rank'])]:.1f} s"
+        if m["role"] == "server" and str(m["rank"]) in state["servers"]:
+            s = state["servers"][str(m["rank"])]
+            what += f", {s['keys']} keys, {s['memory'] / 1e6:.1f} MB"
+        out.append(f"  {name:10} {what}" + (f" ({m['host']})" if m["host"] else ""))
+    out += [f"  barrier {b['barrier']}: workers {b['ranks']} are there" for b in state["barriers"]]
+    return "\n".join(out)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the command line; returns 2 if no job answers."""
+    o = parser().parse_args(argv)
+    seen = False
+    while True:
+        try:
+            for uri, port, secret, command in targets(o):
+                state = ask(uri, port, secret, o.interval)
+                print(json.dumps(state) if o.json else page(state, command), flush=True)
+                seen = True
+        except MXNetError as e:
+            if seen and o.watch:
+                return 0
+            print(f"dualmx status: {e}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            return 130
+        if not o.watch:
+            return 0
+        time.sleep(0.1)

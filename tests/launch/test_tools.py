@@ -1,0 +1,124 @@
+"""`dualmx status` and `dualmx bandwidth` on running jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dualmx.core.errors import ArgumentError
+from dualmx.core.running import jobs, noted
+from dualmx.tools.bandwidth import resnet50, sizes_of
+from dualmx.tools.status import page
+
+JOB = """
+import os, pathlib, time
+import dualmx as mx
+kv = mx.kv.create("dist_sync")
+kv.init("w", mx.nd.zeros((1000,)))
+out = mx.nd.zeros((1000,))
+for i in range(5):
+    kv.push("w", mx.nd.ones((1000,)))
+    kv.pull("w", out)
+    out.wait_to_read()
+if kv.rank == 1:
+    pathlib.Path(os.environ["READY"]).touch()
+    time.sleep(120)
+kv.push("w", mx.nd.ones((1000,)))
+kv.pull("w", out)
+out.wait_to_read()
+"""
+
+
+def dualmx(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dualmx.cli", *arguments]
+    return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=90)
+
+
+def test_status_of_a_running_job(tmp_path: Path) -> None:
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "READY": str(tmp_path / "ready")}
+    launch = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "1", sys.executable, "-c", JOB]
+    job = subprocess.Popen(launch, env={**os.environ, **env}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / "ready").exists():
+            assert time.monotonic() < until and job.poll() is None
+            time.sleep(0.05)
+        time.sleep(1.0)
+        found = dualmx("status", "--json", "--interval", "0.2", **env)
+        assert found.returncode == 0, found.stderr
+        state = json.loads(found.stdout)
+        assert [(m["role"], m["rank"], m["state"]) for m in state["members"]] == [
+            ("server", 0, "alive"), ("worker", 0, "alive"), ("worker", 1, "alive"),
+        ]  # fmt: skip
+        assert state["rounds"] == 5 and state["pushed"] == {"0": 6, "1": 5}
+        assert list(state["stragglers"]) == ["1"] and state["stragglers"]["1"] > 0.5
+        file = next((tmp_path / "dualmx" / "jobs").iterdir())
+        assert file.stat().st_mode & 0o077 == 0
+        uri, port = state["scheduler"].split(":")
+        wrong = dualmx("status", "--uri", uri, "--port", port, DUALMX_SECRET="another-secret-of-the-job", **env)
+        assert wrong.returncode == 2 and "secret" in wrong.stderr
+        assert json.loads(file.read_text())["secret"] not in found.stdout
+    finally:
+        job.send_signal(signal.SIGTERM)
+        job.wait(30)
+    assert not list((tmp_path / "dualmx" / "jobs").iterdir())
+    nobody = dualmx("status", **env)
+    assert nobody.returncode == 2 and "no job of yours runs on this host" in nobody.stderr
+
+
+def test_pages() -> None:
+    state = {
+        "scheduler": "h:1", "complete": True, "wanted": {"worker": 1, "server": 1}, "rounds": 7, "rounds_per_s": 2.5,
+        "received_per_s": 3_000_000, "sent_per_s": 0, "pushed": {"0": 7}, "stragglers": {"0": 1.25},
+        "servers": {"0": {"keys": 3, "memory": 5_000_000}}, "barriers": [{"barrier": "1", "ranks": [0]}],
+        "members": [
+            {"role": "server", "rank": 0, "state": "dead", "since": 2.0, "end": "killed", "host": "a"},
+            {"role": "worker", "rank": 0, "state": "alive", "since": 0.0, "end": "", "host": ""},
+        ],
+    }  # fmt: skip
+    assert page(state, "train.py").splitlines() == [
+        "job at h:1: train.py",
+        "  round 7, 2.5 rounds/s, 3.0 MB/s to the servers, 0.0 MB/s from them",
+        "  server 0   dead for 2 s: killed, 3 keys, 5.0 MB (a)",
+        "  worker 0   alive, round 7, others wait for it since 1.2 s",
+        "  barrier 1: workers [0] are there",
+    ]
+    assert "0 of 1 workers" in page({**state, "complete": False, "members": []}, "")
+
+
+def test_jobs_are_noted_while_they_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "dualmx" / "jobs").mkdir(parents=True)
+    (tmp_path / "dualmx" / "jobs" / "999999999.json").write_text("{}")
+    with noted("h", 1, "s", "c"):
+        assert [(j["uri"], j["port"], j["secret"]) for j in jobs()] == [("h", 1, "s")]
+        (tmp_path / "dualmx" / "jobs" / f"{os.getpid()}.json").chmod(0o644)
+        assert jobs() == []  # others could have read or written it
+    assert jobs() == [] and not list((tmp_path / "dualmx" / "jobs").glob("*"))
+
+
+def test_bandwidth_of_local_and_distributed_stores() -> None:
+    local = dualmx("bandwidth", "--kv-store", "device", "--devices", "2", "--sizes", "4KB", "--rounds", "2")
+    assert local.returncode == 0 and "4KB" in local.stdout, local.stderr
+    done = dualmx(
+        "bandwidth", "-n", "2", "-s", "1", "--kv-store", "dist_sync", "--sizes", "4KB,1MB", "--rounds", "2", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line.split("] ", 1)[1]) for line in done.stdout.splitlines()]
+    assert [(f["size"], f["workers"], f["error"]) for f in lines] == [("4KB", 2, 0.0), ("1MB", 2, 0.0)]
+    assert all(f["gb_per_s"] > 0 for f in lines)
+
+
+def test_sizes() -> None:
+    assert sizes_of("4KB, 10,2m") == [("4KB", [4096]), ("10", [8]), ("2m", [2 << 20])]
+    assert len(resnet50()) == 161 and sum(resnet50()) == 25_557_032
+    for wrong in ("", "4XB", "0", "-4"):
+        with pytest.raises(ArgumentError, match="--sizes"):
+            sizes_of(wrong)
