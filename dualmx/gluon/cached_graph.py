@@ -14,6 +14,7 @@ from ..sparse import run_steps, wants_steps
 from ..symbol import Symbol
 from ..symbol.stepwise import Steps, execute, lowered
 from .parameter import GENERATION, DeferredInitializationError, Parameter, brief
+from .semantics import classic, like
 from .structure import LEAF, Format, flatten, regroup
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class CachedGraph:
         flat, self.in_format = flatten(args, f"{self.where} (hybridized)")
         names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
         self.inputs = [sym.var(name) for name in names]
-        outs, out_format = flatten(run(*regroup(self.inputs, self.in_format)), f"{self.where}, outputs")
+        traced = run(*regroup(like(flat, self.inputs), self.in_format))
+        outs, out_format = flatten(classic(traced), f"{self.where}, outputs")
         symbol = outs[0] if len(outs) == 1 else sym.Group(outs)
         self._adopt(names, symbol, out_format, block.collect_params()._params)
         return self

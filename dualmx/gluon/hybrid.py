@@ -14,9 +14,10 @@ from ..symbol import Symbol
 from .base import Block
 from .cached_graph import CachedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
-from .semantics import as_numpy
+from .semantics import as_numpy, classic, is_numpy
 
-_LAYERS = __name__.rpartition(".")[0] + ".nn."
+_ROOM = __name__.rpartition(".")[0] + "."
+_LAYERS = _ROOM + "nn."
 
 
 class HybridBlock(Block):
@@ -48,6 +49,8 @@ class HybridBlock(Block):
 
     # Shortcut of a layer class for one NDArray; a user's subclass that defines its own hybrid_forward loses it.
     _eager: Callable[[Any], Any] | None = None
+    # A block of dualmx whose hybrid_forward calls a function of the user.
+    _calls_users = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -163,18 +166,21 @@ class HybridBlock(Block):
         return self.hybrid_forward(nd, x, *args, **params)
 
     def _on_numpy(self, ctx: Context, *args: Any) -> Any:
-        """Run on arrays with NumPy semantics: as a graph if hybridized and only dualmx's own blocks are inside."""
-        from . import np_arrays
+        """Run on arrays with NumPy semantics."""
+        own = self._is_own()
+        x, *rest = classic(args) if own else args
+        if self._active:
+            return as_numpy(self._run_graph(x, *rest))
+        if own and self._eager is not None and not rest:
+            return as_numpy(self._eager(x))
+        return as_numpy(self._run_eager(ctx, x, *rest))
 
-        if np_arrays.is_own(self):
-            x, *rest = np_arrays.classic(args)
-            if self._active:
-                return as_numpy(self._run_graph(x, *rest))
-            quick = self._eager is not None and not rest
-            return as_numpy(self._eager(x) if quick else self._run_eager(ctx, x, *rest))
-        self._ready(ctx, *args)
-        params = {name: param.data(ctx) for name, param in self._reg_params.items()}
-        return as_numpy(self.hybrid_forward(np_arrays.FUNCTIONS, *args, **params))
+    def _is_own(self) -> bool:
+        """True if this block and all its descendants are dualmx's, which compute with classic operators."""
+        kind = type(self)
+        if self._calls_users or not all(m.__module__.startswith(_ROOM) for m in (kind.hybrid_forward, kind.forward)):
+            return False
+        return all(isinstance(child, HybridBlock) and child._is_own() for child in self._children.values())
 
     def _ready(self, ctx: Context, *args: Any) -> None:
         """Finish the deferred initialization of this block's parameters, inferring their shapes from `args`."""
@@ -211,8 +217,14 @@ class HybridBlock(Block):
         return graph
 
     def _on_symbols(self, x: Any, *args: Any) -> Any:
+        params = {name: p.var() for name, p in self._reg_params.items()}
+        numpy = is_numpy(_first_array((x, *args)))
+        if numpy:
+            x, *args = classic((x, *args)) if self._is_own() else (x, *args)
+            params = params if self._is_own() else as_numpy(params)
         with self.name_scope():
-            return self.hybrid_forward(sym, x, *args, **{name: p.var() for name, p in self._reg_params.items()})
+            out = self.hybrid_forward(sym, x, *args, **params)
+        return as_numpy(out) if numpy else out
 
     def infer_shape(self, *args: Any) -> None:
         """Set the unknown shapes of parameters from example inputs.

@@ -1,4 +1,8 @@
-"""Classic arrays or arrays with NumPy semantics: results get what their inputs have."""
+"""Classic arrays and symbols, or those with NumPy semantics: results get what their inputs have.
+
+Dualmx's own blocks compute with classic operators on second handles of their inputs; what they return gets NumPy
+semantics again. A user's `hybrid_forward` receives arrays and symbols as they are; `F.np` and `F.npx` are for them.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +10,49 @@ from typing import Any
 
 from ..core import np_mode
 from ..ndarray import NDArray
+from ..symbol import Symbol
 
 
 def mapped(function: Any, value: Any) -> Any:
-    """Return nested lists and tuples of arrays with `function` applied to every array."""
-    if isinstance(value, NDArray):
+    """Return nested lists, tuples and dicts with `function` applied to every array and symbol."""
+    if isinstance(value, (NDArray, Symbol)):
         return function(value)
+    if isinstance(value, dict):
+        return {name: mapped(function, v) for name, v in value.items()}
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         return type(value)(mapped(function, v) for v in value)
     return value
 
 
 def is_numpy(value: Any) -> bool:
-    """True for an array with NumPy semantics, or a list that begins with one."""
+    """True for an array or symbol with NumPy semantics, or a list that begins with one."""
     first = value[0] if isinstance(value, (list, tuple)) and value else value
-    return isinstance(first, NDArray) and first.__class__ is not NDArray and not first.is_sparse
+    if isinstance(first, NDArray):
+        return first.__class__ is not NDArray and not first.is_sparse
+    return isinstance(first, Symbol) and first.__class__ is not Symbol
+
+
+def _numpy(a: Any) -> Any:
+    from ..numpy.array import wrap
+
+    return wrap(a) if a.__class__ is NDArray else a.as_np_ndarray() if a.__class__ is Symbol else a
 
 
 def as_numpy(fresh: Any) -> Any:
-    """Give the classic arrays in a fresh result, which nothing else holds, NumPy semantics."""
-    from ..numpy.array import wrap
+    """Give the classic arrays and symbols in a fresh result, which nothing else holds, NumPy semantics."""
+    return mapped(_numpy, fresh)
 
-    return mapped(lambda a: wrap(a) if a.__class__ is NDArray else a, fresh)
+
+def classic(value: Any) -> Any:
+    """Return nested arrays and symbols as classic ones on the same values."""
+    return mapped(lambda a: a.as_nd_ndarray() if is_numpy(a) else a, value)
 
 
 def like(value: Any, fresh: Any) -> Any:
-    """Return a fresh result of arrays with the semantics of `value`."""
+    """Return a fresh result with the semantics of `value`."""
     return as_numpy(fresh) if is_numpy(value) else fresh
 
 
 def as_chosen(fresh: Any) -> Any:
-    """Return fresh arrays with the semantics that `npx.set_np()` chose."""
+    """Return fresh arrays or symbols with the semantics that `npx.set_np()` chose."""
     return as_numpy(fresh) if np_mode.array.get() else fresh

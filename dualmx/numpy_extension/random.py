@@ -11,7 +11,12 @@ from ..numpy import random as np_random
 from ..numpy.array import ndarray
 from ..numpy.calls import as_array, cast, finish, is_number
 from ..numpy.elementwise import FUNCTIONS as F
-from ..random import seed
+from ..random import seed as seed_streams
+
+
+def seed(seed: int, ctx: Any = "all") -> None:
+    """Restart the random streams of every context, or of one; see `mx.random.seed`."""
+    seed_streams(seed, ctx)
 
 
 def bernoulli(

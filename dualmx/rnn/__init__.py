@@ -20,6 +20,8 @@ from .rnn_cell import (
     RNNParams,
     SequentialRNNCell,
     ZoneoutCell,
+    numeric_types,
+    string_types,
 )
 
 __all__ = [
@@ -44,8 +46,10 @@ __all__ = [
     "encode_sentences",
     "io",
     "load_rnn_checkpoint",
+    "numeric_types",
     "rnn",
     "rnn_cell",
     "rnn_unroll",
     "save_rnn_checkpoint",
+    "string_types",
 ]

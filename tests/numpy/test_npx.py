@@ -119,10 +119,11 @@ class Mixed(gluon.HybridBlock):
         super().__init__(**kwargs)
         with self.name_scope():
             self.dense = nn.Dense(4, activation="relu")
-            self.table = self.params.get("table", shape=(4, 3))
+            self.table = self.params.get("table", shape=(4, 3), init="xavier")
 
     def hybrid_forward(self, F: Any, x: Any, table: Any) -> Any:
-        assert isinstance(x, np.ndarray) and isinstance(table, np.ndarray)
+        assert hasattr(x, "as_nd_ndarray") and type(x) not in (mx.nd.NDArray, mx.sym.Symbol)
+        assert isinstance(table, np.ndarray) == (F is mx.nd)
         return F.npx.softmax(F.np.dot(self.dense(x), table))
 
 
@@ -138,7 +139,7 @@ class Forwarded(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_blocks_of_users(np_mode: None, hybridize: bool) -> None:
+def test_blocks_of_users(np_mode: None, hybridize: bool, tmp_path: Path) -> None:
     net = nn.HybridSequential()
     net.add(nn.LayerNorm(), Mixed())
     net.initialize()
@@ -155,6 +156,12 @@ def test_blocks_of_users(np_mode: None, hybridize: bool) -> None:
     for param in net.collect_params().values():
         assert isinstance(param.data(), np.ndarray) and isinstance(param.grad(), np.ndarray)
     assert (net[1].table.data().asnumpy() != before).any()
+    if hybridize:
+        net.export(str(tmp_path / "net"))
+        block = gluon.SymbolBlock.imports(
+            str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params")
+        )
+        onp.testing.assert_allclose(block(x.as_nd_ndarray()).asnumpy(), net(x).asnumpy(), rtol=1e-5)
     whole = Forwarded()
     whole.initialize()
     with autograd.record():

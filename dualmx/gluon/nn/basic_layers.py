@@ -228,6 +228,8 @@ class HybridLambda(HybridBlock):
         ArgumentError: an unknown name. ArgumentTypeError: neither a function nor a name.
     """
 
+    _calls_users = True
+
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None):
         super().__init__(prefix=prefix)
         found, self._func_name = _resolve(function, "HybridLambda", (nd, sym))

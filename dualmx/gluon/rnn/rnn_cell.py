@@ -1,9 +1,16 @@
 """All recurrent cells, under the name that MXNet's module has."""
 
+import numpy as np
+
+from ..parameter import tensor_types
 from .base import HybridRecurrentCell, RecurrentCell
 from .cells import GRUCell, LSTMCell, RNNCell
 from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
 from .modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
+
+# Types that MXNet names here.
+numeric_types = (float, int, np.generic)
+string_types = (str,)
 
 __all__ = [
     "BidirectionalCell",
@@ -18,4 +25,7 @@ __all__ = [
     "ResidualCell",
     "SequentialRNNCell",
     "ZoneoutCell",
+    "numeric_types",
+    "string_types",
+    "tensor_types",
 ]

@@ -10,7 +10,7 @@ from ...core.errors import ArgumentError, MXNetError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ..hybrid import HybridBlock
-from ..parameter import Parameter
+from ..parameter import Parameter, tensor_types
 from .cells import GRUCell, LSTMCell, RNNCell
 from .containers import BidirectionalCell, HybridSequentialRNNCell
 from .modifiers import DropoutCell
@@ -392,4 +392,4 @@ def _named(i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any) -> di
     return {"i2h_weight": i2h_weight, "h2h_weight": h2h_weight, "i2h_bias": i2h_bias, "h2h_bias": h2h_bias}
 
 
-__all__ = ["GRU", "LSTM", "RNN"]
+__all__ = ["GRU", "LSTM", "RNN", "tensor_types"]

@@ -1,0 +1,51 @@
+"""`mx.sym.npx`: the functions of `mx.npx` as nodes, on symbols with NumPy semantics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..namespace import sym
+from ..numpy.symbols import as_np, node
+from ..op.registry import OPS
+from .operators import NAMES
+
+
+def _function(name: str, operator: str) -> Callable[..., Any]:
+    made = getattr(sym._internal, operator)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return as_np(made(*args, **kwargs))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__, function.__module__ = made.__doc__, "dualmx.symbol"
+    function.__signature__ = made.__signature__  # type: ignore[attr-defined]
+    return function
+
+
+def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> Any:
+    """Return a symbol in another shape, which may contain the codes of `mx.npx.reshape`."""
+    shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    return node("_npx_reshape", (as_np(a),), {"newshape": shape, "reverse": reverse, "order": order})
+
+
+def nonzero(a: Any) -> Any:
+    """Return a node of the coordinates of the elements that are not 0."""
+    return node("_npx_nonzero", (as_np(a),), {})
+
+
+def constraint_check(x: Any, msg: str = "Constraint violated!") -> Any:
+    """Return a node that is an error if an element of `x` is False."""
+    return node("_npx_constraint_check", (as_np(x),), {"msg": msg})
+
+
+def __getattr__(name: str) -> Any:
+    operator = NAMES.get(name)
+    if operator is None or operator not in OPS:
+        raise AttributeError(f"module 'mx.sym.npx' has no attribute {name!r}", name=name)
+    made = globals()[name] = _function(name, operator)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *NAMES})
