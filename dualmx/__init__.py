@@ -99,6 +99,7 @@ _LAZY = {
     "np": "numpy",
     "npx": "numpy_extension",
     "numpy": "numpy",
+    "numpy_dispatch_protocol": "numpy_dispatch_protocol",
     "numpy_extension": "numpy_extension",
     "operator": "operator",
     "optimizer": "optimizer",

@@ -14,6 +14,7 @@ from . import (
     control,
     custom,
     methods,
+    np_rooms,
     pairs,
     random_functions,
     rooms,
@@ -22,6 +23,8 @@ from . import (
 from .array_functions import array_function
 
 engine.dynamic_twin.update(DYNAMIC)
+np_rooms.populate(nd, np_rooms.ARRAYS)
+np_rooms.populate(sym, np_rooms.SYMBOLS)
 rooms.populate(nd, "Array operators", array_function)
 pairs.populate(nd)
 random_functions.populate(nd)

@@ -14,6 +14,7 @@ from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host, from_jax
 from ..ndarray.handle import invoke, invoke1, invoke_out
 from ..op.registry import OPS, Call
+from ..symbol import Symbol
 from .array import ndarray, wrap
 
 NUMBERS = (int, float, bool, onp.number, onp.bool_)
@@ -56,8 +57,8 @@ def as_array(value: Any, what: str, name: str = "a", beside: Any = None) -> ndar
     Raises:
         ArgumentTypeError: it is no array, or a classic one, which follows other rules.
     """
-    if isinstance(value, ndarray):
-        return value
+    if isinstance(value, (ndarray, Symbol)):
+        return cast_symbol(value)
     if isinstance(value, NDArray):
         raise ArgumentTypeError(f"{what}: {name} is a classic NDArray: expected a mx.np.ndarray; use .as_np_ndarray()")
     if isinstance(value, (onp.ndarray, onp.generic)) or hasattr(value, "__jax_array__") or _is_jax(value):
@@ -74,6 +75,8 @@ def _is_jax(value: Any) -> bool:
 
 def run(name: str, *arrays: NDArray, out: Any = None, **params: Any) -> Any:
     """Return the one visible result of an operator on arrays, or store it in `out` and return that."""
+    if is_symbolic(arrays):
+        return symbol_node(name, arrays, params, out)
     call = prepared(name, params)
     if out is not None:
         return store(call, arrays, out)
@@ -82,8 +85,35 @@ def run(name: str, *arrays: NDArray, out: Any = None, **params: Any) -> Any:
 
 def run_all(name: str, *arrays: NDArray, **params: Any) -> list[Any]:
     """Return all visible results of an operator on arrays."""
+    if is_symbolic(arrays):
+        from .symbols import parts
+
+        return parts(symbol_node(name, arrays, params, None))
     call = prepared(name, params)
     return [wrap(a) for a in invoke(call, arrays)[: call.n_visible]]
+
+
+def is_symbolic(arrays: Sequence[Any]) -> bool:
+    """True if a symbol is among the arguments, so that a node is made instead of a result."""
+    return any(isinstance(a, Symbol) for a in arrays)
+
+
+def cast_symbol(value: Any) -> Any:
+    """Return an argument that may be a classic symbol as one with NumPy semantics."""
+    if type(value) is Symbol:
+        from .symbols import as_np
+
+        return as_np(value)
+    return value
+
+
+def symbol_node(name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any) -> Any:
+    """Return the node of an operator on symbols."""
+    from .symbols import node
+
+    if out is not None:
+        raise ArgumentTypeError(f"{name}: out= needs an array; a symbol has no values to write")
+    return node(name, inputs, params)
 
 
 def target(out: Any, what: str) -> Any:
@@ -125,6 +155,8 @@ def finish(result: Any, out: Any, what: str) -> Any:
 def cast(a: ndarray, dtype: Any) -> ndarray:
     """Return `a` in `dtype`, `a` itself if it has it already."""
     wanted = as_dtype(dtype)
+    if isinstance(a, Symbol):
+        return symbol_node("Cast", (a,), {"dtype": wanted.name}, None)
     return a if a._v.dtype == wanted else wrap(invoke1(OPS["Cast"].call(dtype=wanted.name), a))
 
 
@@ -149,6 +181,11 @@ def one_axis(axis: Any, ndim: int, what: str) -> int:
     if not -ndim <= at < ndim:
         raise ArgumentError(f"{what}: axis {at} is out of bounds for array of dimension {ndim}")
     return at % ndim
+
+
+def axis_of(axis: Any, a: Any, what: str) -> int:
+    """Return an axis of `a` counted from the front; of a symbol, whose shape is unknown, as it is."""
+    return int(axis) if isinstance(a, Symbol) else one_axis(axis, a.ndim, what)
 
 
 def shape_of(shape: Any, what: str) -> tuple[int, ...]:

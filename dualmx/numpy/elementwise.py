@@ -14,7 +14,7 @@ from ..ndarray.handle import invoke, invoke1, invoke2
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS, Call
 from .array import ndarray, wrap
-from .calls import as_array, cast, is_number, store
+from .calls import as_array, cast, is_number, is_symbolic, store, symbol_node
 
 # name: operator, what it computes
 UNARY: dict[str, tuple[str, str]] = {
@@ -117,6 +117,11 @@ def _complete(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, 
             raise ArgumentTypeError(f"{what}: {name}: expected {usual!r}, the only choice here")
     if kwargs:
         raise ArgumentTypeError(f"{what}: unexpected argument {next(iter(kwargs))!r}")
+    if is_symbolic(ins):
+        if dtype is not None or where is not True:
+            raise ArgumentTypeError(f"{what}: dtype and where are not supported on symbols")
+        changed = {k: v for k, v in call.params.items() if v != call.op.params[k].default}
+        return symbol_node(what, ins, changed, out)
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if dtype is not None:

@@ -12,7 +12,20 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
 from ..op.registry import OPS
 from .array import ndarray, wrap
-from .calls import as_array, axes_of, c_order, cast, finish, is_number, one_axis, run, run_all, shape_of
+from .calls import (
+    as_array,
+    axes_of,
+    axis_of,
+    c_order,
+    cast,
+    finish,
+    is_number,
+    is_symbolic,
+    one_axis,
+    run,
+    run_all,
+    shape_of,
+)
 
 
 def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> ndarray:
@@ -36,6 +49,10 @@ def squeeze(a: Any, axis: Any = None, out: Any = None) -> ndarray:
 def expand_dims(a: Any, axis: Any) -> ndarray:
     """Return `a` with axes of length 1 at the positions `axis` of the result."""
     x, places = as_array(a, "expand_dims"), axes_of(axis, "expand_dims") or ()
+    if is_symbolic((x,)):
+        for place in places:
+            x = run("expand_dims", x, axis=place)
+        return x
     ndim = x.ndim + len(places)
     at = {one_axis(p, ndim, "expand_dims") for p in places}
     if len(at) != len(places):
@@ -52,8 +69,10 @@ def transpose(a: Any, axes: Any = None) -> ndarray:
 def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """Return `a` with two axes exchanged."""
     x = as_array(a, "swapaxes")
+    if is_symbolic((x,)):
+        return run("SwapAxis", x, dim1=axis1, dim2=axis2)
     order = list(range(x.ndim))
-    i, j = one_axis(axis1, x.ndim, "swapaxes"), one_axis(axis2, x.ndim, "swapaxes")
+    i, j = axis_of(axis1, x, "swapaxes"), axis_of(axis2, x, "swapaxes")
     order[i], order[j] = j, i
     return run("_np_transpose", x, axes=tuple(order))
 
@@ -67,7 +86,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
     """Return `a` with `axis` moved before the axis that is at `start`."""
     x = as_array(a, "rollaxis")
-    at = one_axis(axis, x.ndim, "rollaxis")
+    at = axis_of(axis, x, "rollaxis")
     if not -x.ndim <= start <= x.ndim:
         raise ArgumentError(f"rollaxis: start={start}: expected a value in [{-x.ndim}, {x.ndim}]")
     to = start + x.ndim if start < 0 else start
@@ -128,7 +147,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
     x = as_array(a, "repeat")
     if axis is None:
         x, axis = ravel(x), 0
-    at = one_axis(axis, x.ndim, "repeat")
+    at = axis_of(axis, x, "repeat")
     if isinstance(repeats, (int, onp.integer)):
         return run("repeat", x, repeats=int(repeats), axis=at)
     counts = onp.asarray(repeats.asnumpy() if isinstance(repeats, ndarray) else repeats)
@@ -220,7 +239,7 @@ def concatenate(seq: Any, axis: Any = 0, out: Any = None) -> ndarray:
         array([0., 0., 1.])
     """
     found = _arrays(seq, "concatenate")
-    return run("_npi_concatenate", *found, out=out, num_args=len(found), dim=axis)
+    return run("_npi_concatenate", *found, out=out, num_args=len(found), axis=axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None) -> ndarray:
@@ -278,7 +297,11 @@ def _cut(a: ndarray, cuts: Sequence[int], axis: int) -> list[ndarray]:
 
 def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list[ndarray]:
     a = as_array(ary, what, "ary")
-    at = one_axis(axis, a.ndim, what)
+    if is_symbolic((a,)):
+        by_count = isinstance(sections, int)
+        params = {"sections": sections, "indices": ()} if by_count else {"indices": (0, *sections)}
+        return run_all("_split_v2", a, axis=axis, **params)
+    at = axis_of(axis, a, what)
     if isinstance(sections, (int, onp.integer)):
         if sections <= 0:
             raise ArgumentError(f"{what}: number of sections {sections}: expected 1 or more")
@@ -303,7 +326,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarr
 
 def _needs(ary: Any, ndim: int, what: str) -> ndarray:
     a = as_array(ary, what, "ary")
-    if a.ndim < ndim:
+    if not is_symbolic((a,)) and a.ndim < ndim:
         raise ArgumentError(f"{what}: ary has shape {a.shape}: expected an array of {ndim} or more dimensions")
     return a
 
@@ -311,7 +334,7 @@ def _needs(ary: Any, ndim: int, what: str) -> ndarray:
 def hsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
     """Return parts along the second axis, of a vector along its only one."""
     a = _needs(ary, 1, "hsplit")
-    return _split("hsplit", a, indices_or_sections, 0 if a.ndim == 1 else 1, True)
+    return _split("hsplit", a, indices_or_sections, 0 if not is_symbolic((a,)) and a.ndim == 1 else 1, True)
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
@@ -370,7 +393,7 @@ def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> ndarray:
         raise ArgumentError("clip: a_min and a_max are None: expected at least one bound")
     low, high = (-float("inf") if a_min is None else a_min), (float("inf") if a_max is None else a_max)
     if is_number(low) and is_number(high):
-        if x._v.dtype.kind in "iu":
+        if not is_symbolic((x,)) and x._v.dtype.kind in "iu":
             info = onp.iinfo(x.dtype)
             low, high = builtins.max(low, info.min), builtins.min(high, info.max)
         return run("clip", x, out=out, a_min=float(low), a_max=float(high))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import ndarray
-from .calls import as_array, axes_of, one_axis, run
+from .calls import as_array, axes_of, axis_of, run
 
 
 def dot(a: Any, b: Any, out: Any = None) -> ndarray:
@@ -88,7 +88,7 @@ def einsum(*operands: Any, **kwargs: Any) -> ndarray:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> ndarray:
     """Return the sums along the diagonals of the matrices that two axes span."""
     x = as_array(a, "trace")
-    first, second = one_axis(axis1, x.ndim, "trace"), one_axis(axis2, x.ndim, "trace")
+    first, second = axis_of(axis1, x, "trace"), axis_of(axis2, x, "trace")
     return run("_np_trace", x, out=out, offset=offset, axis1=first, axis2=second)
 
 

@@ -9,7 +9,7 @@ import numpy as onp
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import ndarray
-from .calls import as_array, axes_of, cast, finish, is_number, one_axis, run, run_all
+from .calls import as_array, axes_of, axis_of, finish, is_number, run, run_all
 
 
 def _name(dtype: Any) -> str | None:
@@ -119,19 +119,19 @@ def alltrue(*args: Any, **kwargs: Any) -> ndarray:
 def argmax(a: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Return the int64 position of the largest element along `axis`, or in the flattened array; the first of ties."""
     x = as_array(a, "argmax")
-    return run("_npi_argmax", x, out=out, axis=None if axis is None else one_axis(axis, x.ndim, "argmax"))
+    return run("_npi_argmax", x, out=out, axis=None if axis is None else axis_of(axis, x, "argmax"))
 
 
 def argmin(a: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Return the int64 position of the smallest element along `axis`, or in the flattened array; the first of ties."""
     x = as_array(a, "argmin")
-    return run("_npi_argmin", x, out=out, axis=None if axis is None else one_axis(axis, x.ndim, "argmin"))
+    return run("_npi_argmin", x, out=out, axis=None if axis is None else axis_of(axis, x, "argmin"))
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:
     """Return the running sums along `axis`, or of the flattened array."""
     x = as_array(a, "cumsum")
-    at = None if axis is None else one_axis(axis, x.ndim, "cumsum")
+    at = None if axis is None else axis_of(axis, x, "cumsum")
     return run("_np_cumsum", x, out=out, axis=at, dtype=_name(dtype))
 
 
@@ -145,7 +145,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """
     x = as_array(a, "average")
     params = {"axis": axes_of(axis, "average"), "returned": bool(returned), "weighted": weights is not None}
-    given = (x,) if weights is None else (x, cast(as_array(weights, "average", "weights", x), x.dtype))
+    given = (x,) if weights is None else (x, as_array(weights, "average", "weights", x))
     found = run_all("_npi_average", *given, **params)
     mean = finish(found[0], out, "average")
     return [mean, found[1]] if returned else mean

@@ -11,7 +11,7 @@ from ..ndarray.handle import invoke
 from ..ndarray.verify import expect
 from ..op.registry import OPS
 from .array import ndarray, wrap
-from .calls import as_array, cast, is_number, one_axis, run, run_all
+from .calls import as_array, axis_of, cast, is_number, is_symbolic, run, run_all
 from .manipulation import concatenate, ravel
 
 
@@ -61,7 +61,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> ndarray
     x = as_array(a, "sort")
     if order is not None:
         raise ArgumentTypeError("sort: order: arrays have no fields")
-    return run("sort", x, axis=None if axis is None else one_axis(axis, x.ndim, "sort"))
+    return run("sort", x, axis=None if axis is None else axis_of(axis, x, "sort"))
 
 
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> ndarray:
@@ -69,7 +69,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> ndar
     x = as_array(a, "argsort")
     if order is not None:
         raise ArgumentTypeError("argsort: order: arrays have no fields")
-    return run("argsort", x, axis=None if axis is None else one_axis(axis, x.ndim, "argsort"), dtype="int64")
+    return run("argsort", x, axis=None if axis is None else axis_of(axis, x, "argsort"), dtype="int64")
 
 
 def msort(a: Any) -> ndarray:
@@ -138,7 +138,10 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any =
     x = as_array(a, "take")
     if axis is None:
         x, axis = ravel(x), 0
-    at = one_axis(axis, x.ndim, "take")
+    at = axis_of(axis, x, "take")
+    if is_symbolic((x, indices)):
+        # What a graph computes is not checked.
+        return run("take", x, as_array(indices, "take", "indices"), axis=at, mode="clip" if mode == "raise" else mode)
     if not isinstance(indices, ndarray):
         indices = as_array(onp.asarray(indices, dtype="int64"), "take", "indices", x)
     found = run("take", x, indices, out=out, axis=at, mode="wrap" if mode == "raise" else mode)
@@ -156,7 +159,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any) -> ndarray:
     x, at = as_array(arr, "take_along_axis", "arr"), as_array(indices, "take_along_axis", "indices")
     if axis is None:
         x, axis = ravel(x), 0
-    return run("_np_take_along_axis", x, at, axis=one_axis(axis, x.ndim, "take_along_axis"))
+    return run("_np_take_along_axis", x, at, axis=axis_of(axis, x, "take_along_axis"))
 
 
 def _places(obj: Any, n: int, what: str, end: int) -> onp.ndarray:
@@ -180,7 +183,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
     x = as_array(arr, "delete", "arr")
     if axis is None:
         x, axis = ravel(x), 0
-    at = one_axis(axis, x.ndim, "delete")
+    at = axis_of(axis, x, "delete")
     n = x.shape[at]
     kept = onp.delete(onp.arange(n), _places(obj, n, "delete", n))
     return run("_npi_positions", x, at=tuple(kept.tolist()), axis=at)
@@ -192,7 +195,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
     x = as_array(arr, "insert", "arr")
     if axis is None:
         x, axis = ravel(x), 0
-    at = one_axis(axis, x.ndim, "insert")
+    at = axis_of(axis, x, "insert")
     n = x.shape[at]
     places = _places(obj, n, "insert", n + 1)
     given = cast(as_array(onp.asarray(values), "insert", "values", x) if not isinstance(values, ndarray) else values,
@@ -230,7 +233,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     x = as_array(a, "diff")
     if n < 0:
         raise ArgumentError(f"diff: n={n}: expected 0 or more")
-    at = one_axis(axis, x.ndim, "diff")
+    at = axis_of(axis, x, "diff")
     parts = [None if p is None else _edge(p, x, at) for p in (prepend, append)]
     if any(p is not None for p in parts):
         x = concatenate([p for p in (parts[0], x, parts[1]) if p is not None], at)
@@ -359,7 +362,7 @@ def size(a: Any, axis: Any = None) -> int:
     """Return the number of elements, of one axis if it is given."""
     if not isinstance(a, ndarray):
         return onp.size(a, axis)
-    return a.size if axis is None else a.shape[one_axis(axis, a.ndim, "size")]
+    return a.size if axis is None else a.shape[axis_of(axis, a, "size")]
 
 
 __all__ = [

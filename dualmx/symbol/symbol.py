@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -261,6 +262,11 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
     def as_nd_ndarray(self) -> Symbol:
         """Return the symbol itself: it stands for classic arrays."""
         return self
+
+    def as_np_ndarray(self) -> Any:
+        """Return the same expression with the operators of `mx.sym.np`: they broadcast, comparisons give bool."""
+        # That room builds on this one, and is imported when it is first needed.
+        return importlib.import_module("..numpy.symbols", __package__).as_np(self)
 
     def get_backend_symbol(self, backend: str) -> Symbol:
         """XLA compiles whole graphs, so there are no partitioning backends; always raises `MXNetError`."""

@@ -23,6 +23,7 @@ from . import (  # noqa: F401
     multibox,
     norm,
     np_linalg,
+    np_create,
     np_pairs,
     np_products,
     np_random,

@@ -177,7 +177,7 @@ _position("_npi_argmin", jnp.min, "smallest")
 @op(outputs=2, visible=lambda p: 2 if p.returned else 1, output_names=("average", "weights"))
 def _npi_average(
     a: Tensor,
-    weights: Annotated[Tensor, When("weighted", True)] = ABSENT,
+    weights: Annotated[Free, When("weighted", True)] = ABSENT,
     *,
     axis: Axes = None,
     returned: bool = False,

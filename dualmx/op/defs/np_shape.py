@@ -213,14 +213,14 @@ def _agree(name: str, shapes: list[tuple[int, ...]], axis: int) -> None:
 
 
 @op()
-def _npi_concatenate(*data: Free, num_args: Count = 0, dim: int | None = 0) -> jax.Array:
-    """Join arrays along the axis `dim`, or flattened ones if it is None; mixed dtypes become a common one."""
+def _npi_concatenate(*data: Free, num_args: Count = 0, axis: int | None = 0) -> jax.Array:
+    """Join arrays along `axis`, or flattened ones if it is None; mixed dtypes become a common one."""
     arrays = _one_type(data)
-    if dim is None:
+    if axis is None:
         return jnp.concatenate([a.reshape(-1) for a in arrays])
-    axis = one_axis(dim, arrays[0].ndim, "axis")
-    _agree("_npi_concatenate", [a.shape for a in arrays], axis)
-    return jnp.concatenate(arrays, axis)
+    at = one_axis(axis, arrays[0].ndim, "axis")
+    _agree("_npi_concatenate", [a.shape for a in arrays], at)
+    return jnp.concatenate(arrays, at)
 
 
 @op()

@@ -1,0 +1,23 @@
+"""`mx.nd.np`, `mx.sym.np` and their `npx`: imported when they are first named, because they build on these rooms."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+ARRAYS = {"np": "numpy", "npx": "numpy_extension"}
+SYMBOLS = {"np": "numpy.symbols", "npx": "numpy_extension.symbols"}
+
+
+def populate(top: ModuleType, places: dict[str, str]) -> None:
+    """Let `top` answer for the names in `places`."""
+
+    def found(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {top.__name__!r} has no operator or attribute {name!r}", name=name, obj=top)
+        made = importlib.import_module(f"{str(__package__).rpartition('.')[0]}.{places[name]}")
+        setattr(top, name, made)
+        return made
+
+    setattr(top, "__getattr__", found)  # noqa: B010

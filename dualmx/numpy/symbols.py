@@ -1,0 +1,297 @@
+"""Symbols with NumPy's semantics: `mx.sym.np`, whose functions make the nodes that those of `mx.np` run.
+
+Example:
+    >>> import dualmx as mx
+    >>> x = mx.sym.var("x").as_np_ndarray()
+    >>> y = mx.sym.np.mean(x * 2, axis=1)
+    >>> y.infer_shape(x=(3, 4))[1]
+    [(3,)]
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.errors import ArgumentTypeError
+from ..namespace.fluent import FLUENT
+from ..op.registry import OPS
+from ..symbol import Symbol
+from ..symbol.symbol import create
+from .calls import is_number
+from .operators import ARITHMETIC, COMPARISON
+
+
+class _Symbol(Symbol):
+    """A symbol whose operators broadcast and give bool comparisons, as arrays of `mx.np` do."""
+
+    __slots__ = ()
+
+    def as_np_ndarray(self) -> _Symbol:
+        """Return the symbol itself."""
+        return self
+
+    def as_nd_ndarray(self) -> Symbol:
+        """Return the same expression with the operators of classic symbols."""
+        return Symbol(self.entries)
+
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"a symbol with NumPy semantics has no attribute {name!r}", name=name, obj=self)
+        return functools.partial(find(name), self)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, (str, int)) and not isinstance(index, bool) and len(self.entries) > 1:
+            return as_np(super().__getitem__(index))
+        return window(self, index)
+
+    @property
+    def T(self) -> _Symbol:
+        """The expression with its axes reversed."""
+        return node("_np_transpose", (self,), {})
+
+    def reshape(self, *shape: Any, order: str = "C") -> _Symbol:
+        """Return the expression in another shape, one length of which may be -1."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return node("_np_reshape", (self,), {"newshape": tuple(wanted), "order": order})
+
+    def transpose(self, *axes: Any) -> _Symbol:
+        """Return the expression with its axes permuted, or reversed."""
+        wanted = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+        return node("_np_transpose", (self,), {"axes": tuple(wanted)} if wanted else {})
+
+
+def as_np(symbol: Symbol) -> Any:
+    """Return a symbol as one with NumPy semantics."""
+    return symbol if isinstance(symbol, _Symbol) else _Symbol(symbol.entries)
+
+
+def node(name: str, inputs: Sequence[Any], params: dict[str, Any], hint: str | None = None) -> Any:
+    """Return a new node of the operator `name`."""
+    for given in inputs:
+        if not isinstance(given, Symbol):
+            raise ArgumentTypeError(f"{name}: an array and a symbol do not mix; make the array a variable")
+    op = OPS[name]
+    shown = hint or name.removeprefix("_npi_").removeprefix("_np_").lstrip("_").lower()
+    given = {k: v for k, v in params.items() if v is not None or k not in op.params}
+    return _Symbol(create(op, tuple(inputs), given, None, None, shown).entries)
+
+
+def parts(found: Symbol) -> list[Any]:
+    """Return the outputs of a node as symbols of their own."""
+    return [_Symbol([entry]) for entry in found.entries]
+
+
+def window(symbol: Symbol, key: Any) -> Any:
+    """Return `symbol[key]` for integers, slices and `...` in front: what needs no shape."""
+    items = key if isinstance(key, tuple) else (key,)
+    if any(not isinstance(i, (int, slice)) or isinstance(i, bool) for i in items):
+        raise ArgumentTypeError(f"symbol[{key!r}]: a symbol takes integers and slices as indices")
+    begin = [i.start if isinstance(i, slice) else i for i in items]
+    end = [i.stop if isinstance(i, slice) else (i + 1 or None) for i in items]
+    step = [i.step if isinstance(i, slice) else None for i in items]
+    cut = node("slice", (symbol,), {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)})
+    single = tuple(k for k, i in enumerate(items) if isinstance(i, int))
+    return node("_np_squeeze", (cut,), {"axis": single}) if single else cut
+
+
+def _binary(names: tuple[str, str, str], turned: bool) -> Callable[[Any, Any], Any]:
+    both, right, left = names
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, Symbol):
+            return node(both, (other, self) if turned else (self, other), {})
+        if not is_number(other):
+            return NotImplemented
+        return node(left if turned else right, (self,), {"scalar": float(other)})
+
+    return method
+
+
+def _install() -> None:
+    for key, names in ARITHMETIC.items():
+        setattr(_Symbol, f"__{key}__", _binary(names, False))
+        setattr(_Symbol, f"__r{key}__", _binary(names, True))
+    for key, name in COMPARISON.items():
+        setattr(_Symbol, f"__{key}__", _binary((f"_npi_{name}", f"_npi_{name}_scalar", ""), False))
+    for key, name in (("neg", "negative"), ("abs", "abs"), ("invert", "_npi_bitwise_not")):
+        setattr(_Symbol, f"__{key}__", lambda self, name=name: node(name, (self,), {}))
+    for key, turned in (("matmul", False), ("rmatmul", True)):
+        setattr(_Symbol, f"__{key}__", _binary(("_npi_matmul", "", ""), turned))
+
+
+_install()
+
+
+def _fluent(name: str) -> Callable[..., Any]:
+    """A method that is the function of `mx.sym.np` if there is one, else that of classic symbols."""
+    classic = getattr(Symbol, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            function = find(name)
+        except AttributeError:
+            return as_np(classic(self, *args, **kwargs))
+        return function(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Fluent form of `mx.sym.np.{name}(x, …)`, which documents the arguments."
+    return method
+
+
+for _name in FLUENT:
+    if _name not in vars(_Symbol) and hasattr(Symbol, _name):
+        setattr(_Symbol, _name, _fluent(_name))
+
+
+# -- functions that make arrays: nodes without inputs
+
+
+def _made(name: str, params: dict[str, Any]) -> Any:
+    given = {k: (str(v) if k == "ctx" else v) for k, v in params.items() if v is not None}
+    return node(name, (), given)
+
+
+def zeros(shape: Any, dtype: Any = "float32", order: str = "C", ctx: Any = None) -> Any:
+    """Return a node of zeros."""
+    return _made("_npi_zeros", {"shape": shape, "dtype": dtype, "ctx": ctx})
+
+
+def ones(shape: Any, dtype: Any = "float32", order: str = "C", ctx: Any = None) -> Any:
+    """Return a node of ones."""
+    return _made("_npi_ones", {"shape": shape, "dtype": dtype, "ctx": ctx})
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None) -> Any:
+    """Return a node of one number."""
+    return _made("_npi_full", {"shape": shape, "value": float(fill_value), "dtype": dtype, "ctx": ctx})
+
+
+def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None) -> Any:
+    """Return a node of one number, in the shape of `a`."""
+    return node("_npi_full_like", (a,), {"fill_value": float(fill_value), "dtype": dtype})
+
+
+def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None) -> Any:
+    """Return a node of zeros in the shape of `a`."""
+    return full_like(a, 0, dtype)
+
+
+def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None) -> Any:
+    """Return a node of ones in the shape of `a`."""
+    return full_like(a, 1, dtype)
+
+
+def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> Any:
+    """Return a node of zeros in the shape of `prototype`."""
+    return full_like(prototype, 0, dtype)
+
+
+def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, ctx: Any = None) -> Any:
+    """Return a node of `start, start + step, …` below `stop`."""
+    return _made("_npi_arange", {"start": start, "stop": stop, "step": step, "dtype": dtype, "ctx": ctx})
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, ctx: Any = None,
+) -> Any:  # fmt: skip
+    """Return a node of `num` evenly spaced values."""
+    params = {"start": start, "stop": stop, "step": None, "num": num, "endpoint": endpoint, "dtype": dtype}
+    made = _made("_npi_linspace", params)
+    return (made, (stop - start) / (num - bool(endpoint))) if retstep else made
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None, axis: int = 0,
+    ctx: Any = None,
+) -> Any:  # fmt: skip
+    """Return a node of `base` to the power of evenly spaced values."""
+    params = {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "base": base, "dtype": dtype}
+    return _made("_npi_logspace", params)
+
+
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = "float32", **kwargs: Any) -> Any:
+    """Return a node of a matrix with ones on diagonal `k`."""
+    return _made("_npi_eye", {"N": N, "M": M, "k": k, "dtype": dtype})
+
+
+def identity(n: int, dtype: Any = None, ctx: Any = None) -> Any:
+    """Return a node of the n×n identity matrix."""
+    return _made("_npi_identity", {"shape": (n, n), "dtype": dtype})
+
+
+def indices(dimensions: Any, dtype: Any = "int32", ctx: Any = None) -> Any:
+    """Return a node of the coordinates of every element."""
+    return _made("_npi_indices", {"dimensions": tuple(dimensions), "dtype": dtype})
+
+
+def hanning(M: int, dtype: Any = "float32", ctx: Any = None) -> Any:
+    """Return a node of the Hann window."""
+    return _made("_npi_hanning", {"M": M, "dtype": dtype})
+
+
+def hamming(M: int, dtype: Any = "float32", ctx: Any = None) -> Any:
+    """Return a node of the Hamming window."""
+    return _made("_npi_hamming", {"M": M, "dtype": dtype})
+
+
+def blackman(M: int, dtype: Any = "float32", ctx: Any = None) -> Any:
+    """Return a node of the Blackman window."""
+    return _made("_npi_blackman", {"M": M, "dtype": dtype})
+
+
+# What asks for values, or for the shape of an array.
+VALUES = (
+    "array", "array_equal", "array_equiv", "allclose", "shape", "ndim", "size", "nonzero", "argwhere", "flatnonzero",
+    "empty", "count_nonzero", "meshgrid", "broadcast_arrays", "take_along_axis", "resize", "set_printoptions", "as_np",
+)  # fmt: skip
+CREATED = (
+    zeros, ones, full, full_like, zeros_like, ones_like, empty_like, arange, linspace, logspace, eye, identity, indices,
+    hanning, hamming, blackman,
+)  # fmt: skip
+_OWN: dict[str, Callable[..., Any]] = {f.__name__: f for f in CREATED}
+
+
+def find(name: str) -> Callable[..., Any]:
+    """Return the function `name` of `mx.sym.np`: that of `mx.np`, for symbols.
+
+    Raises:
+        AttributeError: there is none that needs no values.
+    """
+    from .. import numpy as room
+
+    found = _OWN.get(name) or (None if name in VALUES else vars(room).get(name))
+    if not callable(found) or isinstance(found, type):
+        raise AttributeError(f"module 'mx.sym.np' has no attribute {name!r}", name=name)
+    made: Callable[..., Any] = found
+
+    @functools.wraps(made)
+    def function(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+        result = made(*args, **kwargs)
+        if name is not None and isinstance(result, Symbol):
+            # The node is new, and nothing else knows it yet.
+            result.entries[0][0].name = name
+        return result
+
+    del function.__wrapped__  # the signature has `name` as well
+    return function
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("random", "linalg"):
+        from .. import numpy as room
+
+        return getattr(room, name)
+    return find(name)
+
+
+def __dir__() -> list[str]:
+    from .. import numpy as room
+
+    functions = {n for n, v in vars(room).items() if callable(v) and not n.startswith("_") and not isinstance(v, type)}
+    return sorted({*globals(), *functions} - {*VALUES})
