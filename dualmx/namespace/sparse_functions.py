@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+import numpy as np
+
 from ..ndarray.array import NDArray
 from ..sparse import (
     BaseSparseNDArray,
@@ -31,4 +33,6 @@ def populate(top: ModuleType) -> None:
         setattr(room, made.__name__, made)
     for name in NAMES:
         setattr(room, name, getattr(top, name))
+    room.integer_types = (int, np.int32, np.int64)
+    room.numeric_types = (float, int, np.generic)
     room.__all__ = [made.__name__ for made in OWN if made is not NDArray]

@@ -212,10 +212,12 @@ def room_stub(front: Front, room: str) -> tuple[str, list[str]]:
             continue
         value = getattr(module, name)
         source = getattr(value, "__module__", "") or ""
-        if name in PAIRS and room == "op" and not front.symbolic:
+        if name in PAIRS and room in ("op", "sparse") and not front.symbolic:
             found.append(pair_function(name))
         elif source.startswith("dualmx.namespace."):
             by_hand.append(f"from ..namespace.{source.rpartition('.')[2]} import {name} as {name}")
+        elif source.startswith("dualmx.sparse"):
+            by_hand.append(f"from ..sparse import {name} as {name}")
         elif (op := find(room, name)) is not None and source == front.package.__name__ and inspect.isfunction(value):
             found.append(operator_function(front, op, name))
     return "\n".join(found), sorted(by_hand)

@@ -353,6 +353,12 @@ class Fluent(Handle):
         whole.
         """
 
+    def slice_assign(self, rhs: NDArray, begin: Holes, end: Holes, step: Holes) -> NDArray:
+        """Write `rhs` to the window from `begin` to `end` in steps of `step`, and return the array."""
+
+    def slice_assign_scalar(self, value: float, begin: Holes, end: Holes, step: Holes) -> NDArray:
+        """Write the number `value` to the window from `begin` to `end` in steps of `step`, and return the array."""
+
     def slice_axis(
         self,
         axis: int,
@@ -419,10 +425,8 @@ class Fluent(Handle):
     ) -> NDArray | list[NDArray]:
         """Split `data` along `axis` into `num_outputs` parts of equal length; `squeeze_axis` drops that axis."""
 
-    def split_v2(
-        self, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
-    ) -> list[NDArray]:
-        """Fluent form of `nd.split_v2`."""
+    def split_v2(self, *args: Any, **kwargs: Any) -> list[NDArray]:
+        """Fluent form of `nd.split_v2(x, indices_or_sections, axis, squeeze_axis)`."""
 
     def sqrt(self, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
         """Square root of x; nan below 0, derivative inf at 0."""

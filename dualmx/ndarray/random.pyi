@@ -7,6 +7,8 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
+from ..core.context import Context
+from ..core.types import Shape
 from ..namespace.random_functions import bernoulli as bernoulli
 from ..namespace.random_functions import exponential as exponential
 from ..namespace.random_functions import gamma as gamma
@@ -26,7 +28,7 @@ __all__ = [
     "generalized_negative_binomial_like", "multinomial", "negative_binomial", "negative_binomial_like", "normal",
     "normal_like", "pdf_dirichlet", "pdf_exponential", "pdf_gamma", "pdf_generalized_negative_binomial",
     "pdf_negative_binomial", "pdf_normal", "pdf_poisson", "pdf_uniform", "poisson", "poisson_like", "randint", "randn",
-    "shuffle", "uniform", "uniform_like",
+    "shuffle", "uniform", "uniform_like", "unique_zipfian",
 ]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
@@ -160,3 +162,12 @@ def uniform_like(
     name: str | None = None,
 ) -> NDArray:
     """Samples of the uniform distribution on [low, high)."""
+
+def unique_zipfian(
+    range_max: int,
+    shape: Shape = (1,),
+    ctx: Context | str | None = None,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> list[NDArray]:
+    """Rows of distinct classes, class k with probability (log(k + 2) - log(k + 1)) / log(range_max + 1)."""

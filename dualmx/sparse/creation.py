@@ -180,14 +180,14 @@ def row_sparse_array(
         if len(arg1) > 2:
             raise ArgumentError(f"row_sparse_array: a tuple of {len(arg1)}: expected a shape or (data, indices)")
         rows, ids = _host(arg1[0], dtype), _indices(arg1[1])
-        if shape is None:
-            shape = (int(ids.max()) + 1 if len(ids) else 0, *rows.shape[1:])
-        if rows.shape != (len(ids), *tuple(shape)[1:]):
+        least = (int(ids.max()) + 1 if len(ids) else 0, *rows.shape[1:])
+        lengths = least if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
+        if rows.shape != (len(ids), *lengths[1:]):
             raise ArgumentError(
                 f"row_sparse_array: data of shape {rows.shape} with {len(ids)} indices does not fit the shape "
-                f"{tuple(shape)}; expected {(len(ids), *tuple(shape)[1:])}"
+                f"{lengths}; expected {(len(ids), *lengths[1:])}"
             )
-        return RowSparseNDArray.of_host(tuple(shape), rows, ids, ctx)
+        return RowSparseNDArray.of_host(lengths, rows, ids, ctx)
     if isinstance(arg1, RowSparseNDArray):
         _checked_shape("row_sparse_array", shape, arg1.shape)
         return array(arg1, ctx, dtype)  # type: ignore[return-value]

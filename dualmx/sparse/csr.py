@@ -136,7 +136,8 @@ class CSRNDArray(BaseSparseNDArray):
         if isinstance(key, (int, np.integer)):
             if not -self.shape[0] <= key < self.shape[0]:
                 raise ArgumentError(f"index {key} is out of bounds for axis 0 of length {self.shape[0]}")
-            return self.part(key % self.shape[0], key % self.shape[0] + 1)
+            line = int(key) % self.shape[0]
+            return self.part(line, line + 1)
         if isinstance(key, slice):
             if key.step not in (None, 1):
                 raise ArgumentError(f"a csr array can be sliced with step 1 only, got {key!r}")

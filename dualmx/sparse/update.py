@@ -65,9 +65,11 @@ def row_call(dense: Call, unique: bool) -> Call:
 
 def update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float]) -> bool:
     """Make an update by a row_sparse gradient and return True; False for any other call."""
-    if call.op.name not in LAZY or len(ins) < 2 or not isinstance(ins[1], RowSparseNDArray):
+    if call.op.name not in LAZY or len(ins) < 2:
         return False
     weight, grad, *states = ins
+    if not isinstance(grad, RowSparseNDArray):
+        return False
     out = outs[0]
     table = _table(weight)
     standard = call.op.name == "ftrl_update" and not weight.is_sparse

@@ -11,42 +11,42 @@ from .symbol import Symbol
 __all__ = [
     "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
     "Convolution", "Convolution_v1", "Correlation", "Crop", "Deconvolution", "Dropout", "ElementWiseSum", "Embedding",
-    "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "InstanceNorm", "L2Normalization", "LRN", "LayerNorm",
-    "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "MakeLoss", "Pad",
-    "Pooling", "Pooling_v1", "RNN", "ROIPooling", "Reshape", "SVMOutput", "SequenceLast", "SequenceMask",
-    "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation", "SoftmaxOutput", "SpatialTransformer",
-    "SwapAxis", "UpSampling", "abs", "adam_update", "add_n", "all_finite", "amp_cast", "amp_multicast", "arccos",
-    "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel", "argmin", "argsort", "batch_dot",
-    "batch_take", "broadcast_add", "broadcast_axes", "broadcast_axis", "broadcast_div", "broadcast_equal",
-    "broadcast_greater", "broadcast_greater_equal", "broadcast_hypot", "broadcast_lesser", "broadcast_lesser_equal",
-    "broadcast_like", "broadcast_logical_and", "broadcast_logical_or", "broadcast_logical_xor", "broadcast_maximum",
-    "broadcast_minimum", "broadcast_minus", "broadcast_mod", "broadcast_mul", "broadcast_not_equal", "broadcast_plus",
-    "broadcast_power", "broadcast_sub", "broadcast_to", "cast", "cbrt", "ceil", "choose_element_0index", "clip",
-    "col2im", "concat", "cos", "cosh", "crop", "ctc_loss", "cumsum", "degrees", "depth_to_space", "diag", "dot",
-    "elemwise_add", "elemwise_div", "elemwise_mul", "elemwise_sub", "erf", "erfinv", "exp", "expand_dims", "expm1",
-    "fill_element_0index", "fix", "flatten", "flip", "floor", "ftml_update", "ftrl_update", "gamma", "gammaln",
-    "gather_nd", "hard_sigmoid", "identity", "im2col", "khatri_rao", "lamb_update_phase1", "lamb_update_phase2",
-    "linalg_det", "linalg_extractdiag", "linalg_extracttrian", "linalg_gelqf", "linalg_gemm", "linalg_gemm2",
-    "linalg_inverse", "linalg_makediag", "linalg_maketrian", "linalg_potrf", "linalg_potri", "linalg_slogdet",
-    "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm", "linalg_trsm", "log", "log10", "log1p", "log2", "log_softmax",
-    "logical_not", "make_loss", "max", "max_axis", "mean", "min", "min_axis", "moments", "mp_lamb_update_phase1",
-    "mp_lamb_update_phase2", "mp_nag_mom_update", "mp_sgd_mom_update", "mp_sgd_update", "multi_all_finite",
-    "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update", "multi_sgd_mom_update", "multi_sgd_update",
-    "multi_sum_sq", "nag_mom_update", "nanprod", "nansum", "negative", "norm", "normal", "one_hot", "ones_like", "pad",
-    "pick", "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update", "preloaded_multi_sgd_mom_update",
-    "preloaded_multi_sgd_update", "prod", "radians", "random_exponential", "random_gamma",
-    "random_generalized_negative_binomial", "random_negative_binomial", "random_normal", "random_pdf_dirichlet",
-    "random_pdf_exponential", "random_pdf_gamma", "random_pdf_generalized_negative_binomial",
-    "random_pdf_negative_binomial", "random_pdf_normal", "random_pdf_poisson", "random_pdf_uniform", "random_poisson",
-    "random_randint", "random_uniform", "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays",
-    "reshape", "reshape_like", "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt",
-    "sample_exponential", "sample_gamma", "sample_generalized_negative_binomial", "sample_multinomial",
-    "sample_negative_binomial", "sample_normal", "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update",
-    "sgd_update", "shape_array", "shuffle", "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh",
-    "size_array", "slice", "slice_axis", "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin",
-    "softsign", "sort", "space_to_depth", "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sum",
-    "sum_axis", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "trunc", "uniform", "unravel_index",
-    "where", "zeros_like",
+    "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "IdentityAttachKLSparseReg", "InstanceNorm",
+    "L2Normalization", "LRN", "LayerNorm", "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput",
+    "MAERegressionOutput", "MakeLoss", "Pad", "Pooling", "Pooling_v1", "RNN", "ROIPooling", "Reshape", "SVMOutput",
+    "SequenceLast", "SequenceMask", "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation", "SoftmaxOutput",
+    "SpatialTransformer", "SwapAxis", "UpSampling", "abs", "adam_update", "add_n", "all_finite", "amp_cast",
+    "amp_multicast", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "argmax", "argmax_channel",
+    "argmin", "argsort", "batch_dot", "batch_take", "broadcast_add", "broadcast_axes", "broadcast_axis",
+    "broadcast_div", "broadcast_equal", "broadcast_greater", "broadcast_greater_equal", "broadcast_hypot",
+    "broadcast_lesser", "broadcast_lesser_equal", "broadcast_like", "broadcast_logical_and", "broadcast_logical_or",
+    "broadcast_logical_xor", "broadcast_maximum", "broadcast_minimum", "broadcast_minus", "broadcast_mod",
+    "broadcast_mul", "broadcast_not_equal", "broadcast_plus", "broadcast_power", "broadcast_sub", "broadcast_to",
+    "cast", "cast_storage", "cbrt", "ceil", "choose_element_0index", "clip", "col2im", "concat", "cos", "cosh", "crop",
+    "ctc_loss", "cumsum", "degrees", "depth_to_space", "diag", "dot", "elemwise_add", "elemwise_div", "elemwise_mul",
+    "elemwise_sub", "erf", "erfinv", "exp", "expand_dims", "expm1", "fill_element_0index", "fix", "flatten", "flip",
+    "floor", "ftml_update", "ftrl_update", "gamma", "gammaln", "gather_nd", "hard_sigmoid", "identity", "im2col",
+    "khatri_rao", "lamb_update_phase1", "lamb_update_phase2", "linalg_det", "linalg_extractdiag", "linalg_extracttrian",
+    "linalg_gelqf", "linalg_gemm", "linalg_gemm2", "linalg_inverse", "linalg_makediag", "linalg_maketrian",
+    "linalg_potrf", "linalg_potri", "linalg_slogdet", "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm", "linalg_trsm",
+    "log", "log10", "log1p", "log2", "log_softmax", "logical_not", "make_loss", "max", "max_axis", "mean", "min",
+    "min_axis", "moments", "mp_lamb_update_phase1", "mp_lamb_update_phase2", "mp_nag_mom_update", "mp_sgd_mom_update",
+    "mp_sgd_update", "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update",
+    "multi_sgd_mom_update", "multi_sgd_update", "multi_sum_sq", "nag_mom_update", "nanprod", "nansum", "negative",
+    "norm", "normal", "one_hot", "ones_like", "pad", "pick", "preloaded_multi_mp_sgd_mom_update",
+    "preloaded_multi_mp_sgd_update", "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "radians",
+    "random_exponential", "random_gamma", "random_generalized_negative_binomial", "random_negative_binomial",
+    "random_normal", "random_pdf_dirichlet", "random_pdf_exponential", "random_pdf_gamma",
+    "random_pdf_generalized_negative_binomial", "random_pdf_negative_binomial", "random_pdf_normal",
+    "random_pdf_poisson", "random_pdf_uniform", "random_poisson", "random_randint", "random_uniform",
+    "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays", "reshape", "reshape_like", "reverse",
+    "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt", "sample_exponential", "sample_gamma",
+    "sample_generalized_negative_binomial", "sample_multinomial", "sample_negative_binomial", "sample_normal",
+    "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update", "sgd_update", "shape_array", "shuffle",
+    "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh", "size_array", "slice", "slice_axis",
+    "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin", "softsign", "sort", "space_to_depth",
+    "split", "sqrt", "square", "squeeze", "stack", "stop_gradient", "sum", "sum_axis", "swapaxes", "take", "tan",
+    "tanh", "tile", "topk", "transpose", "trunc", "uniform", "unravel_index", "where", "zeros_like",
 ]  # fmt: skip
 
 def Activation(
@@ -314,6 +314,18 @@ def GroupNorm(
     **kwargs: Any,
 ) -> Symbol:
     """`(x − mean) / √(var + eps) · gamma + beta` with statistics per sample and group of channels (Wu & He 2018)."""
+
+def IdentityAttachKLSparseReg(
+    data: Symbol | None = None,
+    moving_avg: Symbol | None = None,
+    sparseness_target: float = 0.1,
+    penalty: float = 0.001,
+    momentum: float = 0.9,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """The data unchanged; its gradient grows by that of a divergence which draws mean activations to a target."""
 
 def InstanceNorm(
     data: Symbol | None = None,
@@ -1025,6 +1037,15 @@ def cast(
     **kwargs: Any,
 ) -> Symbol:
     """Convert the elements to `dtype`; floats truncate toward zero when they become integers."""
+
+def cast_storage(
+    data: Symbol | None = None,
+    stype: Literal["default", "row_sparse", "csr"] = ...,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """The same values in the storage type `stype`; from one sparse type to the other by way of the default one."""
 
 def cbrt(
     data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any

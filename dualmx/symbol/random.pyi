@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.types import Shape
 from ..namespace.symbol_random import exponential as exponential
 from ..namespace.symbol_random import gamma as gamma
 from ..namespace.symbol_random import generalized_negative_binomial as generalized_negative_binomial
@@ -22,7 +23,7 @@ __all__ = [
     "generalized_negative_binomial_like", "multinomial", "negative_binomial", "negative_binomial_like", "normal",
     "normal_like", "pdf_dirichlet", "pdf_exponential", "pdf_gamma", "pdf_generalized_negative_binomial",
     "pdf_negative_binomial", "pdf_normal", "pdf_poisson", "pdf_uniform", "poisson", "poisson_like", "randint", "randn",
-    "shuffle", "uniform", "uniform_like",
+    "shuffle", "uniform", "uniform_like", "unique_zipfian",
 ]  # fmt: skip
 
 def exponential_like(
@@ -179,3 +180,8 @@ def uniform_like(
     **kwargs: Any,
 ) -> Symbol:
     """Samples of the uniform distribution on [low, high)."""
+
+def unique_zipfian(
+    range_max: int, shape: Shape = (1,), name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+) -> Symbol:
+    """Rows of distinct classes, class k with probability (log(k + 2) - log(k + 1)) / log(range_max + 1)."""
