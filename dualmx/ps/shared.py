@@ -145,6 +145,7 @@ class Loans:
         self._marks = np.frombuffer(self._map, np.uint8, TABLE)
         self._held: dict[int, weakref.ref[np.ndarray]] = {}
         self._numbers = iter(range(1 << 62))
+        self._owner = os.getpid()
 
     def view(self, loan: Any) -> np.ndarray:
         """Return the bytes of a loan (n,); it is given back when nothing refers to them any more.
@@ -165,7 +166,8 @@ class Loans:
 
     def _give_back(self, number: int, mark: int) -> None:
         self._held.pop(number, None)
-        self._marks[mark] = 0
+        if os.getpid() == self._owner:  # a forked child forgets what its parent still reads
+            self._marks[mark] = 0
 
 
 __all__ = ["LEAST", "Arena", "Loan", "Loans", "available"]

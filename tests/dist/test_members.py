@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
-from dualmx.ps import Job, Server, Worker, run_scheduler, sealed, sockets
+from dualmx.ps import Job, Server, Worker, run_scheduler, sealed, shared, sockets
 from dualmx.ps.frame import NOTE, Message, encode
 from dualmx.ps.secret import find_secret, user_file
 
@@ -404,3 +404,50 @@ def test_what_is_encrypted_cannot_be_read_changed_or_repeated() -> None:
     for wrong in (records, records[:9] + bytes([records[9] ^ 1]) + records[10:], b"\xff\xff\xff\x7f" + records[4:]):
         with pytest.raises(FormatError, match="encrypted record"):
             opened(ends[1] if wrong is records else sealed.Sealed(SECRET, hellos, False), wrong)
+
+
+def test_small_pushes_wait_for_company_but_not_for_ever(two: Running) -> None:
+    kvs = [two.workers[i].kv for i in (0, 1)]
+    keys: list[Any] = ["a", "b", "c"]
+    for kv in kvs:
+        kv.open(0, True, "open").done()
+        for key in keys:
+            kv.know(0, key, (3,), np.dtype(np.float32))
+    kvs[0].wait(kvs[0].put(0, dict.fromkeys(keys, np.zeros(3, np.float32))))
+    for turn in range(1, 5):
+        ones = np.full(3, turn, np.float32)
+        for key in keys:
+            kvs[0].queue(0, {key: ones})  # followed by nothing: it is sent after a moment
+            kvs[1].queue(0, {key: ones})
+        for key in keys[: 1 + turn % 3]:  # the habit of pulling all of them is given up and taken again
+            value = kvs[1].fetch(0, [key], ahead=True)(key)
+            assert value.tolist() == [2.0 * turn] * 3
+    pushed = kvs[1].queue(0, {"a": ones})
+    assert kvs[1].wait(pushed.sent() if kvs[0].queue(0, {"a": ones}) else [])  # sent at the latest when it is asked for
+    values = kvs[1].fetch(0, keys, ahead=False)
+    assert [values(k)[0] for k in keys] == [8.0, 8.0, 8.0]
+
+
+def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
+    arena = shared.Arena(1 << 20)
+    loans = shared.Loans(os.dup(arena.fd), reader := arena.reader())
+    first = arena.take(100_000)
+    assert first is not None
+    first[:] = 7
+    loan = arena.lend(first, reader)
+    assert loan is not None and loan[1] % shared.PAGE == 0
+    seen = loans.view(list(loan))
+    where = first.ctypes.data
+    del first
+    part = seen[10:20]
+    del seen
+    again = arena.take(100_000)
+    assert again is not None and again.ctypes.data != where and (part == 7).all()
+    del part
+    reused = arena.take(100_000)
+    assert reused is not None and reused.ctypes.data == where
+    assert arena.lend(np.ones(50_000, np.uint8), reader) is not None
+    assert arena.take(2 << 20) is None and arena.lend(np.ones(2 << 20, np.uint8), reader) is None
+    for wrong in ([0, 0, 8], [-1, shared.TABLE, 8], [0, shared.TABLE, 1 << 40], [0, shared.TABLE], "all", [0, 1.5, 2]):
+        with pytest.raises(FormatError, match="shared memory"):
+            loans.view(wrong)
