@@ -19,6 +19,7 @@ from ..core.errors import ArgumentError, MXNetError
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..ndarray.placement import shard
+from ..sparse import BaseSparseNDArray
 from .semantics import as_chosen, like
 
 
@@ -87,7 +88,11 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
         if isinstance(data, NDArray):
             return [data.as_in_context(ctx_list[0])]
         return as_chosen([nd.array(data, ctx=ctx_list[0])])
-    if isinstance(data, NDArray) and data.context.device_type == "cpu" and not autograd.is_recording():
+    if (
+        isinstance(data, NDArray)
+        and data.context.device_type == "cpu"
+        and not (data.is_sparse or autograd.is_recording())
+    ):
         return like(data, _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype))
     if isinstance(data, np.ndarray):
         return as_chosen(_load_parts(data, ctx_list, batch_axis, even_split, "float32"))
@@ -116,6 +121,11 @@ def _load_parts(host: Any, ctx_list: list[Context], batch_axis: int, even_split:
     ]
 
 
+def _sum_of_squares(array: NDArray) -> NDArray:
+    wide = array.astype("float32")
+    return nd.square(nd.norm(wide)) if array.is_sparse else nd.sum(nd.square(wide))
+
+
 def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: bool = True) -> Any:
     """Scale arrays in place so that the Euclidean norm of all of them together is at most `max_norm`.
 
@@ -134,7 +144,7 @@ def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: boo
     if not arrays:
         raise ArgumentError("clip_global_norm: got no arrays")
     ctx = arrays[0].context
-    squares = [nd.sum(nd.square(a.astype("float32"))).as_in_context(ctx) for a in arrays]
+    squares = [_sum_of_squares(a).as_in_context(ctx) for a in arrays]
     norm = nd.sqrt(nd.add_n(*squares))
     scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
     result: Any = norm
@@ -144,6 +154,9 @@ def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: boo
             warnings.warn("clip_global_norm: the norm is nan or inf; clipping gives undefined results", stacklevel=2)
     for array in arrays:
         factor = scale.astype(array.dtype).as_in_context(array.context)
+        if isinstance(array, BaseSparseNDArray):
+            array.scale(factor)
+            continue
         array[:] = nd.broadcast_mul(array.reshape((-1,)), factor).reshape(array.shape)
     return result
 

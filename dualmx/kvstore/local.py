@@ -159,8 +159,7 @@ class KVStore(KVStoreBase):
             self._replicas.stale = True
         if self._updater is None:
             for k, total in zip(keys, sums, strict=True):
-                kind = self._stored[k].stype
-                self._stored[k] = total if total.stype == kind else total.tostype("default").tostype(kind)
+                self._stored[k] = total
         elif isinstance(self._updater, Updater):
             self._updater(keys, sums, [self._stored[k] for k in keys])
         else:

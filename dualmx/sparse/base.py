@@ -208,6 +208,22 @@ class BaseSparseNDArray(NDArray):
             return self.of_dense(invoke(call, (self.dense,), runtime)[0])
         return self.with_values(invoke(call, (self._stored(),), runtime)[0])
 
+    def scale(self, factor: NDArray) -> None:
+        """Multiply the elements in place by `factor` of shape (1,), waiting for nothing."""
+        call = OPS["broadcast_mul"].call()
+        if self.dense is not None:
+            self.dense[:] = invoke(call, (self.dense, factor))[0]
+        else:
+            self._put_stored(invoke(call, (self._held(), factor))[0])
+        self._changed()
+
+    def _held(self) -> NDArray:
+        """The stored values as they are, rows of equal number apart."""
+        raise NotImplementedError
+
+    def _put_stored(self, values: NDArray) -> None:
+        raise NotImplementedError
+
     def copy(self) -> NDArray:
         """Return a copy of the same storage type."""
         return self.mapped(OPS["_copy"].call())

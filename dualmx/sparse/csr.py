@@ -98,6 +98,12 @@ class CSRNDArray(BaseSparseNDArray):
     def _stored(self) -> NDArray:
         return self.pieces().values
 
+    def _held(self) -> NDArray:
+        return self.values
+
+    def _put_stored(self, values: NDArray) -> None:
+        self.values = values
+
     @property
     def nnz(self) -> int:
         """Number of stored elements."""

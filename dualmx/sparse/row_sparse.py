@@ -97,6 +97,12 @@ class RowSparseNDArray(BaseSparseNDArray):
     def _stored(self) -> NDArray:
         return self.settled().rows
 
+    def _held(self) -> NDArray:
+        return self.rows
+
+    def _put_stored(self, values: NDArray) -> None:
+        self.rows = values
+
     def settled(self) -> Self:
         """Return the array in pieces with each row once; rows of equal number are summed, which waits for them."""
         if self.dense is not None:

@@ -94,6 +94,31 @@ def test_two_contexts(update_on_kvstore: bool) -> None:
         assert net.weight.data(c).asnumpy()[:, 0].tolist() == [0.5, 0.5, 1, 1, 0, 1]
 
 
+def test_clipping_and_splitting() -> None:
+    values = np.array([[3, 0], [0, 0], [0, 4]], np.float32)
+    for kind in ("row_sparse", "csr"):
+        a = nd.array(values).tostype(kind)
+        assert gluon.utils.clip_global_norm([a, nd.zeros((2,))], 1.0) == pytest.approx(5)
+        assert a.stype == kind
+        np.testing.assert_allclose(a.asnumpy(), values / 5, rtol=1e-5)
+    parts = gluon.utils.split_and_load(nd.array(values).tostype("csr"), [mx.cpu(0), mx.cpu(1)], even_split=False)
+    assert [(p.stype, p.shape) for p in parts] == [("csr", (2, 2)), ("csr", (1, 2))]
+
+
+def test_dense_layers_take_csr_data() -> None:
+    net = gluon.nn.Dense(2, in_units=4)
+    net.initialize()
+    x = nd.array(BATCH).tostype("csr")
+    wanted = net(nd.array(BATCH)).asnumpy()
+    np.testing.assert_allclose(net(x).asnumpy(), wanted, rtol=1e-6)
+    net.hybridize()
+    with autograd.record():
+        y = net(x)
+    y.backward()
+    np.testing.assert_allclose(y.asnumpy(), wanted, rtol=1e-6)
+    np.testing.assert_allclose(net.weight.grad().asnumpy(), np.ones((2, 3)) @ BATCH, rtol=1e-6)
+
+
 def test_store() -> None:
     kv = mx.kv.create("local")
     kv.init("a", nd.ones((5, 2)).tostype("row_sparse"))
