@@ -85,7 +85,7 @@ def _stack(arrays: Sequence[NDArray]) -> NDArray:
 
 
 def _foreach(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
-    p = Params(node.params)
+    p: Any = Params(node.params)
     n_data, n_out, wires = len(p.in_data_locs), p.num_out_data, wiring("_foreach", p, 0)
     env, kept = list(ins), list[list[NDArray]]()
     lengths = {len(a) for a in ins[:n_data]}
@@ -101,7 +101,7 @@ def _foreach(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArr
 
 
 def _while_loop(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
-    p = Params(node.params)
+    p: Any = Params(node.params)
     env, kept = list(ins), list[list[NDArray]]()
     places = [p.func_input_locs[i] for i in p.func_var_locs]
     shapes = node.call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in ins))
@@ -120,7 +120,7 @@ def _while_loop(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[ND
 
 
 def _cond(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
-    p = Params(node.params)
+    p: Any = Params(node.params)
     verdict = run.run_graph(graphs[0], [ins[i] for i in p.cond_input_locs], ctx)[0].asscalar()
     wires = p.then_input_locs if verdict else p.else_input_locs
     return run.run_graph(graphs[1 if verdict else 2], [ins[i] for i in wires], ctx)

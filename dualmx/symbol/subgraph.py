@@ -106,7 +106,8 @@ class SubgraphOp(Op):
         for which, graph in enumerate(self.subgraphs):
             computes = which == last or (self.name == "_cond" and which == 1)
             same = ties(self.name, p)
-            heads = [(same.get(i), i) if computes else (None, None) for i in range(len(graph.entries))]
+            count = range(len(graph.entries))
+            heads: list[tuple[int | None, int | None]] = [(same.get(i), i) if computes else (None, None) for i in count]
             yield graph, tuple(wiring(self.name, p, which)), heads
 
 

@@ -54,13 +54,13 @@ def compare_optimizer(
         for opt, weights in ((opt1, w1), (opt2, w2))
     ]
     if compare_states:
-        _compare_states(*states, rtol, atol)
+        _compare_states(states[0], states[1], rtol, atol)
     for opt, w, g, s in ((opt1, w1, g1, states[0]), (opt2, w2, g2, states[1])):
         if joined:
             opt.update_multi_precision(number, w, g, s)
         else:
             opt.update_multi_precision(0, w[0], g[0], s[0])
     if compare_states:
-        _compare_states(*states, rtol, atol)
+        _compare_states(states[0], states[1], rtol, atol)
     for a, b in zip(w1, w2, strict=True):
         assert_almost_equal(a.asnumpy(), b.asnumpy(), rtol=rtol, atol=atol)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError
-from ..namespace import nd
+from ..sparse import creation
 from .arrays import assign_each, default_dtype
 
 
@@ -50,8 +50,8 @@ def rand_sparse_ndarray(
         rows = np.flatnonzero(np.random.rand(shape[0]) < density) if rsp_indices is None else np.array(rsp_indices)
         values = _filled((len(rows), *shape[1:]), data_init, modifier_func).astype(dtype)
         if not len(rows):
-            return nd.sparse.zeros("row_sparse", shape, ctx=ctx, dtype=dtype), (np.array([]), np.array([]))
-        made = nd.sparse.row_sparse_array((values, rows), shape=shape, ctx=ctx, dtype=dtype)
+            return creation.zeros("row_sparse", shape, ctx=ctx, dtype=dtype), (np.array([]), np.array([]))
+        made = creation.row_sparse_array((values, rows), shape=shape, ctx=ctx, dtype=dtype)
         return made, (values, rows)
     if stype != "csr" or len(shape) != 2:
         raise ArgumentError(
@@ -64,7 +64,7 @@ def rand_sparse_ndarray(
     else:
         mask = np.random.rand(*shape) < density
     dense = np.where(mask, _filled(shape, data_init, modifier_func), 0).astype(dtype)
-    made = nd.sparse.csr_matrix(dense, shape=shape, ctx=ctx, dtype=dtype)
+    made = creation.csr_matrix(dense, shape=shape, ctx=ctx, dtype=dtype)
     if shuffle_csr_indices:
         made = shuffle_csr_column_indices(made)
     return made, (made.indptr, made.indices, made.data)
@@ -81,7 +81,7 @@ def shuffle_csr_column_indices(csr: Any) -> Any:
     order = np.concatenate([
         np.random.permutation(np.arange(a, b)) for a, b in zip(pointer[:-1], pointer[1:], strict=True)
     ] or [np.arange(0)]).astype(int)  # fmt: skip
-    return nd.sparse.csr_matrix((values[order], columns[order], pointer), shape=csr.shape, dtype=csr.dtype)
+    return creation.csr_matrix((values[order], columns[order], pointer), shape=csr.shape, dtype=csr.dtype)
 
 
 def create_sparse_array(

@@ -331,4 +331,4 @@ wiki.zh.vec 117ab34faa80e381641fbabf3a24bc8cfba44050
 wiki.zh_yue.vec d2ac1ab9eb1a908797644f83f259c90cb3c1a350
 wiki.zu.vec 4b244b9697a8280e6646842c5fc81bb3a6bc8ec7
 """
-CHECKSUMS: dict[str, str] = dict(row.split() for row in _ROWS.splitlines())  # pyright: ignore[reportAssignmentType]
+CHECKSUMS: dict[str, str] = {row.split()[0]: row.split()[1] for row in _ROWS.splitlines()}

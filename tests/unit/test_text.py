@@ -63,9 +63,9 @@ def test_embeddings(tmp_path):
     e.update_token_vectors(["a", "b"], mx.nd.array([[1, 1], [2, 2]]))
     e.update_token_vectors("<unk>", mx.nd.array([3, 3]))
     assert e.idx_to_vec.asnumpy().tolist() == [[3, 3], [1, 1], [2, 2]]
-    with pytest.raises(ArgumentError, match="zz is unknown"):
+    with pytest.raises(ArgumentError, match="zz"):
         e.update_token_vectors("zz", mx.nd.array([3, 3]))
-    with pytest.raises(ArgumentError, match="2-D"):
+    with pytest.raises(ArgumentError, match="shape|2-D"):
         e.update_token_vectors(["a", "b"], mx.nd.array([3, 3]))
     v = text.Vocabulary(COUNTS, reserved_tokens=["<pad>"])
     both = embedding.CompositeEmbedding(v, [e, e])
@@ -81,18 +81,18 @@ def test_published_embeddings(tmp_path):
     assert isinstance(made, embedding.GloVe) and made.idx_to_vec.shape == (3, 2)
     names = embedding.get_pretrained_file_names()
     assert len(names["glove"]) == 10 and len(names["fasttext"]) == 327
-    with pytest.raises(KeyError, match="Valid pretrained files"):
+    with pytest.raises(KeyError, match="glove.42B.300d.txt"):
         embedding.create("glove", pretrained_file_name="x")
     with pytest.raises(mx.MXNetError, match="does not exist"):
         embedding.FastText(embedding_root=str(tmp_path))
-    with pytest.raises(ArgumentError, match="not registered"):
+    with pytest.raises(ArgumentError, match="nope"):
         embedding.create("nope")
     with pytest.raises(KeyError):
         embedding.get_pretrained_file_names("nope")
     for content in ("a x 2\n", "a 1 2\nb 1 2 3\n", "a 1 2\n\n"):
         with pytest.raises(FormatError, match="line"):
             embedding.CustomEmbedding(written(tmp_path / "bad.txt", content))
-    with pytest.raises(ArgumentError, match="valid path"):
+    with pytest.raises(ArgumentError, match="nope"):
         embedding.CustomEmbedding(str(tmp_path / "nope"))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ArgumentTypeError, MXNetError
-from ...gluon import Trainer
+from ...gluon import HybridBlock, Trainer
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ...symbol import Symbol
@@ -147,9 +147,18 @@ def init(
             else:
                 wrapped = _widening(function, target)
             setattr(room, name, wrapped)
+    _without_shortcuts(HybridBlock)
     for cls in (NDArray, Symbol):
         for operator in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow", "mod"):
             setattr(cls, f"__{operator}__", _widening(getattr(cls, f"__{operator}__"), target))
+
+
+def _without_shortcuts(cls: type[HybridBlock]) -> None:
+    """Let layers call the functions of `mx.nd`, which cast, instead of their prepared operators, which do not."""
+    if "_eager" in cls.__dict__:
+        cls._eager = None
+    for sub in cls.__subclasses__():
+        _without_shortcuts(sub)
 
 
 def init_trainer(optimizer_or_trainer: Any) -> None:
