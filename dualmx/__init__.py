@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     )
 
     img, init, kv, mod, mon, np, opt, viz = image, initializer, kvstore, module, monitor, numpy, optimizer, visualization
+    npx = numpy_extension
 
 __version__ = "0.1.0"
 

@@ -220,8 +220,9 @@ class HybridBlock(Block):
         params = {name: p.var() for name, p in self._reg_params.items()}
         numpy = is_numpy(_first_array((x, *args)))
         if numpy:
-            x, *args = classic((x, *args)) if self._is_own() else (x, *args)
-            params = params if self._is_own() else as_numpy(params)
+            own = self._is_own()
+            given = classic((x, *args)) if own else (x, *args)
+            x, args, params = given[0], given[1:], params if own else as_numpy(params)
         with self.name_scope():
             out = self.hybrid_forward(sym, x, *args, **params)
         return as_numpy(out) if numpy else out

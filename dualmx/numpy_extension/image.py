@@ -1,6 +1,9 @@
-"""Operators on images as functions of arrays with NumPy semantics: `mx.npx.image`."""
+"""Operators on images as functions of arrays with NumPy semantics: `mx.npx.image`; the rest is that of `mx.image`."""
 
 from __future__ import annotations
+
+import importlib
+from typing import Any
 
 from ..op.registry import OPS
 from .operators import np_function
@@ -8,5 +11,12 @@ from .operators import np_function
 _PREFIX = "_image_"
 FUNCTIONS = {name[len(_PREFIX) :]: np_function(name, name[len(_PREFIX) :]) for name in OPS if name.startswith(_PREFIX)}
 globals().update(FUNCTIONS)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(f"module 'dualmx.numpy_extension.image' has no attribute {name!r}")
+    return getattr(importlib.import_module("..image", __package__), name)
+
 
 __all__ = sorted(FUNCTIONS)  # pyright: ignore[reportUnsupportedDunderAll]

@@ -36,9 +36,10 @@ ORDER: list[dict[str, set[str]]] = [
         "text": set(),
     },
     {"recordio": set(), "image": set()},
+    {"numpy_extension": {"util"}},
     {"kvstore": set()},
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set()},
-    {"gluon": set(), "module": set()},
+    {"gluon": set(), "module": set(), "rnn": set()},
     {"contrib": set()},
     {"model": set()},
 ]
@@ -51,7 +52,7 @@ LEFT["launch"] = LEFT["ps"] = {"core"}
 
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "handler", "misc"}
 # Names of MXNet's own public modules.
-PUBLIC_SPELLINGS = {"contrib/text/utils.py", "gluon/utils.py", "test_utils.py", "util.py"}
+PUBLIC_SPELLINGS = {"contrib/text/utils.py", "gluon/utils.py", "numpy_extension/utils.py", "test_utils.py", "util.py"}
 UNSAFE_MODULES = {"pickle", "_pickle", "cPickle", "marshal", "dill", "cloudpickle", "shelve"}
 UNSAFE = {"load", "loads", "Unpickler"}
 # A DataLoader and its own worker processes pickle to each other over inherited sockets and memory without a name.
