@@ -133,7 +133,11 @@ def sum_over(groups: Sequence[Sequence[Handle]]) -> list[list[Handle]]:
 
 def peers(tr: Trace) -> list[Trace]:
     """Return the traces of this thread that recorded the same program as `tr`, in the order of their contexts."""
-    found = [t for t in local.traces.values() if not t.sealed and signature(t.state) is signature(tr.state)]
+    live = [t for t in local.traces.values() if not t.sealed]
+    for t in live:
+        # Switching recording off marks the trace of the current context only.
+        t.set_mode(local.recording)
+    found = [t for t in live if signature(t.state) is signature(tr.state)]
     if tr not in found:
         found.append(tr)
     return sorted(found, key=lambda t: t.ctx.device_id)

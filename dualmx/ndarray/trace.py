@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -325,6 +326,20 @@ class Local(threading.local):
 
 
 local = Local()
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Record into traces of its own inside the `with` block and execute them at its end; what is pending stays so."""
+    before = local.traces, local.tr
+    local.traces = {}
+    local.renew(before[1].ctx)
+    try:
+        yield
+        for tr in list(local.traces.values()):
+            engine.flush(tr)
+    finally:
+        local.traces, local.tr = before
 
 
 def bring(a: Handle, ctx: Context, like: Any = None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -18,6 +19,7 @@ from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ...ndarray.placement import replace_sharding, shard, shard_like
+from ...ndarray.trace import apart
 from ...sparse import rows_of_table, with_storage
 
 _REMEDY_UNINITIALIZED = (
@@ -402,7 +404,8 @@ class Parameter:
         init, contexts, default_init, data = self._deferred_init
         if not shape_is_known(self._shape):
             raise DeferredInitializationError(f"Parameter {self.name!r} {_REMEDY_DEFERRED.format(shape=self._shape)}")
-        with autograd.pause():
+        # With several contexts the first one must not get a program of its own by it.
+        with autograd.pause(), apart() if len(contexts) > 1 else nullcontext():
             if data is None:
                 # A parameter that is cut over a mesh may be too large for one of its devices.
                 first = contexts[0] if contexts[0].mesh is None else cpu()

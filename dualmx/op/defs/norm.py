@@ -269,10 +269,10 @@ def _contrib_SyncBatchNorm(
 
     Reference: Zhang et al. 2018, Context Encoding for Semantic Segmentation.
     """
-    if members() not in (1, ndev):
+    if ndev > 1 and members() not in (1, ndev):
         raise ArgumentError(f"_contrib_SyncBatchNorm: ndev={ndev}: the program runs on {members()} devices")
     batch = train and not use_global_stats
-    normalize = _joint_normalize if members() > 1 else _batch_normalize
+    normalize = _joint_normalize if min(ndev, members()) > 1 else _batch_normalize
     return _batch_norm(
         "_contrib_SyncBatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, 1,
         normalize,

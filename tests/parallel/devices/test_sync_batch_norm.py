@@ -79,6 +79,18 @@ def test_a_network_trains_as_on_one_device() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
 
+def test_number_of_devices_is_known_before_shapes_are() -> None:
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    layer = mx.gluon.contrib.nn.SyncBatchNorm()
+    layer.initialize(ctx=contexts)
+    layer.hybridize()
+    xs = mx.gluon.utils.split_and_load(X, contexts)
+    with mx.autograd.record():
+        ys = [layer(x) for x in xs]
+    joined = np.concatenate([y.asnumpy() for y in ys])
+    np.testing.assert_allclose(joined.mean(axis=(0, 2)), np.zeros(5), atol=1e-5)
+
+
 def test_prediction_needs_no_other_device() -> None:
     layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=5)
     layer.initialize(ctx=[mx.cpu(0), mx.cpu(1)])

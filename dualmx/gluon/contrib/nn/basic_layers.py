@@ -71,8 +71,8 @@ class SyncBatchNorm(BatchNorm):
         super()._prepare(op, operands, **params, ndev=self._num_devices or 1, key=self.prefix)
 
     def _count_devices(self) -> None:
-        if self._num_devices is None and self.gamma._data is not None:
-            found = len(self.gamma._data)
+        if self._num_devices is None and (self.gamma._data is not None or self.gamma._deferred_init):
+            found = len(self.gamma.list_ctx())
             if self._kwargs["ndev"] != found:
                 self._kwargs["ndev"] = found
 
