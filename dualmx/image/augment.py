@@ -34,7 +34,7 @@ class Augmenter:
     """
 
     def __init__(self, **kwargs: Any):
-        self._kwargs = {k: _plain(v) for k, v in kwargs.items()}
+        self._kwargs = {k: plain(v) for k, v in kwargs.items()}
 
     def dumps(self) -> Any:
         """Name and settings as JSON; containers return nested lists."""
@@ -51,7 +51,8 @@ def apply(augmenter: Any, src: Any) -> Any:
     return augmenter(src)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a setting as JSON takes it."""
     if isinstance(value, NDArray):
         return value.asnumpy().tolist()
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value

@@ -6,7 +6,7 @@ from .arrays import NDArrayIter
 from .batch import DataBatch, DataDesc
 from .csv import CSVIter
 from .idx import MNISTIter
-from .image_records import ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
+from .image_records import ImageDetRecordIter, ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
 from .iterator import DataIter, PrefetchingIter, ResizeIter
 from .libsvm import LibSVMIter
 
@@ -17,6 +17,7 @@ __all__ = [
     "DataBatch",
     "DataDesc",
     "DataIter",
+    "ImageDetRecordIter",
     "ImageRecordInt8Iter",
     "ImageRecordIter",
     "ImageRecordUInt8Iter",
