@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..registry import op
-from ..schema import Aux, Floats, Free, Ignored, Positive, Rate, Rates, Step, Tensor
+from ..schema import Aux, Floats, Fraction, Free, Ignored, Positive, Rate, Rates, Step, Tensor
 from .optimizer_multi import groups, states_of
 from .optimizer_update import as_rate, clipped, coupled, decayed, rest, scaled, update, wide
 
@@ -218,8 +218,8 @@ def ftml_update(
     z: Aux,
     *,
     lr: Rate,
-    beta1: float = 0.6,
-    beta2: float = 0.999,
+    beta1: Fraction = 0.6,
+    beta2: Fraction = 0.999,
     epsilon: float = 1e-8,
     t: Step,
     wd: float = 0.0,

@@ -142,7 +142,7 @@ def multi_lamb(data: tuple[Array, ...], size: int, p: dict[str, Any]) -> tuple[A
             w, grad, mean, var, t, p["beta1"], p["beta2"], p["epsilon"], p["bias_correction"], wd,
             p["rescale_grad"], p["clip_gradient"],
         )  # fmt: skip
-        w_norm, u_norm = (jnp.sqrt(jnp.sum(jnp.square(x))) for x in (w, u))
+        w_norm, u_norm = (jnp.sqrt(jnp.sum(jnp.square(x))) for x in (wide(weight), u))
         w = w - as_rate(lr, w) * trust_ratio(w_norm, u_norm, p["lower_bound"], p["upper_bound"]) * u
         weights.append(w.astype(weight.dtype))
         states += [m.astype(mean.dtype), v.astype(var.dtype), *([w] if master else [])]
