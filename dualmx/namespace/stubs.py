@@ -216,6 +216,8 @@ def room_stub(front: Front, room: str) -> tuple[str, list[str]]:
             found.append(pair_function(name))
         elif source.startswith("dualmx.namespace."):
             by_hand.append(f"from ..namespace.{source.rpartition('.')[2]} import {name} as {name}")
+        elif front.symbolic and source in ("dualmx.symbol.control", "dualmx.symbol.custom"):
+            by_hand.append(f"from .{source.rpartition('.')[2]} import {name} as {name}")
         elif source.startswith("dualmx.sparse"):
             by_hand.append(f"from ..sparse import {name} as {name}")
         elif (op := find(room, name)) is not None and source == front.package.__name__ and inspect.isfunction(value):

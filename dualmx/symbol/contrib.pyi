@@ -9,6 +9,9 @@ from ..core.types import Axes, Floats, Shape
 from ..namespace.contrib_functions import adamw_update as adamw_update
 from ..namespace.contrib_functions import mp_adamw_update as mp_adamw_update
 from ..namespace.contrib_functions import rand_zipfian as rand_zipfian
+from .control import cond as cond
+from .control import foreach as foreach
+from .control import while_loop as while_loop
 from .symbol import Symbol
 
 __all__ = [
@@ -17,13 +20,13 @@ __all__ = [
     "MultiProposal", "PSROIPooling", "Proposal", "ROIAlign", "RROIAlign", "SparseEmbedding", "SyncBatchNorm",
     "adamw_update", "allclose", "arange_like", "backward_gradientmultiplier", "backward_hawkesll",
     "backward_index_copy", "backward_quadratic", "bipartite_matching", "box_decode", "box_encode", "box_iou", "box_nms",
-    "box_non_maximum_suppression", "calibrate_entropy", "count_sketch", "ctc_loss", "dequantize", "div_sqrt_dim", "fft",
-    "gradientmultiplier", "group_adagrad_update", "hawkesll", "ifft", "index_array", "index_copy",
-    "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
+    "box_non_maximum_suppression", "calibrate_entropy", "cond", "count_sketch", "ctc_loss", "dequantize",
+    "div_sqrt_dim", "fft", "foreach", "gradientmultiplier", "group_adagrad_update", "hawkesll", "ifft", "index_array",
+    "index_copy", "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
     "interleaved_matmul_selfatt_valatt", "mp_adamw_update", "quadratic", "quantize", "quantize_asym", "quantize_v2",
     "quantized_act", "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add",
     "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten", "quantized_fully_connected",
-    "quantized_pooling", "rand_zipfian", "requantize", "round_ste", "sharding_constraint", "sign_ste",
+    "quantized_pooling", "rand_zipfian", "requantize", "round_ste", "sharding_constraint", "sign_ste", "while_loop",
 ]  # fmt: skip
 
 def AdaptiveAvgPooling2D(

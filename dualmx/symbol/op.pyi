@@ -6,12 +6,13 @@ from typing import Any, Literal
 
 from ..core.context import Context
 from ..core.types import Axes, DType, Floats, Holes, Shape
+from .custom import Custom as Custom
 from .symbol import Symbol
 
 __all__ = [
     "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
-    "Convolution", "Convolution_v1", "Correlation", "Crop", "Deconvolution", "Dropout", "ElementWiseSum", "Embedding",
-    "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "IdentityAttachKLSparseReg", "InstanceNorm",
+    "Convolution", "Convolution_v1", "Correlation", "Crop", "Custom", "Deconvolution", "Dropout", "ElementWiseSum",
+    "Embedding", "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "IdentityAttachKLSparseReg", "InstanceNorm",
     "L2Normalization", "LRN", "LayerNorm", "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput",
     "MAERegressionOutput", "MakeLoss", "Pad", "Pooling", "Pooling_v1", "RNN", "ROIPooling", "Reshape", "SVMOutput",
     "SequenceLast", "SequenceMask", "SequenceReverse", "SliceChannel", "Softmax", "SoftmaxActivation", "SoftmaxOutput",
