@@ -76,9 +76,9 @@ class Front:
         kind = "Symbol" if self.symbolic else "_Array"
         if op.variadic:
             return [f"*{op.inputs[0].name}: {kind} | Sequence[{kind}]"]
-        found = []
+        found, missing = [], self.symbolic
         for i in op.inputs:
-            missing = self.symbolic or i.optional or i.when is not None
+            missing = missing or i.optional or i.when is not None  # what follows such an input needs a default too
             found.append(f"{i.name}: {kind} | None = None" if missing else f"{i.name}: {kind}")
         return found
 
