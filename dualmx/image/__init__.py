@@ -23,7 +23,6 @@ from .augment import (
     SaturationJitterAug,
     SequentialAug,
 )
-from .det_iterator import ImageDetIter
 from .detection import (
     CreateDetAugmenter,
     CreateMultiRandCropAugmenter,
@@ -33,6 +32,7 @@ from .detection import (
     DetRandomCropAug,
     DetRandomPadAug,
     DetRandomSelectAug,
+    ImageDetIter,
 )
 from .functions import (
     center_crop,

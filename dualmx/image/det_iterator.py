@@ -11,7 +11,7 @@ from ..core.errors import ArgumentError, FormatError
 from ..io.batch import DataDesc
 from ..io.place import on_host
 from ..ndarray import NDArray, array
-from .detection import CreateDetAugmenter, DetAugmenter
+from .boxes import CreateDetAugmenter, DetAugmenter
 from .iterator import ImageIter
 
 

@@ -10,6 +10,7 @@ from .image_records import ImageDetRecordIter, ImageRecordInt8Iter, ImageRecordI
 from .iterator import DataIter, PrefetchingIter, ResizeIter
 from .libsvm import LibSVMIter
 
+ImageRecordIter_v1, ImageRecordUInt8Iter_v1 = ImageRecordIter, ImageRecordUInt8Iter  # MXNet's older names
 MXDataIter = DataIter  # MXNet's name of iterators implemented inside the library
 
 __all__ = [
@@ -20,7 +21,9 @@ __all__ = [
     "ImageDetRecordIter",
     "ImageRecordInt8Iter",
     "ImageRecordIter",
+    "ImageRecordIter_v1",
     "ImageRecordUInt8Iter",
+    "ImageRecordUInt8Iter_v1",
     "LibSVMIter",
     "MNISTIter",
     "MXDataIter",

@@ -69,7 +69,7 @@ def encode(image: Any, quality: int = 95, form: str = ".jpg") -> bytes:
     if kind in (".jpg", ".jpeg"):
         options = [cv2().IMWRITE_JPEG_QUALITY, int(quality)]
     elif kind == ".png":
-        options = [cv2().IMWRITE_PNG_COMPRESSION, int(quality)]
+        options = [cv2().IMWRITE_PNG_COMPRESSION, min(int(quality), 9)]
     else:
         options = []
     try:

@@ -1,0 +1,293 @@
+"""Augmenters of images with boxes; labels are rows (class, left, top, right, bottom, …) in shares of the edges."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError
+from ..io import codec
+from ..io.place import like, on_host
+from .augment import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    Augmenter,
+    CastAug,
+    ColorNormalizeAug,
+    ForceResizeAug,
+    ResizeAug,
+    apply,
+    color_augmenters,
+    plain,
+    statistics,
+)
+from .functions import fixed_crop
+
+
+class DetAugmenter:
+    """Base of augmenters of images with boxes: define `__call__(src, label)`, which returns both, changed.
+
+    Args:
+        kwargs: settings, shown by `dumps`.
+    """
+
+    def __init__(self, **kwargs: Any):
+        self._kwargs = {k: plain(v) for k, v in kwargs.items()}
+
+    def dumps(self) -> Any:
+        """Name and settings as JSON; containers return nested lists."""
+        return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+        raise NotImplementedError(f"{type(self).__name__} must define __call__")
+
+
+class DetBorrowAug(DetAugmenter):
+    """Applies an augmenter that leaves boxes where they are, as those of colours and `ForceResizeAug` do."""
+
+    def __init__(self, augmenter: Augmenter):
+        if not isinstance(augmenter, Augmenter):
+            raise ArgumentError(f"DetBorrowAug: got {type(augmenter).__name__}: expected an Augmenter")
+        super().__init__()
+        self.augmenter = augmenter
+
+    def dumps(self) -> Any:
+        return [type(self).__name__.lower(), self.augmenter.dumps()]
+
+    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+        return apply(self.augmenter, src), label
+
+
+class DetRandomSelectAug(DetAugmenter):
+    """Applies one of several augmenters, or, with probability `skip_prob`, none."""
+
+    def __init__(self, aug_list: Sequence[DetAugmenter], skip_prob: float = 0):
+        super().__init__(skip_prob=skip_prob)
+        augs: list[Any] = list(aug_list) if isinstance(aug_list, (list, tuple)) else [aug_list]
+        if not all(isinstance(a, DetAugmenter) for a in augs):
+            raise ArgumentError("DetRandomSelectAug: aug_list: expected DetAugmenters")
+        self.aug_list: list[Any] = augs
+        self.skip_prob = skip_prob if augs else 1.0
+
+    def dumps(self) -> Any:
+        return [type(self).__name__.lower(), [a.dumps() for a in self.aug_list]]
+
+    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+        return (src, label) if random.random() < self.skip_prob else random.choice(self.aug_list)(src, label)
+
+
+class DetHorizontalFlipAug(DetAugmenter):
+    """Mirrors image and boxes left and right with probability `p`."""
+
+    def __init__(self, p: float):
+        super().__init__(p=p)
+        self.p = p
+
+    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+        if random.random() >= self.p:
+            return src, label
+        label = label.copy()
+        label[:, [1, 3]] = 1.0 - label[:, [3, 1]]
+        return like(np.ascontiguousarray(on_host(src)[:, ::-1]), src), label
+
+
+def _pair(value: Any, low: float) -> tuple[float, float]:
+    return (float(value[0]), float(value[1])) if isinstance(value, (list, tuple)) else (low, float(value))
+
+
+class DetRandomCropAug(DetAugmenter):
+    """Cuts out a window of random area and shape that covers enough of the boxes.
+
+    Args:
+        min_object_covered: least share of every box that the window touches.
+        aspect_ratio_range: (least, most) width / height of the window. area_range: its share of the image.
+        min_eject_coverage: boxes of which a smaller share is left are dropped.
+        max_attempts: windows that are tried.
+    """
+
+    def __init__(
+        self,
+        min_object_covered: float = 0.1,
+        aspect_ratio_range: Any = (0.75, 1.33),
+        area_range: Any = (0.05, 1.0),
+        min_eject_coverage: float = 0.3,
+        max_attempts: int = 50,
+    ):
+        ratios, areas = _pair(aspect_ratio_range, float(np.ravel(aspect_ratio_range)[0])), _pair(area_range, 0.0)
+        super().__init__(
+            min_object_covered=min_object_covered, aspect_ratio_range=ratios, area_range=areas,
+            min_eject_coverage=min_eject_coverage, max_attempts=max_attempts,
+        )  # fmt: skip
+        self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
+        self.aspect_ratio_range, self.area_range, self.max_attempts = ratios, areas, max_attempts
+
+    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+        h, w = src.shape[:2]
+        low, high = self.area_range[0], min(self.area_range[1], 1.0)
+        for _ in range(self.max_attempts if 0 < high and low <= high else 0):
+            ratio, area = random.uniform(*self.aspect_ratio_range), random.uniform(low, high) * h * w
+            new_w, new_h = round(np.sqrt(area * ratio)), round(np.sqrt(area / ratio))
+            if not (0 < new_w <= w and 0 < new_h <= h):
+                continue
+            x, y = random.randint(0, w - new_w), random.randint(0, h - new_h)
+            boxes = self._seen(label, x / w, y / h, new_w / w, new_h / h)
+            if boxes is not None:
+                return fixed_crop(src, x, y, new_w, new_h), boxes
+        return src, label
+
+    def _seen(self, label: np.ndarray, x: float, y: float, w: float, h: float) -> np.ndarray | None:
+        """The boxes in shares of the window; None if it does not cover enough of them."""
+        wide, high = label[:, 3] - label[:, 1], label[:, 4] - label[:, 2]
+        left, right = np.maximum(label[:, 1], x), np.minimum(label[:, 3], x + w)
+        top, bottom = np.maximum(label[:, 2], y), np.minimum(label[:, 4], y + h)
+        inside = np.maximum(right - left, 0) * np.maximum(bottom - top, 0)
+        area = wide * high
+        covered = np.divide(inside, area, out=np.zeros_like(area), where=area > 0)
+        touched = covered > 0
+        if not touched.any() or covered[touched].min() < self.min_object_covered:
+            return None
+        kept = covered > self.min_eject_coverage
+        if not kept.any():
+            return None
+        out = label[kept].copy()
+        out[:, [1, 3]] = np.clip((out[:, [1, 3]] - x) / w, 0, 1)
+        out[:, [2, 4]] = np.clip((out[:, [2, 4]] - y) / h, 0, 1)
+        return out
+
+
+class DetRandomPadAug(DetAugmenter):
+    """Puts the image somewhere on a larger canvas.
+
+    Args:
+        aspect_ratio_range: (least, most) width / height of the canvas. area_range: its area in those of the image.
+        max_attempts: canvases that are tried.
+        pad_val: colour of the canvas.
+    """
+
+    def __init__(
+        self,
+        aspect_ratio_range: Any = (0.75, 1.33),
+        area_range: Any = (1.0, 3.0),
+        max_attempts: int = 50,
+        pad_val: Any = (128, 128, 128),
+    ):
+        ratios, areas = _pair(aspect_ratio_range, float(np.ravel(aspect_ratio_range)[0])), _pair(area_range, 1.0)
+        colour = tuple(pad_val) if isinstance(pad_val, (list, tuple)) else (pad_val,)
+        super().__init__(aspect_ratio_range=ratios, area_range=areas, max_attempts=max_attempts, pad_val=colour)
+        self.aspect_ratio_range, self.area_range = ratios, areas
+        self.max_attempts, self.pad_val = max_attempts, colour
+
+    def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
+        h, w = src.shape[:2]
+        low, high = max(self.area_range[0], 1.0), self.area_range[1]
+        for _ in range(self.max_attempts if high > 1.0 and low <= high else 0):
+            ratio, area = random.uniform(*self.aspect_ratio_range), random.uniform(low, high) * h * w
+            new_w, new_h = round(np.sqrt(area * ratio)), round(np.sqrt(area / ratio))
+            if new_w < w or new_h < h or (new_w, new_h) == (w, h):
+                continue
+            x, y = random.randint(0, new_w - w), random.randint(0, new_h - h)
+            edges = (y, new_h - h - y, x, new_w - w - x)
+            out = label.copy()
+            out[:, [1, 3]] = (out[:, [1, 3]] * w + x) / new_w
+            out[:, [2, 4]] = (out[:, [2, 4]] * h + y) / new_h
+            return like(codec.border(on_host(src), edges, 0, self.pad_val), src), out
+        return src, label
+
+
+def CreateMultiRandCropAugmenter(
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = (0.75, 1.33),
+    area_range: Any = (0.05, 1.0),
+    min_eject_coverage: Any = 0.3,
+    max_attempts: Any = 50,
+    skip_prob: float = 0,
+) -> DetRandomSelectAug:
+    """Return a choice among croppings; each argument is one value for all, or a list of one for each.
+
+    Raises:
+        ArgumentError: lists of different lengths.
+    """
+    given = [min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts]
+    lists = [v if isinstance(v, list) else [v] for v in given]
+    count = max(len(v) for v in lists)
+    if any(len(v) not in (1, count) for v in lists):
+        lengths = [len(v) for v in lists]
+        raise ArgumentError(f"CreateMultiRandCropAugmenter: lists of {lengths} values: expected one length")
+    rows = zip(*(v * count if len(v) == 1 else v for v in lists), strict=True)
+    return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob)
+
+
+def CreateDetAugmenter(
+    data_shape: Sequence[int],
+    resize: int = 0,
+    rand_crop: float = 0,
+    rand_pad: float = 0,
+    rand_gray: float = 0,
+    rand_mirror: bool = False,
+    mean: Any = None,
+    std: Any = None,
+    brightness: float = 0,
+    contrast: float = 0,
+    saturation: float = 0,
+    pca_noise: float = 0,
+    hue: float = 0,
+    inter_method: int = 2,
+    min_object_covered: Any = 0.1,
+    aspect_ratio_range: Any = (0.75, 1.33),
+    area_range: Any = (0.05, 3.0),
+    min_eject_coverage: Any = 0.3,
+    max_attempts: int = 50,
+    pad_val: Any = (127, 127, 127),
+) -> list[DetAugmenter]:
+    """Return the usual list of augmenters for detection.
+
+    Args:
+        data_shape: (channels, height, width) of the result.
+        resize: first make the shorter edge that long.
+        rand_crop, rand_pad, rand_gray: probabilities of cropping, padding, grey images.
+        rand_mirror: mirror every second image.
+        mean, std: True for those of ImageNet, or three numbers.
+        brightness, contrast, saturation, pca_noise, hue: strengths of the jitters.
+        inter_method: interpolation; see `imresize`.
+        min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts: see `DetRandomCropAug`.
+        pad_val: see `DetRandomPadAug`.
+
+    Example:
+        >>> [type(a).__name__ for a in mx.image.CreateDetAugmenter((3, 24, 24), rand_mirror=True)]
+        ['DetHorizontalFlipAug', 'DetBorrowAug', 'DetBorrowAug']
+    """
+    out: list[DetAugmenter] = []
+    if resize > 0:
+        out.append(DetBorrowAug(ResizeAug(resize, inter_method)))
+    if rand_crop > 0:
+        settings = (min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts)
+        out.append(CreateMultiRandCropAugmenter(*settings, skip_prob=1 - rand_crop))
+    if rand_mirror:
+        out.append(DetHorizontalFlipAug(0.5))
+    if rand_pad > 0:
+        pad = DetRandomPadAug(aspect_ratio_range, (1.0, _pair(area_range, 0.0)[1]), max_attempts, pad_val)
+        out.append(DetRandomSelectAug([pad], 1 - rand_pad))
+    out.append(DetBorrowAug(ForceResizeAug((data_shape[2], data_shape[1]), inter_method)))
+    out.append(DetBorrowAug(CastAug()))
+    for aug in color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray):
+        out.append(DetBorrowAug(aug))
+    mean, std = statistics(mean, IMAGENET_MEAN, "mean"), statistics(std, IMAGENET_STD, "std")
+    if mean is not None or std is not None:
+        out.append(DetBorrowAug(ColorNormalizeAug(mean, std)))
+    return out
+
+
+__all__ = [
+    "CreateDetAugmenter",
+    "CreateMultiRandCropAugmenter",
+    "DetAugmenter",
+    "DetBorrowAug",
+    "DetHorizontalFlipAug",
+    "DetRandomCropAug",
+    "DetRandomPadAug",
+    "DetRandomSelectAug",
+]
