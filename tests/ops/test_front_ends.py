@@ -14,10 +14,14 @@ import pytest
 
 import dualmx as mx
 from tests.ops.fronts import Result, call, groups, is_random, named, run_block, run_nd, run_sym, symbol_of
+from tests.ops.golden_replay import chosen_samples, golden, inputs_in
 from tests.ops.samples import Sample, all_samples, chosen, registered
 
 # Operators without a sample, and why.
-WITHOUT: dict[str, str] = {}
+DYNAMIC = "its result's shape or values are computed on the host, at once; tests/numpy has them"
+WITHOUT: dict[str, str] = dict.fromkeys(
+    ("_npi_eig", "_npi_eigvals", "_npi_unique", "_npi_bincount", "_npx_nonzero"), DYNAMIC
+)
 # Recorded gradients that are wrong in MXNet 1.9.1: keywords by operator.
 WRONG_IN_MXNET = {
     "LeakyReLU": {"act_type": "selu"},
@@ -30,6 +34,52 @@ UNSUPPORTED = {f"_linalg_{name}": ("float16",) for name in FACTORED}
 JUMPING = {"BilinearSampler", "SpatialTransformer", "GridGenerator", "_contrib_ROIAlign"}
 # Operators without outputs, which no graph can hold; MXNet 1.9.1 crashes.
 EAGER_ONLY = {"reset_arrays"}
+GPU_ONLY = "MXNet has it on GPUs only; closed forms are in test_contrib.py"
+UNCALLABLE = "MXNet registers it without a signature to call it by"
+# Operators of MXNet 1.9.1 without a golden, and why.
+WITHOUT_GOLDEN = {
+    "IdentityAttachKLSparseReg": "its state cannot be passed imperatively; test_contrib.py has the closed form",
+    "_contrib_backward_hawkesll": UNCALLABLE,
+    "_contrib_backward_index_copy": UNCALLABLE,
+    "_contrib_backward_quadratic": UNCALLABLE,
+    "_contrib_count_sketch": GPU_ONLY,
+    "_contrib_fft": GPU_ONLY,
+    "_contrib_ifft": GPU_ONLY,
+    "_contrib_group_adagrad_update": "for row_sparse gradients only; see tests/optimizer",
+    "_contrib_quantize_asym": "ends the process",
+    "_contrib_quantized_conv": "the CPU build takes uint8 only; test_contrib.py compares with floats",
+    "_contrib_quantized_elemwise_mul": "the CPU build has no result",
+    "_copyto": UNCALLABLE,
+    "_scatter_set_nd": "works in place only; `x[...] = y` is recorded in ndarray.json",
+    "_sparse_adagrad_update": "for row_sparse gradients only; see tests/optimizer",
+    "_sparse_retain": "for row_sparse data only",
+    "_sparse_retain": "for row_sparse data only",
+    "_square_sum": "for row_sparse data only",
+    "_zeros_without_dtype": "cannot be called imperatively",
+}
+INTEGERS = ("int32", "int64", "uint8", "int8")
+# Operators that refuse whole numbers here, though MXNet computes something.
+FLOATS = {"Convolution", "_contrib_hawkesll", "moments"}
+EVERY = ("float32", "float64", "float16", *INTEGERS)
+OVERFLOW = (INTEGERS, "results out of the type's range: MXNet's depend on the processor")
+# Values that are not compared, and why: operator -> (dtypes, reason).
+NOT_COMPARED = {
+    "_image_flip_left_right": (EVERY, "MXNet leaves the middle unwritten"),
+    "_contrib_quantized_batch_norm": (("float32",), "oneDNN rounds elsewhere"),
+    "_contrib_quantized_elemwise_add": (("float32",), "oneDNN rounds elsewhere"),
+    "_contrib_quantized_fully_connected": (("float32",), "oneDNN rounds elsewhere"),
+    "_contrib_PSROIPooling": (("float64", "float16"), "the edges of bins are rounded in the dtype"),
+    "_contrib_arange_like": (("float16", *INTEGERS), "MXNet rounds the step first"),
+    "_multi_adamw_update": (("float64", "float16"), "MXNet reads the scale as float32"),
+    "lamb_update_phase1": (("float64",), "MXNet computes powers of the betas in float32"),
+    "_image_adjust_lighting": (INTEGERS, "overflow"),
+    "_image_resize": (INTEGERS, "MXNet rounds half-way cases down"),
+    "gamma": (INTEGERS, "MXNet truncates the result of a less precise function"),
+    **dict.fromkeys(("_power", "broadcast_power", "rcbrt", "reciprocal", "rsqrt", "gammaln", "_rdiv_scalar"), OVERFLOW),
+    **dict.fromkeys(("cosh", "exp", "expm1", "sinh"), OVERFLOW),
+}
+# Relative and absolute tolerance of goldens by dtype.
+TOLERANCE = {"float32": 1e-4, "float64": 1e-6, "float16": 2e-2}
 
 ONE_EACH = [s for s in chosen(1) if not is_random(s)]
 DRAWN = [s for cases in all_samples().values() for s in cases if is_random(s)]
@@ -84,11 +134,38 @@ def recorded(samples: Sequence[Sample], found: Sequence[Result]) -> list[str]:
     return problems
 
 
+def goldens(samples: Sequence[Sample], found: Sequence[Result], dtype: str) -> list[str]:
+    """Differences of dtype, shape and value from MXNet's results in `dtype`."""
+    problems: list[str] = []
+    for sample, got in zip(samples, found, strict=True):
+        want = golden(sample, dtype)
+        if not isinstance(want, list):
+            continue
+        for i, ((kind, shape, values), out) in enumerate(zip(want, got.outs, strict=False)):
+            what = f"{sample} in {dtype}: output {i} of MXNet"
+            if (out.dtype, out.shape) != (kind, shape):
+                problems.append(f"{what}: {out.dtype}{out.shape}, expected {kind}{shape}")
+            elif values is not None and dtype not in NOT_COMPARED.get(sample.op, ((),))[0]:
+                tolerance = TOLERANCE.get(out.dtype.name, 0)
+                compare(what, out, values, tolerance, tolerance, problems)
+    return problems
+
+
+def test_every_operator_has_a_golden():
+    missing = []
+    for sample in chosen_samples():
+        found = golden(sample, "float32")
+        # "absent" is recorded for operators that MXNet does not have.
+        if found is None or (isinstance(found, str) and found != "absent" and sample.op not in WITHOUT_GOLDEN):
+            missing.append(f"{sample}: {found or 'not recorded; run export_operators.py and record_operators.py'}")
+    assert not [m for m in missing if not all_samples()[m.split("(")[0]][0].recorded()], missing
+
+
 def check(samples: Sequence[Sample]) -> None:
     """All front ends agree with each other and with the record."""
     samples = [s for s in samples if s.op not in EAGER_ONLY]
     imperative = run_nd(samples)
-    problems = recorded(samples, imperative)
+    problems = recorded(samples, imperative) + goldens(samples, imperative, "float32")
     hybrid, executed = run_block(samples), run_sym(samples)
     if not samples[0].train:
         for result, other, block in zip(executed, imperative, hybrid, strict=True):
@@ -135,12 +212,25 @@ def check_precision(samples: Sequence[Sample], dtype: str, tol: float, gradients
     samples = [s for s in samples if dtype not in UNSUPPORTED.get(s.op, ()) and s.op not in jumping]
     problems: list[str] = []
     other, single = run_nd(samples, np.dtype(dtype), gradients), run_nd(samples, np.float32, gradients)
+    problems += goldens(samples, other, dtype)
     for sample, got, want in zip(samples, other, single, strict=True):
         for i, (a, b) in enumerate(zip(got.outs, want.outs, strict=True)):
             compare(f"{sample}: output {i}", a, b, tol, tol, problems)
         for i, g in got.grads.items():
             compare(f"{sample}: gradient of input {i}", g, want.grads[i], tol, tol, problems)
     assert not problems, "\n".join(problems)
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("dtype", ["int32", *(pytest.param(d, marks=SLOW) for d in INTEGERS[1:])])
+@named(groups(ONE_EACH, 80))
+def test_whole_numbers(samples, dtype):
+    taken = [s for s in samples if inputs_in(s, dtype) and isinstance(golden(s, dtype), list) and s.op not in FLOATS]
+    if taken:
+        problems = goldens(taken, run_nd(taken, np.dtype(dtype), gradients=False), dtype)
+        assert not problems, "\n".join(problems)
 
 
 PRECISIONS = pytest.mark.parametrize(("dtype", "tol"), [("float64", 3e-4), ("float16", 5e-2)])
