@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..namespace.array_functions import array_function
 from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke
@@ -120,9 +120,12 @@ def constraint_check(x: Any, msg: str = "Constraint violated!") -> ndarray:
     """Return True, of shape (), if all elements of the bool array `x` are.
 
     Raises:
-        MXNetError: at the next sync point, with the text `msg`, an element is False.
+        ArgumentError: another dtype. MXNetError: at the next sync point, with the text `msg`, an element is False.
     """
-    (flag,) = invoke(OPS["_npx_constraint_check"].call(msg=msg), (as_array(x, "constraint_check", "x"),))
+    given = as_array(x, "constraint_check", "x")
+    if given.dtype != bool:
+        raise ArgumentError(f"constraint_check: x has dtype {given.dtype}: expected bool")
+    (flag,) = invoke(OPS["_npx_constraint_check"].call(msg=msg), (given,))
     (found,) = invoke(OPS["_copy"].call(), (flag,))
     expect(flag, [found], msg)
     return wrap(found)
