@@ -83,7 +83,7 @@ def csr_matrix(
         if len(arg1) == 2:
             if _is_shape(arg1):
                 _checked_shape("csr_matrix", shape, arg1)
-                return zeros("csr", arg1, ctx, dtype)  # type: ignore[return-value]
+                return zeros("csr", arg1, ctx, dtype)
             return _of_coordinates(arg1, shape, ctx, dtype)
         if len(arg1) == 3:
             return _of_pieces(arg1, shape, ctx, dtype)
@@ -91,7 +91,7 @@ def csr_matrix(
                             f"(data, (row, col))")  # fmt: skip
     if isinstance(arg1, CSRNDArray):
         _checked_shape("csr_matrix", shape, arg1.shape)
-        return array(arg1, ctx, dtype)  # type: ignore[return-value]
+        return array(arg1, ctx, dtype)
     if isinstance(arg1, RowSparseNDArray):
         raise ArgumentError("csr_matrix: cannot be made of a row_sparse array; convert it with tostype('default')")
     if _is_scipy(arg1):
@@ -176,7 +176,7 @@ def row_sparse_array(
             raise ArgumentError(f"row_sparse_array: a tuple of {len(arg1)}: expected a shape or (data, indices)")
         if _is_shape(arg1):
             _checked_shape("row_sparse_array", shape, arg1)
-            return zeros("row_sparse", arg1, ctx, dtype)  # type: ignore[return-value]
+            return zeros("row_sparse", arg1, ctx, dtype)
         if len(arg1) > 2:
             raise ArgumentError(f"row_sparse_array: a tuple of {len(arg1)}: expected a shape or (data, indices)")
         rows, ids = _host(arg1[0], dtype), _indices(arg1[1])
@@ -190,7 +190,7 @@ def row_sparse_array(
         return RowSparseNDArray.of_host(lengths, rows, ids, ctx)
     if isinstance(arg1, RowSparseNDArray):
         _checked_shape("row_sparse_array", shape, arg1.shape)
-        return array(arg1, ctx, dtype)  # type: ignore[return-value]
+        return array(arg1, ctx, dtype)
     if isinstance(arg1, CSRNDArray):
         raise ArgumentError("row_sparse_array: cannot be made of a csr array; convert it with tostype('default')")
     values = _host(arg1, dtype)
@@ -200,7 +200,7 @@ def row_sparse_array(
     return RowSparseNDArray.of_numpy(values, current_context() if ctx is None else as_context(ctx))
 
 
-def zeros(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | None = None, **kwargs: Any) -> NDArray:
+def zeros(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | None = None, **kwargs: Any) -> Any:
     """Return an array of zeros in the storage type `stype`, which stores nothing if that is a sparse one.
 
     Raises:
@@ -224,12 +224,12 @@ def zeros(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | N
     return RowSparseNDArray.of_host(shape, np.zeros((0, *shape[1:]), kind), np.zeros(0), ctx)
 
 
-def empty(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | None = None) -> NDArray:
+def empty(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | None = None) -> Any:
     """Return an array without stored elements in the storage type `stype`."""
     return zeros(stype, shape, ctx, dtype)
 
 
-def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = None) -> NDArray:
+def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = None) -> Any:
     """Return a sparse array with the values of a sparse array or a SciPy csr matrix.
 
     Raises:

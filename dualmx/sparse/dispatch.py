@@ -71,13 +71,15 @@ def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runt
     """Record a call whose outputs overwrite arrays of any storage type; see `ndarray.invoke_out`."""
     from .update import update
 
-    if update(call, ins, outs, runtime):
-        return
-    if not any(map(is_sparse, (*ins, *outs))):
+    for a in (*ins, *outs):
+        if a.is_sparse:
+            break
+    else:
         handle.invoke_out(call, ins, outs, runtime)
         return
-    for o, made in zip(outs, invoke(call, ins, runtime), strict=False):
-        store(o, made, call.op.name)
+    if not update(call, ins, outs, runtime):
+        for o, made in zip(outs, invoke(call, ins, runtime), strict=False):
+            store(o, made, call.op.name)
 
 
 def store(out: NDArray, value: NDArray, what: str) -> None:

@@ -12,8 +12,10 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..ndarray import NDArray, array, invoke, zeros
 from ..ndarray.tape import backward as run_backward
 from .host import HostOp
+from .node import topological
 from .replay import Replay, training_scope, without_recording
 from .stepwise import execute, lowered
+from .storage import output_types
 
 if TYPE_CHECKING:
     from .node import Node
@@ -117,8 +119,17 @@ class Executor:
             call = self._call(False)
             inputs = [*self.arg_arrays, *self.aux_arrays]
             found = call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in inputs))[: call.n_outputs]
-            self._outputs = [zeros(shape, ctx=self._ctx, dtype=dtype) for shape, dtype in found]
+            kinds = self._output_stypes()
+            self._outputs = [
+                zeros(shape, ctx=self._ctx, dtype=dtype, stype=kind)
+                for (shape, dtype), kind in zip(found, kinds, strict=True)
+            ]
         return list(self._outputs)
+
+    def _output_stypes(self) -> list[str]:
+        entries = self._symbol.entries
+        bound = {name: a.stype for name, a in zip(self._arg_names, self.arg_arrays, strict=True)}
+        return output_types(topological(entries), [node for node, _ in entries], bound)
 
     @property
     def output_dict(self) -> dict[str, NDArray]:

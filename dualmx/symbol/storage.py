@@ -33,6 +33,24 @@ def storage_types(order: Sequence[Node], stype_dict: Mapping[str, str]) -> tuple
     A gradient is sparse if every use of the variable yields one of that storage type: looking up rows with
     `sparse_grad`, products with a csr array on the left, element-wise operators on sparse arrays of one type.
     """
+    kinds, uses = _walk(order, stype_dict)
+    data, grads = {}, {}
+    for node in order:
+        if node.op is None:
+            found = set(uses.get(id(node), ["default"]))
+            data[node.name] = kinds[id(node)]
+            grads[node.name] = found.pop() if len(found) == 1 else "default"
+    return data, grads
+
+
+def output_types(order: Sequence[Node], heads: Sequence[Node], stype_dict: Mapping[str, str]) -> list[str]:
+    """Return the storage types of the results of `heads`."""
+    kinds, _ = _walk(order, stype_dict)
+    return [kinds[id(node)] for node in heads]
+
+
+def _walk(order: Sequence[Node], stype_dict: Mapping[str, str]) -> tuple[dict[int, str], dict[int, list[str]]]:
+    """Storage types of nodes, and of the gradients that the uses of each yield."""
     kinds: dict[int, str] = {}
     uses: dict[int, list[str]] = {}
     for node in order:
@@ -43,13 +61,7 @@ def storage_types(order: Sequence[Node], stype_dict: Mapping[str, str]) -> tuple
         kinds[id(node)], wanted = _rule(node.op.name, node.params, ins)
         for (child, _), kind in zip(node.inputs, wanted, strict=True):
             uses.setdefault(id(child), []).append(kind)
-    data, grads = {}, {}
-    for node in order:
-        if node.op is None:
-            found = set(uses.get(id(node), ["default"]))
-            data[node.name] = kinds[id(node)]
-            grads[node.name] = found.pop() if len(found) == 1 else "default"
-    return data, grads
+    return kinds, uses
 
 
 def _rule(name: str, params: Mapping[str, Any], ins: list[str]) -> tuple[str, list[str]]:
@@ -71,4 +83,4 @@ def _rule(name: str, params: Mapping[str, Any], ins: list[str]) -> tuple[str, li
     return "default", dense
 
 
-__all__ = ["declared", "storage_types"]
+__all__ = ["declared", "output_types", "storage_types"]

@@ -190,6 +190,7 @@ def test_storage_types_of_gradients() -> None:
 
 def test_symbols_make_sparse_outputs() -> None:
     exe = sym.cast_storage(sym.var("a"), stype="csr").simple_bind(mx.cpu(), a=(3, 4), grad_req="null")
+    assert exe.outputs[0].stype == "csr"
     assert exe.forward(a=nd.array(BATCH))[0].stype == "csr"
     kept = sym.sparse.retain(sym.var("a", stype="row_sparse"), sym.var("i"))
     exe = kept.simple_bind(mx.cpu(), a=(3, 4), i=(2,), grad_req="null")
