@@ -44,7 +44,9 @@ def step_together(updaters: Sequence[Any], indices: Sequence[Any], grads: Column
     contexts = [w.context for w in weights[0]]
     if any(a.is_sparse for group in (*grads, *weights) for a in group):
         return False
-    if len(contexts) < 2 or not joinable(contexts, len(grads)):
+    if len(contexts) < 2 or any([w.context for w in arrays] != contexts for arrays in weights):
+        return False
+    if not joinable(contexts, len(grads)):
         return False
     with joined(contexts):
         sums = sum_over(grads)

@@ -213,3 +213,43 @@ def test_module_on_several_devices_equals_one(kvstore: str | None) -> None:
     for a, b in zip(many, one, strict=True):
         for n in a:
             np.testing.assert_allclose(a[n], b[n], rtol=1e-12, atol=1e-12)
+
+
+def test_row_sparse_gradients_of_several_devices() -> None:
+    def run(contexts: list) -> np.ndarray:
+        net = nn.Embedding(6, 2, sparse_grad=True)
+        net.initialize(ctx=contexts)
+        net.weight.set_data(mx.nd.array(np.arange(12).reshape(6, 2)))
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        for _ in range(2):
+            parts = mx.gluon.utils.split_and_load(np.array([0, 2, 2, 5]), contexts)
+            with mx.autograd.record():
+                losses = [(net(p) ** 2).sum() for p in parts]
+            mx.autograd.backward(losses)
+            trainer.step(4)
+        return net.weight.data(contexts[-1]).asnumpy()
+
+    np.testing.assert_allclose(run([mx.cpu(0), mx.cpu(1)]), run([mx.cpu(0)]), rtol=1e-6)
+
+
+def test_groups_within_devices_update_on_their_own_contexts() -> None:
+    def net():
+        with mx.AttrScope(ctx_group="far"):
+            h = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=4, name="a")
+        return mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(h, num_hidden=2, name="b"), mx.sym.var("label"))
+
+    def run(contexts: list, groups: list | None) -> list[np.ndarray]:
+        mod = mx.mod.Module(net(), label_names=["label"], context=contexts, group2ctxs=groups)
+        mod.bind([("data", X.shape)], [("label", Y.shape)])
+        values = np.random.RandomState(1)
+        shapes = {"a_weight": (4, 5), "a_bias": (4,), "b_weight": (2, 4), "b_bias": (2,)}
+        mod.init_params(arg_params={n: mx.nd.array(values.randn(*s)) for n, s in shapes.items()})
+        mod.init_optimizer("local", "sgd", {"learning_rate": 0.1, "momentum": 0.9})
+        for _ in range(2):
+            mod.forward_backward(mx.io.DataBatch([mx.nd.array(X)], [mx.nd.array(Y)]))
+            mod.update()
+        return [a.asnumpy() for _, a in sorted(mod.get_params()[0].items())]
+
+    placed = run([mx.cpu(0), mx.cpu(1)], [{"far": mx.cpu(2)}, {"far": mx.cpu(3)}])
+    for a, b in zip(placed, run([mx.cpu(0)], None), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
