@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import ArgumentError, FormatError
+from ..io import codec
 from ..io.batch import DataDesc
 from ..io.place import on_host
 from ..ndarray import NDArray, array
+from .augment import IMAGENET_MEAN, IMAGENET_STD, statistics
 from .boxes import CreateDetAugmenter, DetAugmenter
 from .iterator import ImageIter
 
@@ -130,6 +132,46 @@ class ImageDetIter(ImageIter):
         if label_shape is not None:
             self.check_label_shape(label_shape)
             self.label_shape = (int(label_shape[0]), int(label_shape[1]))
+
+    def draw_next(
+        self,
+        color: Sequence[int] | None = None,
+        thickness: int = 2,
+        mean: Any = None,
+        std: Any = None,
+        clip: bool = True,
+        waitKey: int | None = None,
+        window_name: str = "draw_next",
+        id2labels: Any = None,
+    ) -> Iterator[np.ndarray]:
+        """Yield augmented images (H, W, C), blue first, with their boxes drawn.
+
+        Args:
+            color: of the boxes; by default a random one for each. thickness: of their lines, in pixels.
+            mean, std: undo this normalisation first; True for that of ImageNet.
+            clip: keep values within 0 to 255.
+            waitKey: show each image for that many milliseconds in the window `window_name` (0: until a key).
+            id2labels: names of the classes, by number.
+        """
+        mean, std = statistics(mean, IMAGENET_MEAN, "mean"), statistics(std, IMAGENET_STD, "std")
+        cv2 = codec.cv2()
+        while self.cur < len(self.seq):
+            planes, boxes = self._sample()
+            image = planes.transpose(1, 2, 0).astype(np.float64)
+            image = image * (1.0 if std is None else std) + (0.0 if mean is None else mean)
+            image = np.clip(image, 0, 255) if clip else image
+            drawn = np.ascontiguousarray(np.rint(image[..., ::-1]).astype(np.uint8))
+            h, w = drawn.shape[:2]
+            for kind, *edges in boxes[boxes[:, 0] >= 0][:, :5].tolist():
+                x0, y0, x1, y1 = (int(e * size) for e, size in zip(edges, (w, h, w, h), strict=True))
+                paint = tuple(int(c) for c in (np.random.randint(0, 256, 3) if color is None else color))
+                cv2.rectangle(drawn, (x0, y0), (x1, y1), paint, thickness)
+                if id2labels is not None:
+                    cv2.putText(drawn, str(id2labels[int(kind)]), (x0 + 5, y0 + 15), 0, 0.5, paint)
+            if waitKey is not None:
+                cv2.imshow(window_name, drawn)
+                cv2.waitKey(waitKey)
+            yield drawn
 
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
         """Give this iterator and `it` the greater label shape of the two; returns `it`."""

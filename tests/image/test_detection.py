@@ -74,6 +74,13 @@ def test_image_det_iter(rec: str) -> None:
     assert changed.data[0].shape == (3, 3, 16, 20) and ((labels == -1) | (labels >= 0)).all() and labels.max() <= 1
 
 
+def test_boxes_are_drawn(rec: str) -> None:
+    it = mx.image.ImageDetIter(1, (3, 23, 31), path_imgrec=rec)
+    drawn = list(it.draw_next(color=(1, 2, 3), thickness=1))
+    assert [d.shape for d in drawn] == [(23, 31, 3)] * 3
+    assert (drawn[1][2, 3:15] == (1, 2, 3)).all() and np.array_equal(drawn[1][20], IMAGE[20])
+
+
 @pytest.mark.parametrize(
     "label", [[2, 5, 0, 0.5, 0.5, 0.1, 0.6], [2, 5, 1], [2, 4, 1, 2, 3, 4, 5], [2, 5, 0, 0.1, 0.1, 0.5]]
 )
