@@ -48,10 +48,10 @@ def _cases() -> dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]]:
             if name != "reciprocal" or dtype.startswith("float"):
                 found[f"{name} {dtype}"] = (name, (dtype,), {})
         for name in BINARY:
-            for other in (*DTYPES, 2, 2.5, True):
+            for other in (*dict.fromkeys((dtype, "int32", "float32")), 2, 2.5, True):
                 found[f"{name} {dtype} {other}"] = (name, (dtype, other), {})
             found[f"{name} 2.5 {dtype}"] = (name, (2.5, dtype), {})
-        for to in DTYPES:
+        for to in ("int64", "float16", "float32"):
             found[f"sum {dtype} as {to}"] = ("sum", (dtype,), {"dtype": to})
             found[f"mean {dtype} as {to}"] = ("mean", (dtype,), {"dtype": to})
         for symbol in ("add", "mul", "truediv", "pow", "gt", "eq"):

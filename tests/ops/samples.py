@@ -92,10 +92,11 @@ def _nn() -> Iterator[Sample]:
 @functools.cache
 def all_samples() -> dict[str, list[Sample]]:
     """Operator name -> its samples, the recorded ones first."""
+    from tests.ops import np_samples, npx_samples
     from tests.ops.more_samples import MORE
 
     table: dict[str, list[Sample]] = {}
-    for sample in (*_elementwise(), *_shape(), *_nn(), *MORE):
+    for sample in (*_elementwise(), *_shape(), *_nn(), *MORE, *np_samples.samples(), *npx_samples.samples()):
         table.setdefault(OPS[sample.op].name, []).append(sample)
     return table
 

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from tests.ops import np_samples
 from tests.ops.fronts import Result, call, groups, is_random, named, run_block, run_nd, run_sym, symbol_of
 from tests.ops.golden_replay import chosen_samples, golden, inputs_in
 from tests.ops.samples import Sample, all_samples, chosen, registered
 
 # Operators without a sample, and why.
 DYNAMIC = "its result's shape or values are computed on the host, at once; tests/numpy has them"
-WITHOUT: dict[str, str] = dict.fromkeys(
+WITHOUT: dict[str, str] = np_samples.WITHOUT | dict.fromkeys(
     ("_npi_eig", "_npi_eigvals", "_npi_unique", "_npi_bincount", "_npx_nonzero"), DYNAMIC
 )
 # Recorded gradients that are wrong in MXNet 1.9.1: keywords by operator.

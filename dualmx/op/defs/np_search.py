@@ -15,6 +15,7 @@ from ..schema import ABSENT, Count, Free, Shape, Tensor, When
 from .np_pairs import common
 from .reduce import OneAxis
 from .rules import convert
+from .window import as_index
 
 
 def _spread(name: str, *arrays: jax.Array) -> list[jax.Array]:
@@ -157,7 +158,7 @@ def _np_take_along_axis(arr: Tensor, indices: Free, *, axis: int = 0) -> jax.Arr
     """Read elements along `axis` at positions that differ from slice to slice; negative ones count from the end."""
     if indices.ndim != arr.ndim:
         raise ArgumentError(f"_np_take_along_axis: shapes {arr.shape} and {indices.shape}: expected equally many axes")
-    return jnp.take_along_axis(arr, indices, one_axis(axis, arr.ndim))
+    return jnp.take_along_axis(arr, as_index(indices), one_axis(axis, arr.ndim))
 
 
 @op()
