@@ -246,8 +246,8 @@ def choice(a: Any, size: Size = None, replace: bool = True, p: Any = None, ctx: 
     shape = _size(size, "choice") or ()
     if not n or (not replace and int(onp.prod(shape)) > n):
         raise ArgumentError(f"random.choice: {n} elements: expected at least {max(1, int(onp.prod(shape)))}")
-    call = OPS["_npi_choice"].call(n=n, size=shape, replace=bool(replace))
     weights = () if p is None else (as_array(p, "random.choice", "p"),)
+    call = OPS["_npi_choice"].call(n=n, size=shape, replace=bool(replace), weighted=bool(weights))
     where = _where((pool, *weights), ctx)
     found = wrap((invoke(call, weights) if weights else create(call, where))[0])
     return finish(found if pool is None else pool[found], out, "random.choice")

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Count, DType, Free, Key, Maybe, Shape, Tensor
+from ..schema import ABSENT, Count, DType, Free, Key, Shape, Tensor, When
 
 _KINDS = {
     "uniform": lambda key, shape, kind: jax.random.uniform(key, shape, kind),
@@ -54,11 +54,17 @@ def randint(key: Key, *, low: int, high: int, size: Shape = (), dtype: DType = "
 
 @op(name="_npi_choice")
 def choice(
-    p: Annotated[Tensor, Maybe] = ABSENT, key: Key = ABSENT, *, n: Count, size: Shape = (), replace: bool = True
+    p: Annotated[Tensor, When("weighted", True)] = ABSENT,
+    key: Key = ABSENT,
+    *,
+    n: Count,
+    size: Shape = (),
+    replace: bool = True,
+    weighted: bool = False,
 ) -> jax.Array:
     """Positions from 0 to below `n`, int64, of shape `size`: equally likely ones, or with probabilities `p` (n,).
 
-    Without `replace` no position comes twice.
+    Without `replace` no position comes twice; `p` is read if `weighted`.
     """
     if p is not None and p.shape != (n,):
         raise ArgumentError(f"random.choice: p has shape {p.shape}: expected ({n},)")
