@@ -13,6 +13,8 @@ from ..ndarray import NDArray, from_jax
 
 def looked_at(a: NDArray) -> np.ndarray:
     """Return the values of `a`, computed if they were pending; not to be written to. A copy where it must be one."""
+    if a.stype != "default":
+        return a.asnumpy()
     try:
         return np.from_dlpack(a)  # type: ignore[arg-type]
     except (RuntimeError, TypeError, ValueError, BufferError, AttributeError):

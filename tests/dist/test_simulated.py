@@ -58,9 +58,13 @@ class Cluster:
             peers = [
                 Peer(f"server {i}", link=van.connect(v.listen("", 0), 1.0)) for i, v in enumerate(self.server_vans)
             ]
-            van.on_down = lambda link, reason, customer=customer, peers=peers: [
-                customer.give_up(p, f"{p.name}: {reason}") for p in peers if p.link == link
-            ]
+
+            def on_down(link: int, reason: str, customer: Customer = customer, peers: list[Peer] = peers) -> None:
+                for p in peers:
+                    if p.link == link:
+                        customer.give_up(p, f"{p.name}: {reason}")
+
+            van.on_down = on_down
             worker = KVWorker(customer, peers, bound=10, rank=rank)
             tickets = worker.ask_all("hello", worker.hello)
             self.net.run()
