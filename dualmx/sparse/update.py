@@ -8,6 +8,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from ..core.errors import ArgumentError
 from ..ndarray import handle
 from ..ndarray.array import NDArray
 from ..op.components import merged
@@ -70,6 +71,8 @@ def update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime:
     weight, grad, *states = ins
     if not isinstance(grad, RowSparseNDArray):
         return False
+    if grad.shape != weight.shape:
+        raise ArgumentError(f"{call.op.name}: grad has shape {grad.shape}, expected the weight's {weight.shape}")
     out = outs[0]
     table = _table(weight)
     standard = call.op.name == "ftrl_update" and not weight.is_sparse

@@ -56,6 +56,9 @@ def test_updates(key: str, recorded: Any) -> None:
     np.testing.assert_allclose(updated(mx, key), recorded[1][key], rtol=1e-5, atol=1e-6)
 
 
+WEIGHT = mx.nd.ones((5, 2))
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -69,6 +72,7 @@ def test_updates(key: str, recorded: Any) -> None:
         lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((2, 1))),
         lambda: made(mx, "csr") + made(mx, "csr", 0, (3, 3)),
         lambda: made(mx, "csr") + made(mx, "csr").astype("float64"),
+        lambda: mx.nd.sgd_update(WEIGHT, mx.nd.sparse.zeros("row_sparse", (4, 2)), lr=0.1, out=WEIGHT),
     ],
 )
 def test_refused(call: Any) -> None:
