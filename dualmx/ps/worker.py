@@ -74,9 +74,9 @@ class KVWorker:
 
     def ask(self, server: int, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> Ticket:
         """Send a request to one server, after what was queued."""
-        if self._queued is not None:
+        with self._lock:
             self.flush()
-        return self._customer.ask(self.servers[server], what, meta, payload)
+            return self._customer.ask(self.servers[server], what, meta, payload)
 
     def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Ticket]:
         """Send the same request to all servers."""
