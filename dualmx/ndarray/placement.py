@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compile.mesh import Mesh, as_spec, place, spec_of
-from ..core.context import current_context
+from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import NDArray
 from .flush import concrete
@@ -16,7 +16,7 @@ from .handle import invalidate
 from .trace import engine
 
 
-def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Mesh | None = None) -> NDArray:
+def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None) -> NDArray:
     """Return an array cut over a mesh: each device gets its part.
 
     Args:

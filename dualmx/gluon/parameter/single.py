@@ -321,7 +321,7 @@ class Parameter:
                 wd_mult=self.wd_mult,
                 init=self.init,
                 stype=self._stype,
-                **({"__shard__": str(self._shard)} if self._shard else {}),
+                attr={"__shard__": str(self._shard)} if self._shard else None,
             )
         return self._var
 
