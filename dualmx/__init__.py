@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         monitor,
         name,
         numpy,
+        numpy_dispatch_protocol,
         numpy_extension,
         operator,
         optimizer,
