@@ -246,11 +246,20 @@ def choice(a: Any, size: Size = None, replace: bool = True, p: Any = None, ctx: 
     shape = _size(size, "choice") or ()
     if not n or (not replace and int(onp.prod(shape)) > n):
         raise ArgumentError(f"random.choice: {n} elements: expected at least {max(1, int(onp.prod(shape)))}")
-    weights = () if p is None else (as_array(p, "random.choice", "p"),)
-    call = OPS["_npi_choice"].call(n=n, size=shape, replace=bool(replace), weighted=bool(weights))
-    where = _where((pool, *weights), ctx)
-    found = wrap((invoke(call, weights) if weights else create(call, where))[0])
+    found = _positions(n, shape, replace, p, _where((pool,), ctx))
     return finish(found if pool is None else pool[found], out, "random.choice")
+
+
+def _positions(n: int, shape: tuple[int, ...], replace: bool, p: Any, ctx: Context) -> ndarray:
+    """Draw positions from 0 to below `n`."""
+    if p is not None:
+        weights = as_array(p, "random.choice", "p")
+        if weights.shape != (n,):
+            raise ArgumentError(f"random.choice: p has shape {weights.shape}: expected ({n},)")
+        return wrap(invoke(OPS["_npi_choice"].call(size=shape, replace=bool(replace)), (weights,))[0])
+    if replace:
+        return randint(n, size=shape, ctx=ctx)
+    return permutation(from_values(onp.arange(n), ctx))[: int(onp.prod(shape))].reshape(shape)
 
 
 def multinomial(n: int, pvals: Any, size: Size = None, **kwargs: Any) -> ndarray:

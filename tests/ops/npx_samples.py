@@ -34,5 +34,5 @@ def samples() -> Iterator[Sample]:
         yield Sample("_npi_standard", (), {"kind": kind, "size": (2, 3)})
     yield Sample("_npi_standard_gamma", (WIDE,))
     yield Sample("_npi_randint", (), {"low": 0, "high": 9, "size": (4,)})
-    yield Sample("_npi_choice", (np.float32([0.2, 0.3, 0.5]),), {"n": 3, "size": (2,), "weighted": True})
+    yield Sample("_npi_choice", (np.float32([0.2, 0.3, 0.5]),), {"size": (2,), "replace": False})
     yield Sample("_npi_multinomial", (np.float32([0.2, 0.8]),), {"n": 9, "size": (2,)})

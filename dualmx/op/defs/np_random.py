@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Count, DType, Free, Key, Shape, Tensor, When
+from ..schema import Count, DType, Free, Key, Shape, Tensor
 
 _KINDS = {
     "uniform": lambda key, shape, kind: jax.random.uniform(key, shape, kind),
@@ -53,22 +53,11 @@ def randint(key: Key, *, low: int, high: int, size: Shape = (), dtype: DType = "
 
 
 @op(name="_npi_choice")
-def choice(
-    p: Annotated[Tensor, When("weighted", True)] = ABSENT,
-    key: Key = ABSENT,
-    *,
-    n: Count,
-    size: Shape = (),
-    replace: bool = True,
-    weighted: bool = False,
-) -> jax.Array:
-    """Positions from 0 to below `n`, int64, of shape `size`: equally likely ones, or with probabilities `p` (n,).
-
-    Without `replace` no position comes twice; `p` is read if `weighted`.
-    """
-    if p is not None and p.shape != (n,):
-        raise ArgumentError(f"random.choice: p has shape {p.shape}: expected ({n},)")
-    return jax.random.choice(key, jnp.arange(n, dtype=jnp.int64), size, replace, p)
+def choice(p: Tensor, key: Key, *, size: Shape = (), replace: bool = True) -> jax.Array:
+    """Positions in `p` (n,), int64, of shape `size`, each with its probability; without `replace` none comes twice."""
+    if p.ndim != 1:
+        raise ArgumentError(f"p has shape {p.shape}: expected one axis")
+    return jax.random.choice(key, jnp.arange(p.shape[0], dtype=jnp.int64), size, replace, p)
 
 
 @op(name="_npi_multinomial")
