@@ -67,8 +67,8 @@ if TYPE_CHECKING:
         visualization,
     )
 
-    img, init, kv, mod, mon, np, opt, viz = image, initializer, kvstore, module, monitor, numpy, optimizer, visualization
-    npx = numpy_extension
+    img, init, kv, mod, mon, opt, viz = image, initializer, kvstore, module, monitor, optimizer, visualization
+    np, npx = numpy, numpy_extension
 
 __version__ = "0.1.0"
 
