@@ -31,6 +31,7 @@ WRONG_IN_MXNET = {
 # dtypes that an operator does not take: `{op: (dtype, ...)}`.
 FACTORED = ("potrf", "potri", "trsm", "inverse", "det", "slogdet", "gelqf", "syevd")
 UNSUPPORTED = {f"_linalg_{name}": ("float16",) for name in FACTORED}
+UNSUPPORTED |= {f"_contrib_quantize{kind}": ("float16", "float64") for kind in ("", "_v2", "_asym")}
 # The gradient by sampling positions jumps at pixel borders, over which rounding to 16 bits moves some of them.
 JUMPING = {"BilinearSampler", "SpatialTransformer", "GridGenerator", "_contrib_ROIAlign"}
 # Operators without outputs, which no graph can hold; MXNet 1.9.1 crashes.
