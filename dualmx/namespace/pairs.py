@@ -82,7 +82,7 @@ def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[...
             return pair(equal, arrays, left)(rhs, lhs)
         return pair(equal, arrays, right)(lhs, rhs)
 
-    def function(lhs: Any, rhs: Any) -> Any:
+    def on_any(lhs: Any, rhs: Any) -> Any:
         number = (int, float, bool)
         if isinstance(lhs, number) and isinstance(rhs, number):
             return on_numbers(lhs, rhs)
@@ -95,11 +95,9 @@ def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[...
         a = as_input(lhs, call.op, "lhs", rhs if isinstance(rhs, NDArray) else None)
         return invoke2(call, a, as_input(rhs, call.op, "rhs", a))
 
+    function: Any = on_any
     if name == "power":
-        on_both = function
-
-        def function(base: Any, exp: Any) -> Any:
-            return on_both(base, exp)
+        function = lambda base, exp: on_any(base, exp)  # noqa: E731  (MXNet's names of the operands)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (

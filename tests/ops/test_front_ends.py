@@ -55,7 +55,6 @@ WITHOUT_GOLDEN = {
     "_scatter_set_nd": "works in place only; `x[...] = y` is recorded in ndarray.json",
     "_sparse_adagrad_update": "for row_sparse gradients only; see tests/optimizer",
     "_sparse_retain": "for row_sparse data only",
-    "_sparse_retain": "for row_sparse data only",
     "_square_sum": "for row_sparse data only",
     "_zeros_without_dtype": "cannot be called imperatively",
 }

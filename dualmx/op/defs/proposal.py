@@ -108,7 +108,7 @@ def _proposal(name: str, many: bool, doc: str) -> Op:
             "pre": pre, "post": min(rpn_post_nms_top_n, pre),
         }  # fmt: skip
         given = tuple(lax.stop_gradient(v).astype(jnp.float32) for v in (cls_prob[:, a:], bbox_pred, im_info))
-        boxes, scores = lax.map(lambda one: _one_image(*one, anchors, p), given)
+        boxes, scores = lax.map(lambda one: _one_image(one[0], one[1], one[2], anchors, p), given)
         short = rpn_post_nms_top_n - int(p["post"])
         if short:
             wrap = jnp.arange(rpn_post_nms_top_n, dtype=jnp.int32) % int(p["post"])

@@ -264,7 +264,7 @@ def _with_bias(
 
 def _dense_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     data = shapes.get("data")
-    out = dict.fromkeys(("min_data", "max_data", "min_weight", "max_weight"), (1,))
+    out: dict[str, tuple[int, ...]] = dict.fromkeys(("min_data", "max_data", "min_weight", "max_weight"), (1,))
     if not p.no_bias:
         out |= {"bias": (p.num_hidden,), "min_bias": (1,), "max_bias": (1,)}
     if data and known(*data):
@@ -307,7 +307,7 @@ def _contrib_quantized_fully_connected(
 
 def _conv_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     data = shapes.get("data")
-    out = dict.fromkeys(("min_data", "max_data", "min_weight", "max_weight"), (1,))
+    out: dict[str, tuple[int, ...]] = dict.fromkeys(("min_data", "max_data", "min_weight", "max_weight"), (1,))
     if not p.no_bias:
         out |= {"bias": (p.num_filter,), "min_bias": (1,), "max_bias": (1,)}
     if data and len(data) == len(p.kernel) + 2 and known(data[_channels_at(p.layout)]):
