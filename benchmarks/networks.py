@@ -128,7 +128,7 @@ def parameters(network: str) -> dict[str, np.ndarray]:
 
 
 def block(mx: Any, network: str, given: bool = True) -> Any:
-    """The network as a HybridBlock of `mx` (dualmx or MXNet), initialised with `parameters`, or like them if not `given`."""
+    """The network as a HybridBlock of `mx` (dualmx or MXNet) with the values of `parameters`, or drawn like them."""
     nn = mx.gluon.nn
     count = [0]
 

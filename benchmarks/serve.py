@@ -4,7 +4,8 @@
 
 Prints `READY {json}` after the first step, then answers `RUN seconds` with `TIMES [[ms, foreign load], ...]` and
 anything else with `DONE {json}`. FRAMEWORK is jax, dualmx, mxnet or torch; MODE is plain or kernels (jax),
-imperative, hybrid, drawn (hybrid with initial values of its own) or module (dualmx, mxnet), eager (all, NETWORK then names the case).
+imperative, hybrid, drawn (hybrid with initial values of its own) or module (dualmx, mxnet), eager (all; NETWORK then
+names the case).
 """
 
 from __future__ import annotations

@@ -273,7 +273,7 @@ class KVStore(KVStoreBase):
             held = self._at(what, k)
             for a in group:
                 self._fits(what, k, a)
-                rows = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
+                rows: Any = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
                 wanted = np.unique(next(remaining).asnumpy().reshape(-1).astype(np.int64))
                 store(a, rows.retain(from_numpy(wanted).as_in_context(held.context)), f"kvstore.{what}")
 

@@ -175,5 +175,5 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
     if callable(metric) and not isinstance(metric, type):
         return CustomMetric(metric, *args, **kwargs)
     if not isinstance(metric, (str, EvalMetric)):
-        raise ArgumentError(f"metric.create: metric={metric!r}: expected a name, a metric, a function or a list of these")
+        raise ArgumentError(f"metric.create: metric={metric!r}: expected a name, a metric or a function")
     return METRICS.create(metric, *args, **kwargs)

@@ -118,6 +118,11 @@ def _symbolic_update(op_name: str, name: str, inputs: tuple[str, ...]) -> Any:
     return update
 
 
+_WEIGHTS = ("weight", "grad", "mean", "var")
+adamw_update = _symbolic_update("_adamw_update", "adamw_update", _WEIGHTS)
+mp_adamw_update = _symbolic_update("_mp_adamw_update", "mp_adamw_update", (*_WEIGHTS, "weight32"))
+
+
 def set_value(src: float = 0.0, out: Any = None, name: str | None = None) -> NDArray:
     """Fill the array `out` with the number `src` and return it."""
     instance("_set_value", "out", out, NDArray, "an NDArray to fill")
@@ -130,7 +135,5 @@ def populate(nd: ModuleType, sym: ModuleType) -> None:
     for made in (isnan, isinf, isfinite, rand_zipfian):
         setattr(nd.contrib, made.__name__, made)
     sym.contrib.rand_zipfian = symbolic_rand_zipfian
-    weights = ("weight", "grad", "mean", "var")
-    sym.contrib.adamw_update = _symbolic_update("_adamw_update", "adamw_update", weights)
-    sym.contrib.mp_adamw_update = _symbolic_update("_mp_adamw_update", "mp_adamw_update", (*weights, "weight32"))
+    sym.contrib.adamw_update, sym.contrib.mp_adamw_update = adamw_update, mp_adamw_update
     nd._internal._set_value = set_value

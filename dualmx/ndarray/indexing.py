@@ -125,7 +125,8 @@ def getitem(self: NDArray, key: Any) -> NDArray:
     """Return `self[key]`.
 
     Integers, contiguous slices, `None` and `...` give views (writes go through to the array); other slices and index
-    arrays (lists, NumPy arrays, NDArrays; floats are cut to integers) give copies. An index of every axis gives shape (1,).
+    arrays (lists, NumPy arrays, NDArrays; floats are cut to integers) give copies. An index of every axis gives shape
+    (1,).
     """
     items = expand(key, self.shape)
     if not items:

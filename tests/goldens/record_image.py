@@ -1,4 +1,4 @@
-"""Record what MXNet 1.9.1 makes of small images: a Python that has it runs `python record_image.py`, which writes image.npz.
+"""Record what MXNet 1.9.1 makes of small images: a Python that has it runs this file, which writes image.npz.
 
 The compressed images and the record file are stored as well, so that the tests read the same bytes.
 """
