@@ -26,7 +26,7 @@ def cv2() -> Any:
     except ImportError as e:
         raise MXNetError(
             f"images are decoded and resized by OpenCV, which cannot be imported ({e}): "
-            "pip install opencv-python-headless, or pip install 'dualmx[image]'"
+            "pip install opencv-python-headless"
         ) from None
 
 

@@ -121,7 +121,7 @@ ARRAYS = {
     "truth": (lambda t: bool(t.x), "truth value.*(2, 3)"),
     "copyto": (lambda t: t.x.copyto(t.y), "copyto: .*(3, 2).*(2, 3)"),
     "copyto type": (lambda t: t.x.copyto(3), "copyto: other=3"),
-    "tostype": (lambda t: t.x.tostype("foo"), "tostype: stype='foo'"),
+    "tostype": (lambda t: t.x.tostype("foo"), "stype='foo'"),
     "bulk": (lambda t: mx.engine.set_bulk_size("a"), "set_bulk_size: size='a'"),
 }
 CONTEXTS = {
