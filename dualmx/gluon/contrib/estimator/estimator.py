@@ -56,7 +56,9 @@ class Estimator:
         >>> x, y = mx.nd.ones((8, 3)), mx.nd.zeros((8,))
         >>> data = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(x, y), batch_size=4)
         >>> net = mx.gluon.nn.Dense(2)
-        >>> estimator = Estimator(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), initializer=mx.init.Xavier())
+        >>> net.initialize()
+        >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
+        >>> estimator = Estimator(net, mx.gluon.loss.SoftmaxCrossEntropyLoss(), trainer=trainer)
         >>> estimator.logger.setLevel("ERROR")
         >>> estimator.fit(data, epochs=2)
         >>> [metric.name for metric in estimator.train_metrics]
