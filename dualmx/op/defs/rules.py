@@ -61,7 +61,8 @@ def typed_scalar(name: str, data: jax.Array, scalar: float) -> np.ndarray:
     """
     dtype = np.dtype(data.dtype)
     if is_float(dtype):
-        return np.asarray(scalar).astype(dtype)
+        with np.errstate(over="ignore"):  # what is beyond the type is infinite in it
+            return np.asarray(scalar).astype(dtype)
     if not np.isfinite(scalar):
         raise ArgumentError(f"{name}: scalar={scalar}: no {dtype.name} has this value; cast the array with .astype()")
     if dtype == np.bool_:
