@@ -14,6 +14,10 @@ class ArgumentError(MXNetError, ValueError):
     """An argument has a value that the operation cannot accept."""
 
 
+class DtypeError(ArgumentError):
+    """An array has an element type that the operator does not take."""
+
+
 class ArgumentTypeError(MXNetError, TypeError):
     """An argument has a type that the operation cannot accept."""
 

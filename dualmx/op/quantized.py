@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, DtypeError
 
 HALF_INT8, HALF_UINT8, HALF_INT32 = 127.5, 255.5, 2147483647.5
 TOP_INT32 = 2147483648.0
@@ -35,7 +35,7 @@ def round_to(x: jax.Array, dtype: Any) -> jax.Array:
 def eight_bits(op: str, name: str, data: jax.Array) -> None:
     """Raise `ArgumentError` unless `data` is int8 or uint8."""
     if data.dtype not in (jnp.int8, jnp.uint8):
-        raise ArgumentError(f"{op}: {name} has dtype {data.dtype}: expected int8 or uint8")
+        raise DtypeError(f"{op}: {name} has dtype {data.dtype}: expected int8 or uint8")
 
 
 def half(data: jax.Array) -> float:

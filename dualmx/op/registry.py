@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..core.dtypes import is_float
 from ..core.errors import ArgumentError, MXNetError, suggest
 from .schema import AUX, FREE, TENSOR, Field, Input, read_schema
 
@@ -39,6 +40,7 @@ class Op:
         mutates: positions of further inputs that are written, as a function of the parameters.
         floating: whether `Tensor` inputs must be of a floating type.
         joint: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
+        attached: names of what follows the counted inputs of a variadic op, for each of them in turn.
         calls: the interned calls.
     """
 
@@ -66,8 +68,9 @@ class Op:
         mutates: Callable[[Any], Sequence[int]] | None = None,
         floating: bool = False,
         joint: Callable[[Any, bool], bool] | None = None,
+        attached: tuple[str, ...] = (),
     ):
-        self.joint = joint
+        self.joint, self.attached = joint, attached
         self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
         self.output_names, self.aliases, self.complete, self.complete_dtype = (
             output_names,
@@ -105,6 +108,11 @@ class Op:
     def variadic(self) -> bool:
         """True if the op takes any number of inputs."""
         return bool(self.inputs) and self.inputs[0].variadic
+
+    @property
+    def each(self) -> int:
+        """How many inputs of a variadic op `num_args` counts as one."""
+        return 1 + len(self.attached)
 
     @cached_property
     def runtime(self) -> tuple[str, ...]:
@@ -155,13 +163,20 @@ class Op:
         """Names of the inputs that exist under `params` (optional ones excluded unless `count` reaches them)."""
         if self.variadic:
             first = self.inputs[0].name
-            n = count if count is not None else int(params.get("num_args") or 0)
+            n = count if count is not None else int(params.get("num_args") or 0) * self.each
             rest = [i.name for i in self.inputs[1:]]
+            if self.attached:
+                return self.counted_names(n)
             return [f"{first.rstrip('s') if first == 'args' else first}{i}" for i in range(n - len(rest))] + rest
         must = [i for i in self.inputs if i.when is None or i.when.holds(dict(params))]
         if count is None:
             return [i.name for i in must if not i.optional]
         return [i.name for i in must][:count]
+
+    def counted_names(self, count: int) -> list[str]:
+        """MXNet's names of `count` inputs: `arg0`, `arg1`, …, then what is attached to each."""
+        n = -(-count // self.each)
+        return [*(f"arg{i}" for i in range(n)), *(f"arg{i}_{end}" for i in range(n) for end in self.attached)][:count]
 
 
 def _ident(v: Any) -> Any:
@@ -301,16 +316,21 @@ class Call:
 
     def _check_dtypes(self, avals: Sequence[Any]) -> None:
         if self.op.variadic:
-            strict = [d for (_, d) in avals] if self.op.inputs[0].role is TENSOR else []
+            names = self.op.input_names(self.params, len(avals))
+            strict = (
+                [(n, d) for n, (_, d) in zip(names, avals, strict=False)] if self.op.inputs[0].role is TENSOR else []
+            )
         else:
             live = [i for i in self.op.inputs if i.when is None or i.when.holds(self.params)]
             if len(avals) > len(live) or len(avals) < sum(not i.optional for i in live):
                 want = ", ".join(i.name + ("=None" if i.optional else "") for i in live)
                 raise ArgumentError(f"{self.op.name}: got {len(avals)} inputs, expected {len(live)}: ({want})")
-            strict = [d for i, (_, d) in zip(live, avals, strict=False) if i.role is TENSOR]
-        if self.op.floating and not all(jax.numpy.issubdtype(d, np.floating) for d in strict):
-            raise ArgumentError(self.describe(avals, "expected a floating type; cast with .astype()"))
-        if len(set(strict)) > 1:
+            strict = [(i.name, d) for i, (_, d) in zip(live, avals, strict=False) if i.role is TENSOR]
+        for name, dtype in strict if self.op.floating else ():
+            if not is_float(dtype):
+                problem = f"input {name!r} has dtype {dtype}: expected a floating dtype; cast with .astype()"
+                raise ArgumentError(self.describe(avals, problem))
+        if len({dtype for _, dtype in strict}) > 1:
             raise ArgumentError(
                 self.describe(avals, "inputs have different dtypes, and there is no promotion; cast with .astype()")
             )
@@ -340,6 +360,7 @@ def op(
     mutates: Callable[[Any], Sequence[int]] | None = None,
     floating: bool = False,
     joint: Callable[[Any, bool], bool] | None = None,
+    attached: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
 
@@ -355,6 +376,7 @@ def op(
         mutates: `p -> input positions` written back from the results after the outputs, before the auxiliary ones.
         floating: `Tensor` inputs must be of a floating type.
         joint: `(p, train) -> bool`; whether the call exchanges values with other contexts.
+        attached: names of further inputs of a variadic op for each one that `num_args` counts; they follow the latter.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.
@@ -377,6 +399,7 @@ def op(
             mutates=mutates,
             floating=floating,
             joint=joint,
+            attached=tuple(attached),
         )
         for n in (made.name, *made.aliases):
             if n in OPS:

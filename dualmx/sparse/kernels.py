@@ -51,6 +51,7 @@ def densely(call: Call, ins: Ins, runtime: Rates, stype: str) -> list[NDArray]:
 
 @kernel(*KEEP_ZEROS)
 def elementwise(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """One operand of which zeros stay zeros: the call on the stored elements."""
     (a,) = ins
     assert isinstance(a, BaseSparseNDArray)
     return [a.mapped(call, runtime)]
@@ -71,12 +72,14 @@ def _keeps_zero(name: str, scalar: float) -> bool:
     "_greater_equal_scalar", "_lesser_equal_scalar",
 )  # fmt: skip
 def scalar_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """An operand and a scalar: the call on the stored elements if 0 and the scalar give 0."""
     scalar = runtime[0] if runtime else call.params["scalar"]
     return elementwise(call, ins, runtime) if _keeps_zero(call.op.name, scalar) else None
 
 
 @kernel("clip")
 def clip(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Clipping of the stored elements, if the bounds include 0."""
     if not call.params["a_min"] <= 0 <= call.params["a_max"]:
         return None
     return elementwise(call, ins, runtime)
@@ -84,11 +87,13 @@ def clip(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("zeros_like")
 def zeros_like(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """An array of the same storage type that stores nothing."""
     return [zeros(ins[0].stype, ins[0].shape, ins[0].context, ins[0].dtype)]
 
 
 @kernel("cast_storage")
 def cast_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """The array in the storage type asked for; between two sparse ones there is no rule."""
     (a,) = ins
     stype = call.params["stype"]
     if stype != "default" and a.stype not in ("default", stype):
@@ -98,6 +103,7 @@ def cast_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("_sparse_retain")
 def retain(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """The rows of a row_sparse array that are listed."""
     a, ids = ins
     if not isinstance(a, RowSparseNDArray):
         return None
@@ -106,6 +112,7 @@ def retain(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("_square_sum")
 def square_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Sums of squares of a row_sparse array; along the rows with `keepdims` they are row_sparse too."""
     (a,) = ins
     axis = call.params["axis"]
     if not isinstance(a, RowSparseNDArray) or not axis:
@@ -119,6 +126,7 @@ def square_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("sum", "mean")
 def total(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Sum or mean of a csr array over its stored elements, dense."""
     (a,) = ins
     p = call.params
     if not isinstance(a, CSRNDArray) or a.dense is not None or p.get("exclude"):
@@ -137,6 +145,7 @@ def total(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("norm")
 def norm(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Norm of all stored elements, dense."""
     (a,) = ins
     if call.params.get("axis") or call.params.get("keepdims") or tracked(ins) or not isinstance(a, BaseSparseNDArray):
         return None
@@ -150,6 +159,7 @@ def norm(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("slice")
 def slice_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """A block of a csr array, csr; steps other than 1 have no rule."""
     (a,) = ins
     p = call.params
     if not isinstance(a, CSRNDArray) or any(s not in (None, 1) for s in p["step"] or ()):
@@ -170,6 +180,7 @@ def slice_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
 def same_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Two operands of one storage type, which the result has too."""
     kinds = storages(ins)
     if kinds[0] != kinds[1] or kinds[0] == "default":
         return None
@@ -223,6 +234,7 @@ def _csr_both(call: Call, a: CSRNDArray, b: CSRNDArray) -> NDArray:
 
 @kernel("elemwise_mul")
 def multiply(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Product of two arrays, of which a dense one is looked up where the sparse one stores something."""
     kinds = storages(ins)
     if kinds[0] == kinds[1]:
         return both_sparse(call, ins, runtime)
@@ -258,6 +270,7 @@ def _plain(call: Call) -> Call:
 
 @kernel("broadcast_mul", "broadcast_div")
 def broadcast(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """A csr array times or over a row, column or array of numbers, csr."""
     a, b = ins
     if storages(ins) != ("csr", "default") or b.ndim > 2:
         return None
@@ -268,6 +281,7 @@ def broadcast(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("_scatter_elemwise_div")
 def scatter_divide(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Quotient at the stored rows of the first operand, row_sparse."""
     return at_stored(call, ins, runtime, 0) if isinstance(ins[0], RowSparseNDArray) else None
 
 
@@ -276,6 +290,7 @@ def scatter_divide(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None
 
 @kernel("add_n")
 def add_n(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Sum of row_sparse arrays, their stored rows put one after the other."""
     if any(k != "row_sparse" for k in storages(ins)):
         return None
     if tracked(ins):
@@ -292,6 +307,7 @@ def add_n(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("Concat")
 def concat(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """csr arrays below each other, csr."""
     if any(k != "csr" for k in storages(ins)) or call.params["dim"] not in (0, -2):
         return None
     if tracked(ins):
@@ -308,6 +324,7 @@ def concat(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("Embedding", "_contrib_SparseEmbedding")
 def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Rows of a row_sparse table by dense ids, dense."""
     ids, table = ins
     if dispatch.is_sparse(ids) or not isinstance(table, RowSparseNDArray):
         return None
@@ -325,6 +342,7 @@ def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("take")
 def take(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Rows of a csr array by dense ids, csr."""
     a, ids = ins
     if not isinstance(a, CSRNDArray) or dispatch.is_sparse(ids) or call.params["axis"] != 0 or ids.ndim != 1:
         return None
@@ -341,6 +359,7 @@ def take(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 
 @kernel("dot")
 def dot(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+    """Matrix product of a csr array, stored as `forward_stype` or MXNet's rules say."""
     a, b = ins
     p = call.params
     turned, stype = p["transpose_a"], _dot_storage(call, ins)

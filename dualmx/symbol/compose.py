@@ -100,9 +100,12 @@ def create_entries(
     params = op.parse(raw)
     attrs.update((k, to_text(v)) for k, v in raw.items())
 
-    count = max(int(params[arity]) if arity else 0, len(sequence)) if op.variadic else len(live_inputs(op, params))
+    counted = int(params[arity]) * op.each if arity else 0
+    count = max(counted, len(sequence)) if op.variadic else len(live_inputs(op, params))
     if op.variadic and count == 0:
         raise ArgumentError(f"{op.name}: it needs at least one input symbol")
+    if op.attached and count > counted:
+        raise ArgumentError(f"{op.name}: {arity}={params[arity or '']}: expected {counted} inputs, got {count}")
     names = input_names(op, params, count)
     symbols.update(zip(names, sequence, strict=False))
     for key in symbols:

@@ -169,8 +169,8 @@ def _operator_node(op: Op, name: str, inputs: list[Entry], attrs: dict[str, str]
             if given.role is AUX:
                 inputs.append((Node(None, f"{name}_{given.name}"), 0))
     if op.variadic:
-        fits = arity != "num_args" or int(params[arity]) == len(inputs)
-        wanted = str(params.get(arity or "", "some"))
+        fits = arity != "num_args" or int(params[arity]) * op.each == len(inputs)
+        wanted = str(int(params[arity]) * op.each if arity else "some")
     else:
         fits = sum(not i.optional for i in live) <= len(inputs) <= len(live)
         wanted = f"({', '.join(i.name for i in live)})"

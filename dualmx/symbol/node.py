@@ -100,6 +100,8 @@ def input_names(op: Op, params: Mapping[str, Any], count: int) -> list[str]:
     """Names of the first `count` inputs of `op`; those of a variadic op are `arg0`, `arg1`, …"""
     if not op.variadic:
         return [i.name for i in live_inputs(op, params)][:count]
+    if op.attached:
+        return op.counted_names(count)
     rest = [i.name for i in op.inputs[1:]]
     first = "arg" if "num_args" in op.params else f"{op.inputs[0].name}_"
     return [f"{first}{i}" for i in range(count - len(rest))] + rest

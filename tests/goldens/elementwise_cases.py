@@ -89,6 +89,7 @@ def unary() -> Iterator[Case]:
     for name in ("cbrt", "rcbrt", "gamma", "gammaln", "reciprocal"):
         yield Case(name, ((2, 3),), low=-0.9, high=-0.1)
     yield Case("_copyto", recorded=False)
+    yield Case("_CrossDeviceCopy", recorded=False)
     yield Case("hard_sigmoid", low=-4, high=4)
     yield Case("hard_sigmoid", params={"alpha": 0.5, "beta": 0.25})
     yield Case("clip", params={"a_min": -1, "a_max": 0.5})

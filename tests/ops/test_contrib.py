@@ -107,6 +107,18 @@ def test_symbolic_adamw_takes_a_number_as_scale():
     np.testing.assert_allclose(node.eval(**arrays)[0].asnumpy(), want.asnumpy(), 1e-6)
 
 
+def test_quantized_concat_has_variables_for_missing_ranges():
+    a, b = mx.sym.var("a"), mx.sym.var("b")
+    joined = mx.sym.contrib.quantized_concat(a, b, num_args=2, dim=0, name="q")
+    ends = ["q_arg0_min", "q_arg0_max", "q_arg1_min", "q_arg1_max"]
+    assert joined.list_arguments() == ["a", "b", *ends]
+    assert joined.list_outputs() == ["q_output", "q_min_output", "q_max_output"]
+    assert joined.infer_shape(a=(2, 3), b=(1, 3)) == ([(2, 3), (1, 3), *[(1,)] * 4], [(3, 3), (1,), (1,)], [])
+    assert mx.sym.load_json(joined.tojson()).list_arguments() == joined.list_arguments()
+    with pytest.raises(MXNetError, match="num_args=1: expected 3 inputs, got 4"):
+        mx.sym.contrib.quantized_concat(a, a, a, a, num_args=1)
+
+
 BOX = nd.array([[0, 1, 1, 4, 4]])
 
 

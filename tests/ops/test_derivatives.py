@@ -21,12 +21,14 @@ OWN_GRADIENT = {
     "MakeLoss", "SoftmaxOutput", "SVMOutput", "LinearRegressionOutput", "LogisticRegressionOutput",
     "MAERegressionOutput",
 }  # fmt: skip
+# Operators with such a gradient, which is constant for a further derivative; MXNet has none.
+FIRST_ONLY = {"IdentityAttachKLSparseReg"}
 # Operators whose results are whole numbers through which no gradient passes.
 CONSTANT = {"shape_array", "size_array", "_contrib_allclose"}
 # Counts, drawn as whole numbers: held still.
 STILL = {f"_random_pdf_{stem}": (0,) for stem in ("poisson", "negative_binomial", "generalized_negative_binomial")}
 # Operators of symmetric matrices, which are moved as such.
-SYMMETRIC = {"_linalg_potrf"}
+SYMMETRIC = {"_linalg_potrf", "_npi_cholesky"}
 
 SMOOTH = [s for s in chosen(1) if s.smooth and not is_random(s) and s.op not in CONSTANT]
 
@@ -92,6 +94,6 @@ def test_derivatives_agree_with_differences(samples):
         second = (above.slope[k] - below.slope[k]) / (2 * STEP)
         if sample.numeric and sample.op not in OWN_GRADIENT and not near(here.slope[k], first):
             problems.append(f"{sample}: first derivative {here.slope[k]:.8g}, differences give {first:.8g}")
-        if not near(here.bend[k], second):
+        if sample.op not in FIRST_ONLY and not near(here.bend[k], second):
             problems.append(f"{sample}: second derivative {here.bend[k]:.8g}, differences give {second:.8g}")
     assert not problems, "\n".join(problems)

@@ -228,18 +228,41 @@ def test_generators():
         t.verify_generator(lambda k: nd.random.uniform(-1, 0.5, shape=(k,)), buckets, probs, n, nrepeat=2)
 
 
+def test_numpy_semantics_are_switched_and_scoped():
+    util = mx.util
+
+    def found() -> tuple[bool, bool]:
+        return util.is_np_shape(), util.is_np_array()
+
+    try:
+        for shape, array in ((True, True), (True, False), (False, False)):
+            util.set_np(shape, array)
+            assert found() == (shape, array)
+        util.set_np()
+        assert found() == (True, True)
+        with util.np_shape(False), util.np_array(False):
+            assert found() == (False, False)
+        assert found() == (True, True)
+        with pytest.raises(mx.MXNetError, match="shape=False, array=True"):
+            util.set_np(shape=False)
+        assert found() == (True, True)
+        util.reset_np()
+        assert found() == (False, False)
+        assert not util.set_np_shape(True) and util.set_np_shape(False)
+    finally:
+        util.reset_np()
+    for decorate, want in (
+        (util.use_np, (True, True)),
+        (util.use_np_shape, (True, False)),
+        (util.use_np_array, (False, True)),
+    ):
+        assert decorate(found)() == want
+        assert found() == (False, False)
+
+
 def test_util():
     util = mx.util
     assert not util.is_np_array() and not util.is_np_shape()
-    util.reset_np()
-    util.set_np(False, False)
-    with util.np_shape(False), util.np_array(False):
-        pass
-    for ask in (util.set_np, util.use_np, util.use_np_array, util.use_np_shape):
-        with pytest.raises(mx.MXNetError, match="mx.np"):
-            ask(len) if ask is not util.set_np else ask()
-    with pytest.raises(mx.MXNetError), util.np_shape(True):
-        pass
     util.setenv("DUALMX_TEST_UTIL", "3")
     assert util.getenv("DUALMX_TEST_UTIL") == "3"
     util.setenv("DUALMX_TEST_UTIL", None)

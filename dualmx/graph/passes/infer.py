@@ -12,12 +12,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...core.errors import MXNetError
+from ...core.errors import DtypeError, MXNetError
 from ...op.registry import Call, Op
 
 ShapeT = tuple[int, ...]
 Key = tuple[int, int]  # (id of a node, index of its output)
 FLOAT32 = np.dtype("float32")
+# Shapes do not depend on dtypes, but operators on quantized values refuse float32.
+QUANTIZED = (np.dtype("int8"), np.dtype("int32"))
 # Sizes put in place of unknown dimensions: a result that is the same for all of them does not depend on them.
 STAND_INS = (1, 5040, 55440)
 # Shapes no operator has built into its parameters, to see whether a call keeps the shape of its input.
@@ -243,7 +245,12 @@ def _agreed(shapes: Sequence[ShapeT | None]) -> ShapeT | None:
 
 def infer_call(call: Call, ins: Sequence[ShapeT]) -> list[ShapeT]:
     """Output shapes of a call for fully known input shapes."""
-    return [shape for shape, _ in call.infer(tuple((s, FLOAT32) for s in ins))[: call.n_outputs]]
+    for dtype in (FLOAT32, *QUANTIZED):
+        try:
+            return [shape for shape, _ in call.infer(tuple((s, dtype) for s in ins))[: call.n_outputs]]
+        except DtypeError as e:
+            refused = e
+    raise refused
 
 
 _keeps: WeakKeyDictionary[Call, dict[int, frozenset[int]]] = WeakKeyDictionary()

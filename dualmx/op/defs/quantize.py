@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...core.errors import ArgumentError
+from ...core.errors import ArgumentError, DtypeError
 from ..quantized import HALF_INT8, HALF_INT32, HALF_UINT8, round_to, single, span
 from ..registry import op
 from ..schema import Free, Positive, Tensor
@@ -28,7 +28,7 @@ def _thresholds(name: str, low: Calibrated, high: Calibrated) -> bool:
 
 def _float32(name: str, data: jax.Array) -> None:
     if data.dtype != jnp.float32:
-        raise ArgumentError(f"{name}: data has dtype {data.dtype}: expected float32; cast it with .astype()")
+        raise DtypeError(f"{name}: data has dtype {data.dtype}: expected float32; cast it with .astype()")
 
 
 @op(outputs=3)
@@ -71,7 +71,7 @@ def _contrib_quantize_v2(
         low, high = (min_calib_range, max_calib_range) if given else own
         return data.astype(jnp.int8), jnp.asarray([low], jnp.float32), jnp.asarray([high], jnp.float32)
     if data.dtype != jnp.float32:
-        raise ArgumentError(f"_contrib_quantize_v2: data has dtype {data.dtype}: expected float32, int8 or uint8")
+        raise DtypeError(f"_contrib_quantize_v2: data has dtype {data.dtype}: expected float32, int8 or uint8")
     data = lax.stop_gradient(data)
     low = jnp.asarray([min_calib_range], jnp.float32) if given else jnp.min(data).reshape(1)
     high = jnp.asarray([max_calib_range], jnp.float32) if given else jnp.max(data).reshape(1)
@@ -113,7 +113,7 @@ def _contrib_dequantize(
     """
     low, high = single("_contrib_dequantize", min_range=min_range, max_range=max_range)
     if data.dtype not in (jnp.int8, jnp.uint8):
-        raise ArgumentError(f"_contrib_dequantize: data has dtype {data.dtype}: expected int8 or uint8")
+        raise DtypeError(f"_contrib_dequantize: data has dtype {data.dtype}: expected int8 or uint8")
     half = HALF_INT8 if data.dtype == jnp.int8 else HALF_UINT8
     return data.astype(jnp.float32) * (lax.stop_gradient(span(low, high)) / half)
 
@@ -138,7 +138,7 @@ def _contrib_requantize(
     given = _thresholds("_contrib_requantize", min_calib_range, max_calib_range)
     low, high = single("_contrib_requantize", min_range=min_range, max_range=max_range)
     if data.dtype != jnp.int32:
-        raise ArgumentError(f"_contrib_requantize: data has dtype {data.dtype}: expected int32")
+        raise DtypeError(f"_contrib_requantize: data has dtype {data.dtype}: expected int32")
     real = data.astype(jnp.float32) * lax.stop_gradient(span(low, high) / HALF_INT32)
     unsigned = out_type == "uint8" or (out_type == "auto" and min_calib_range is not None and min_calib_range >= 0)
     if given:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from ...core.errors import ArgumentError
+from ...core.errors import ArgumentError, DtypeError
 from ..quantized import HALF_INT32, eight_bits, half, product_range, round_to, single, span, steps
 from ..registry import op
 from ..schema import ABSENT, Count, DType, Free, Ignored, NonNegative, Positive, Shape, When
@@ -85,7 +85,16 @@ def _ranges(name: str, args: Sequence[jax.Array], count: int) -> list[tuple[jax.
     return [(found[2 * i], found[2 * i + 1]) for i in range(count)]
 
 
-@op(outputs=3)
+def _ranges_of_one(p: Any, shapes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {f"arg{i}_{end}": (1,) for i in range(p.num_args) for end in ("min", "max")}
+
+
+@op(
+    outputs=3,
+    output_names=("output", "min_output", "max_output"),
+    attached=("min", "max"),
+    complete=_ranges_of_one,
+)
 def _contrib_quantized_concat(*data: Free, num_args: Count = 0, dim: int = 1) -> Three:
     """Concatenate quantized arrays on a common scale: the widest of their ranges.
 
@@ -147,13 +156,16 @@ def _contrib_quantized_elemwise_add(
     _pair(name, lhs, rhs)
     ends = single(name, lhs_min=lhs_min, lhs_max=lhs_max, rhs_min=rhs_min, rhs_max=rhs_max)
     one, two = span(*ends[:2]), span(*ends[2:])
-    real = lhs.astype(jnp.float32) * (one / half(lhs)) + rhs.astype(jnp.float32) * (two / half(rhs))
     given = _calibrated(min_calib_range, max_calib_range)
     if given is None:
         top = one + two
+        real = lhs.astype(jnp.float32) * (one / half(lhs)) + rhs.astype(jnp.float32) * (two / half(rhs))
         return round_to((real * (HALF_INT32 / top)).astype(jnp.float64), jnp.int32), -top, top
     dtype = jnp.uint8 if lhs.dtype == rhs.dtype == jnp.uint8 else jnp.int8
-    return round_to(real * (half(jnp.zeros((), dtype)) / span(*given)), dtype), *given
+    # One factor per input, so that sums half-way between two integers are exact and round to the even one.
+    steps_of_one = half(jnp.zeros((), dtype)) / span(*given)
+    by_lhs, by_rhs = one * steps_of_one / half(lhs), two * steps_of_one / half(rhs)
+    return round_to(lhs.astype(jnp.float32) * by_lhs + rhs.astype(jnp.float32) * by_rhs, dtype), *given
 
 
 @op(outputs=3, visible=lambda p: 1 if p.enable_float_output else 3)
@@ -295,7 +307,7 @@ def _contrib_quantized_fully_connected(
     name = "_contrib_quantized_fully_connected"
     eight_bits(name, "data", data)
     if weight.dtype != jnp.int8:
-        raise ArgumentError(f"{name}: weight has dtype {weight.dtype}: expected int8")
+        raise DtypeError(f"{name}: weight has dtype {weight.dtype}: expected int8")
     ends = single(name, min_data=min_data, max_data=max_data, min_weight=min_weight, max_weight=max_weight)
     one, two = span(*ends[:2]), span(*ends[2:])
     x = data.reshape(data.shape[0], math.prod(data.shape[1:])) if flatten else data
@@ -346,7 +358,7 @@ def _contrib_quantized_conv(
     name, n = "_contrib_quantized_conv", len(kernel)
     eight_bits(name, "data", data)
     if weight.dtype != jnp.int8:
-        raise ArgumentError(f"{name}: weight has dtype {weight.dtype}: expected int8")
+        raise DtypeError(f"{name}: weight has dtype {weight.dtype}: expected int8")
     if channels_last(name, layout, n):
         raise ArgumentError(f"{name}: layout={layout!r}: expected channels first for quantized data")
     check_rank(name, data.shape, n, f"kernel={kernel}")
