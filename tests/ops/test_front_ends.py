@@ -270,14 +270,15 @@ def seeded(run: Callable[..., list[Result]], samples: Sequence[Sample], seed: in
     return run(samples)
 
 
-@pytest.mark.parametrize("size", ["short", pytest.param("all", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", ["short", pytest.param("rest", marks=pytest.mark.slow)])
 def test_random_operators(size):
     # Samplers of the gamma family are loops of rejection, which take long to compile: of the three operators that share
-    # one, that of arrays stands for the others.
+    # one, that of arrays stands for the others, and the generalized binomial for the other mixture.
     long = ("gamma", "poisson", "binomial")
     single = [s for s in DRAWN if "_like" not in s.op]
     quick = [s for s in single if not s.op.endswith(long)]
-    drawn = [s for s in single if s in quick or not s.op.startswith("_random_")] if size == "all" else quick[::2]
+    slow = [s for s in single if s not in quick and not s.op.startswith(("_random_", "_sample_negative"))]
+    drawn = quick[::2] if size == "short" else quick[1::2] + slow
     first, again = seeded(run_nd, drawn), seeded(run_nd, drawn)
     other = seeded(run_nd, drawn, 12)
     for sample, one, two, three in zip(drawn, first, again, other, strict=True):
