@@ -12,7 +12,6 @@ from dualmx.core.errors import MXNetError
 from dualmx.op.defs.scalar import DYNAMIC
 from dualmx.op.registry import OPS
 from tests.goldens.elementwise_cases import RANGES, Case, binary, unary, with_scalar
-from tests.ops import np_samples
 from tests.ops.replay import apply, check_numeric, check_recorded, defined_in, gradients, run
 
 CASES = [*unary(), *binary(), *with_scalar()]
@@ -27,8 +26,23 @@ def named(cases: list[Case]) -> pytest.MarkDecorator:
 
 def test_every_operator_has_a_case():
     here = set(defined_in("elementwise", "broadcast", "scalar")) - set(DYNAMIC.values())
-    only_numpy = {s.op for s in np_samples.pairs()}  # tests/numpy compares the forms of mx.np with NumPy and MXNet
-    assert not here - {c.op for c in CASES} - only_numpy
+    assert not here - {c.op for c in CASES} - {f"_npi_{r}{n}_scalar" for n in NUMPY_PAIRS for r in ("", "r")}
+
+
+NUMPY_PAIRS = {
+    "arctan2": np.arctan2,
+    "copysign": np.copysign,
+    "floor_divide": np.floor_divide,
+    "ldexp": lambda x, y: x * 2.0**y,
+}
+
+
+@pytest.mark.parametrize("scalar", [1.5, -2.0])
+@pytest.mark.parametrize("name", NUMPY_PAIRS)
+def test_scalar_forms_of_numpy_only_functions(name, scalar):
+    x, want = np.array([[-1.7, 0.4, 2.5], [0.3, -2.2, 1.1]]), NUMPY_PAIRS[name]
+    np.testing.assert_allclose(run(f"_npi_{name}_scalar", x, scalar=scalar), want(x, scalar), rtol=1e-12)
+    np.testing.assert_allclose(run(f"_npi_r{name}_scalar", x, scalar=scalar), want(scalar, x), rtol=1e-12)
 
 
 @named([c for c in CASES if c.recorded])
