@@ -245,11 +245,13 @@ def _agreed(shapes: Sequence[ShapeT | None]) -> ShapeT | None:
 
 def infer_call(call: Call, ins: Sequence[ShapeT]) -> list[ShapeT]:
     """Output shapes of a call for fully known input shapes."""
+    refused: DtypeError | None = None
     for dtype in (FLOAT32, *QUANTIZED):
         try:
             return [shape for shape, _ in call.infer(tuple((s, dtype) for s in ins))[: call.n_outputs]]
         except DtypeError as e:
             refused = e
+    assert refused is not None
     raise refused
 
 
