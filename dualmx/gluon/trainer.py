@@ -144,7 +144,12 @@ class Trainer:
         if not self._connected:
             self._connect()
         fresh = self._fresh(ignore_stale_grad)
-        if not self._overflows(fresh) and not self._update_together(fresh):
+        if self._amp_loss_scaler is not None and not self._update_on_kvstore:
+            # All workers look at the same sums, so that all of them take the step or none does.
+            self._exchange(fresh)
+            if not self._overflows(fresh):
+                self._apply(fresh)
+        elif not self._overflows(fresh) and not self._update_together(fresh):
             self._exchange(fresh)
             self._apply(fresh)
         self._used(fresh)
@@ -152,6 +157,15 @@ class Trainer:
 
     def _overflows(self, chosen: list[tuple[int, Parameter]]) -> bool:
         """True if losses are scaled and a gradient is not finite, so that there must be no update."""
+        if (
+            self._amp_loss_scaler is not None
+            and self._update_on_kvstore
+            and getattr(self._kvstore, "num_workers", 1) > 1
+        ):
+            raise MXNetError(
+                "Trainer: a worker cannot skip a step that the servers wait for; with scaled losses, "
+                "make the Trainer with update_on_kvstore=False"
+            )
         return self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow([p for _, p in chosen])
 
     def _update_together(self, chosen: list[tuple[int, Parameter]]) -> bool:

@@ -92,6 +92,53 @@ def test_scale_falls_at_overflow_and_grows_after_a_while() -> None:
     assert not scaler.has_overflow([good]) and scaler.loss_scale == 4.0
 
 
+class OtherWorkerOverflows:
+    """A store that adds what another worker sends: gradients that overflowed."""
+
+    type = "custom"
+
+    def is_capable(self, capability):
+        return False
+
+    def broadcast(self, key, value, out, priority=0):
+        pass
+
+    def pushpull(self, key, value, out=None, priority=0):
+        for g in out:
+            g[:] = float("inf")
+
+
+class Servers:
+    """A store of several workers that updates the weights itself."""
+
+    num_workers = 2
+
+
+def scaled_trainer(**options):
+    net = gluon.nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize(mx.init.One())
+    trainer = gluon.Trainer(net.collect_params(), "sgd", **options)
+    trainer._amp_loss_scaler = amp.loss_scaler.LossScaler(4.0)
+    with mx.autograd.record():
+        loss = net(nd.ones((1, 2)))
+    loss.backward()
+    return net, trainer
+
+
+def test_all_workers_skip_a_step_in_which_one_overflows() -> None:
+    net, trainer = scaled_trainer(kvstore=OtherWorkerOverflows())
+    trainer.step(1)
+    assert net.weight.data().asnumpy().tolist() == [[1, 1]] and trainer._amp_loss_scaler.loss_scale == 2.0
+
+
+def test_servers_cannot_be_left_waiting() -> None:
+    _, trainer = scaled_trainer(kvstore=None)
+    trainer._connect()
+    trainer._kvstore, trainer._update_on_kvstore = Servers(), True
+    with pytest.raises(mx.MXNetError, match="update_on_kvstore=False"):
+        trainer.step(1)
+
+
 SCRIPT = """
 import dualmx as mx
 from dualmx import autograd, gluon, nd
