@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from ..core.context import Context, current_context
-from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError, suggest
 from .quiet import hushed
 
 Spec = tuple[Any, ...]
@@ -45,9 +46,7 @@ class Mesh(Context):
     axes: dict[str, int]
 
     def __new__(cls, axes: Mapping[str, int], devices: Iterable[Any] | None = None) -> Mesh:
-        sizes = {str(n): int(k) for n, k in axes.items()}
-        if not sizes or min(sizes.values()) < 1:
-            raise ArgumentError(f"Mesh: axes={dict(axes)}: expected one or more axes of size 1 or more")
+        sizes = _sizes(axes)
         count = math.prod(sizes.values())
         kind = current_context().device_type.split("_")[0]
         if devices is None:
@@ -56,7 +55,11 @@ class Mesh(Context):
         else:
             from .devices import device_of
 
-            found = [device_of(d) if isinstance(d, Context) else d for d in devices]
+            listed = list(devices)
+            for d in listed:
+                if not isinstance(d, (Context, jax.Device)) or isinstance(d, Mesh):
+                    raise ArgumentTypeError(f"Mesh: devices: {d!r}: expected contexts such as mx.cpu(1), or JAX devices")
+            found = [device_of(d) if isinstance(d, Context) else d for d in listed]
         if len(found) != count or len(set(found)) != count:
             raise ArgumentError(
                 f"Mesh: axes={sizes} need {count} different devices, there are {len(set(found))}; on a CPU, the "
@@ -84,31 +87,71 @@ class Mesh(Context):
     def __reduce__(self) -> tuple[Any, ...]:
         raise ArgumentTypeError("a Mesh cannot be pickled: its devices belong to this process")
 
-    def sharding(self, spec: Sequence[Any] = (), shape: Sequence[int] | None = None) -> NamedSharding:
-        """Return the JAX sharding of a spec, checked against a shape if one is given."""
+    def sharding(
+        self, spec: Sequence[Any] = (), shape: Sequence[int] | None = None, what: str = "sharding", open_axes: Any = None
+    ) -> NamedSharding:
+        """Return the JAX sharding of a spec, checked against a shape if one is given.
+
+        Args:
+            spec: see `as_spec`.
+            shape: of the array; needed where the spec has `...`.
+            what: how errors begin.
+            open_axes: what stands for the axes under `...`: not cut by default.
+
+        Raises:
+            ArgumentError: the mesh has no such axis, one is used twice, or the array cannot be cut this way.
+        """
         spec = as_spec(spec)
-        used = [n for part in spec if part is not None for n in ((part,) if isinstance(part, str) else part)]
-        for n in used:
+        for n in (used := _axes_of(spec)):
             if n not in self.axes:
-                raise ArgumentError(f"sharding {spec}: {self!r} has no axis {n!r}")
+                raise ArgumentError(f"{what} {spec}: {self!r} has no axis {n!r}; {suggest(n, self.axes)}")
         if len(set(used)) != len(used):
-            raise ArgumentError(f"sharding {spec}: an axis of the mesh may be used once")
+            raise ArgumentError(f"{what} {spec}: an axis of the mesh may be used once")
         if shape is not None:
-            self._check(spec, tuple(shape))
+            spec = self._check(spec, tuple(shape), what, open_axes)
         return NamedSharding(self.mesh, PartitionSpec(*spec))
 
-    def _check(self, spec: Spec, shape: tuple[int, ...]) -> None:
-        if len(spec) > len(shape):
-            raise ArgumentError(f"sharding {spec}: {len(spec)} axes for an array of shape {shape}")
-        for part, size in zip(spec, shape, strict=False):
-            names = () if part is None else (part,) if isinstance(part, str) else part
+    def _check(self, spec: Spec, shape: tuple[int, ...], what: str, open_axes: Any) -> Spec:
+        given = len(spec) - (... in spec)
+        if given > len(shape):
+            raise ArgumentError(f"{what} {spec}: {given} axes for an array of shape {shape}")
+        if ... in spec:
+            at = spec.index(...)
+            spec = (*spec[:at], *[open_axes] * (len(shape) - given), *spec[at + 1 :])
+        for k, (part, size) in enumerate(zip(spec, shape, strict=False)):
+            names = _axes_of((part,))
             parts = math.prod(self.axes[n] for n in names)
             if size % parts:
-                raise ArgumentError(f"sharding {spec}: an axis of shape {shape} cannot be cut into {parts} equal parts")
+                raise ArgumentError(
+                    f"{what} {spec}: axis {k} of shape {shape} cannot be cut into {parts} equal parts along "
+                    f"{' and '.join(map(repr, names))} of {self!r}"
+                )
+        return spec
+
+
+def _sizes(axes: Any) -> dict[str, int]:
+    """Return the size of each axis of a mesh by name."""
+    if not isinstance(axes, Mapping):
+        raise ArgumentTypeError(f"Mesh: axes={axes!r}: expected sizes by name, such as {{'data': 2, 'model': 4}}")
+    try:
+        sizes = {str(n): operator.index(k) for n, k in axes.items()}
+    except TypeError:
+        raise ArgumentTypeError(f"Mesh: axes={dict(axes)}: expected whole numbers as sizes") from None
+    if not sizes or min(sizes.values()) < 1:
+        raise ArgumentError(f"Mesh: axes={dict(axes)}: expected one or more axes of size 1 or more")
+    return sizes
+
+
+def _axes_of(spec: Spec) -> list[str]:
+    """Return the axes of the mesh that a spec names."""
+    cut = [part for part in spec if part is not None and part is not ... and part is not PartitionSpec.UNCONSTRAINED]
+    return [n for part in cut for n in ((part,) if isinstance(part, str) else part)]
 
 
 def as_spec(spec: Any) -> Spec:
     """Return a sharding spec, one entry per axis of an array: `None`, an axis of the mesh, or a tuple of them.
+
+    One entry may be `...`: any number of axes that the spec says nothing about.
 
     Raises:
         ArgumentError: something else; texts are read as Python tuples.
@@ -116,7 +159,7 @@ def as_spec(spec: Any) -> Spec:
     value = spec
     if isinstance(value, str):
         try:
-            value = ast.literal_eval(value)
+            value = ast.literal_eval(value.replace("Ellipsis", "..."))
         except (ValueError, SyntaxError):
             value = (spec,)
     if value is None:
@@ -127,8 +170,10 @@ def as_spec(spec: Any) -> Spec:
         raise ArgumentError(f"sharding {spec!r}: expected a tuple such as ('model', None)")
     out = tuple(tuple(p) if isinstance(p, list) else p for p in value)
     for part in out:
-        if part is not None and not isinstance(part, str) and not _names(part):
+        if part is not None and part is not ... and not isinstance(part, str) and not _names(part):
             raise ArgumentError(f"sharding {spec!r}: {part!r}: expected None, the name of an axis, or a tuple of names")
+    if out.count(...) > 1:
+        raise ArgumentError(f"sharding {spec!r}: '...' may stand once")
     return out
 
 
@@ -145,9 +190,9 @@ def spec_of(array: Any) -> Spec | None:
     return spec + (None,) * (array.ndim - len(spec))
 
 
-def place(value: Any, mesh: Mesh, spec: Sequence[Any] = ()) -> jax.Array:
-    """Copy a NumPy or JAX array to a mesh; each device receives its part only."""
-    sharding = mesh.sharding(spec, value.shape)
+def place(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: str = "sharding") -> jax.Array:
+    """Copy a NumPy or JAX array to a mesh; each device receives its part only. Errors begin with `what`."""
+    sharding = mesh.sharding(spec, value.shape, what)
     if isinstance(value, np.ndarray):
         # Each part is made on its own, so that no device ever holds the whole.
         return jax.make_array_from_callback(value.shape, sharding, lambda at: np.array(value[at]))

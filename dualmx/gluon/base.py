@@ -237,7 +237,8 @@ class Block:
                 such as `("model", None)`; the first that is found decides.
 
         Raises:
-            ArgumentError: a rule matches no parameter.
+            ArgumentError: a rule matches no parameter, or a parameter on a mesh cannot be cut so; nothing has moved
+                then.
 
         Example:
             >>> import dualmx as mx
@@ -248,7 +249,10 @@ class Block:
             ('model', None)
         """
         params = self.collect_params()
-        for name, spec in match_rules(rules, list(params.keys())).items():
+        found = match_rules(rules, list(params.keys()))
+        for name, spec in found.items():
+            params[name]._check_shard(spec)
+        for name, spec in found.items():
             params[name].shard = spec
 
     def summary(self, *inputs: Any) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import context as as_context
 from ..core.context import Context
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..io import DataDesc
 from ..namespace import nd
 from ..ndarray import NDArray, array, zeros
+from ..ndarray.placement import batch_spec, zeros_on
 from ..sparse import with_storage
 from ..symbol.node import topological
 from ..symbol.replay import training_scope
@@ -35,6 +37,31 @@ def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
     return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
+def groups_of_contexts(given: Any, count: int) -> list[dict[str, Context]]:
+    """Return for each of `count` contexts the contexts of groups, given in any of the ways that `Module` takes.
+
+    Raises:
+        ArgumentError: a list has another length. ArgumentTypeError: something is no context.
+    """
+    if isinstance(given, (list, tuple)):
+        if len(given) != count:
+            raise ArgumentError(f"Module: group2ctxs has {len(given)} entries for {count} contexts")
+        return [groups_of_contexts(one, 1)[0] for one in given]
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"Module: group2ctxs={given!r}: expected contexts by the name of a ctx_group")
+    found: list[dict[str, Context]] = [{} for _ in range(count)]
+    for group, value in (given or {}).items():
+        listed = list(value) if isinstance(value, (list, tuple)) else [value]
+        listed = listed * count if len(listed) == 1 else listed
+        if len(listed) != count:
+            raise ArgumentError(f"Module: group2ctxs: group {group!r} has {len(listed)} contexts for {count}")
+        for groups, ctx in zip(found, listed, strict=True):
+            if not isinstance(ctx, (Context, str)):
+                raise ArgumentTypeError(f"Module: group2ctxs: group {group!r} on {ctx!r}: expected a Context")
+            groups[group] = as_context(ctx)
+    return found
+
+
 class DeviceArrays:
     """Parameters, their gradients and the auxiliary states on one context, by name.
 
@@ -46,20 +73,33 @@ class DeviceArrays:
 
     def __init__(self, ctx: Context, groups: Mapping[str, Context] | None = None, symbol: Any = None):
         self.ctx, self.groups = ctx, dict(groups or {})
-        attrs = symbol.attr_dict() if self.groups else {}
+        attrs = symbol.attr_dict() if symbol is not None else {}
         self._places = {n: self.groups.get(a.get("__ctx_group__", ""), ctx) for n, a in attrs.items()}
+        self._shards = {n: a["__shard__"] for n, a in attrs.items() if "__shard__" in a}
         self.args: dict[str, NDArray] = {}
         self.grads: dict[str, NDArray] = {}
         self.aux: dict[str, NDArray] = {}
 
     def take(
-        self, table: dict[str, NDArray], name: str, shape: tuple[int, ...], dtype: Any, stype: str = "default"
+        self,
+        table: dict[str, NDArray],
+        name: str,
+        shape: tuple[int, ...],
+        dtype: Any,
+        stype: str = "default",
+        batch_axis: int = -1,
     ) -> NDArray:
-        """Return the array `name` of a table, made at first sight; its shape can never change."""
+        """Return the array `name` of a table, made at first sight; its shape can never change.
+
+        On a mesh it is cut as its variable is annotated; what has a batch axis and no annotation, along that.
+        """
         found = table.get(name)
         if found is None:
             ctx = self._places.get(name, self.ctx)
-            if table is self.args and stype == "row_sparse":
+            if ctx.mesh is not None:
+                spec = self._shards.get(name) or batch_spec(ctx, shape, batch_axis)
+                found = table[name] = zeros_on(ctx, shape, dtype, spec, name)
+            elif table is self.args and stype == "row_sparse":
                 # A weight stores all its rows.
                 found = table[name] = with_storage(zeros(shape, ctx=ctx, dtype=dtype), stype)
             else:
@@ -128,9 +168,11 @@ class ExecutorGroup:
         for name, shape, dtype in zip(arguments, arg_shapes, arg_types, strict=True):
             shared = name in self.param_names
             table = device.args if shared else {}
-            args[name] = device.take(table, name, shape, dtype, stypes[name])
+            axis = DataDesc.get_batch_axis(self.inputs[name].layout) if name in self.inputs else -1
+            args[name] = device.take(table, name, shape, dtype, stypes[name], axis)
             if self.grad_reqs.get(name, "null") != "null":
-                grads[name] = device.take(device.grads if shared else {}, name, shape, dtype, grad_stypes[name])
+                table = device.grads if shared else {}
+                grads[name] = device.take(table, name, shape, dtype, grad_stypes[name], axis)
         aux = {
             name: device.take(device.aux, name, shape, dtype)
             for name, shape, dtype in zip(states, aux_shapes, aux_types, strict=True)

@@ -18,7 +18,7 @@ from ..io.batch import as_descs
 from ..ndarray import NDArray, flush
 from ..symbol import Symbol
 from .base import SMALL_UNIFORM, BaseModule, end_step
-from .executors import DeviceArrays, ExecutorGroup
+from .executors import DeviceArrays, ExecutorGroup, groups_of_contexts
 from .updates import Updates, make_updates
 
 
@@ -36,7 +36,8 @@ class Module(BaseModule):
         work_load_list: share of the batch of each context.
         fixed_param_names: parameters that are not updated.
         state_names: inputs carried from batch to batch (see `set_states`).
-        group2ctxs: contexts by `ctx_group` attribute, where the operators of a group run: a dict, or one per context.
+        group2ctxs: contexts by `ctx_group` attribute, where the operators of a group run: a dict, or one per context;
+            in one dict, a group may have a list with its context for each of `context`.
         compression_params: gradient compression of distributed stores.
 
     Raises:
@@ -99,9 +100,7 @@ class Module(BaseModule):
         self._param_names = [n for n in arguments if n not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
         self._compression = dict(compression_params or {})
-        groups = list(group2ctxs) if isinstance(group2ctxs, (list, tuple)) else [group2ctxs] * len(contexts)
-        if len(groups) != len(contexts):
-            raise ArgumentError(f"Module: group2ctxs has {len(groups)} entries for {len(contexts)} contexts")
+        groups = groups_of_contexts(group2ctxs, len(contexts))
         self._devices = [DeviceArrays(c, g, symbol) for c, g in zip(self._contexts, groups, strict=True)]
         self._group: ExecutorGroup | None = None
         self._groups: dict[Any, ExecutorGroup] = {}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..compile.mesh import Mesh, as_spec, place, spec_of
+from ..compile.x64 import x64
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import NDArray
@@ -16,7 +18,9 @@ from .handle import invalidate
 from .trace import engine
 
 
-def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None) -> NDArray:
+def shard(
+    data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, what: str = "sharding"
+) -> NDArray:
     """Return an array cut over a mesh: each device gets its part.
 
     Args:
@@ -24,6 +28,7 @@ def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None
         spec: per axis of the array `None` (not cut), the name of an axis of the mesh, or a tuple of such names; missing
             entries are `None`.
         mesh: where to put it; the mesh of `data`, or the current context.
+        what: how errors about the spec begin.
 
     Raises:
         ArgumentError: an axis cannot be cut into equal parts, or the mesh has no such axis.
@@ -47,15 +52,34 @@ def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None
         value = np.asarray(data)
         if not isinstance(data, np.ndarray) or value.dtype == np.float64:
             value = value.astype(np.float32)
-    return concrete(place(value, where, spec), where)
+    return concrete(place(value, where, spec, what), where)
 
 
-def replace_sharding(array: NDArray, spec: Sequence[Any] | str) -> None:
+def zeros_on(mesh: Context, shape: Sequence[int], dtype: Any, spec: Sequence[Any] | str, variable: str) -> NDArray:
+    """Return zeros for a variable of a symbol, cut over a mesh as its annotation says; each device makes its part."""
+    assert isinstance(mesh, Mesh)
+    sharding = mesh.sharding(as_spec(spec), shape, f"variable {variable!r}: sharding")
+
+    def part(at: Any) -> np.ndarray:
+        return np.zeros([len(range(*s.indices(n))) for s, n in zip(at, shape, strict=True)], dtype)
+
+    with x64():
+        return concrete(jax.make_array_from_callback(tuple(shape), sharding, part), mesh)
+
+
+def batch_spec(mesh: Context, shape: Sequence[int], axis: int) -> tuple[Any, ...]:
+    """Return the spec that cuts a batch along `axis` over the first axis of a mesh, `()` if it does not divide."""
+    assert isinstance(mesh, Mesh)
+    name, parts = next(iter(mesh.axes.items()))
+    return () if axis < 0 or shape[axis] % parts else (*[None] * axis, name)
+
+
+def replace_sharding(array: NDArray, spec: Sequence[Any] | str, what: str = "sharding") -> None:
     """Cut an array that is on a mesh in another way, in place."""
     mesh = array.context
     if not isinstance(mesh, Mesh):
-        raise ArgumentError(f"sharding: the array is on {mesh}, not on a mesh")
-    moved = place(array._data if array._data is not None else array._force(None), mesh, as_spec(spec))
+        raise ArgumentError(f"{what}: the array is on {mesh}, not on a mesh")
+    moved = place(array._data if array._data is not None else array._force(None), mesh, as_spec(spec), what)
     array._data, array._tr, array._v = moved, None, array._v.aval
     invalidate(array)
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,13 @@ from ..core import knobs
 from ..core.context import Context, current_context
 from ..core.errors import MXNetError
 from ..graph.trie import LEAF, MODE, OP, VAR, State, Value, aval, trie
+from ..op.joint import lowering_on
 from ..op.registry import OPS, Call
 
 if TYPE_CHECKING:
     from .handle import Handle
 
+_anywhere = nullcontext()
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
 
@@ -188,7 +190,9 @@ class Trace:
             if promoted is not None:
                 return promoted
         counters.misses += 1
-        results = call.infer(tuple([(v.shape, v.dtype) for v in vals]))
+        # On a mesh, operators that say how values are cut are checked here and not when the program is lowered.
+        with lowering_on(self.ctx) if self.ctx.mesh is not None else _anywhere:
+            results = call.infer(tuple([(v.shape, v.dtype) for v in vals]))
         made = State(st, OP, call, tuple(vals), self.ctx)
         made.yields(tuple(aval(s, d, self.ctx) for s, d in results), st.rec and any([v.tracked for v in vals]))
         made.where = user_line()

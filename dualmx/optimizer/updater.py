@@ -56,6 +56,8 @@ class Updater:
                 self.states_synced[i] = True
             elif not self.states_synced[i]:
                 states[i] = self.sync_state_context(states[i], w.context)
+                if w.context.mesh is not None:
+                    _cut_alike(states[i], w)
                 self.states_synced[i] = True
         kind = type(opt)
         takes_lists = kind.update is Optimizer.update and kind.update_multi_precision in _TAKE_LISTS

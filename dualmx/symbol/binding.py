@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ..core.checks import context as as_context
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..graph.passes.infer import infer_shapes, is_known
 from ..graph.passes.infer_dtype import default_dtypes
 from ..ndarray import NDArray, zeros
-from ..ndarray.placement import shard
+from ..ndarray.placement import zeros_on
 from ..sparse import with_storage
 from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
@@ -69,6 +68,20 @@ def _check_context(ctx: Any) -> Context:
     return ctx
 
 
+def _check_groups(group2ctx: Any) -> dict[str, Context]:
+    """Return the contexts by `ctx_group` attribute."""
+    if group2ctx is None:
+        return {}
+    if not isinstance(group2ctx, Mapping):
+        raise ArgumentTypeError(f"bind: group2ctx={group2ctx!r}: expected contexts by the name of a ctx_group")
+    found = {}
+    for group, ctx in group2ctx.items():
+        if not isinstance(ctx, (Context, str)):
+            raise ArgumentTypeError(f"bind: group2ctx: group {group!r} on {ctx!r}: expected a Context such as mx.cpu(1)")
+        found[group] = as_context(ctx)
+    return found
+
+
 class Binding(SymbolBase):
     """The binding methods of `Symbol`."""
 
@@ -116,7 +129,7 @@ class Binding(SymbolBase):
             >>> exe.forward()[0].asnumpy().tolist()
             [2.0, 2.0]
         """
-        ctx = _check_context(ctx)
+        ctx, group2ctx = _check_context(ctx), _check_groups(group2ctx)
         order, names, aux_names = self._variables("bind")
         arrays = _listed("args", names, args, False)
         grads = [None] * len(names) if args_grad is None else _listed("args_grad", names, args_grad, True)
@@ -128,7 +141,7 @@ class Binding(SymbolBase):
         shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
         infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
         kind = PlacedExecutor if is_placed(order, ctx, group2ctx) else Executor
-        return kind(self, ctx, arrays, grads, reqs, states, group2ctx or {})
+        return kind(self, ctx, arrays, grads, reqs, states, group2ctx)
 
     def simple_bind(
         self: Symbol,  # pyright: ignore[reportGeneralTypeIssues]
@@ -167,7 +180,7 @@ class Binding(SymbolBase):
             >>> exe.arg_dict["fc_weight"].shape
             (3, 4)
         """
-        ctx = _check_context(ctx)
+        ctx, group2ctx = _check_context(ctx), _check_groups(group2ctx)
         order, names, aux_names = self._variables("simple_bind")
         variables = {n.name: n for n in order if n.op is None}
         for name, shape in kwargs.items():
@@ -182,7 +195,7 @@ class Binding(SymbolBase):
         types = [(variables[k], d) for k, d in (type_dict or {}).items() if k in variables]
         dtypes = default_dtypes(order, known_dtypes(order, types), shapes)
         reqs = _requests(names, grad_req)
-        places = {n: (group2ctx or {}).get(variables[n].attrs.get("__ctx_group__", ""), ctx) for n in variables}
+        places = {n: group2ctx.get(variables[n].attrs.get("__ctx_group__", ""), ctx) for n in variables}
 
         stypes, grad_stypes = storage_types(order, stype_dict or {})
 
@@ -191,7 +204,7 @@ class Binding(SymbolBase):
             assert shape is not None
             dtype = dtypes[id(variables[name]), 0]
             if places[name].mesh is not None:
-                return shard(np.zeros(shape, dtype), variables[name].attrs.get("__shard__", "()"), places[name])
+                return zeros_on(places[name], shape, dtype, variables[name].attrs.get("__shard__", "()"), name)
             if kinds is stypes and kinds[name] == "row_sparse":
                 # A weight stores all its rows.
                 return with_storage(zeros(shape, ctx=places[name], dtype=dtype), "row_sparse")
@@ -217,7 +230,7 @@ class Binding(SymbolBase):
         pool = shared_exec.aux_dict if shared_exec is not None else {}
         states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
         kind = PlacedExecutor if is_placed(order, ctx, group2ctx) else Executor
-        return kind(self, ctx, args, grads, reqs, states, group2ctx or {})
+        return kind(self, ctx, args, grads, reqs, states, group2ctx)
 
     def eval(self: Symbol, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:  # pyright: ignore[reportGeneralTypeIssues]
         """Run the graph once on arrays given by variable name and return the outputs, in inference mode.

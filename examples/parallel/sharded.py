@@ -46,9 +46,11 @@ for step in range(args.steps):
     if step in (0, args.steps - 1):
         print(f"step {step}: loss {loss.mean().asscalar():.4f}")
 
-weights = [p.data() for p in net.collect_params().values()]
-whole = 3 * sum(w.size * 4 for w in weights) / 2**20
-cuts = [[mesh.axes[name] for name in w.sharding if name] for w in weights]
-part = 3 * sum(w.size * 4 / np.prod(cut) for w, cut in zip(weights, cuts, strict=True)) / 2**20
-print(f"parameters, gradients and momenta: {whole:.1f} MiB, {part:.1f} MiB on each device")
-assert part <= args.budget < whole
+params = net.collect_params().values()
+held = [p.data() for p in params], [p.grad() for p in params], trainer._updaters[0].states
+whole = 3 * sum(np.prod(p.shape) * 4 for p in params) / 2**20
+parts = {device: n / 2**20 for device, n in mx.parallel.device_bytes(held).items()}
+print(f"parameters, gradients and momenta: {whole:.1f} MiB; on each device")
+for device, part in parts.items():
+    print(f"  {device}: {part:.1f} MiB of {args.budget:.1f} MiB")
+assert max(parts.values()) <= args.budget < whole

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ... import autograd, initializer
-from ...compile.mesh import as_spec
+from ...compile.mesh import Mesh, as_spec
 from ...core import np_mode
 from ...core.checks import context as as_context
 from ...core.context import Context, cpu, current_context
@@ -430,7 +430,7 @@ class Parameter:
             self._hold([data if fresh and i == 0 else self._copied(data, c) for i, c in enumerate(contexts)], contexts)
 
     def _copied(self, data: NDArray, ctx: Context) -> NDArray:
-        return data.copyto(ctx) if ctx.mesh is None else shard(data, self._shard, ctx)
+        return data.copyto(ctx) if ctx.mesh is None else shard(data, self._shard, ctx, self._cut_as)
 
     @property
     def shard(self) -> tuple[Any, ...]:
@@ -448,13 +448,26 @@ class Parameter:
         """
         return self._shard
 
+    @property
+    def _cut_as(self) -> str:
+        """How errors about the cut begin."""
+        return f"Parameter {self.name!r}: sharding"
+
+    def _check_shard(self, spec: Any) -> None:
+        """Raise if the meshes that the parameter is on cannot cut it so."""
+        for array in self._data or ():
+            if isinstance(array.context, Mesh):
+                array.context.sharding(spec, array.shape, self._cut_as)
+
     @shard.setter
     def shard(self, spec: Any) -> None:
-        self._shard = as_spec(spec)
+        spec = as_spec(spec)
+        self._check_shard(spec)
+        self._shard = spec
         self._var = None
         for array in self._data or ():
             if array.context.mesh is not None:
-                replace_sharding(array, self._shard)
+                replace_sharding(array, self._shard, self._cut_as)
                 if array.grad is not None:
                     shard_like(array.grad, array)
 

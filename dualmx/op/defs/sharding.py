@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+from jax.sharding import PartitionSpec
 
 from ..joint import mesh
 from ..registry import op
@@ -15,7 +16,7 @@ def _contrib_sharding_constraint(data: Free, *, spec: str = "()") -> jax.Array:
 
     Args:
         spec: per axis of the data `None`, the name of an axis of the mesh, or a tuple of names, as in
-            `"('data', None)"`.
+            `"('data', None)"`. An entry `...` leaves any number of axes to XLA, as in `"(..., 'model')"`.
 
     Example:
         >>> import dualmx as mx
@@ -23,4 +24,8 @@ def _contrib_sharding_constraint(data: Free, *, spec: str = "()") -> jax.Array:
         [1.0, 1.0]
     """
     there = mesh()
-    return data if there is None else jax.lax.with_sharding_constraint(data, there.sharding(spec, data.shape))
+    if there is None:
+        return data
+    open_axes = PartitionSpec.UNCONSTRAINED
+    cut = there.sharding(spec, data.shape, "sharding_constraint", open_axes)
+    return jax.lax.with_sharding_constraint(data, cut)

@@ -143,3 +143,39 @@ def test_unrolled_lstm_over_two_devices_trains_as_on_one() -> None:
         np.testing.assert_allclose(placed[n], plain[n], rtol=2e-5, atol=1e-6, err_msg=n)
     exe = mod._group.execs[0] if hasattr(mod, "_group") else mod._exec_group.execs[0]
     assert exe.arg_dict["l1_wx"].context == mx.cpu(1) and exe.arg_dict["l0_wx"].context == mx.cpu(0)
+
+
+def test_groups_may_be_meshes_and_differ_per_context() -> None:
+    with mx.AttrScope(ctx_group="p"):
+        h = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=4, name="a")
+    with mx.AttrScope(ctx_group="q"):
+        y = mx.sym.FullyConnected(h, mx.sym.var("b_weight", shard=("model", None)), num_hidden=4, name="b")
+    mesh = mx.parallel.Mesh({"model": 2}, [mx.cpu(2), mx.cpu(3)])
+
+    def run(groups: dict | None) -> tuple[list[np.ndarray], object]:
+        exe = y.simple_bind(mx.cpu(0), group2ctx=groups, x=(2, 2))
+        values = np.random.RandomState(0)
+        for name in sorted(exe.arg_dict):
+            exe.arg_dict[name][:] = mx.nd.array(values.randn(*exe.arg_dict[name].shape))
+        outs = exe.forward(is_train=True)
+        exe.backward(mx.nd.ones((2, 4)))
+        return [outs[0].asnumpy(), *(exe.grad_dict[n].asnumpy() for n in sorted(exe.grad_dict))], exe
+
+    (placed, exe), (plain, _) = run({"p": "cpu(1)", "q": mesh}), run(None)
+    assert exe.arg_dict["b_weight"].sharding == ("model", None)
+    for a, b in zip(placed, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+    mod = mx.mod.Module(h, ["x"], None, context=[mx.cpu(0), mx.cpu(1)], group2ctxs={"p": [mx.cpu(2), mx.cpu(3)]})
+    mod.bind([("x", (4, 2))])
+    assert [e.arg_dict["a_weight"].context for e in mod._group.execs] == [mx.cpu(2), mx.cpu(3)]
+
+
+def test_wrong_groups() -> None:
+    with mx.AttrScope(ctx_group="p"):
+        h = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=4, name="a")
+    with pytest.raises(TypeError, match="group 'p'"):
+        h.simple_bind(mx.cpu(0), group2ctx={"p": [mx.cpu(1)]}, x=(2, 2))
+    with pytest.raises(TypeError, match="group2ctx"):
+        h.simple_bind(mx.cpu(0), group2ctx=mx.cpu(1), x=(2, 2))
+    with pytest.raises(mx.base.MXNetError, match="group 'p' has 2 contexts for 3"):
+        mx.mod.Module(h, ["x"], None, context=[mx.cpu(k) for k in range(3)], group2ctxs={"p": [mx.cpu(1), mx.cpu(2)]})

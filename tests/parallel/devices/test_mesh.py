@@ -172,6 +172,86 @@ def test_symbols_and_modules_on_a_mesh(mesh) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
 
 
+def test_modules_cut_parameters_and_batches(mesh) -> None:
+    def fit_module(ctx) -> tuple[dict, object]:
+        w = mx.sym.var("fc_weight", shard=("model", None))
+        with mx.AttrScope(__shard__="('model',)"):
+            b = mx.sym.var("fc_bias")
+        h = mx.sym.FullyConnected(mx.sym.var("data"), w, b, num_hidden=8, name="fc")
+        mod = mx.mod.Module(mx.sym.SoftmaxOutput(h, name="softmax"), context=ctx)
+        mod.bind([("data", X.shape)], [("softmax_label", Y.shape)])
+        values = np.random.RandomState(2)
+        mod.init_params(arg_params={"fc_weight": mx.nd.array(values.randn(8, 16)), "fc_bias": mx.nd.ones((8,))})
+        mod.init_optimizer(optimizer="adam")
+        for _ in range(3):
+            mod.forward_backward(mx.io.DataBatch([mx.nd.array(X)], [mx.nd.array(Y)]))
+            mod.update()
+        return {n: a.asnumpy() for n, a in mod.get_params()[0].items()}, mod
+
+    with Texts() as seen:
+        got, mod = fit_module(mesh)
+    want, _ = fit_module(mx.cpu(0))
+    for n in want:
+        np.testing.assert_allclose(got[n], want[n], rtol=1e-4, atol=1e-6)
+    exe = mod._group.execs[0]
+    assert exe.arg_dict["data"].sharding == ("data", None) and exe.arg_dict["softmax_label"].sharding == ("data",)
+    assert exe.arg_dict["fc_weight"].sharding == exe.grad_dict["fc_weight"].sharding == ("model", None)
+    assert exe.arg_dict["fc_bias"].sharding == ("model",)
+    assert seen.count("all-reduce") >= 1  # of the gradients, over the axis of the batch
+
+
+def test_loaded_states_are_cut_as_their_weights(mesh, tmp_path) -> None:
+    net = network()
+    net.shard(RULES)
+    net.initialize(ctx=mesh)
+    _, trainer = fit(net, mesh)
+    trainer.save_states(str(tmp_path / "states"))
+    trainer.load_states(str(tmp_path / "states"))
+    fit_once = mx.parallel.shard(X, ("data", None), mesh)
+    with mx.autograd.record():
+        loss = net(fit_once).sum()
+    loss.backward()
+    trainer.step(len(X))
+    assert ("model", None) in [s.sharding for s in trainer._updaters[0].states.values()]
+
+
+def test_bytes_per_device(mesh) -> None:
+    a, b = mx.parallel.shard(X, ("data", "model"), mesh), mx.nd.ones((4,), ctx=mx.cpu(1))
+    found = mx.parallel.device_bytes([a, {"b": (b, None)}], a)
+    assert found == {f"cpu:{k}": X.nbytes // 8 + 16 * (k == 1) for k in range(8)}
+    with pytest.raises(TypeError, match="device_bytes: a str"):
+        mx.parallel.device_bytes("a")
+
+
+def test_axes_left_open(mesh) -> None:
+    a = mx.parallel.shard(X, ("data", None), mesh)
+    c = mx.nd.contrib.sharding_constraint(a * 2, spec="(..., 'model')")
+    assert c.sharding == ("data", "model")
+    assert mx.parallel.shard(np.ones((2, 3, 4), "f"), (..., "model"), mesh).sharding == (None, None, "model")
+
+
+def test_errors_name_what_cannot_be_cut(mesh) -> None:
+    net = network()
+    net.initialize(ctx=mesh)
+    with pytest.raises(mx.base.MXNetError, match="'net_dense1_weight'.*no axis 'modle'; did you mean 'model'"):
+        net.shard([("dense0_weight", ("model", None)), ("dense1_weight", ("modle", None))])
+    assert net[0].weight.data().sharding == (None, None)  # all or nothing
+    wrong = nn.Dense(6, in_units=4)
+    wrong.shard({"weight": ("model", None)})
+    with pytest.raises(mx.base.MXNetError, match="_weight': .*axis 0 of shape .6, 4. .* 4 equal parts along 'model'"):
+        wrong.initialize(ctx=mesh)
+    w = mx.sym.var("w", shard=("rows", None))
+    with pytest.raises(mx.base.MXNetError, match="variable 'w': .*no axis 'rows'"):
+        mx.sym.FullyConnected(mx.sym.var("x"), w, num_hidden=8, no_bias=True).simple_bind(mesh, x=(4, 4))
+    with pytest.raises(mx.base.MXNetError, match="sharding_constraint .*axis 0 of shape"):
+        mx.nd.contrib.sharding_constraint(mx.nd.ones((5,), ctx=mesh), spec="('model',)")  # at this line
+    for axes in ("data", {"data": "x"}, {"data": 1.5}):
+        with pytest.raises(TypeError, match="Mesh: axes"):
+            mx.parallel.Mesh(axes)
+    with pytest.raises(TypeError, match="Mesh: devices"):
+        mx.parallel.Mesh({"data": 1}, ["gpu"])
+
+
 def test_wrong_arguments(mesh) -> None:
     with pytest.raises(mx.base.MXNetError, match="equal parts"):
         mx.parallel.shard(np.ones((3, 2)), ("data", None), mesh)
