@@ -58,7 +58,7 @@ class Mesh(Context):
             listed = list(devices)
             for d in listed:
                 if not isinstance(d, (Context, jax.Device)) or isinstance(d, Mesh):
-                    raise ArgumentTypeError(f"Mesh: devices: {d!r}: expected contexts such as mx.cpu(1), or JAX devices")
+                    raise ArgumentTypeError(f"Mesh: devices: {d!r}: expected contexts or JAX devices")
             found = [device_of(d) if isinstance(d, Context) else d for d in listed]
         if len(found) != count or len(set(found)) != count:
             raise ArgumentError(
@@ -88,7 +88,11 @@ class Mesh(Context):
         raise ArgumentTypeError("a Mesh cannot be pickled: its devices belong to this process")
 
     def sharding(
-        self, spec: Sequence[Any] = (), shape: Sequence[int] | None = None, what: str = "sharding", open_axes: Any = None
+        self,
+        spec: Sequence[Any] = (),
+        shape: Sequence[int] | None = None,
+        what: str = "sharding",
+        open_axes: Any = None,
     ) -> NamedSharding:
         """Return the JAX sharding of a spec, checked against a shape if one is given.
 

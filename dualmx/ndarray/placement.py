@@ -18,9 +18,7 @@ from .handle import invalidate
 from .trace import engine
 
 
-def shard(
-    data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, what: str = "sharding"
-) -> NDArray:
+def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, what: str = "sharding") -> NDArray:
     """Return an array cut over a mesh: each device gets its part.
 
     Args:

@@ -77,7 +77,7 @@ def _check_groups(group2ctx: Any) -> dict[str, Context]:
     found = {}
     for group, ctx in group2ctx.items():
         if not isinstance(ctx, (Context, str)):
-            raise ArgumentTypeError(f"bind: group2ctx: group {group!r} on {ctx!r}: expected a Context such as mx.cpu(1)")
+            raise ArgumentTypeError(f"bind: group2ctx: group {group!r} on {ctx!r}: expected a Context")
         found[group] = as_context(ctx)
     return found
 
