@@ -6,7 +6,7 @@ python examples/parallel/sharded.py              # a mesh of 2 x 4 virtual devic
 import argparse
 import os
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
 parser.add_argument("--data", type=int, default=2, help="devices along the axis over which batches are cut")
 parser.add_argument("--model", type=int, default=4, help="devices along the axis over which parameters are cut")
 parser.add_argument("--hidden", type=int, default=2048)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def network(hybridize: bool = True):
     return net
 
 
-def fit(net, ctx, steps: int = 3) -> list[np.ndarray]:
+def fit(net, ctx, steps: int = 3) -> tuple[list[np.ndarray], Any]:
     values = np.random.RandomState(4)
     for p in net.collect_params().values():
         p.set_data(mx.nd.array(values.randn(*p.shape) * 0.2))
@@ -159,7 +160,7 @@ def test_symbols_and_modules_on_a_mesh(mesh) -> None:
     def run(ctx) -> list[np.ndarray]:
         w = mx.sym.var("w", shard=("model", None))
         h = mx.sym.FullyConnected(mx.sym.var("data"), w, num_hidden=8, no_bias=True, name="fc")
-        exe = mx.sym.SoftmaxOutput(h, name="softmax").simple_bind(ctx, data=X.shape)
+        exe: Any = mx.sym.SoftmaxOutput(h, name="softmax").simple_bind(ctx, data=X.shape)
         if ctx is mesh:
             assert exe.arg_dict["w"].sharding == ("model", None)
         exe.arg_dict["w"][:] = mx.nd.array(np.random.RandomState(1).randn(8, 16))
@@ -173,7 +174,7 @@ def test_symbols_and_modules_on_a_mesh(mesh) -> None:
 
 
 def test_modules_cut_parameters_and_batches(mesh) -> None:
-    def fit_module(ctx) -> tuple[dict, object]:
+    def fit_module(ctx) -> tuple[dict, Any]:
         w = mx.sym.var("fc_weight", shard=("model", None))
         with mx.AttrScope(__shard__="('model',)"):
             b = mx.sym.var("fc_bias")
@@ -245,7 +246,8 @@ def test_errors_name_what_cannot_be_cut(mesh) -> None:
         mx.sym.FullyConnected(mx.sym.var("x"), w, num_hidden=8, no_bias=True).simple_bind(mesh, x=(4, 4))
     with pytest.raises(mx.base.MXNetError, match="sharding_constraint .*axis 0 of shape"):
         mx.nd.contrib.sharding_constraint(mx.nd.ones((5,), ctx=mesh), spec="('model',)")  # at this line
-    for axes in ("data", {"data": "x"}, {"data": 1.5}):
+    wrong_axes: list[Any] = ["data", {"data": "x"}, {"data": 1.5}]
+    for axes in wrong_axes:
         with pytest.raises(TypeError, match="Mesh: axes"):
             mx.parallel.Mesh(axes)
     with pytest.raises(TypeError, match="Mesh: devices"):
