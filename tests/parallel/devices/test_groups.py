@@ -43,7 +43,7 @@ def run(group2ctx: dict | None, req: str = "write") -> tuple[Any, Any, Any, Any]
     outs.append(exe.forward()[0].asnumpy())
     return (
         outs,
-        {n: g.asnumpy() for n, g in exe.grad_dict.items()},
+        {n: g.asnumpy() for n, g in exe.grad_dict.items() if g is not None},
         {n: a.asnumpy() for n, a in exe.aux_dict.items()},
         exe,
     )
