@@ -1,6 +1,6 @@
 """Gluon: imperative networks, their parameters, losses and training."""
 
-from . import block, bridge, contrib, data, loss, model_zoo, nn, parameter, rnn, trainer, utils
+from . import block, bridge, contrib, data, loss, model_zoo, nn, parallel, parameter, rnn, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict, tensor_types
 from .trainer import Trainer
@@ -21,6 +21,7 @@ __all__ = [
     "loss",
     "model_zoo",
     "nn",
+    "parallel",
     "parameter",
     "rnn",
     "tensor_types",

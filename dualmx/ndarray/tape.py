@@ -19,6 +19,9 @@ from ..op.registry import OPS, Call
 from .handle import Handle, assign, copy_across, fresh, invoke2, is_tracked, overwrite
 from .trace import Restart, Trace, engine, local, user_line
 
+# Called after each backward pass that stored gradients: wrappers of networks exchange them here.
+after_backward: list[Callable[[], None]] = []
+
 
 class Node:
     """An immutable value on the tape.
@@ -324,6 +327,9 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
     given = _check_seeds("backward", heads, head_grads)
     for part, seeds in _by_context(heads, given):
         _begin_again(lambda part=part, seeds=seeds: _backward(part, seeds, retain_graph), len(part))
+    if after_backward:
+        for act in list(after_backward):
+            act()
 
 
 def _by_context(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -45,6 +46,9 @@ def init(coordinator: str | None = None, num_processes: int | None = None, proce
     """
     if jax.distributed.is_initialized():
         return
+    if coordinator is None and os.environ.get("JAX_COORDINATOR_ADDRESS"):
+        num_processes = _told("JAX_NUM_PROCESSES") if num_processes is None else num_processes
+        process_id = _told("JAX_PROCESS_ID") if process_id is None else process_id
     # Without it, XLA ends this process when another one dies.
     jax.config.update("jax_enable_recoverability", True)
     try:
@@ -64,6 +68,14 @@ def init(coordinator: str | None = None, num_processes: int | None = None, proce
         raise MXNetError(f"parallel.init: the processes did not come together: {str(e).splitlines()[0]}") from e
     _state.joined = True
     atexit.register(_leave)
+
+
+def _told(name: str) -> int | None:
+    """Return the number in an environment variable, None without one."""
+    text = os.environ.get(name, "")
+    if text and not text.isdecimal():
+        raise ArgumentError(f"parallel.init: {name}={text!r}: expected a number")
+    return int(text) if text else None
 
 
 def _leave() -> None:

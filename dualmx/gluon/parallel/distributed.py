@@ -1,0 +1,292 @@
+"""`DistributedDataParallel`: a network in each of several processes, whose gradients are averaged as they are made."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from ... import autograd
+from ...core.dtypes import as_dtype
+from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ...kvstore import is_distributed
+from ...namespace import nd
+from ...ndarray import NDArray
+from ...ndarray.tape import after_backward
+from ...parallel import all_gather, all_reduce, broadcast, rank, size
+from ..base import Block
+from ..parameter import Parameter
+from .devices import devices
+from .sync import parameters_of, sync_initial_weights, write_gradients
+
+
+class DistributedDataParallel(Block):
+    """Average the gradients of a network over all processes at the end of each backward pass.
+
+    The processes have joined before (`parallel.init()` or `kv.create("collective")` at the beginning of the script);
+    a single process works without. The parameters and auxiliary states of process 0 are taken over by all when the
+    wrapper is made, or at the first forward pass if shapes are not known before. Update with a Trainer that does not
+    exchange gradients itself: `Trainer(net.collect_params(), ..., kvstore=None)`, and `step` with the rows of this
+    process if the loss is a sum over rows, with 1 if it is a mean.
+
+    Args:
+        module: the network, on one context.
+        device_ids: the one context of this process, to which the parameters move; where they are by default.
+        broadcast_buffers: after each exchange all processes take over the auxiliary states (such as moving averages)
+            of the first process.
+        bucket_cap_mb: gradients travel in messages of at most about so many MiB.
+        find_unused_parameters: accept that a backward pass does not reach all parameters, here or in other processes;
+            what it does not reach counts as zero.
+
+    Raises:
+        ArgumentTypeError: not a Block. ArgumentError: several contexts, or a device that is not there.
+
+    Example:
+        >>> import dualmx as mx
+        >>> net = mx.gluon.nn.Dense(1, in_units=2)
+        >>> net.initialize()
+        >>> net = DistributedDataParallel(net)
+        >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=None)
+        >>> with mx.autograd.record():
+        ...     loss = net(mx.nd.ones((4, 2))).mean()
+        >>> loss.backward()
+        >>> trainer.step(1)
+    """
+
+    def __init__(
+        self,
+        module: Block,
+        device_ids: Any = None,
+        broadcast_buffers: bool = True,
+        bucket_cap_mb: float = 25,
+        find_unused_parameters: bool = False,
+    ):
+        super().__init__(prefix="")
+        if not isinstance(module, Block):
+            raise ArgumentTypeError(
+                f"DistributedDataParallel: module of type {type(module).__name__}: expected a Block"
+            )
+        if not bucket_cap_mb > 0:
+            raise ArgumentError(f"DistributedDataParallel: bucket_cap_mb={bucket_cap_mb}: expected a number above 0")
+        self.module = module
+        self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
+        self._cap = bucket_cap_mb * 2**20
+        self._exchanging = True
+        self._pending = self._agreed = False
+        self._reached: list[Parameter] = []
+        # While processes may run out of batches: how sums are divided; None outside of `join`.
+        self._divides_by_all: bool | None = None
+        self._early = False
+        params = module.collect_params()
+        if device_ids is not None:
+            where = devices(device_ids, "DistributedDataParallel: device_ids")
+            if len(where) > 1:
+                raise ArgumentError(f"DistributedDataParallel: device_ids={where}: {_ONE_CONTEXT}")
+            if any(p._data is not None or p._deferred_init for p in params.values()):
+                params.reset_ctx(where)
+        if all(p._data is not None for p in params.values()):
+            self._agree()
+
+    def _agree(self) -> None:
+        """Take over the parameters of process 0, once."""
+        params = self._parameters()
+        if any(len(p.list_ctx()) > 1 for p in params):
+            raise ArgumentError(f"DistributedDataParallel: parameters on {params[0].list_ctx()}: {_ONE_CONTEXT}")
+        sync_initial_weights(params)
+        self._agreed = True
+
+    def _parameters(self) -> list[Parameter]:
+        return parameters_of("DistributedDataParallel", self.module)
+
+    def _learned(self) -> list[Parameter]:
+        return [p for p in self._parameters() if p.grad_req != "null"]
+
+    def forward(self, *args: Any) -> Any:
+        """Compute the network; if this is recorded, the backward pass that follows ends with an exchange."""
+        if not self._agreed:
+            self._finish_shapes(args)
+        out = self.module(*args)
+        if autograd.is_recording() and self._exchanging and not self._pending:
+            self._listen()
+        return out
+
+    def _finish_shapes(self, args: tuple[Any, ...]) -> None:
+        """Learn shapes that are not known by a pass whose outputs nobody sees."""
+        with autograd.pause(train_mode=False):
+            self.module(*args)
+        self._agree()
+
+    def _listen(self) -> None:
+        """Wait for the backward pass that reaches a parameter."""
+        self._pending = True
+        # Gradients that were added up before in `no_sync` do not tell whether this pass has come.
+        self._reached = [p for p in self._parameters() if p.data()._fresh_grad]
+        for p in self._reached:
+            p.data()._fresh_grad = False
+        me = weakref.ref(self)
+
+        def act() -> None:
+            ddp = me()
+            if ddp is None:
+                after_backward.remove(act)
+            elif any(p.data()._fresh_grad for p in ddp._learned()):
+                after_backward.remove(act)
+                ddp._after_backward()
+
+        after_backward.append(act)
+
+    def _after_backward(self) -> None:
+        """Exchange what the backward pass of this network computed."""
+        params = self._learned()
+        self._pending = False
+        for p in self._reached:
+            p.data()._fresh_grad = True
+        with autograd.pause():
+            self._check(params)
+            active = self._roll_call(True) if self._divides_by_all is not None else self._all_here()
+            self._exchange(params, [p.grad() for p in params], active)
+
+    def _check(self, params: list[Parameter]) -> None:
+        for p in params:
+            wanted = p._trainer._wanted_store if p._trainer is not None else None
+            kind = wanted if isinstance(wanted, str) else str(getattr(wanted, "type", ""))
+            if size() > 1 and is_distributed(kind):
+                raise MXNetError(
+                    f"DistributedDataParallel: the Trainer would exchange gradients once more by its store {kind!r}; "
+                    "make it with kvstore=None"
+                )
+        missing = [p for p in params if not p.data()._fresh_grad]
+        if missing and not self.find_unused_parameters:
+            raise MXNetError(
+                f"DistributedDataParallel: the backward pass did not reach parameter {missing[0].name!r} "
+                f"({len(missing)} of {len(params)}), but other processes wait for its gradient; use all parameters for "
+                "the loss, or pass find_unused_parameters=True"
+            )
+        for p in missing:
+            p.grad()[:] = 0
+            p.data()._fresh_grad = True
+
+    # -- exchanges
+
+    def _exchange(self, params: list[Parameter], grads: list[NDArray], active: list[int]) -> None:
+        """Average gradients over the processes that have some, and take over the auxiliary states of the first one."""
+        if size() == 1:
+            return
+        by = size() if self._divides_by_all in (None, True) else len(active)
+        for bucket in buckets(grads, self._cap):
+            sums = all_reduce([grads[i] for i in bucket])
+            if rank() in active:
+                write_gradients([params[i] for i in bucket], [s / by for s in sums])
+        states = [p for p in self._parameters() if p.grad_req == "null"]
+        if self.broadcast_buffers and states:
+            for p, value in zip(states, broadcast([p.data() for p in states], active[0]), strict=True):
+                p.set_data(value)
+
+    def _all_here(self) -> list[int]:
+        """Return all processes.
+
+        Raises:
+            MXNetError: one of them is at a barrier, which may be the one at its end: it has no more batches.
+        """
+        # Of the shape and dtype of a barrier's message, so that XLA does not find two different exchanges.
+        if size() > 1 and all_reduce(nd.full((1,), _HERE)).asscalar() != _HERE * size():
+            raise MXNetError(
+                f"DistributedDataParallel: process {rank()} has gradients to exchange, but another one has ended its "
+                "loop; give all processes equally many batches, or train in `with net.join():`"
+            )
+        return list(range(size()))
+
+    def _roll_call(self, here: bool) -> list[int]:
+        """Return the processes that still have batches."""
+        flags = all_gather(nd.array([float(here)], dtype="float32")).asnumpy().reshape(-1)
+        active = [i for i, flag in enumerate(flags) if flag]
+        if self._early and 0 < len(active) < size():
+            gone = ", ".join(str(i) for i in range(size()) if i not in active)
+            raise MXNetError(
+                f"DistributedDataParallel.join: process {gone} has no more batches, but process {active[0]} has"
+            )
+        return active
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Return a scope in which backward passes exchange nothing: gradients add up until the next one outside of it.
+
+        Raises:
+            MXNetError: a parameter would not add up its gradients (`grad_req` is not `"add"`).
+
+        Example:
+            >>> import dualmx as mx
+            >>> net = mx.gluon.nn.Dense(1, in_units=2)
+            >>> net.initialize()
+            >>> net.collect_params().setattr("grad_req", "add")
+            >>> ddp = DistributedDataParallel(net)
+            >>> for last in (False, True):
+            ...     with mx.autograd.record(), contextlib.nullcontext() if last else ddp.no_sync():
+            ...         loss = ddp(mx.nd.ones((4, 2))).sum()
+            ...     loss.backward()
+            >>> net.weight.grad().asnumpy().tolist()
+            [[8.0, 8.0]]
+        """
+        for p in self.module.collect_params().values():
+            if p.grad_req == "write":
+                raise MXNetError(
+                    f"DistributedDataParallel.no_sync: parameter {p.name!r} keeps the last gradient only; first call "
+                    "net.collect_params().setattr('grad_req', 'add'), and zero_grad() after each step"
+                )
+        before, self._exchanging = self._exchanging, False
+        try:
+            yield
+        finally:
+            self._exchanging = before
+
+    @contextlib.contextmanager
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Iterator[None]:
+        """Return a scope for loops of different lengths: who has no more batches takes part in the others' exchanges.
+
+        At the end all processes have the parameters of one that made the most steps.
+
+        Args:
+            divide_by_initial_world_size: divide sums of gradients by the number of all processes, not of those that
+                still have batches.
+            enable: false if all loops are known to be equally long, which saves a message per step.
+            throw_on_early_termination: raise in all processes when the first one has no more batches.
+
+        Raises:
+            MXNetError: see `throw_on_early_termination`.
+        """
+        if not enable or size() == 1:
+            yield
+            return
+        self._divides_by_all, self._early = divide_by_initial_world_size, throw_on_early_termination
+        try:
+            yield
+            last = list(range(size()))
+            params = self._learned()
+            nothing = [nd.zeros_like(p.data()) for p in params]
+            while active := self._roll_call(False):
+                last = active
+                self._exchange(params, nothing, active)
+            sync_initial_weights(self._parameters(), last[0])
+        finally:
+            self._divides_by_all, self._early = None, False
+
+
+_HERE = 1024.0
+_ONE_CONTEXT = "expected one context in each process; for several use DataParallel, or a Trainer with 'collective'"
+
+
+def buckets(arrays: list[NDArray], cap: float) -> list[list[int]]:
+    """Return groups of positions, the last first, whose arrays have at most `cap` bytes together or are alone."""
+    found: list[list[int]] = []
+    room = 0.0
+    for i in reversed(range(len(arrays))):
+        nbytes = arrays[i].size * as_dtype(arrays[i].dtype).itemsize
+        if not found or nbytes > room:
+            found.append([])
+            room = cap
+        found[-1].append(i)
+        room -= nbytes
+    return found
