@@ -11,7 +11,7 @@ import numpy as np
 import dualmx as mx
 from dualmx.gluon.parallel import sync_gradients, sync_initial_weights
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--steps", type=int, default=60)
 parser.add_argument("--rows", type=int, default=16, help="of a batch of all processes together")
 parser.add_argument("--save", help="write the weights of the first process to this file")
