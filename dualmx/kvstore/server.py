@@ -22,17 +22,33 @@ from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.server import Record
 from ..ps.store import Held, Store
-from .borrow import given, looked_at
+from .borrow import SMALL, given, looked_at
 from .config import build, change, describe
 from .states import Reader, flatten, on_device
 
 _log = logging.getLogger("dualmx.dist")
 _CPU = Context("cpu", 0)
+TOGETHER = 8  # small slices of one shape that one program updates
 
 
 def index_of(key: Any, number: int) -> str:
     """Index under which the optimizer knows a slice."""
     return f"{key!r}#{number}"
+
+
+def _alike(batch: list[tuple[Held, np.ndarray]]) -> Iterator[list[tuple[Held, np.ndarray]]]:
+    """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `TOGETHER` alike."""
+    small: dict[Any, list[tuple[Held, np.ndarray]]] = {}
+    for one in batch:
+        value = one[0].value
+        if value.nbytes > SMALL:
+            yield [one]
+        else:
+            small.setdefault((one[0].shape, value.size, value.dtype), []).append(one)
+    for alike in small.values():
+        whole = len(alike) - len(alike) % TOGETHER
+        yield from (alike[i : i + TOGETHER] for i in range(0, whole, TOGETHER))
+        yield from ([one] for one in alike[whole:])
 
 
 class StoreUpdater:
@@ -51,17 +67,21 @@ class StoreUpdater:
 
     def apply(self, batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
         """Return the values of the slices after an update by the gradients given with them."""
-        indices = [index_of(h.key, h.number) for h, _ in batch]
+        values: dict[int, np.ndarray] = {}
+        for group in _alike(batch):
+            for (held, _), value in zip(group, self._update(group), strict=True):
+                values[id(held)] = value
+        return [values[id(held)] for held, _ in batch]
+
+    def _update(self, batch: list[tuple[Held, np.ndarray]]) -> Iterator[np.ndarray]:
         weights = [self._weight(h) for h, _ in batch]
         grads = [given(g.reshape(w.shape), _CPU) for (_, g), w in zip(batch, weights, strict=True)]
-        self.updater(indices, grads, weights)
-        values = []
+        self.updater([index_of(h.key, h.number) for h, _ in batch], grads, weights)
         for (held, _), weight in zip(batch, weights, strict=True):
             value = self._store.take(held.value.nbytes).view(held.value.dtype)
             value[:] = looked_at(weight).reshape(-1)  # the weight's own memory is updated in place by the next round
             self._weights[held.key, held.number] = (value, weight)
-            values.append(value)
-        return values
+            yield value
 
     def _weight(self, held: Held) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))
@@ -192,6 +212,7 @@ def serve(role: str) -> None:
     keep_memory()
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # each update is waited for; so no thread is woken for it
     Server(job, Control()).run()
 
 
