@@ -129,9 +129,4 @@ TCP = Knob("DUALMX_TCP", "0", "1 connects processes of one host over TCP, as tho
 ENCRYPT = Knob("DUALMX_ENCRYPT", "0", "1 encrypts what the processes of a job send over TCP (AES-256-GCM).", ("0", "1"))
 START_TIMEOUT = Knob("DUALMX_START_TIMEOUT", "120", "Most seconds until all processes of a job have found each other.")
 
-KNOBS: tuple[Knob, ...] = (
-    ENGINE, DEBUG, BULK, BULK_ON, CACHE, HOME, REPO, PROFILER_AUTOSTART, PROFILER_MODE, UPDATE_ON_KVSTORE, AGGREGATION,
-    STORAGE_FALLBACK,
-    ROLE, ROOT_URI, ROOT_PORT, NUM_WORKER, NUM_SERVER, NODE_HOST, INTERFACE, NODE_PORT, KUBERNETES, TASK_ID, ATTEMPT,
-    VERBOSE, HEARTBEAT_INTERVAL, HEARTBEAT_TIMEOUT, BIGARRAY_BOUND, SECRET, INSECURE, DIST_TIMEOUT, START_TIMEOUT,
-)  # fmt: skip
+KNOBS: tuple[Knob, ...] = tuple(knob for knob in list(globals().values()) if isinstance(knob, Knob))
