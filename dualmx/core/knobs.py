@@ -87,7 +87,11 @@ ROOT_PORT = Knob("DMLC_PS_ROOT_PORT", "", "Port of the job's scheduler.")
 NUM_WORKER = Knob("DMLC_NUM_WORKER", "", "Workers of the job.")
 NUM_SERVER = Knob("DMLC_NUM_SERVER", "", "Servers of the job.")
 NODE_HOST = Knob("DMLC_NODE_HOST", "", "Host name or address that this process tells the others; empty: found out.")
-INTERFACE = Knob("DMLC_INTERFACE", "", "Network interface whose address this process tells the others.")
+INTERFACE = Knob(
+    "DMLC_INTERFACE",
+    "",
+    "Network interface whose address this process tells the others; several: the first that has one.",
+)
 NODE_PORT = Knob("PORT", "0", "Port that a server of a distributed job listens on; 0 for any.")
 KUBERNETES = Knob("DMLC_USE_KUBERNETES", "0", "1 makes the scheduler and servers listen on all addresses.", ("0", "1"))
 TASK_ID = Knob("DMLC_TASK_ID", "", "Wished rank among the processes of the same role.")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from ..core.errors import ArgumentError, MXNetError
-from ..core.knobs import ATTEMPT, SECRET
+from ..core.knobs import ATTEMPT, INTERFACE, ON_SERVER_DEATH, ON_WORKER_DEATH, SECRET
 from .hosts import read_hosts
 from .plan import Plan
 from .watch import LAUNCHERS, run
@@ -49,14 +49,18 @@ def parser() -> argparse.ArgumentParser:
         "--with", dest="program", default="", metavar="PROGRAM", help="called instead of ssh, mpirun or srun"
     )
     p.add_argument("--host-ip", default="", metavar="IP", help="address of this host, where the scheduler listens")
+    p.add_argument(
+        "--network-interface", default="", metavar="NAME",
+        help="interface of all hosts by which the processes reach each other; several with commas: the first one there",
+    )  # fmt: skip
     p.add_argument("-p", "--port", type=int, default=0, help="port of the scheduler (default: a free one)")
     p.add_argument("--sync-dst-dir", help="folder on the hosts to which the working folder is copied")
     p.add_argument(
-        "--on-worker-death", choices=("fail", "wait", "continue"), default="fail",
+        "--on-worker-death", choices=ON_WORKER_DEATH.choices,
         help="end the job, start the worker again and wait for it, or go on without it (default: fail)",
     )  # fmt: skip
     p.add_argument(
-        "--on-server-death", choices=("fail", "wait"), default="fail",
+        "--on-server-death", choices=ON_SERVER_DEATH.choices,
         help="end the job, or start the server again from its journal (default: fail)",
     )  # fmt: skip
     p.add_argument("--restarts", type=int, default=10, help="most processes that are started again (default: 10)")
@@ -82,8 +86,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not 0 <= options.port < 65536:
         p.error(f"--port {options.port}: expected 1 to 65535, or 0 for a free one")
     try:
-        shared = variables(options.env)
+        shared = {INTERFACE.name: options.network_interface} if options.network_interface else {}
+        shared |= variables(options.env)
         roles = {"server": variables(options.env_server), "worker": variables(options.env_worker)}
+        policy = {
+            "worker": options.on_worker_death or ON_WORKER_DEATH.read(),
+            "server": options.on_server_death or ON_SERVER_DEATH.read(),
+        }
         attempts = ATTEMPT.integer()
         hosts = read_hosts(options.hostfile) if options.hostfile else ()
     except ArgumentError as e:
@@ -94,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = Plan(
             command, options.num_workers, servers, env, roles, options.launcher, hosts, options.sync_dst_dir or "",
             shlex.split(options.program), options.host_ip, options.port,
-            {"worker": options.on_worker_death, "server": options.on_server_death}, max(options.restarts, 0),
+            policy, max(options.restarts, 0),
         )  # fmt: skip
         try:
             code = run(plan)

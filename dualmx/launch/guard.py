@@ -8,7 +8,7 @@ guard.py agent rank                    the same, by a description in DUALMX_LAUN
 
 The agent runs on other hosts, where nothing of the launcher need be installed. What its command writes it passes on
 as frames, one a line: RS, name of the process, US, kind, US, text. Kinds: s host and process id, o and e a line of
-stdout and stderr, x exit status (negative for a signal).
+stdout and stderr, x exit status (negative for a signal), p nothing: a sign of life.
 """
 
 import os
@@ -20,6 +20,7 @@ from typing import Any
 PR_SET_PDEATHSIG = 1
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 POLITE = 2.0
+PING = 10.0
 
 
 def die_with_parent(number: int) -> None:
@@ -162,10 +163,16 @@ def agent(where: str) -> int:
             pass
         over.append(True)
 
+    def ping() -> None:
+        while not over:  # a connection that broke unseen is noticed when something is sent
+            time.sleep(PING)
+            say("p", "")
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: over.append(True))
     readers = [threading.Thread(target=copy, args=a, daemon=True) for a in (("o", child.stdout), ("e", child.stderr))]
-    for thread in readers + ([threading.Thread(target=listen, daemon=True)] if where == "stdin" else []):
+    talk = [threading.Thread(target=t, daemon=True) for t in ((listen, ping) if where == "stdin" else ())]
+    for thread in readers + talk:
         thread.start()
     while child.poll() is None and not over:
         time.sleep(0.02)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 from collections.abc import Sequence
@@ -34,14 +33,6 @@ class Host:
 
     def __str__(self) -> str:
         return f"{self.name}:{self.port}" if self.port else self.name
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is an address that only this host reaches."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _number(text: str | None, default: int, most: int, where: str, what: str) -> int:
@@ -108,4 +99,4 @@ def by_host(places: dict[tuple[str, int], Host]) -> list[tuple[Host, list[tuple[
     return list(groups.values())
 
 
-__all__ = ["Host", "by_host", "is_loopback", "place", "read_hosts"]
+__all__ = ["Host", "by_host", "place", "read_hosts"]

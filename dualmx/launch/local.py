@@ -17,4 +17,8 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     return [Start([m], plan.command, plan.env_here(m.role, m.rank)) for m in members]
 
 
-__all__ = ["check", "starts"]
+def remove(plan: Plan, folder: str) -> None:
+    """Nothing to do: the job made folders on this host alone."""
+
+
+__all__ = ["check", "remove", "starts"]

@@ -37,7 +37,7 @@ def check(plan: Plan) -> None:
     if plan.folder:
         if not plan.hosts:
             raise ArgumentError("--sync-dst-dir: expected a host file (-H)")
-        ssh.check(Plan(plan.command, 1, 1, launcher="ssh", hosts=plan.hosts, folder=plan.folder))
+        ssh.check(Plan(plan.command, 1, 1, env=plan.env, launcher="mpi", hosts=plan.hosts, folder=plan.folder))
 
 
 def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
@@ -46,8 +46,9 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     where: list[str] = []
     open_mpi = _is_open_mpi(plan)
     if plan.hosts:
-        groups = by_host(place(plan.hosts, plan.servers, plan.workers))
         named = {(m.role, m.rank): m for m in members}
+        places = place(plan.hosts, plan.servers, plan.workers)
+        groups = by_host({seat: host for seat, host in places.items() if seat in named})
         order = [named[seat] for _, seats in groups for seat in seats]
         listed = ",".join(f"{host.name}:{len(seats)}" for host, seats in groups)
         where = ["--host", listed] if open_mpi else ["-hosts", listed]
@@ -59,4 +60,8 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     return [Start(order, command, env, framed=True, name="mpirun", patience=8.0)]
 
 
-__all__ = ["check", "starts"]
+def remove(plan: Plan, folder: str) -> None:
+    """Nothing to do: the job made folders on this host alone."""
+
+
+__all__ = ["check", "remove", "starts"]

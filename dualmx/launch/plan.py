@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core.errors import ArgumentError
-from ..core.knobs import KNOBS
+from ..core.knobs import INTERFACE, KNOBS
+from ..core.network import address_of, is_loopback, route_to
 from .guard import seat_env
-from .hosts import Host, is_loopback
+from .hosts import Host
 
 # The launcher decides these, or they belong to one host.
 _OWN = {
     "DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER", "DMLC_TASK_ID",
     "DMLC_NODE_HOST", "DMLC_NUM_ATTEMPT", "DUALMX_SECRET", "PORT",
 }  # fmt: skip
-_OUTSIDE = "10.255.255.255"  # any address outside shows the way to other hosts; it is not asked
 _ALSO_FORWARDED = ("OMP_NUM_THREADS", "KMP_AFFINITY", "LD_LIBRARY_PATH")
 
 
@@ -90,28 +90,29 @@ class Plan:
         )
 
 
-def route_to(host: str) -> str:
-    """Address of this host as `host` sees it; empty if there is no way there."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            s.connect((host, 9))  # sends nothing: asks the system for the route
-            return s.getsockname()[0]
-    except OSError:
-        return ""
+def _own_address(plan: Plan) -> str:
+    """Address of this host for the others."""
+    local = plan.launcher == "local"
+    interface = plan.env.get(INTERFACE.name) or ("" if local else INTERFACE.read())
+    if interface:
+        return address_of(interface)
+    if local:
+        return "127.0.0.1"
+    routes = [r for r in (route_to(h.address) for h in plan.hosts) if r] or [route_to()]
+    others = [h.address for h in plan.hosts if not is_loopback(h.address)]
+    found = next((r for r in routes if r and not is_loopback(r)), "")
+    if others and not found:
+        raise ArgumentError(f"no address of this host is known by which {others[0]} reaches it; give it by --host-ip")
+    return found or "127.0.0.1"
 
 
 def place_scheduler(plan: Plan) -> None:
     """Fill in the address and port of the scheduler, which runs on this host.
 
     Raises:
-        ArgumentError: the port is taken, or the address is none of this host's.
+        ArgumentError: the port is taken, the address is none of this host's, or none is found.
     """
-    if not plan.uri:
-        names = [] if plan.launcher == "local" else [h.address for h in plan.hosts] or [_OUTSIDE]
-        routes = [r for r in map(route_to, names) if r]
-        if names and not routes:  # names that only ssh knows
-            routes = [route_to(_OUTSIDE)]
-        plan.uri = next((r for r in routes if r and not is_loopback(r)), "127.0.0.1")
+    plan.uri = plan.uri or _own_address(plan)
     try:
         with socket.socket() as s:
             if plan.port:
@@ -125,4 +126,4 @@ def place_scheduler(plan: Plan) -> None:
         ) from None
 
 
-__all__ = ["Plan", "place_scheduler", "route_to"]
+__all__ = ["Plan", "place_scheduler"]

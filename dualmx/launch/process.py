@@ -22,9 +22,14 @@ _printing = threading.Lock()
 _BOOT = 'p="$0"; command -v "$p" >/dev/null 2>&1 || p=python3; exec "$p" -S -E -c "$@"'
 
 
+def script_command(script: Path, *arguments: str) -> list[str]:
+    """Command that runs a script of this host on one where nothing is installed but Python."""
+    return ["sh", "-c", _BOOT, sys.executable, script.read_text(encoding="utf-8"), *arguments]
+
+
 def agent_command(source: str) -> list[str]:
-    """Command that runs the guard's agent on a host where nothing is installed but Python."""
-    return ["sh", "-c", _BOOT, sys.executable, GUARD.read_text(encoding="utf-8"), "agent", source]
+    """Command that runs the guard's agent on another host."""
+    return script_command(GUARD, "agent", source)
 
 
 def describe_exit(code: int) -> str:
@@ -72,6 +77,7 @@ class Member:
         stopped: whether the launcher ended it.
         lines: the last lines it wrote.
         where: its process id, and its host if that is another one.
+        begun: the time of its start, by `time.monotonic`.
     """
 
     def __init__(self, role: str, rank: int):
@@ -82,12 +88,12 @@ class Member:
         self.ended: float | None = None
         self.stopped = False
         self.where = ""
-        self._begun = time.monotonic()
+        self.begun = time.monotonic()
 
     def end(self, code: int) -> None:
         """Note its end; only the first one counts."""
         if self.code is None:
-            self.ended = time.monotonic() - self._begun
+            self.ended = time.monotonic() - self.begun
             self.code = code
 
     def print(self, text: str, target: IO[str]) -> None:
@@ -118,6 +124,7 @@ class Start:
         framed: whether what it writes are the frames of agents.
         name: the program that is started, in messages, where it is not the member itself.
         patience: seconds between asking it to end and killing it.
+        lane: of those with the same one, only a few are started at a time, until they have said something.
     """
 
     members: Sequence[Member]
@@ -127,6 +134,7 @@ class Start:
     framed: bool = False
     name: str = ""
     patience: float = 2.0
+    lane: str = ""
 
 
 class Process:
@@ -239,4 +247,4 @@ class Process:
             reader.join(1.0)
 
 
-__all__ = ["Keeper", "Member", "Process", "Start", "agent_command", "describe_exit"]
+__all__ = ["Keeper", "Member", "Process", "Start", "agent_command", "describe_exit", "script_command"]

@@ -42,4 +42,8 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     return [Start(list(members), command, os.environ, text, framed=True, name="ray", patience=8.0)]
 
 
-__all__ = ["check", "starts"]
+def remove(plan: Plan, folder: str) -> None:
+    """Nothing to do: the job made folders on this host alone."""
+
+
+__all__ = ["check", "remove", "starts"]

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import replace
+import time
+from collections.abc import Callable, Sequence
 
+from ..core.errors import ArgumentError
+from ..core.knobs import JOURNAL
 from .plan import Plan
-from .process import Keeper, Member, Process, describe_exit
+from .process import Keeper, Member, Process, Start, describe_exit
+
+PAUSE = 1.0  # seconds until one that could not even be started is tried again
+
+Starts = Callable[[Sequence[Member]], Sequence[Start]]
 
 
 class Returns:
@@ -15,41 +22,68 @@ class Returns:
 
     Args:
         plan: of the job; its environment is completed by the policies and, where servers return, a journal.
-        keeper: of the launcher's processes.
+
+    Attributes:
+        journal: folder that is made for the servers' journals, here and on their hosts; empty if they have one.
     """
 
-    def __init__(self, plan: Plan, keeper: Keeper):
-        self._keeper, self._policy, self._left = keeper, plan.policy, plan.restarts
-        self._without: set[str] = set()
+    def __init__(self, plan: Plan):
+        self._policy, self._left = plan.policy, plan.restarts
+        self._settled: set[Member] = set()  # failed, but the job goes on
+        self._waiting: list[tuple[float, Member]] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         env = {f"DUALMX_ON_{role.upper()}_DEATH": policy for role, policy in plan.policy.items()}
-        if plan.policy.get("server") == "wait" and "DUALMX_JOURNAL" not in plan.env:
+        given = plan.env.get(JOURNAL.name) or JOURNAL.read()
+        if plan.policy.get("server") == "wait" and not given:
+            if plan.launcher not in ("local", "ssh"):
+                raise ArgumentError(
+                    f"--on-server-death wait with --launcher {plan.launcher}: a server may come back on another host; "
+                    "give a folder that all hosts see by --env DUALMX_JOURNAL:FOLDER"
+                )
             self._folder = tempfile.TemporaryDirectory(prefix="dualmx-journal-", ignore_cleanup_errors=True)
             env["DUALMX_JOURNAL"] = self._folder.name
         plan.env = {**env, **plan.env}
 
-    def forgiven(self, member: Member) -> bool:
-        """Whether the job goes on without a member that failed."""
-        return member.name in self._without
+    @property
+    def journal(self) -> str:
+        return self._folder.name if self._folder is not None else ""
 
-    def replace(self, processes: list[Process]) -> None:
-        """Start again those that have failed and may come back; note those that the job does without."""
-        for i, process in enumerate(processes):
-            member = process.members[0]
-            if not process.poll() or len(process.members) > 1 or process.start.framed or member.stopped:
-                continue
-            policy = self._policy.get(member.role, "fail")
-            how = f"dualmx-launch: {member.name} {describe_exit(process.code or 0)}"
-            if policy == "continue" and member.name not in self._without:
-                others = [p.members[0] for p in processes if p.members[0].role == member.role and p.code is None]
-                if others:
-                    self._without.add(member.name)
-                    print(f"{how}; the job goes on without it", file=sys.stderr, flush=True)
-            elif policy == "wait" and self._left > 0:
-                self._left -= 1
-                print(f"{how}; it is started again, {self._left} restarts left", file=sys.stderr, flush=True)
-                again = Member(member.role, member.rank)
-                processes[i] = Process(replace(process.start, members=[again]), self._keeper)
+    def forgiven(self, member: Member) -> bool:
+        """Whether the job goes on without a member that failed, or with another one in its place."""
+        return member in self._settled
+
+    @property
+    def pending(self) -> bool:
+        """Whether a process is about to be started again."""
+        return bool(self._waiting)
+
+    def decide(self, failed: Sequence[Member], members: Sequence[Member]) -> None:
+        """Settle what becomes of those of `members` that have failed."""
+        for member in failed:
+            if member not in self._settled and not member.stopped:
+                self._decide(member, members)
+
+    def due(self, starts: Starts, keeper: Keeper) -> list[Process]:
+        """Start again those whose time has come, as the launcher starts members."""
+        now = time.monotonic()
+        ready = [member for at, member in self._waiting if at <= now]
+        self._waiting = [(at, member) for at, member in self._waiting if at > now]
+        again = [Member(member.role, member.rank) for member in ready]
+        return [Process(start, keeper) for start in starts(again)] if again else []
+
+    def _decide(self, member: Member, members: Sequence[Member]) -> None:
+        policy = self._policy.get(member.role, "fail")
+        at = f" ({member.where})" if " on " in member.where else ""
+        how = f"dualmx-launch: {member.name}{at} {describe_exit(member.code or 0)}"
+        if policy == "continue":
+            if any(m.role == member.role and m.code is None for m in members):
+                self._settled.add(member)
+                print(f"{how}; the job goes on without it", file=sys.stderr, flush=True)
+        elif policy == "wait" and self._left > 0:
+            self._left -= 1
+            self._settled.add(member)
+            self._waiting.append((time.monotonic() + (0.0 if member.where else PAUSE), member))
+            print(f"{how}; it is started again, {self._left} restarts left", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Remove the journal."""

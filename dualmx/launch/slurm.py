@@ -40,15 +40,22 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     env = {**os.environ, "DUALMX_LAUNCH": tasks}
     options = ["--ntasks", str(len(members)), "--export=ALL", "--input=none", "--mpi=none", "--wait=0"]
     options += ["--kill-on-bad-exit=0", "--overcommit"]
+    if len(members) < len(plan.seats):
+        options.append("--overlap")  # started again: what it had still belongs to the step of the others
     if plan.hosts:
         places = place(plan.hosts, plan.servers, plan.workers)
+        where = [places[m.role, m.rank].name for m in members]
         with tempfile.NamedTemporaryFile("w", prefix="dualmx-hosts-", delete=False) as f:
-            f.writelines(f"{places[m.role, m.rank].name}\n" for m in members)
+            f.writelines(f"{name}\n" for name in where)
         atexit.register(Path(f.name).unlink, missing_ok=True)
         env["SLURM_HOSTFILE"] = f.name
-        options += ["--distribution=arbitrary", f"--nodes={len({h.name for h in places.values()})}"]
+        options += ["--distribution=arbitrary", f"--nodes={len(set(where))}"]
     command = [*_program(plan), *options, *agent_command("rank")]
     return [Start(list(members), command, env, framed=True, name="srun", patience=8.0)]
 
 
-__all__ = ["check", "starts"]
+def remove(plan: Plan, folder: str) -> None:
+    """Nothing to do: the job made folders on this host alone."""
+
+
+__all__ = ["check", "remove", "starts"]

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from ..core.errors import ArgumentError, MXNetError
+from ..core.knobs import INTERFACE
+from ..core.network import is_loopback
 from .hosts import Host, place
-from .plan import Plan
+from .plan import Plan, place_scheduler
+from .probing import Probes, probe_command, probing, told
 from .process import Member, Start, agent_command
 
 SECONDS = 15  # until a host counts as unreachable
+COPY_SECONDS = 600
 # Never ask for passwords; notice within half a minute that a host is gone.
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={SECONDS}", "-o", "ServerAliveInterval=10")
 
@@ -29,71 +35,113 @@ def to_host(plan: Plan, host: Host, command: str) -> list[str]:
     return [*_program(plan), *_OPTIONS, *port, host.name, command]
 
 
+def distinct(plan: Plan) -> dict[str, Host]:
+    """The hosts of a plan by name, each once."""
+    return {str(h): h for h in plan.hosts}
+
+
+def questions(plan: Plan) -> dict[str, list[str]]:
+    """Commands that start a probe on each host."""
+    script = "exec " + shlex.join(probe_command())
+    return {name: to_host(plan, host, script) for name, host in distinct(plan).items()}
+
+
 def check(plan: Plan) -> None:
-    """Reach every host, and copy the working folder if asked.
+    """Ask every host whether it can be used, copy the working folder if asked, and find the scheduler's address.
 
     Raises:
-        ArgumentError: no host file, or no ssh here. MXNetError: hosts are unreachable, or lack the folder.
+        ArgumentError: no host file, or no ssh here. MXNetError: hosts cannot be used; all of them are listed.
     """
     if not plan.hosts:
-        raise ArgumentError("--launcher ssh: expected a host file (-H)")
+        raise ArgumentError(f"--launcher {plan.launcher}: expected a host file (-H)")
     if shutil.which(_program(plan)[0]) is None:
-        raise ArgumentError(f"--launcher ssh: there is no program {_program(plan)[0]!r} here")
-    folder = shlex.quote(plan.folder or os.getcwd())
-    first = f"mkdir -p {folder} && " if plan.folder else ""
-    problems = on_all(plan, lambda host: _attempt(to_host(plan, host, f"{first}cd {folder}")))
-    if problems:
-        raise MXNetError(_told(problems))
-    if plan.folder:
-        copy_folder(plan)
+        raise ArgumentError(f"--launcher {plan.launcher}: there is no program {_program(plan)[0]!r} here")
+    with probing(questions(plan)) as probes:
+        question = {"ask": "facts", "folder": plan.folder or os.getcwd(), "make": bool(plan.folder)}
+        facts = probes.ask(question, SECONDS + 15)
+        if plan.folder and not probes.problems:
+            copy_folder(plan, facts)
+        probes.ask({"ask": "program", "name": plan.command[0], "path": plan.env.get("PATH", "")}, SECONDS)
+        if not probes.problems:
+            _meet(plan, facts, probes)
+        if probes.problems:
+            raise MXNetError(f"nothing was started, for these hosts cannot be used:\n{told(probes.problems)}")
 
 
-def copy_folder(plan: Plan) -> None:
-    """Copy the working folder to `plan.folder` on all hosts, by rsync.
+def _meet(plan: Plan, facts: Mapping[str, dict[str, Any]], probes: Probes) -> None:
+    """Find the address by which the hosts reach the scheduler, and let them try."""
+    if not plan.uri and not (plan.env.get(INTERFACE.name) or INTERFACE.read()):
+        seen = [f["seen"] for f in facts.values() if f["seen"] and _is_own(f["seen"])]
+        plan.uri = next((s for s in seen if not is_loopback(s)), seen[0] if seen else "")
+    place_scheduler(plan)
+    with socket.create_server((plan.uri, plan.port), backlog=256):
+        probes.ask({"ask": "reach", "targets": [[plan.uri, plan.port]], "seconds": 5}, SECONDS)
+
+
+def _is_own(address: str) -> bool:
+    try:
+        with socket.socket() as s:
+            s.bind((address, 0))
+        return True
+    except OSError:
+        return False  # of a gateway between here and there
+
+
+def copy_folder(plan: Plan, facts: Mapping[str, dict[str, Any]]) -> None:
+    """Copy the working folder to `plan.folder` on all hosts: by rsync where both ends have it, else by tar.
 
     Raises:
-        ArgumentError: no rsync here. MXNetError: it failed for a host.
+        ArgumentError: neither rsync nor tar here. MXNetError: it failed for a host.
     """
-    if shutil.which("rsync") is None:
-        raise ArgumentError("--sync-dst-dir: there is no program 'rsync' here")
-    problems = on_all(plan, lambda host: _attempt(_rsync(plan, host), 600))
+    here = {program: shutil.which(program) is not None for program in ("rsync", "tar")}
+
+    def copy(host: Host) -> str:
+        if here["rsync"] and facts[str(host)]["rsync"]:
+            return _attempt(_rsync(plan, host), None)
+        return _attempt(to_host(plan, host, f"tar -xzf - -C {shlex.quote(plan.folder)}"), ["tar", *_PACK])
+
+    if not any(here.values()):
+        raise ArgumentError("--sync-dst-dir: there is neither 'rsync' nor 'tar' here")
+    problems = _on_all(plan, copy)
     if problems:
         raise MXNetError("--sync-dst-dir: " + "; ".join(f"{host}: {why}" for host, why in problems.items()))
+
+
+_PACK = ("--exclude=./.git", "-czf", "-", ".")
 
 
 def _rsync(plan: Plan, host: Host) -> list[str]:
     shell = [*_program(plan), "-o", "BatchMode=yes", *(["-p", str(host.port)] if host.port else [])]
     name = f"[{host.name}]" if ":" in host.name else host.name
-    return ["rsync", "-az", "--exclude=.git", "-e", shlex.join(shell), "./", f"{name}:{plan.folder}/"]
+    return ["rsync", "-az", "--exclude=/.git", "-e", shlex.join(shell), "./", f"{name}:{plan.folder}/"]
 
 
-def _attempt(command: list[str], seconds: float = SECONDS + 15) -> str:
-    """Run a command; returns why it failed, or nothing."""
+def _attempt(command: Sequence[str], source: Sequence[str] | None) -> str:
+    """Run a command, on the output of `source` if there is one; returns why it failed, or nothing."""
+    packing = None if source is None else subprocess.Popen(source, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=seconds
-        )
+            command, stdin=subprocess.DEVNULL if packing is None else packing.stdout, stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE, text=True, errors="replace", timeout=COPY_SECONDS,
+        )  # fmt: skip
+        said, code = done.stderr, done.returncode
     except subprocess.TimeoutExpired:
-        return f"no answer within {seconds:g} s"
-    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return "" if done.returncode == 0 else (said[-1] if said else f"status {done.returncode}")
+        said, code = f"not done within {COPY_SECONDS} s", 1
+    if packing is not None:
+        if code:
+            packing.kill()
+        error = packing.communicate()[1].decode(errors="replace")
+        said, code = (said, code) if code else (error, packing.returncode)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return "" if code == 0 else (lines[-1] if lines else f"status {code}")
 
 
-def on_all(plan: Plan, attempt: object) -> dict[str, str]:
-    """Call `attempt(host)` for each host, several at a time; returns the reasons of those that failed."""
-    hosts = list({str(h): h for h in plan.hosts}.values())
+def _on_all(plan: Plan, attempt: Callable[[Host], str]) -> dict[str, str]:
+    """Call `attempt` for each host, several at a time; returns the reasons of those that failed."""
+    hosts = list(distinct(plan).values())
     with ThreadPoolExecutor(min(16, len(hosts))) as threads:
-        reasons = list(threads.map(attempt, hosts))  # type: ignore[arg-type]
+        reasons = list(threads.map(attempt, hosts))
     return {str(h): why for h, why in zip(hosts, reasons, strict=True) if why}
-
-
-def _told(problems: dict[str, str]) -> str:
-    lines = "\n".join(f"  {host}: {why}" for host, why in problems.items())
-    return (
-        f"nothing was started, for these hosts cannot be used:\n{lines}\n"
-        "Expected: 'ssh -o BatchMode=yes HOST true' works without a password (ssh-copy-id HOST), and this folder is "
-        "there under the same path; if it is not, --sync-dst-dir FOLDER copies it"
-    )
 
 
 def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
@@ -102,11 +150,16 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     agent = "exec " + shlex.join(agent_command("stdin"))
     return [
         Start(
-            [m], to_host(plan, places[m.role, m.rank], agent), os.environ,
-            plan.tasks([(m.role, m.rank)]), framed=True, name="ssh", patience=4.0,
+            [m], to_host(plan, places[m.role, m.rank], agent), os.environ, plan.tasks([(m.role, m.rank)]),
+            framed=True, name="ssh", patience=4.0, lane=str(places[m.role, m.rank]),
         )
         for m in members
     ]  # fmt: skip
 
 
-__all__ = ["check", "copy_folder", "on_all", "starts", "to_host"]
+def remove(plan: Plan, folder: str) -> None:
+    """Remove a folder on all hosts; on those that do not answer it stays."""
+    _on_all(plan, lambda host: _attempt(to_host(plan, host, f"rm -rf {shlex.quote(folder)}"), None))
+
+
+__all__ = ["check", "distinct", "questions", "remove", "starts"]

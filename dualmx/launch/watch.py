@@ -13,9 +13,10 @@ from typing import Protocol, cast
 from ..core.running import noted
 from .plan import Plan, place_scheduler
 from .process import Keeper, Member, Process, Start, describe_exit
-from .returns import Returns
+from .returns import Returns, Starts
 
 GRACE = 10.0  # seconds that the others have to end by themselves after a failure, or when all workers are done
+LANE, LOGIN = 8, 30.0  # most processes of a lane that start at a time, and for how many seconds the next one waits
 LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
 
 
@@ -26,8 +27,11 @@ class Launcher(Protocol):
         """Raise `ArgumentError` or `MXNetError` if the plan cannot be carried out; copy files where that is asked."""
 
     def starts(self, plan: Plan, members: Sequence[Member]) -> list[Start]:
-        """Return how the servers and workers `members` are started."""
+        """Return how the servers and workers `members` are started; at first all of them, later single ones again."""
         ...
+
+    def remove(self, plan: Plan, folder: str) -> None:
+        """Remove a folder that the job made on hosts which do not share this one's."""
 
 
 class Interrupted(BaseException):
@@ -58,21 +62,20 @@ def run(plan: Plan) -> int:
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise Interrupted(number)
 
+    how = launcher(plan.launcher)
+    returns = Returns(plan)
     before = {number: signal.signal(number, interrupt) for number in handled}
     keeper = Keeper()
     processes: list[Process] = []
-    returns = Returns(plan, keeper)
     try:
-        place_scheduler(plan)
-        how = launcher(plan.launcher)
         how.check(plan)
-        scheduler = Member("scheduler", 0)
-        starts = [Start([scheduler], plan.command, plan.env_here("scheduler", 0))]
-        starts += how.starts(plan, [Member(role, rank) for role, rank in plan.seats])
+        place_scheduler(plan)
+        starts = _starts(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
         for start in starts:
+            _queue_up(start, processes)
             processes.append(Process(start, keeper))
         with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command)):
-            first = _watch(processes, returns)
+            first = _watch(processes, returns, keeper, lambda members: _starts(plan, how, members))
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         _end(processes)
@@ -92,27 +95,49 @@ def run(plan: Plan) -> int:
         return 128 + e.number
     finally:
         keeper.close()
+        if processes and returns.journal:
+            how.remove(plan, returns.journal)
         returns.close()
         for number, old in before.items():
             signal.signal(number, old)
 
 
-def _watch(processes: list[Process], returns: Returns) -> Member | None:
+def _starts(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Start]:
+    """How members are started: the scheduler here, the others by the launcher."""
+    here = [m for m in members if m.role == "scheduler"]
+    others = [m for m in members if m.role != "scheduler"]
+    starts = [Start([m], plan.command, plan.env_here(m.role, m.rank)) for m in here]
+    return starts + (how.starts(plan, others) if others else [])
+
+
+def _queue_up(start: Start, processes: Sequence[Process]) -> None:
+    """Wait for a place in the lane: an ssh daemon drops connections when ten at once have not logged in."""
+    until = time.monotonic() + LOGIN
+    while start.lane and time.monotonic() < until:
+        same = [p for p in processes if p.start.lane == start.lane and p.poll() is None]
+        if sum(not m.where for p in same for m in p.members) < LANE:
+            return
+        time.sleep(0.01)
+
+
+def _watch(processes: list[Process], returns: Returns, keeper: Keeper, starts: Starts) -> Member | None:
     """Wait for the end of the job; returns the member that failed first, if one did and the job needs it."""
     first: Member | None = None
     until: float | None = None
     while True:
-        if first is None:
-            returns.replace(processes)
+        alive = any([p.poll() is None for p in processes])
         members = [m for p in processes for m in p.members]
-        alive = [p for p in processes if p.poll() is None]
-        failed = [m for m in members if m.code and not returns.forgiven(m)]
-        if failed and first is None:
+        failed = [m for m in members if m.code]  # once: those on other hosts may fail at any time
+        if first is None:
+            returns.decide(failed, members)
             # Of several at once, the one that was killed.
-            first = min(failed, key=lambda m: ((m.code or 0) >= 0, m.ended or 0.0))
-        if not alive:
+            failed = [m for m in failed if not returns.forgiven(m)]
+            first = min(failed, key=lambda m: ((m.code or 0) >= 0, m.begun + (m.ended or 0.0)), default=None)
+        if not alive and not (first is None and returns.pending):
             return first
-        if first is not None or all(m.role != "worker" or m.code is not None for m in members):
+        if first is None:
+            processes += returns.due(starts, keeper)
+        if first is not None or not (returns.pending or any(m.role == "worker" and m.code is None for m in members)):
             until = until or time.monotonic() + GRACE
             if time.monotonic() > until:
                 return first

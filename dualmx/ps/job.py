@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import socket
-import struct
 from dataclasses import dataclass
 
 from ..core import knobs
 from ..core.errors import ArgumentError, MXNetError
+from ..core.network import address_of
 from .sealed import cipher
 from .secret import find_secret
 from .sockets import SocketVan
@@ -116,7 +116,7 @@ class Job:
         if given:
             return given
         if interface:
-            return _address_of(interface)
+            return address_of(interface)
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
                 s.connect((self.uri, self.port))  # sends nothing: asks the system for the route
@@ -136,18 +136,6 @@ def _seals() -> bool:
     if knobs.INSECURE.read() == "1" and not knobs.SECRET.read():
         raise ArgumentError("DUALMX_ENCRYPT=1 needs a secret (DUALMX_SECRET), which DUALMX_INSECURE=1 does without")
     return True
-
-
-def _address_of(interface: str) -> str:
-    try:
-        import fcntl
-
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            packed = fcntl.ioctl(s.fileno(), 0x8915, struct.pack("256s", interface.encode()[:15]))  # SIOCGIFADDR
-        return socket.inet_ntoa(packed[20:24])
-    except (ImportError, OSError):
-        known = ", ".join(name for _, name in socket.if_nameindex())
-        raise ArgumentError(f"DMLC_INTERFACE={interface!r}: no interface with an address; there are {known}") from None
 
 
 __all__ = ["Job"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import os
 import secrets
 import socket
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from ..core import knobs
 from ..core.errors import MXNetError
+from ..core.network import is_loopback
 from .frame import VERSION, xxhash
 from .sealed import Sealed
 
@@ -41,15 +41,6 @@ def user_file() -> Path:
     return Path(base) / "dualmx" / "secret"
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def find_secret(root: str) -> bytes:
     """Return the secret of the job whose scheduler runs on host `root`.
 
@@ -66,7 +57,7 @@ def find_secret(root: str) -> bytes:
         return given.encode()
     if knobs.INSECURE.read() == "1":
         return b""
-    if not _is_loopback(root):
+    if not is_loopback(root):
         raise MXNetError(
             f"DMLC_PS_ROOT_URI={root!r} is reachable from other hosts, but the job has no secret. Make one and give "
             "it to every process of the job:\n  export DUALMX_SECRET=$(python -c 'import secrets; "

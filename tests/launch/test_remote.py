@@ -251,7 +251,7 @@ def test_unreachable_hosts_are_all_named_before_anything_starts(tmp_path: Path) 
     )  # fmt: skip
     assert done.returncode == 2 and "started" not in done.stdout
     assert "unreachable: ssh: connect to host unreachable port 22: No route to host" in done.stderr
-    assert "unreachable:23: " in done.stderr and "ssh-copy-id" in done.stderr and "  one" not in done.stderr
+    assert "unreachable:23: " in done.stderr and "is its address right?" in done.stderr and "  one" not in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("rsync") is None, reason="no rsync here")
