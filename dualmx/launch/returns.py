@@ -21,11 +21,7 @@ class Returns:
     """The policies of a job.
 
     Args:
-        plan: of the job; its environment is completed by the policies and, where servers return, a journal.
-
-    Attributes:
-        journal: folder that is made for the servers' journals, here and on their hosts; empty if they have one.
-    """
+        plan: of the job; its environment is completed by the policies and, where servers return, a journal.    """
 
     def __init__(self, plan: Plan):
         self._policy, self._left = plan.policy, plan.restarts
@@ -46,6 +42,7 @@ class Returns:
 
     @property
     def journal(self) -> str:
+        """Folder that is made for the servers' journals, here and on their hosts; empty if they have one or none."""
         return self._folder.name if self._folder is not None else ""
 
     def forgiven(self, member: Member) -> bool:
