@@ -21,7 +21,8 @@ class Returns:
     """The policies of a job.
 
     Args:
-        plan: of the job; its environment is completed by the policies and, where servers return, a journal.    """
+        plan: of the job; its environment is completed by the policies and, where servers return, a journal.
+    """
 
     def __init__(self, plan: Plan):
         self._policy, self._left = plan.policy, plan.restarts
