@@ -31,10 +31,12 @@ def doctor() -> int:
 
     from .compile.devices import devices_of
     from .compile.executable import options_for
+    from .compile.onednn.ffi import available
+    from .compile.onednn.library import WHEEL
 
     problems = 0
     print(f"python    {platform.python_version()} ({sys.executable})")
-    for name in ("dualmx", "jax", "jaxlib", "numpy", "flax", "optax"):
+    for name in ("dualmx", "jax", "jaxlib", "numpy", "flax", "optax", WHEEL):
         try:
             print(f"{name:9} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
@@ -44,6 +46,8 @@ def doctor() -> int:
         if found:
             print(f"{kind:9} {len(found)} device(s): {', '.join(str(d) for d in found)}")
             print(f"          compiler options: {options_for(found[0].platform) or 'none'}")
+        if kind == "cpu":
+            print(f"          large convolutions by {'oneDNN' if available() else 'XLA'}")
     print(
         f"x64       {'on' if jax.config.values['jax_enable_x64'] else 'off'} for your own JAX code; "
         "dualmx always keeps 64-bit types"

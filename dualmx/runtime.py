@@ -13,6 +13,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from .compile.devices import devices_of
+from .compile.onednn.library import WHEEL
 from .core.errors import MXNetError, suggest
 
 
@@ -30,12 +31,21 @@ class Feature(NamedTuple):
 _ABSENT = (
     "CUDNN", "NCCL", "CUDA_RTC", "TENSORRT", "CPU_SSE", "CPU_SSE2", "CPU_SSE3", "CPU_SSE4_1", "CPU_SSE4_2",
     "CPU_SSE4A", "CPU_AVX", "CPU_AVX2", "OPENMP", "SSE", "F16C", "JEMALLOC", "BLAS_OPEN", "BLAS_ATLAS", "BLAS_MKL",
-    "BLAS_APPLE", "LAPACK", "MKLDNN", "OPENCV", "CAFFE", "CXX14", "DEBUG", "TVM_OP",
+    "BLAS_APPLE", "LAPACK", "CAFFE", "CXX14", "DEBUG", "TVM_OP",
 )  # fmt: skip
 
 
 def _there(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
+
+
+def _installed(wheel: str) -> bool:
+    from importlib import metadata  # slow to import
+
+    try:
+        return bool(metadata.version(wheel))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def feature_list() -> list[Feature]:
@@ -55,6 +65,8 @@ def feature_list() -> list[Feature]:
         "PROFILER": True,
         "DIST_KVSTORE": _there("dualmx.kvstore.server"),
         "INT64_TENSOR_SIZE": True,
+        "MKLDNN": _installed(WHEEL),
+        "OPENCV": _there("cv2"),
         "SIGNAL_HANDLER": False,
         **dict.fromkeys(_ABSENT, False),
     }

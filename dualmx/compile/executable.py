@@ -20,6 +20,8 @@ from .counters import counters
 from .devices import device_of, sharding_of
 from .layout import sink_transposes
 from .lower import lower
+from .onednn.ffi import available
+from .onednn.rewrite import convolution
 from .spmd import AXIS, Group
 from .watch import Compilation, watchers
 from .x64 import x64
@@ -87,7 +89,9 @@ class Executable:
 
         taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
         platform = device_of(ctx).platform
-        body: Any = sink_transposes(flat) if platform == "cpu" else flat
+        # A program that XLA divides over a mesh must not hold what XLA cannot divide.
+        library = platform == "cpu" and mesh is None and available()
+        body: Any = sink_transposes(flat, convolution if library else None) if platform == "cpu" else flat
         if group is None:
             place = sharding_of(ctx)
             specs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _scalars(last)]
@@ -108,7 +112,7 @@ class Executable:
             body = group.over_members(body, [len(s) for s, _ in types], [len(v.shape) for v in self.wanted])
             out = None
         exchange = joint_over(AXIS, group.size, group.remote) if group is not None else nullcontext()
-        with x64(), lowering_for(platform), lowering_on(mesh), exchange:
+        with x64(), lowering_for(platform, library), lowering_on(mesh), exchange:
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
             lowered = traced.lower()

@@ -76,10 +76,17 @@ def _real(v: Any) -> Any:
 
 
 class _Twins:
-    """Plain values that some equation has already transposed: these can join a computation in that order for free."""
+    """Plain values that some equation has already transposed: these can join a computation in that order for free.
 
-    def __init__(self) -> None:
+    Attributes:
+        turned: by the identity of a value, the value and what it holds in reverse along some axes.
+        convolve: what computes convolutions instead of XLA, None for nothing.
+    """
+
+    def __init__(self, convolve: Callable[..., Any] | None) -> None:
         self._found: dict[tuple[int, Axes], tuple[Any, _Moved]] = {}
+        self.turned: dict[int, tuple[Any, Any, Axes]] = {}
+        self.convolve = convolve
 
     def add(self, value: Any, moved: _Moved) -> None:
         inverse = tuple(int(i) for i in np.argsort(moved.axes))
@@ -134,9 +141,36 @@ def _slice(eqn: Any, v: _Moved) -> list[Any]:
     return [_moved(r, v.axes) for r in _bind(eqn, [v.base], **changed)]
 
 
+def _ordered(v: Any) -> tuple[Any, Axes]:
+    """An array and the axes by which transposing it gives the value `v`."""
+    if isinstance(v, _Moved):
+        return v.base, v.axes
+    v = _real(v)
+    return v, tuple(range(np.ndim(v)))
+
+
+def _convolution(eqn: Any, values: list[Any], twins: _Twins) -> list[Any] | None:
+    """Evaluate a convolution by the library; None if XLA should."""
+    rhs = values[1]
+    spatial = tuple(sorted(eqn.params["dimension_numbers"].rhs_spec[2:]))
+    found = twins.turned.get(id(rhs))
+    source = _ordered(found[1]) if found and found[2] == spatial else None
+    made = twins.convolve(eqn, _ordered(values[0]), _ordered(rhs), source) if twins.convolve else None
+    return None if made is None else [_moved(*made)]
+
+
 def _step(eqn: Any, values: list[Any], twins: _Twins) -> list[Any]:
     """Evaluate one equation, keeping transposes lazy where its primitive allows."""
     name, first = eqn.primitive.name, values[0] if values else None
+    if twins.convolve:
+        if name == "conv_general_dilated":
+            made = _convolution(eqn, values, twins)
+            if made:
+                return made
+        elif name == "rev":
+            out = _bind(eqn, [_real(first)])
+            twins.turned[id(out[0])] = (out[0], first, tuple(sorted(eqn.params["dimensions"])))
+            return out
     if name == "transpose" and np.ndim(_shape_source(first)) >= 3:
         axes = tuple(eqn.params["permutation"])
         if isinstance(first, _Moved):
@@ -194,8 +228,10 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _Twins) 
     return [read(v) for v in jaxpr.outvars]
 
 
-def sink_transposes(fn: Callable[..., Any]) -> Callable[..., list[Any]]:
+def sink_transposes(fn: Callable[..., Any], convolve: Callable[..., Any] | None = None) -> Callable[..., list[Any]]:
     """Return a function equal to `fn` (arrays in, list of arrays out) with fewer transposes, for use under a trace.
+
+    `convolve` computes the convolutions it can; the others are left to XLA.
 
     Example:
         >>> f = sink_transposes(lambda x: [lax.transpose(jax.numpy.exp(lax.transpose(x, (0, 2, 1))), (0, 2, 1))])
@@ -205,6 +241,6 @@ def sink_transposes(fn: Callable[..., Any]) -> Callable[..., list[Any]]:
 
     def run(*args: Any) -> list[Any]:
         closed = jax.make_jaxpr(fn)(*args)
-        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins())]
+        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(convolve))]
 
     return run

@@ -69,6 +69,9 @@ UPDATE_ON_KVSTORE = Knob("MXNET_UPDATE_ON_KVSTORE", "1", "Default of Trainer's u
 AGGREGATION = Knob(
     "MXNET_OPTIMIZER_AGGREGATION_SIZE", "4", "Accepted: all updates of a step are fused whatever its value."
 )
+ONEDNN = Knob(
+    "MXNET_MKLDNN_ENABLED", "1", "0 leaves convolutions on the CPU to XLA where oneDNN is installed.", ("0", "1")
+)
 STORAGE_FALLBACK = Knob(
     "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
     "1",

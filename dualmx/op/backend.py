@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+LARGE = 4_000_000  # floating-point operations from which a call of a library costs nothing beside a convolution
+
 _platform: ContextVar[str] = ContextVar("dualmx_platform", default="cpu")
+_library: ContextVar[bool] = ContextVar("dualmx_convolution_library", default=False)
 
 
 def platform() -> str:
@@ -14,17 +17,25 @@ def platform() -> str:
     return _platform.get()
 
 
+def convolved_by_library(flops: int) -> bool:
+    """True if a float32 convolution of that many floating-point operations goes to a library instead of XLA."""
+    return _library.get() and flops >= LARGE
+
+
 @contextmanager
-def lowering_for(name: str) -> Iterator[None]:
+def lowering_for(name: str, library: bool = False) -> Iterator[None]:
     """Set what `platform()` returns inside the `with` block; the compile room wraps every trace in it.
+
+    With `library`, large convolutions are computed by a library instead of XLA.
 
     Example:
         >>> with lowering_for("gpu"):
         ...     platform()
         'gpu'
     """
-    token = _platform.set(name)
+    tokens = _platform.set(name), _library.set(library)
     try:
         yield
     finally:
-        _platform.reset(token)
+        _platform.reset(tokens[0])
+        _library.reset(tokens[1])

@@ -1,0 +1,1 @@
+"""Convolutions of XLA:CPU programs by oneDNN, where its wheel is installed."""

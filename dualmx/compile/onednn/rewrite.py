@@ -1,0 +1,111 @@
+"""Finds what oneDNN can compute: an equation of a convolution, in the forms that JAX's derivatives give it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from ...op.backend import LARGE
+from .ffi import TARGET
+from .plan import DATA, FILTERS, FORWARD, Convolution, Sizes
+
+Axes = tuple[int, ...]
+Ordered = tuple[Any, Axes]  # an array and the axes by which transposing it gives a value
+
+
+def _canonical(value: Ordered, spec: Axes) -> tuple[Sizes, Axes]:
+    """Sizes of the axes (N, C, *S) or (O, I, *K) of a value, and where each lies in the array below."""
+    base, axes = value
+    at = tuple(axes[i] for i in spec)
+    return tuple(base.shape[a] for a in at), at
+
+
+def _channels_last(value: Ordered, at: Axes) -> jax.Array:
+    """The array with axes (N, *S, C)."""
+    wanted = (at[0], *at[2:], at[1])
+    return value[0] if wanted == tuple(range(len(at))) else lax.transpose(value[0], wanted)
+
+
+def _high(data: Sizes, result: Sizes, kernel: Sizes, stride: Sizes, dilate: Sizes, low: Sizes) -> Sizes | None:
+    """The upper paddings with which a convolution of `data` has the sizes `result`, None if there are none."""
+    out = []
+    for s, t, k, step, d, p in zip(data, result, kernel, stride, dilate, low, strict=True):
+        need = (t - 1) * step + d * (k - 1) + 1 - s - p
+        if p < 0 or need <= -step:
+            return None
+        out.append(max(need, 0))
+    return tuple(out)
+
+
+def _recognise(p: Any, lhs: Sizes, rhs: Sizes, out: Sizes, turned: bool) -> dict[str, Any] | None:
+    """Kind, sizes, steps and paddings of an equation; `turned`: its filters are those of another one in reverse."""
+    steps, spread, dilate = p["window_strides"], p["lhs_dilation"], p["rhs_dilation"]
+    low = tuple(lo for lo, _ in p["padding"])
+    groups = p["feature_group_count"]
+    scatters = groups == 1 and max(steps) == 1 and (turned or max(spread) > 1)
+    if p["batch_group_count"] != 1 or (max(spread) > 1 and not scatters):
+        return None
+    if scatters:  # the gradient of the data, or a transposed convolution
+        before = tuple((k - 1) * d - lo for k, d, lo in zip(rhs[2:], dilate, low, strict=True))
+        found = {"kind": DATA, "data": out, "filters": (rhs[1], rhs[0], *rhs[2:]), "result": lhs}
+        found |= {"stride": spread, "dilate": dilate, "low": before}
+    elif groups == 1 and math.prod(rhs[2:]) > math.prod(out[2:]):  # the gradient of the filters
+        found = {"kind": FILTERS, "data": (lhs[1], lhs[0], *lhs[2:]), "filters": (out[1], out[0], *out[2:])}
+        found |= {"result": (rhs[1], rhs[0], *rhs[2:]), "stride": dilate, "dilate": steps, "low": low}
+    else:
+        found = {"kind": FORWARD, "data": lhs, "filters": rhs, "result": out}
+        found |= {"stride": steps, "dilate": dilate, "low": low}
+    return {**found, "groups": groups, "stride": tuple(found["stride"]), "dilate": tuple(found["dilate"])}
+
+
+def convolution(eqn: Any, lhs: Ordered, rhs: Ordered, source: Ordered | None) -> Ordered | None:
+    """Compute an equation `conv_general_dilated` by oneDNN; None if XLA should.
+
+    `source` is what `rhs` holds in reverse along its spatial axes, where that is known. The result is an array and the
+    axes by which transposing it gives the equation's value.
+    """
+    aval = eqn.outvars[0].aval
+    p, n = eqn.params, len(aval.shape)
+    if aval.dtype != np.float32 or lhs[0].dtype != np.float32 or rhs[0].dtype != np.float32 or not 3 <= n <= 5:
+        return None
+    spec = p["dimension_numbers"]
+    out = tuple(aval.shape[i] for i in spec.out_spec)
+    (left, left_at), (right, right_at) = _canonical(lhs, spec.lhs_spec), _canonical(rhs, spec.rhs_spec)
+    found = _recognise(p, left, right, out, source is not None)
+    if found is None:
+        return None
+    high = _high(
+        found["data"][2:], found["result"][2:], found["filters"][2:], found["stride"], found["dilate"], found["low"]
+    )
+    if high is None:
+        return None
+    kind = found["kind"]
+    spatial = tuple(range(2, n))
+    if kind == FILTERS:
+        order: Axes = tuple(range(n))
+        first = _channels_last(lhs, (left_at[1], left_at[0], *left_at[2:]))
+        second = _channels_last(rhs, (right_at[1], right_at[0], *right_at[2:]))
+        shape, place = found["filters"], (1, 0, *spatial)  # of the result's axes (N, O, *T) in (O, C, *K)
+    else:
+        if kind == DATA:
+            if source is None:
+                source = (lax.rev(rhs[0], tuple(right_at[2:])), rhs[1])
+            _, at = _canonical(source, spec.rhs_spec)
+            at, second = (at[1], at[0], *at[2:]), source[0]
+        else:
+            at, second = right_at, rhs[0]
+        order = tuple(int(i) for i in np.argsort(at))
+        first = _channels_last(lhs, left_at)
+        shape, place = (out[0], *out[2:], out[1]), (0, n - 1, *range(1, n - 1))
+    c = Convolution(high=high, order=order, **found)
+    if c.flops() < LARGE:
+        return None
+    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct(shape, np.float32))
+    axes = [0] * n
+    for k, axis in enumerate(spec.out_spec):
+        axes[axis] = place[k]
+    return call(first, second, convolution=c.text()), tuple(axes)

@@ -1,0 +1,178 @@
+"""Convolutions that oneDNN computes: the results of XLA's, in every form that derivatives give them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.compile.onednn import ffi, plan
+from dualmx.op.backend import LARGE
+
+pytestmark = pytest.mark.skipif(not ffi.available(), reason="oneDNN's wheel is not installed")
+
+
+@pytest.fixture
+def kinds(monkeypatch):
+    """The kinds of what oneDNN computes during the test."""
+    seen: list[int] = []
+    run = plan.Plans.run
+
+    def counted(self, text, *addresses):
+        seen.append(plan.Convolution.parse(text.decode()).kind)
+        run(self, text, *addresses)
+
+    monkeypatch.setattr(plan.Plans, "run", counted)
+    return seen
+
+
+def step(operator, shape, weight, dtype, **params):
+    """Result and gradients of a sum of squares."""
+    draw = np.random.RandomState(0)
+    x, w = (mx.nd.array(draw.randn(*s) * 0.3, dtype=dtype) for s in (shape, weight))
+    for a in (x, w):
+        a.attach_grad()
+    filters = params.pop("filters", weight[0])
+    with mx.autograd.record():
+        y = operator(x, w, kernel=weight[2:], num_filter=filters, no_bias=True, **params)
+        total = (y * y).sum()
+    total.backward()
+    return [a.asnumpy() for a in (y, x.grad, w.grad)]
+
+
+def compare(operator, shape, weight, **params):
+    for got, want in zip(
+        step(operator, shape, weight, "float32", **params),
+        step(operator, shape, weight, "float64", **params),  # oneDNN has no float64: this is XLA
+        strict=True,
+    ):
+        assert got.shape == want.shape
+        np.testing.assert_allclose(got, want, atol=3e-6 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(
+    "shape, weight, params",
+    [
+        ((4, 16, 20, 20), (32, 16, 3, 3), {"pad": (1, 1)}),
+        ((4, 16, 21, 20), (32, 16, 3, 3), {"pad": (1, 1), "stride": (2, 2)}),
+        ((4, 3, 40, 40), (16, 3, 7, 7), {"pad": (3, 3), "stride": (2, 2)}),
+        ((4, 16, 40, 40), (32, 16, 1, 1), {}),
+        ((4, 32, 40, 40), (64, 32, 1, 1), {"stride": (2, 2)}),
+        ((4, 16, 20, 22), (32, 16, 3, 3), {"pad": (2, 2), "stride": (2, 1), "dilate": (2, 2)}),
+        ((8, 16, 50, 50), (32, 16, 2, 3), {"stride": (3, 4), "pad": (0, 2)}),
+        ((2, 8, 12, 12, 12), (16, 8, 3, 3, 3), {"pad": (1, 1, 1)}),
+        ((4, 16, 900), (32, 16, 3), {"pad": (1,), "stride": (2,)}),
+    ],
+)
+def test_convolution_and_its_gradients(kinds, shape, weight, params):
+    compare(mx.nd.Convolution, shape, weight, **params)
+    assert set(kinds) == {plan.FORWARD, plan.DATA, plan.FILTERS}
+
+
+@pytest.mark.parametrize("groups", [4, 32])
+def test_groups(kinds, groups):
+    compare(mx.nd.Convolution, (4, 32, 50, 50), (64, 32 // groups, 3, 3), num_group=groups, pad=(1, 1))
+    assert plan.FORWARD in kinds
+
+
+@pytest.mark.parametrize("params", [{"stride": (2, 2), "pad": (1, 1), "adj": (1, 1)}, {"pad": (1, 1)}])
+def test_transposed(kinds, params):
+    compare(mx.nd.Deconvolution, (4, 16, 16, 16), (16, 32, 3, 3), filters=32, **params)
+    assert kinds[0] == plan.DATA and len(kinds) > 1
+
+
+def test_gradients_of_gradients(kinds):
+    def second(dtype):
+        draw = np.random.RandomState(1)
+        x = mx.nd.array(draw.randn(4, 16, 20, 20), dtype=dtype)
+        w = mx.nd.array(draw.randn(16, 16, 3, 3) * 0.1, dtype=dtype)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.tanh(mx.nd.Convolution(x, w, kernel=(3, 3), num_filter=16, no_bias=True)).sum()
+            (g,) = mx.autograd.grad(y, [x], create_graph=True)
+            z = (g * g).sum()
+        z.backward()
+        return x.grad.asnumpy()
+
+    want = second("float64")
+    np.testing.assert_allclose(second("float32"), want, atol=1e-5 * np.abs(want).max())
+    assert plan.DATA in kinds
+
+
+def test_a_hybridized_network_that_keeps_channels_first(kinds):
+    def losses(dtype):
+        mx.random.seed(0)
+        net = mx.gluon.nn.HybridSequential()
+        net.add(mx.gluon.nn.Conv2D(16, 3, padding=1, in_channels=3), mx.gluon.nn.BatchNorm(in_channels=16))
+        net.add(mx.gluon.nn.Activation("relu"), mx.gluon.nn.MaxPool2D())
+        net.add(mx.gluon.nn.Conv2D(64, 3, strides=2, in_channels=16), mx.gluon.nn.GlobalAvgPool2D())
+        draw = np.random.RandomState(2)
+        net.initialize()
+        for p in net.collect_params().values():
+            if p.name.endswith("weight"):
+                p.set_data(mx.nd.array(draw.randn(*p.shape) * 0.2))
+        net.cast(dtype)
+        net.hybridize()
+        trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+        x, found = mx.nd.array(draw.randn(8, 3, 32, 32), dtype=dtype), []
+        for _ in range(3):
+            with mx.autograd.record():
+                loss = (net(x) ** 2).mean()
+            loss.backward()
+            trainer.step(1)
+            found.append(float(loss.asscalar()))
+        return found
+
+    np.testing.assert_allclose(losses("float32"), losses("float64"), rtol=1e-5)
+    assert kinds.count(plan.FILTERS) == 6
+
+
+def test_small_convolutions_stay_with_xla(kinds):
+    compare(mx.nd.Convolution, (1, 4, 8, 8), (4, 4, 3, 3))
+    assert not kinds
+
+
+def test_switched_off():
+    code = (
+        "import dualmx as mx\nfrom dualmx.compile.onednn import plan\n"
+        "plan.Plans.run = None\n"
+        "print(mx.nd.Convolution(mx.nd.ones((4, 16, 20, 20)), mx.nd.ones((32, 16, 3, 3)), kernel=(3, 3), "
+        "num_filter=32, no_bias=True).sum().asscalar())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={"PATH": "", "MXNET_MKLDNN_ENABLED": "0"}
+    )
+    assert float(done.stdout) == 4 * 32 * 18 * 18 * 144, done.stderr
+
+
+def test_a_failure_inside_the_library_is_an_error_with_a_remedy():
+    wrong = plan.Convolution(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 4), (1,), (1,), (0,), (0,), (0, 1, 2))
+    call = jax.ffi.ffi_call(ffi.TARGET, jax.ShapeDtypeStruct((1, 4, 3), np.float32))
+    with pytest.raises(Exception, match="MXNET_MKLDNN_ENABLED=0"):
+        call(np.zeros((1, 5, 2), "f"), np.zeros((3, 2, 3), "f"), convolution=wrong.text()).block_until_ready()
+
+
+def test_plans_that_were_not_used_for_long_are_given_back(monkeypatch):
+    monkeypatch.setattr(plan, "_MOST", 2)
+    plans = plan.Plans(plan.Library())
+    draw = np.random.RandomState(3)
+    for _ in range(2):
+        for width in range(4, 9):
+            data, filters = draw.randn(1, width, 3).astype("f"), draw.randn(5, 3, 3).astype("f")
+            result = np.zeros((1, width - 2, 5), "f")
+            one = (1,)
+            sizes = (1, 3, width), (5, 3, 3), (1, 5, width - 2)
+            c = plan.Convolution(plan.FORWARD, 1, *sizes, one, one, (0,), (0,), (0, 1, 2))
+            plans.run(c.text().encode(), *(a.ctypes.data for a in (data, filters, result)))
+            windows = np.lib.stride_tricks.sliding_window_view(data[0], 3, axis=0)
+            np.testing.assert_allclose(result[0], np.einsum("tck,ock->to", windows, filters), atol=1e-5)
+    assert len(plans._plans) == 2
+
+
+def test_threshold_counts_operations():
+    c = plan.Convolution(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), (1,), (1,), (0,), (0,), (0, 1, 2))
+    assert c.flops() == 2 * 9 * 6 < LARGE
