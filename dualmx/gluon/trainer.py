@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import kvstore
+from .. import autograd, kvstore
 from .. import optimizer as opt
 from ..core.checks import number
 from ..core.context import Context
@@ -14,7 +14,7 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import is_distributed, known, pull_all
 from ..kvstore.replicas import step_together
-from ..ndarray import flush
+from ..ndarray import NDArray, flush
 from .bridge import OptaxOptimizer
 from .parameter import Parameter, ParameterDict
 
@@ -252,7 +252,9 @@ class Trainer:
             return
         store.push(keys, grads)
         if self._update_on_kvstore:
-            pull_all(store, keys, [p._arrays() for _, p in chosen])
+            # Rows of tables are fetched when they are needed, where that is possible.
+            pulled = [(i, p) for i, p in chosen if p._stype == "default" or not hasattr(store, "refresh")]
+            pull_all(store, [i for i, _ in pulled], [p._arrays() for _, p in pulled])
         else:
             pull_all(store, keys, grads)
 
@@ -337,6 +339,13 @@ class Trainer:
         if not is_distributed(wanted) and len(self._contexts) < 2:
             return None
         return kvstore.create(wanted)
+
+    def _fetch_rows(self, param: Parameter, row_ids: NDArray | None) -> None:
+        """Fetch rows of a row_sparse parameter, or all of them, from the servers that update it."""
+        index = self._index[id(param)]
+        if self._update_on_kvstore and hasattr(self._kvstore, "refresh") and index in self._stored:
+            with autograd.pause():
+                self._kvstore.refresh(index, param._arrays(), row_ids)
 
     def _parameter_was_set(self, param: Parameter) -> None:
         """Keep the store's copy of a parameter that the user overwrote equal to it."""

@@ -48,6 +48,14 @@ def is_elementwise(optimizer: Optimizer) -> bool:
     return type(optimizer).__name__.lower() in ELEMENTWISE
 
 
+def updates_rows(optimizer: Optimizer, table: bool) -> bool:
+    """Whether a gradient of some rows changes these rows only; `table`: the weight is row_sparse."""
+    kind = type(optimizer).__name__.lower()
+    if kind in ("sgd", "ccsgd", "adam"):
+        return bool(getattr(optimizer, "lazy_update", False))
+    return kind in ("adagrad", "groupadagrad") or (kind == "ftrl" and table)
+
+
 def settings(optimizer: Optimizer) -> dict[str, Any]:
     """The plain settings of an optimizer."""
     return {k: v for k, v in vars(optimizer).items() if k not in _APART}
@@ -145,4 +153,6 @@ def _check(what: str, known: Mapping[str, Any], given: Any) -> None:
             raise ArgumentError(f"{what}: {key}={value!r}: expected a value like {default!r}")
 
 
-__all__ = ["ELEMENTWISE", "build", "change", "describe", "factors", "is_elementwise", "obstacle", "settings"]
+__all__ = [
+    "ELEMENTWISE", "build", "change", "describe", "factors", "is_elementwise", "obstacle", "settings", "updates_rows",
+]  # fmt: skip

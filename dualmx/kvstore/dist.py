@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
-import threading
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..ndarray import NDArray, array, waitall
+from ..ndarray import NDArray, waitall
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
 from ..optimizer.states import dump_states, load_states
-from ..ps import Job, Worker
 from ..ps.customer import Ticket
+from ..ps.row_messages import by_rows, push_rows
 from ..ps.worker import Queued
+from ..sparse import RowSparseNDArray
+from . import by_rows as sparse
 from .borrow import given, looked_at
 from .compression import TwoBit, make
 from .config import describe, factors, is_elementwise, obstacle, settings
-from .local import KVStore
+from .joined import place_in_job
+from .local import KVStore, _flat
 from .states import Reader, cut, flatten, join, on_device
 
-_lock = threading.Lock()
-_joined: list[tuple[int, Worker]] = []  # (process, its place in the job): one for all stores of a process
+_log = logging.getLogger(__name__)
 _numbers = iter(range(1 << 62))
-
-
-def _worker(name: str) -> Worker:
-    """This process's place in the job; joins at the first call."""
-    with _lock:
-        if _joined:
-            owner, worker = _joined[0]
-            if owner != os.getpid():
-                raise MXNetError(f"kvstore {name!r}: a forked process cannot use its parent's place in the job")
-            return worker
-        if not Job.described():
-            raise MXNetError(
-                f"kvstore.create: name={name!r}: this process is in no distributed job (DMLC_PS_ROOT_URI is not set). "
-                "Start the script by the launcher: dualmx-launch -n 2 -s 2 --launcher local python script.py"
-            )
-        worker = Worker(Job.from_env())
-        _joined.append((os.getpid(), worker))
-        atexit.register(_leave)
-        return worker
-
-
-def _leave() -> None:
-    if _joined and _joined[0][0] == os.getpid():
-        error = getattr(sys, "last_value", None)
-        if error is None:
-            _joined.pop()[1].close()
-        else:  # the connections close with the process, which tells the others at the same time as the launcher
-            _joined[0][1].crash(f"{type(error).__name__}: {error}")
 
 
 class _Like(NamedTuple):
@@ -65,6 +36,7 @@ class _Like(NamedTuple):
     shape: tuple[int, ...]
     dtype: Any
     context: Context
+    stype: str = "default"
 
 
 class DistKVStore(KVStore):
@@ -83,7 +55,7 @@ class DistKVStore(KVStore):
     def __init__(self, name: str):
         super().__init__(name)
         self._sync = "async" not in name
-        self._worker = _worker(name)
+        self._worker = place_in_job(name)
         self._kv = self._worker.kv
         self._number = next(_numbers)
         self._like: dict[Any, _Like] = {}
@@ -120,15 +92,17 @@ class DistKVStore(KVStore):
         arrays: dict[Any, np.ndarray] = {}
         for k, group in pairs:
             a = group[0]
-            if a.size == 0:
+            if 0 in a.shape:
                 raise ArgumentError(f"kvstore.init: key {k!r}: an array without elements")
             self._key_type = str if isinstance(k, str) else int
-            self._like[k] = _Like(a.shape, a.dtype, a.context)
+            self._like[k] = _Like(a.shape, a.dtype, a.context, a.stype)
             self._kv.know(self._number, k, a.shape, np.dtype(a.dtype), self._whole)
             if self.rank == 0:
                 arrays[k] = a.asnumpy()
         if self.rank == 0:
-            self._kv.wait(self._kv.put(self._number, arrays))
+            tables = [k for k in arrays if self._like[k].stype == "row_sparse"]
+            more: dict[str, Any] = {"tables": tables} if tables else {}
+            self._kv.wait(self._kv.put(self._number, arrays, **more))
             if self._optimizer is not None:
                 self._tell([k for k, _ in pairs])
         self._prepared("init", [k for k, _ in pairs])
@@ -158,18 +132,31 @@ class DistKVStore(KVStore):
         sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs}
         threshold = None
         if self._two_bit is not None:
+            odd = next((k for k, a in sums.items() if a.is_sparse), None)
+            if odd is not None:
+                raise ArgumentError(
+                    f"kvstore.push: key {odd!r}: gradient compression is for dense gradients; this one is "
+                    f"{sums[odd].stype}"
+                )
             sums = {k: self._two_bit(k, a) for k, a in sums.items()}
             threshold = self._two_bit.threshold
-        arrays = {k: looked_at(a) for k, a in sums.items()}
-        self._settle(arrays)
+        rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
+        arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
+        self._settle(sums)
         if self._optimizer is not None:
             if self.rank == 0:
-                self._tell(arrays)
+                self._tell(sums)
             if self._sync:
-                self._optimizer._update_count(list(arrays))
-        queued = self._kv.queue(self._number, arrays, threshold)
-        for k in arrays:
-            self._under_way[k] = queued
+                self._optimizer._update_count(list(sums))
+        if rows:
+            queued = push_rows(self._kv, self._number, rows)
+            self._under_way.update(dict.fromkeys(rows, queued))
+        if arrays:
+            queued = self._kv.queue(self._number, arrays, threshold)
+            self._under_way.update(dict.fromkeys(arrays, queued))
+
+    def _travels_by_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
+        return isinstance(array, RowSparseNDArray) and by_rows(self._kv.keys[self._number, key])
 
     def _settle(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
@@ -178,6 +165,8 @@ class DistKVStore(KVStore):
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copy the stored values into `out`, cast to their dtype, after the rounds that this worker has pushed.
+
+        A sparse array in `out` is left alone with `ignore_sparse`; else a row_sparse one gets the rows that are stored.
 
         Raises:
             ArgumentError: an unknown key, no `out`, or an array of another shape. MXNetError: a peer is gone.
@@ -188,7 +177,11 @@ class DistKVStore(KVStore):
         for k, group in pairs:
             for a in group:
                 self._fits("pull", k, a)
+        if any(a.is_sparse for _, group in pairs for a in group):
+            pairs = self._pull_sparse(pairs, ignore_sparse)
         keys = [k for k, _ in pairs]
+        if not keys:
+            return
         value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), self._sync)
         self._settle(keys)
         values = {k: value_of(k) for k in dict.fromkeys(keys)}
@@ -196,6 +189,21 @@ class DistKVStore(KVStore):
             value = given(values[k], group[0].context)
             for a in group:
                 value.copyto(a)
+
+    def _pull_sparse(self, pairs: list[tuple[Any, list[Any]]], ignore: bool) -> list[tuple[Any, list[Any]]]:
+        """Serve the row_sparse arrays that can be, unless they are ignored; returns what is left to be pulled."""
+        left, tables = [], {}
+        for k, group in pairs:
+            served = [a for a in group if ignore and a.is_sparse or self._travels_by_rows(a, k)]
+            if ignore and served:
+                _log.warning("kvstore.pull: key %r: a %s array is left alone; use row_sparse_pull", k, served[0].stype)
+            elif served:
+                tables[k] = served
+            rest = [a for a in group if not any(a is s for s in served)]
+            left += [(k, rest)] if rest else []
+        if tables:
+            sparse.pull_stored(self, tables)
+        return left
 
     def _values(self, keys: list[Any]) -> dict[Any, np.ndarray]:
         asked = self._kv.pull(self._number, list(dict.fromkeys(keys)))
@@ -208,14 +216,25 @@ class DistKVStore(KVStore):
         self._prepared("broadcast", self._keys("broadcast", key)[0])
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
-        """As in the local store; the whole matrix travels, then its rows are taken."""
-        keys, _ = self._keys("row_sparse_pull", key)
-        for k in keys:
-            self._at("row_sparse_pull", k)
-        local = KVStore("local")
-        for k, v in self._values(keys).items():
-            local.init(k, array(v, ctx=self._like[k].context, dtype=v.dtype))
-        local.row_sparse_pull(key, out, priority, row_ids)
+        """As in the local store; the rows that are asked for travel, each once.
+
+        Raises:
+            ArgumentError: see `KVStore.row_sparse_pull`; or rows that are not there. MXNetError: a peer is gone.
+        """
+        if out is None or row_ids is None:
+            raise ArgumentError("kvstore.row_sparse_pull: expected out and row_ids")
+        pairs = self._grouped("row_sparse_pull", key, out)
+        sparse.pull_rows_into(self, pairs, _flat(row_ids))
+
+    def refresh(self, key: Any, tables: Sequence[NDArray], row_ids: NDArray | None = None) -> None:
+        """Bring rows of copies of a stored value up to date: those numbered in `row_ids`, or all.
+
+        Args:
+            key: the key.
+            tables: dense arrays, or row_sparse ones that hold all their rows.
+            row_ids: row numbers, in any order.
+        """
+        sparse.refresh(self, key, tables, row_ids)
 
     def reset(self, key: Any, value: NDArray) -> None:
         """Replace a stored value by that of rank 0, updating nothing."""

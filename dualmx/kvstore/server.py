@@ -16,14 +16,16 @@ import numpy as np
 from ..core import knobs
 from ..core.context import Context
 from ..core.errors import ArgumentError, FormatError, MXNetError
-from ..ndarray import NDArray, array
+from ..ndarray import NDArray, array, flush
 from ..optimizer import Optimizer, Updater, get_updater
 from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
+from ..ps.rows import Rows, Table, Value, dense
 from ..ps.server import Record
 from ..ps.store import Held, Store
+from ..sparse import RowSparseNDArray, with_storage
 from .borrow import SMALL, given, looked_at
-from .config import build, change, describe
+from .config import build, change, describe, updates_rows
 from .states import Reader, flatten, on_device
 
 _log = logging.getLogger("dualmx.dist")
@@ -62,33 +64,61 @@ class StoreUpdater:
     def __init__(self, optimizer: Optimizer, store: Store):
         self.optimizer, self._store = optimizer, store
         self.updater: Updater = get_updater(optimizer)
-        self._weights: dict[tuple[Any, int], tuple[np.ndarray, NDArray]] = {}
+        self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
         self._factors: dict[Any, list[Any]] = {}
 
-    def apply(self, batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
+    def apply(self, batch: list[tuple[Held, Any]]) -> list[Value]:
         """Return the values of the slices after an update by the gradients given with them."""
-        values: dict[int, np.ndarray] = {}
-        for group in _alike(batch):
+        values: dict[int, Value] = {}
+        others: list[tuple[Held, np.ndarray]] = []
+        for held, total in batch:
+            if isinstance(total, Rows) and updates_rows(self.optimizer, held.table):
+                values[id(held)] = self._update_rows(held, total)
+            else:
+                others.append((held, dense(total)))
+        for group in _alike(others):
             for (held, _), value in zip(group, self._update(group), strict=True):
                 values[id(held)] = value
         return [values[id(held)] for held, _ in batch]
 
+    def _update_rows(self, held: Held, total: Rows) -> Table:
+        """Update some rows where they lie."""
+        where, index = (held.key, held.number), index_of(held.key, held.number)
+        weight = self._weight(held)
+        self._make_state(index, weight)
+        table = held.value
+        if not isinstance(table, Table):
+            table = Table(lambda: looked_at(_laid(weight)), held.value.size, held.value.dtype, held.width)
+            self._weights[where] = (table, weight)
+        table.changes(total.ids, self._store.keep_previous)
+        values = total.values.reshape(-1, *weight.shape[1:])
+        self.updater([index], [RowSparseNDArray.of_host(weight.shape, values, total.ids, _CPU)], [weight])
+        flush()  # each slice has its own number of rows: together they would make ever other programs
+        return table
+
+    def _make_state(self, index: str, weight: NDArray) -> None:
+        """Make the state of a table that is not there yet; it holds all rows."""
+        if index not in self.updater.states:
+            made = self.optimizer.create_state_multi_precision(index, _laid(weight))
+            self.updater.states[index], self.updater.states_synced[index] = made, True
+
     def _update(self, batch: list[tuple[Held, np.ndarray]]) -> Iterator[np.ndarray]:
-        weights = [self._weight(h) for h, _ in batch]
+        kept = [self._weight(h) for h, _ in batch]
+        weights = [_laid(w) for w in kept]
         grads = [given(g.reshape(w.shape), _CPU) for (_, g), w in zip(batch, weights, strict=True)]
         self.updater([index_of(h.key, h.number) for h, _ in batch], grads, weights)
-        for (held, _), weight in zip(batch, weights, strict=True):
+        for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             value = self._store.take(held.value.nbytes).view(held.value.dtype)
             value[:] = looked_at(weight).reshape(-1)  # the weight's own memory is updated in place by the next round
-            self._weights[held.key, held.number] = (value, weight)
+            self._weights[held.key, held.number] = (value, keep)
             yield value
 
     def _weight(self, held: Held) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))
         if value is held.value and weight is not None:
             return weight
-        whole = held.value.size == math.prod(held.shape)
-        return array(held.value.reshape(held.shape if whole else -1), ctx=_CPU, dtype=held.value.dtype)
+        made = array(dense(held.value).reshape(_shape(held)), ctx=_CPU, dtype=held.value.dtype)
+        return with_storage(made, "row_sparse") if held.table else made
 
     def set_factors(self, factors: Any) -> None:
         """Take over `[key, lr_mult, wd_mult, name]` of keys.
@@ -146,12 +176,32 @@ class StoreUpdater:
             if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
                 raise FormatError("states: expected key, slice, count, state")
             key, number, count, tree = one
-            self._store.at(key, number)
+            held = self._store.at(key, number)
             index = index_of(key, number)
-            self.updater.states[index] = on_device(reader.unflatten(tree))
+            self.updater.states[index] = on_device(_fitted(reader.unflatten(tree), held))
             self.updater.states_synced[index] = True
             opt._index_update_count[index] = count
         opt.num_update = max(opt.num_update, message.take("num_update", int))
+
+
+def _shape(held: Held) -> tuple[int, ...]:
+    """The shape that a slice is updated in: that of the array, or some rows of it, or one axis."""
+    size = held.value.size
+    if size == math.prod(held.shape):
+        return held.shape
+    return (size // held.width, *held.shape[1:]) if held.width > 0 and size % held.width == 0 else (size,)
+
+
+def _fitted(state: Any, held: Held) -> Any:
+    """A state, with the slice's shape for what has as many elements."""
+    if isinstance(state, tuple):
+        return tuple(_fitted(s, held) for s in state)
+    return state.reshape(_shape(held)) if state is not None and state.size == held.value.size else state
+
+
+def _laid(weight: NDArray) -> NDArray:
+    """The dense array that a weight lies in."""
+    return weight.densified() if isinstance(weight, RowSparseNDArray) else weight
 
 
 class Control:

@@ -144,7 +144,14 @@ class BaseModule:
         raise NotImplementedError
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """Get ready for a batch before it is processed."""
+        """Get ready for a batch before it is processed.
+
+        Args:
+            data_batch: the batch.
+            sparse_row_id_fn: called with the batch, tells which rows of row_sparse parameters it needs, as a dict of
+                row numbers by name. These rows are fetched from the servers of a distributed store; without the
+                function all rows are fetched after each step.
+        """
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         """Compute the outputs of a batch."""
@@ -226,14 +233,16 @@ class BaseModule:
         self.forward(data_batch, is_train=True)
         self.backward()
 
-    def _inference(self, eval_data: Any, num_batch: int | None, reset: bool) -> Iterator[tuple[int, Any]]:
+    def _inference(
+        self, eval_data: Any, num_batch: int | None, reset: bool, sparse_row_id_fn: Callable[..., Any] | None
+    ) -> Iterator[tuple[int, Any]]:
         self._need("binded", "params_initialized")
         if reset:
             eval_data.reset()
         for nbatch, batch in enumerate(eval_data):
             if nbatch == num_batch:
                 return
-            self.prepare(batch)
+            self.prepare(batch, sparse_row_id_fn)
             self.forward(batch, is_train=False)
             yield nbatch, batch
 
@@ -263,7 +272,7 @@ class BaseModule:
             eval_metric = metrics.create(eval_metric)
         eval_metric.reset()
         nbatch = -1
-        for nbatch, eval_batch in self._inference(eval_data, num_batch, reset):
+        for nbatch, eval_batch in self._inference(eval_data, num_batch, reset, sparse_row_id_fn):
             self.update_metric(eval_metric, eval_batch.label)
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
         _call(score_end_callback, BatchEndParam(epoch, nbatch + 1, eval_metric, locals()))
@@ -277,7 +286,7 @@ class BaseModule:
         sparse_row_id_fn: Callable[..., Any] | None = None,
     ) -> Iterator[tuple[list[NDArray], int, Any]]:
         """Yield `(outputs, number, batch)` for each batch, rows of padding left out."""
-        for nbatch, batch in self._inference(eval_data, num_batch, reset):
+        for nbatch, batch in self._inference(eval_data, num_batch, reset, sparse_row_id_fn):
             yield self._unpadded(batch), nbatch, batch
 
     def _unpadded(self, batch: Any) -> list[NDArray]:
@@ -312,7 +321,7 @@ class BaseModule:
             self.forward(DataBatch([eval_data]), is_train=False)
             return self.get_outputs()[0]
         batches = []
-        for _, batch in self._inference(eval_data, num_batch, reset):
+        for _, batch in self._inference(eval_data, num_batch, reset, sparse_row_id_fn):
             batches.append([out.copy() for out in self._unpadded(batch)])
             flush()
         if not batches or not merge_batches:
@@ -359,6 +368,7 @@ class BaseModule:
             force_rebind: lay out memory anew even if the module is bound.
             begin_epoch, num_epoch: epochs run from `begin_epoch` to `num_epoch - 1`.
             monitor: a `Monitor`.
+            sparse_row_id_fn: see `prepare`.
 
         Raises:
             ArgumentError: `num_epoch` is missing.
@@ -385,7 +395,7 @@ class BaseModule:
         for epoch in range(begin_epoch, num_epoch):
             start = time.time()
             eval_metric.reset()
-            self._train_epoch(epoch, train_data, eval_metric, batch_end_callback, monitor)
+            self._train_epoch(epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn)
             for name, value in eval_metric.get_global_name_value():
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
@@ -397,13 +407,20 @@ class BaseModule:
                     score_end_callback=eval_end_callback,
                     batch_end_callback=eval_batch_end_callback,
                     epoch=epoch,
+                    sparse_row_id_fn=sparse_row_id_fn,
                 )
                 for name, value in found:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
             train_data.reset()
 
     def _train_epoch(
-        self, epoch: int, train_data: Any, eval_metric: Any, batch_end_callback: Any, monitor: Any
+        self,
+        epoch: int,
+        train_data: Any,
+        eval_metric: Any,
+        batch_end_callback: Any,
+        monitor: Any,
+        sparse_row_id_fn: Callable[..., Any] | None,
     ) -> None:
         batches = iter(train_data)
         data_batch, nbatch = next(batches, None), 0
@@ -423,7 +440,7 @@ class BaseModule:
             # The device is busy with this batch while the next one is fetched.
             following = next(batches, None)
             if following is not None:
-                self.prepare(following)
+                self.prepare(following, sparse_row_id_fn)
             if monitor is not None:
                 monitor.toc_print()
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))

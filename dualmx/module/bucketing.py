@@ -192,10 +192,11 @@ class BucketingModule(BaseModule):
     # ---- steps
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
-        """Make the network of the batch's bucket, without switching to it."""
+        """Make the network of the batch's bucket, without switching to it; see `BaseModule.prepare`."""
         self._need("binded", "params_initialized")
         current = self._curr_bucket_key
         self._switch_to(data_batch)
+        self._curr_module.prepare(data_batch, sparse_row_id_fn)
         self._curr_bucket_key = current
 
     def _switch_to(self, batch: DataBatch) -> None:

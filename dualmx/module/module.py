@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
@@ -312,6 +312,8 @@ class Module(BaseModule):
         """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
         self._need("binded", "params_initialized")
         main = self._devices[0]
+        if self._updates is not None:
+            self._updates.fetch_rows(None)
         arg_params = {n: main.args[n].copyto(cpu()) for n in self._param_names}
         aux_params = {}
         for n in self._aux_names:
@@ -323,6 +325,12 @@ class Module(BaseModule):
         return arg_params, aux_params
 
     # ---- steps
+
+    def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
+        """Fetch the rows that a batch needs; see `BaseModule.prepare`."""
+        self._need("binded")
+        if self._updates is not None:
+            self._updates.fetch_rows(None if sparse_row_id_fn is None else sparse_row_id_fn(data_batch))
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         """Compute the outputs of a batch, whose shapes may differ from those bound.

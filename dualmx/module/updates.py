@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
-from ..core.errors import ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
 from ..kvstore import is_distributed, known, pull_all
@@ -73,6 +73,9 @@ class Updates:
         for ctx in dict.fromkeys(w.context for w in weights):
             self._started(*(list(c) for c in zip(*(c for c in columns if c[2].context is ctx), strict=True)))
 
+    def fetch_rows(self, row_ids: Mapping[str, Any] | None) -> None:
+        """Bring rows of row_sparse parameters up to date, or all that were not (None); here they always are."""
+
     def save_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""
         write_file(fname, self._started.get_states())
@@ -98,6 +101,8 @@ class StoreUpdates(Updates):
     def __init__(self, store: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):
         super().__init__(devices, names, index_of)
         self._store = store
+        self._tables: set[str] = set()  # whose rows are fetched when they are needed
+        self._stale = False
         kind = getattr(store, "type", "")
         self._in_store = not hasattr(store, "is_capable") or store.is_capable("optimizer")
         if is_distributed(kind) and "async" not in kind:
@@ -123,11 +128,39 @@ class StoreUpdates(Updates):
             return
         self._store.push(self._names, self._all("grads"))
         if self._in_store:
-            pull_all(self._store, self._names, self._all("args"))
+            pulled = [i for i, n in enumerate(self._names) if n not in self._tables]
+            arrays = self._all("args")
+            pull_all(self._store, [self._names[i] for i in pulled], [arrays[i] for i in pulled])
+            self._stale = True
             return
         pull_all(self._store, self._names, self._all("grads"))
         for device in self._devices:
             self._started(self._indices, [device.grads[n] for n in self._names], [device.args[n] for n in self._names])
+
+    def fetch_rows(self, row_ids: Mapping[str, Any] | None) -> None:
+        """Bring rows of row_sparse parameters up to date.
+
+        Args:
+            row_ids: row numbers by name, an array or a list of them; from now on only such rows are fetched. None for
+                all rows of these parameters, if there was a step since.
+
+        Raises:
+            ArgumentError: a name that is no row_sparse parameter.
+        """
+        if not self._in_store or not hasattr(self._store, "refresh"):
+            return
+        if row_ids is None:
+            wanted: Mapping[str, Any] = dict.fromkeys(self._tables) if self._stale else {}
+            self._stale = False
+        else:
+            wanted = row_ids
+            self._tables.update(wanted)
+        for name, ids in wanted.items():
+            tables = [d.args[name] for d in self._devices if name in d.args]
+            if not tables or tables[0].stype != "row_sparse":
+                raise ArgumentError(f"Module.prepare: {name!r} is no row_sparse parameter")
+            for one in ids if isinstance(ids, (list, tuple)) else [ids]:
+                self._store.refresh(name, tables, one)
 
     def save_states(self, fname: str) -> None:
         if self._in_store:

@@ -65,6 +65,12 @@ def rows_pick(rows: Tensor, at: Free) -> Array:
     return jnp.take(rows, at, axis=0, mode="fill", fill_value=0)
 
 
+@component()
+def rows_put(table: Tensor, rows: Tensor, ids: Free) -> Array:
+    """`table` with other rows at `ids`; ids outside are dropped."""
+    return table.at[ids].set(rows, mode="drop")
+
+
 @component(outputs=2)
 def rows_of_lookups(*data: Free, num_rows: Count, num_args: Count = 0) -> tuple[Array, Array]:
     """Ids and rows of the gradient of a table, from pairs (ids, gradient of what was looked up), ids clipped."""
@@ -143,5 +149,6 @@ def valid_rows(rows: Tensor, ids: Free, *, length: Count) -> Array:
 
 __all__ = [
     "component", "csr_combine", "csr_dense", "csr_sample", "csr_sum", "csr_transposed_dot", "line_of", "merged",
-    "rows_chain", "rows_dense", "rows_find", "rows_gather", "rows_of_lookups", "rows_pick", "spread", "valid_rows",
+    "rows_chain", "rows_dense", "rows_find", "rows_gather", "rows_of_lookups", "rows_pick", "rows_put", "spread",
+    "valid_rows",
 ]  # fmt: skip

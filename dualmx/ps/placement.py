@@ -29,7 +29,9 @@ def home(key: int | str, servers: int) -> int:
     return number * 9973 % servers
 
 
-def place(key: int | str, size: int, itemsize: int, servers: int, bound: int, whole: bool = False) -> list[Slice]:
+def place(
+    key: int | str, size: int, itemsize: int, servers: int, bound: int, whole: bool = False, width: int = 1
+) -> list[Slice]:
     """Return the slices of a key.
 
     Args:
@@ -38,6 +40,7 @@ def place(key: int | str, size: int, itemsize: int, servers: int, bound: int, wh
         servers: number of servers.
         bound: arrays of as many elements or more are split over all servers.
         whole: keep it in one piece, for optimizers that look at the whole array.
+        width: elements of a row; slices of arrays with many rows consist of whole rows.
 
     Example:
         >>> place("w", 10, 4, servers=2, bound=5)
@@ -50,7 +53,9 @@ def place(key: int | str, size: int, itemsize: int, servers: int, bound: int, wh
     pieces = min(servers * rounds, size)
     if pieces == 1:
         return [Slice(0, first, 0, size)]
-    unit = 16 if size // pieces >= 1024 else 1  # equal pieces are updated by the same program
+    if width < 1 or size // width < 2 * pieces:
+        width = 1
+    unit = width * (16 if size // (pieces * width) >= 1024 else 1)  # equal pieces are updated by the same program
     edges = [min(-(-size * i // (pieces * unit)) * unit, size) for i in range(pieces + 1)]
     return [Slice(i, i % servers, a, b) for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
 

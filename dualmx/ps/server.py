@@ -14,7 +14,9 @@ from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentTypeError, FormatError, MXNetError
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .journal import Journal
-from .store import Apply, Closing, Held, Key, Parked, Store, require
+from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
+from .row_messages import answer, pushed_rows, wanted_rows
+from .store import Apply, Closing, Key, Parked, Store, require
 from .twobit import packed_size, unpack
 from .van import Van
 
@@ -24,7 +26,6 @@ MAX_PARTS = 1 << 20
 
 REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
 MODES = ("init", "fresh", "reset")
-Record = tuple[dict[str, Any], list[Any]]
 
 
 class Control(Protocol):
@@ -119,9 +120,12 @@ class KVServer:
         require(link in self.ranks, "introduce yourself first")
         rank = self.ranks[link]
         number = message.take("store", int)
-        if op == "push":
+        if op in ("push", "push rows"):
             store = self._store(number)
-            parts = self._pushed(store, message)
+            if op == "push":
+                parts = self._pushed(store, message)
+            else:
+                parts = pushed_rows(store, message, self._parts(message, (str, int), int, int, int))
             who = self._park(link, message, len(parts), "push")
             with who.ended_by_errors():
                 store.push(rank, parts, who)
@@ -137,6 +141,14 @@ class KVServer:
             store = self._store(number)
             wanted = self._parts(message, (str, int), int, int)
             who = self._park(link, message, len(wanted), "pull")
+            with who.ended_by_errors():
+                store.pull(wanted, who)
+        elif op == "pull rows":
+            store = self._store(number)
+            parts = self._parts(message, (str, int), int, int, int)
+            wanted, rows = wanted_rows(store, message, parts)
+            who = self._park(link, message, len(wanted), "pull of rows")
+            who.rows = rows
             with who.ended_by_errors():
                 store.pull(wanted, who)
         elif message.request in self.clients[rank].answered:
@@ -231,9 +243,7 @@ class KVServer:
 
     def _write_closed(self, number: int, closed: list[Closing]) -> None:
         if not self._replaying:
-            parts = [[h.key, h.number, turn, rank, total.dtype.name] for h, turn, rank, total in closed]
-            meta = {"op": "closed", "store": number, "parts": parts}
-            self._write(meta, [total.view(np.uint8) for *_, total in closed])
+            self._write(*closed_record(number, closed))
 
     def _records(self) -> Iterator[Record]:
         for number, store in self.stores.items():
@@ -241,23 +251,13 @@ class KVServer:
             steps = [[r, n] for r, n in store.steps.items()]
             yield {"op": "prepared", "store": number, "whole": store.whole, "steps": steps}, []
             for held in store.held.values():
-                yield self._slice(number, held)
+                yield slice_record(number, held)
             if self._control is not None:
                 yield from self._control.records(number)
         for rank, client in self.clients.items():
             yield {"op": "answered", "rank": rank, "life": client.life, "numbers": list(client.answered)}, []
         for rank, reason in self.excluded.items():
             yield {"op": "exclude", "rank": rank, "text": reason}, []
-
-    @staticmethod
-    def _slice(number: int, held: Held) -> Record:
-        values = [held.value] if held.previous is None else [held.value, held.previous]
-        meta = {
-            "op": "slice", "store": number, "key": held.key, "number": held.number, "dtype": held.value.dtype.name,
-            "shape": list(held.shape), "two": len(values) == 2, "closed": held.closed,
-            "seen": [[r, t] for r, t in held.seen.items()],
-        }  # fmt: skip
-        return meta, [v.view(np.uint8) for v in values if v.size]
 
     def restore(self) -> int:
         """Read the journal, and be where the server that wrote it was; returns how many records there were."""
@@ -286,39 +286,14 @@ class KVServer:
             store.whole = record.take("whole", bool)
             store.steps = dict(record.take("steps", list))
         elif op == "slice":
-            self._restore_slice(self._store(record.take("store", int)), record)
+            restore_slice(self._store(record.take("store", int)), record)
         elif op == "closed":
-            self._restore_closed(self._store(record.take("store", int)), record)
+            restore_closed(self._store(record.take("store", int)), record)
         else:
             by = record.meta.get("by")
             self._change(by[0] if by else -1, op, record.take("store", int), record)
             if by:
                 self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
-
-    @staticmethod
-    def _restore_slice(store: Store, record: Message) -> None:
-        dtype = as_dtype(record.take("dtype", str))
-        values = np.frombuffer(record.data(), dtype).copy() if record.payload else np.empty(0, dtype)
-        size = values.size
-        shape = tuple(record.take("shape", list))
-        key, number = record.take("key", (str, int)), record.take("number", int)
-        two = record.meta.get("two") is True
-        held = Held(key, number, values[: size // 2] if two else values, shape)
-        held.previous = values[size // 2 :] if two else None
-        held.closed = record.take("closed", int)
-        held.seen = dict(record.take("seen", list))
-        store.held[key, number] = held
-
-    @staticmethod
-    def _restore_closed(store: Store, record: Message) -> None:
-        data, at = record.data(), 0
-        closed: list[Closing] = []
-        for key, number, turn, rank, name in record.take("parts", list):
-            held, dtype = store.at(key, number), as_dtype(name)
-            end = at + held.value.size * dtype.itemsize
-            closed.append((held, turn, rank, np.frombuffer(data[at:end], dtype)))
-            at = end
-        store.close(closed)
 
     # -- what is in a message
 
@@ -353,8 +328,11 @@ class KVServer:
         mode = message.meta.get("mode", "init")
         if mode not in MODES:
             raise FormatError(f"put: mode={mode!r}: expected one of {', '.join(MODES)}")
+        tables = message.meta.get("tables", [])
+        if not isinstance(tables, list):
+            raise FormatError(f"put: tables={tables!r}: expected keys")
         for one in made:
-            store.put(*one, mode=mode)
+            store.put(*one, mode=mode, table=one[0] in tables)
 
     def _pushed(self, store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
         data = message.pieces()
@@ -390,9 +368,10 @@ class KVServer:
 
     def _done(self, who: Parked) -> None:
         self._parked.pop(id(who), None)
-        values = [_bytes(v) for v in who.values if v is not None and v.size]
+        meta, found = ({}, who.values) if who.rows is None else answer(who)
+        values = [bytes_of(v) for v in found if v is not None and v.size]
         self.sent += sum(v.nbytes for v in values)
-        self._reply(who.link, who.request, payload=values)
+        self._reply(who.link, who.request, meta, values)
 
     def _failed(self, who: Parked, reason: str) -> None:
         self._parked.pop(id(who), None)
@@ -448,10 +427,6 @@ class KVServer:
                     text = store.missing(who)
                     if text is not None:
                         self._van.send(who.link, Message(NOTE, 0, {"op": "waiting", "text": text}))
-
-
-def _bytes(value: np.ndarray) -> Any:
-    return value.view(np.uint8).data
 
 
 __all__ = ["Apply", "Control", "KVServer", "Record"]

@@ -6,6 +6,7 @@ round), so one that arrives twice counts once, and they are summed by rank, so t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,10 +15,12 @@ import numpy as np
 
 from ..core.dtypes import is_float
 from ..core.errors import FormatError, MXNetError
+from .rows import Rows, Table, Value, Wanted, add_up, dense, taken
 
 Key = int | str
-Apply = Callable[[list[tuple["Held", np.ndarray]]], list[np.ndarray]]
-Closing = tuple["Held", int, int, np.ndarray]  # (slice, round, worker or -1 for all, sum): a round that is over
+Sum = np.ndarray | Rows
+Apply = Callable[[list[tuple["Held", Any]]], list[Any]]  # slices and sums -> values
+Closing = tuple["Held", int, int, Sum]  # (slice, round, worker or -1 for all, sum): a round that is over
 
 
 class Parked:
@@ -26,6 +29,7 @@ class Parked:
     Attributes:
         link, request: where the answer goes.
         values: values to answer with, by position, for a pull.
+        rows: rows that are asked for, by position; None for a pull of everything.
         left: parts that are not ready.
         what: the request in words.
     """
@@ -33,6 +37,7 @@ class Parked:
     def __init__(self, link: int, request: int, parts: int, what: str):
         self.link, self.request, self.left, self.what = link, request, parts, what
         self.values: list[Any] = [None] * parts
+        self.rows: list[Wanted] | None = None
         self.since = 0.0
         self.over = False
 
@@ -51,19 +56,24 @@ class Held:
 
     Attributes:
         key, number: which slice of which key.
-        value: its numbers (n,); replaced, never changed in place.
-        shape: shape of the whole array.
+        value: its numbers (n,); an array is replaced, never changed in place.
+        shape: shape of the whole array, and `width`: elements of a row of it.
+        table: the array was stored as row_sparse.
         closed: rounds done.
         previous: the numbers before the last round, for a worker that comes back and has not seen that round.
         seen: last round that each worker has pushed, where pushes are rounds of their own.
     """
 
-    def __init__(self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...]):
+    value: Value
+
+    def __init__(self, key: Key, number: int, value: Value, shape: tuple[int, ...]):
         self.key, self.number, self.value, self.shape = key, number, value, shape
+        self.width = math.prod(shape[1:])
+        self.table = False
         self.closed = 0
-        self.previous: np.ndarray | None = None
+        self.previous: Value | None = None
         self.seen: dict[int, int] = {}
-        self.rounds: dict[int, dict[int, np.ndarray]] = {}
+        self.rounds: dict[int, dict[int, Sum]] = {}
         self.waiting: list[tuple[int, int, Parked]] = []  # (round, position or -1 for a push, who)
 
     def pushed_by(self, rank: int) -> int:
@@ -112,13 +122,16 @@ class Store:
 
     # -- arrays
 
-    def put(self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init") -> None:
+    def put(
+        self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init", table: bool = False
+    ) -> None:
         """Store a slice: if it is not there yet (`init`), anew (`fresh`), or another value of it (`reset`)."""
         old = self.held.get((key, number))
         if old is not None and mode == "reset":
             old.value, old.previous = value, None
         elif old is None or mode == "fresh":
-            self.held[key, number] = Held(key, number, value, shape)
+            self.held[key, number] = made = Held(key, number, value, shape)
+            made.table = table
 
     def at(self, key: Key, number: int) -> Held:
         """Return a slice; `FormatError` if it is not here."""
@@ -129,8 +142,8 @@ class Store:
 
     # -- pushes
 
-    def push(self, rank: int, parts: list[tuple[Key, int, int, np.ndarray]], who: Parked) -> None:
-        """Take the pushes `(key, slice, round, numbers)` of a worker; `who` is answered when all are applied.
+    def push(self, rank: int, parts: list[tuple[Key, int, int, Any]], who: Parked) -> None:
+        """Take the pushes `(key, slice, round, numbers or Rows)` of a worker; `who` is answered when all are applied.
 
         Raises:
             FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
@@ -162,7 +175,7 @@ class Store:
         for held in {id(h): h for h in (self.at(k, n) for k, n, _, _ in parts)}.values():
             self._settle(held)
 
-    def _seat(self, held: Held, turn: int, rank: int, data: np.ndarray) -> None:
+    def _seat(self, held: Held, turn: int, rank: int, data: Sum) -> None:
         """Note a push, unless it is there or its round is over."""
         if turn > held.closed:
             held.rounds.setdefault(turn, {}).setdefault(rank, data)
@@ -181,7 +194,8 @@ class Store:
                 (later if id(one[0]) in seen else batch).append(one)
                 seen.add(id(one[0]))
             if self.apply is None:
-                values = [np.array(total) if rank >= 0 else total for _, _, rank, total in batch]
+                own = [rank >= 0 and not isinstance(total, Rows) for _, _, rank, total in batch]
+                values = [np.array(total) if o else total for o, (*_, total) in zip(own, batch, strict=True)]
             else:
                 try:
                     values = self.apply([(held, total) for held, _, _, total in batch])
@@ -189,7 +203,8 @@ class Store:
                     self._give_up(f"the update failed on the server: {type(e).__name__}: {e}")
                     return
             for (held, turn, rank, _), value in zip(batch, values, strict=True):
-                held.previous = held.value if self.keep_previous else None
+                same = value is held.value and isinstance(value, Table)
+                held.previous = (value.previous() if same else held.value) if self.keep_previous else None
                 held.value = value
                 if rank < 0:
                     held.closed = turn
@@ -228,7 +243,9 @@ class Store:
             if turn <= held.closed:
                 if position >= 0:
                     behind = self.sync and turn == held.closed - 1 and held.previous is not None
-                    who.values[position] = held.previous if behind else held.value
+                    value = held.previous if behind and held.previous is not None else held.value
+                    rows = who.rows
+                    who.values[position] = dense(value) if rows is None else taken(value, rows[position], held.width)
                 who.left -= 1
                 if who.left == 0:
                     self._finish(who)
@@ -283,9 +300,13 @@ def _take(nbytes: int) -> np.ndarray:
     return np.empty(nbytes, np.uint8)
 
 
-def _sum(seat: dict[int, np.ndarray], take: Callable[[int], np.ndarray] = _take) -> np.ndarray:
+def _sum(seat: dict[int, Sum], take: Callable[[int], np.ndarray] = _take) -> Sum:
     """Add the pushes of a round in the order of ranks; 16-bit floats in float32."""
-    pushed = [seat[rank] for rank in sorted(seat)]
+    parts = [seat[rank] for rank in sorted(seat)]
+    rows = [p for p in parts if isinstance(p, Rows)]
+    if len(rows) == len(parts):
+        return add_up(rows)
+    pushed = [dense(p) for p in parts]
     dtype = pushed[0].dtype
     if is_float(dtype) and dtype.itemsize == 2:
         wide = pushed[0].astype(np.float32)

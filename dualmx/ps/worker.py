@@ -17,7 +17,7 @@ from .placement import Slice, place
 from .store import Key
 from .twobit import pack
 
-ROUNDED = ("push", "pull", "push and pull")
+ROUNDED = ("push", "pull", "push and pull", "row_sparse_pull")
 PATIENCE = 0.02  # seconds that small pushes wait for others
 
 
@@ -95,7 +95,8 @@ class KVWorker:
 
     def know(self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, whole: bool = False) -> Known:
         """Note a key and decide where its slices are; the same on every worker."""
-        slices = place(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, whole)
+        width = math.prod(shape[1:])
+        slices = place(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, whole, width)
         if any((s.stop - s.start) * dtype.itemsize > MAX_PAYLOAD for s in slices):
             raise MXNetError(
                 f"key {key!r}: {dtype.name}{list(shape)} is kept in one piece, as its optimizer needs, and "
@@ -138,16 +139,21 @@ class KVWorker:
 
     def _pushing(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None, sent: Any) -> Any:
         for key, array in arrays.items():
-            turn = self.rounds[store, key] = self.rounds[store, key] + 1
-            if self._ahead.pop((store, key), None) is not None:
-                self._habit.discard((store, key))  # asked for in vain
-            self._unread.setdefault(store, {})[key] = None
+            turn = self.next_round(store, key)
             flat = _flat(array)
             for s in self.keys[store, key].slices:
                 piece = flat[s.start : s.stop]
                 data = pack(piece) if threshold is not None else piece.view(np.uint8)
                 sent.add(s.server, [key, s.number, turn], data, key)
         return sent
+
+    def next_round(self, store: int, key: Key) -> int:
+        """Count a push of a key; what was asked for ahead is out of date."""
+        turn = self.rounds[store, key] = self.rounds[store, key] + 1
+        if self._ahead.pop((store, key), None) is not None:
+            self._habit.discard((store, key))  # asked for in vain
+        self._unread.setdefault(store, {})[key] = None
+        return turn
 
     def flush(self) -> None:
         """Send what was queued."""
@@ -241,7 +247,8 @@ class KVWorker:
             self._open: dict[int, int] = {}
             self.parts: list[tuple[int, list[Any], list[Any], int]] = []
 
-        def add(self, server: int, part: list[Any], data: Any, key: Key, size: int = 0) -> None:
+        def add(self, server: int, part: list[Any], data: Any, key: Key, size: int = 0) -> int:
+            """Put a part into a message; returns which one."""
             size = size or (0 if data is None else data.nbytes)
             self.size += size
             self.keys[key] = None
@@ -254,6 +261,7 @@ class KVWorker:
             if data is not None:
                 payload.append(data)
             self.parts[at] = (server, parts, payload, total + size)
+            return at
 
         def send(self) -> list[Ticket]:
             tickets = []

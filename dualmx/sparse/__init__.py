@@ -10,6 +10,7 @@ from .csr import CSRNDArray
 from .dispatch import as_stype, asks_for_storage, invoke, invoke_out, is_sparse, run_steps, store, wants_steps
 from .kernels import KEEP_ZEROS
 from .row_sparse import RowSparseNDArray
+from .update import write_rows
 
 engine.sparse = creation
 
@@ -17,5 +18,5 @@ __all__ = [
     "KEEP_ZEROS", "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RowSparseNDArray",
     "array", "as_stype",
     "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse", "row_sparse_array", "rows_of_table",
-    "run_steps", "store", "wants_steps", "with_storage", "zeros",
+    "run_steps", "store", "wants_steps", "with_storage", "write_rows", "zeros",
 ]  # fmt: skip

@@ -7,14 +7,15 @@ from functools import cache
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray import handle
 from ..ndarray.array import NDArray
-from ..op.components import merged
+from ..op.components import merged, rows_put
 from ..op.registry import Call, Op
 from ..op.schema import AUX, FREE, Input
-from .base import BaseSparseNDArray
+from .base import BaseSparseNDArray, bucket, padded, piece
 from .row_sparse import RowSparseNDArray
 
 # Updates whose rows do not depend on each other, by registry name.
@@ -89,6 +90,16 @@ def update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime:
     return True
 
 
+def write_rows(array: NDArray, ids: np.ndarray, rows: np.ndarray) -> None:
+    """Write `rows` (k, ...) at the row numbers `ids` (k,) of a dense array or a row_sparse one with all its rows."""
+    table, size = _table(array), bucket(len(ids), array.shape[0])
+    where = piece(padded(np.asarray(ids, np.int32), size, array.shape[0]), array.context)
+    new = piece(padded(rows.astype(array.dtype, copy=False), size), array.context)
+    handle.invoke_out(rows_put.call(), (table, new, where), (table,), ())
+    if isinstance(array, BaseSparseNDArray):
+        array._changed()
+
+
 def _table(array: NDArray) -> NDArray:
     """The dense array that a weight or state is held in; from now on, if it was held in pieces."""
     if not isinstance(array, BaseSparseNDArray):
@@ -98,4 +109,4 @@ def _table(array: NDArray) -> NDArray:
     return array.dense
 
 
-__all__ = ["LAZY", "row_call", "update"]
+__all__ = ["LAZY", "row_call", "update", "write_rows"]

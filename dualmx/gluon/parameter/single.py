@@ -356,6 +356,7 @@ class Parameter:
         if self._trainer is None:
             raise MXNetError(f"Parameter {self.name!r}: row_sparse data needs a Trainer that was made with it")
         self._trainer._connect()
+        self._trainer._fetch_rows(self, row_id)
         return rows_of_table(self._sparse_on(ctx), row_id)
 
     def _sparse_on(self, ctx: Context | None) -> NDArray:
@@ -499,6 +500,8 @@ class Parameter:
 
     def _reduce(self) -> NDArray:
         """The mean of the copies, on the first CPU."""
+        if self._stype == "row_sparse" and self._trainer is not None:
+            self._trainer._fetch_rows(self, None)
         with autograd.pause():
             arrays = [a.as_in_context(cpu()) for a in self._arrays()]
             if len(arrays) == 1:

@@ -1,0 +1,76 @@
+"""What a server's journal says of slices and of rounds that are over, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.dtypes import as_dtype
+from .frame import Message
+from .rows import INDEX, Rows, dense
+from .store import Closing, Held, Store
+
+Record = tuple[dict[str, Any], list[Any]]
+
+
+def bytes_of(value: np.ndarray) -> Any:
+    """The bytes of an array, where they lie."""
+    return value.view(np.uint8).data
+
+
+def closed_record(number: int, closed: list[Closing]) -> Record:
+    """Rounds of store `number` that are over, with their sums."""
+    parts: list[list[Any]] = []
+    payload: list[Any] = []
+    for held, turn, rank, total in closed:
+        pieces = [total.ids, total.values] if isinstance(total, Rows) else [total]
+        count = [len(total.ids)] if isinstance(total, Rows) else []
+        parts.append([held.key, held.number, turn, rank, total.dtype.name, *count])
+        payload += [bytes_of(p) for p in pieces if p.size]
+    return {"op": "closed", "store": number, "parts": parts}, payload
+
+
+def slice_record(number: int, held: Held) -> Record:
+    """A slice of store `number`."""
+    values = [dense(v) for v in (held.value, held.previous) if v is not None]
+    meta = {
+        "op": "slice", "store": number, "key": held.key, "number": held.number, "dtype": held.value.dtype.name,
+        "shape": list(held.shape), "two": len(values) == 2, "closed": held.closed,
+        "seen": [[r, t] for r, t in held.seen.items()], "table": held.table,
+    }  # fmt: skip
+    return meta, [v.view(np.uint8) for v in values if v.size]
+
+
+def restore_slice(store: Store, record: Message) -> None:
+    """Put back what `slice_record` told of."""
+    dtype = as_dtype(record.take("dtype", str))
+    values = np.frombuffer(record.data(), dtype).copy() if record.payload else np.empty(0, dtype)
+    size = values.size
+    shape = tuple(record.take("shape", list))
+    key, number = record.take("key", (str, int)), record.take("number", int)
+    two = record.meta.get("two") is True
+    held = Held(key, number, values[: size // 2] if two else values, shape)
+    held.previous = values[size // 2 :] if two else None
+    held.closed = record.take("closed", int)
+    held.seen = dict(record.take("seen", list))
+    held.table = record.meta.get("table") is True
+    store.held[key, number] = held
+
+
+def restore_closed(store: Store, record: Message) -> None:
+    """Close again what `closed_record` told of."""
+    data = record.pieces()
+    closed: list[Closing] = []
+    for key, number, turn, rank, name, *count in record.take("parts", list):
+        held, dtype = store.at(key, number), as_dtype(name)
+        ids = np.frombuffer(data.take(count[0] * INDEX.itemsize), INDEX) if count else None
+        size = held.value.size if ids is None else len(ids) * held.width
+        total = np.frombuffer(data.take(size * dtype.itemsize), dtype)
+        if ids is not None:
+            total = Rows(ids, total.reshape(-1, held.width), held.value.size)
+        closed.append((held, turn, rank, total))
+    store.close(closed)
+
+
+__all__ = ["Record", "bytes_of", "closed_record", "restore_closed", "restore_slice", "slice_record"]

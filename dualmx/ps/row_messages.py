@@ -1,0 +1,158 @@
+"""Pushes and pulls of some rows of tables: what they look like in messages, on the worker's side and the server's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..core.errors import FormatError, MXNetError
+from .frame import Message
+from .rows import INDEX, Rows, Wanted, checked_ids
+from .store import Held, Key, Parked, Store
+
+if TYPE_CHECKING:
+    from .customer import Ticket
+    from .worker import Known, KVWorker, Queued
+
+ALL = -1  # in the place of a number of rows: all that are stored
+Found = tuple[np.ndarray, np.ndarray]  # ids (k,) and rows (k, width)
+
+
+# -- the worker's side
+
+
+def by_rows(known: Known) -> bool:
+    """Whether the slices of a key consist of whole rows."""
+    width = math.prod(known.shape[1:])
+    return width > 0 and all(s.start % width == 0 for s in known.slices)
+
+
+def _cut(known: Known, ids: np.ndarray) -> list[tuple[int, int, int]]:
+    """For each slice its first row and the range of the ascending `ids` that lie in it."""
+    width = math.prod(known.shape[1:])
+    firsts = [s.start // width for s in known.slices]
+    edges = [*np.searchsorted(ids, firsts).tolist(), len(ids)]
+    return [(first, a, b) for first, a, b in zip(firsts, edges, edges[1:], strict=False)]
+
+
+def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, Found]) -> Queued:
+    """Push rows (k, width), of ascending ids, for the next round of their keys; the other rows are zero."""
+    with worker._lock:
+        worker.flush()
+        sent = worker._Batches(worker, "push", {"op": "push rows", "store": store})
+        for key, (ids, rows) in gradients.items():
+            known, turn = worker.keys[store, key], worker.next_round(store, key)
+            flat = np.ascontiguousarray(rows, known.dtype).reshape(len(ids), math.prod(known.shape[1:]))
+            for s, (first, a, b) in zip(known.slices, _cut(known, ids), strict=True):
+                own = np.ascontiguousarray(ids[a:b] - first, INDEX).view(np.uint8)
+                data = np.concatenate([own, flat[a:b].reshape(-1).view(np.uint8)])
+                sent.add(s.server, [key, s.number, turn, b - a], data, key)
+        sent.queued.tickets = sent.send()
+        return sent.queued
+
+
+def pull_rows(worker: KVWorker, store: int, wanted: Mapping[Key, Wanted]) -> Callable[[], dict[Key, Found]]:
+    """Ask for rows of keys, by ascending ids or all that are stored; returns what waits for them.
+
+    They are those after the rounds that this worker has pushed.
+    """
+    sent = worker._Batches(worker, "row_sparse_pull", {"op": "pull rows", "store": store})
+    asked: dict[int, list[tuple[Key, int, np.ndarray | None]]] = {}
+    for key, ids in wanted.items():
+        known, turn = worker.keys[store, key], worker.rounds[store, key]
+        cuts = _cut(known, np.empty(0, INDEX) if ids is None else ids)
+        for s, (first, a, b) in zip(known.slices, cuts, strict=True):
+            if ids is not None and a == b:
+                continue
+            own = None if ids is None else np.ascontiguousarray(ids[a:b] - first, INDEX)
+            part = [key, s.number, turn, ALL if own is None else b - a]
+            at = sent.add(s.server, part, None if own is None else own.view(np.uint8), key)
+            asked.setdefault(at, []).append((key, first, own))
+    tickets = sent.send()
+    return lambda: _received(worker, store, wanted, tickets, asked)
+
+
+def _received(
+    worker: KVWorker,
+    store: int,
+    wanted: Mapping[Key, Wanted],
+    tickets: list[Ticket],
+    asked: dict[int, list[tuple[Key, int, np.ndarray | None]]],
+) -> dict[Key, Found]:
+    found: dict[Key, list[Found]] = {key: [] for key in wanted}
+    for i, reply in enumerate(worker.wait(tickets)):
+        data, counts = reply.pieces(), iter(reply.meta.get("counts", ()))
+        for key, first, own in asked[i]:
+            known = worker.keys[store, key]
+            width = math.prod(known.shape[1:])
+            count = next(counts, 0) if own is None else len(own)
+            if own is None:
+                own = np.frombuffer(data.take(count * INDEX.itemsize), INDEX)
+            piece = data.take(count * width * known.dtype.itemsize)
+            if len(own) != count or piece.nbytes != count * width * known.dtype.itemsize:
+                raise MXNetError(f"kvstore.row_sparse_pull of key {key!r}: too few numbers")
+            found[key].append((own + first, np.frombuffer(piece, known.dtype).reshape(count, width)))
+    return {key: _joined(worker.keys[store, key], pieces) for key, pieces in found.items()}
+
+
+def _joined(known: Known, pieces: list[Found]) -> Found:
+    if not pieces:
+        return np.empty(0, INDEX), np.empty((0, *known.shape[1:]), known.dtype)
+    ids, rows = np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
+    order = np.argsort(ids, kind="stable")  # answers come server by server
+    return ids[order], rows[order].reshape(-1, *known.shape[1:])
+
+
+# -- the server's side
+
+
+def _whole_rows(held: Held, what: str) -> int:
+    """Rows of a slice."""
+    size = held.value.size
+    if held.width < 1 or size % held.width:
+        raise FormatError(f"{what} of key {held.key!r}: slice {held.number} does not consist of whole rows")
+    return size // held.width
+
+
+def pushed_rows(store: Store, message: Message, parts: list[Any]) -> list[tuple[Key, int, int, Rows]]:
+    """The rows of a push, `(key, slice, round, rows)`, from parts `(key, slice, round, number of rows)`."""
+    data, found = message.pieces(), []
+    for key, number, turn, count in parts:
+        held = store.at(key, number)
+        rows, what = _whole_rows(held, "push"), f"push of key {key!r}"
+        if not 0 <= count <= rows:
+            raise FormatError(f"{what}: {count} rows of {rows}")
+        ids = checked_ids(data.take(count * INDEX.itemsize), count, rows, what)
+        piece = data.take(count * held.width * held.value.dtype.itemsize)
+        if piece.nbytes != count * held.width * held.value.dtype.itemsize:
+            raise FormatError(f"{what}: the numbers of its rows are missing")
+        values = np.frombuffer(piece, held.value.dtype).reshape(count, held.width)
+        found.append((key, number, turn, Rows(ids, values, held.value.size)))
+    if data.left:
+        raise FormatError(f"push: {data.left} bytes more than expected")
+    return found
+
+
+def wanted_rows(store: Store, message: Message, parts: list[Any]) -> tuple[list[tuple[Key, int, int]], list[Wanted]]:
+    """The slices and rows that a pull asks for, from parts `(key, slice, round, number of rows)`."""
+    data = message.pieces()
+    rows: list[Wanted] = []
+    for key, number, _, count in parts:
+        total, what = _whole_rows(store.at(key, number), "pull"), f"pull of key {key!r}"
+        if count != ALL and not 0 <= count <= total:
+            raise FormatError(f"{what}: {count} rows of {total}")
+        rows.append(None if count == ALL else checked_ids(data.take(count * INDEX.itemsize), count, total, what))
+    return [(key, number, turn) for key, number, turn, _ in parts], rows
+
+
+def answer(who: Parked) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """The reply to a request for rows."""
+    assert who.rows is not None
+    counts = [len(found[0]) for found, rows in zip(who.values, who.rows, strict=True) if rows is None]
+    return {"counts": counts}, [array for found in who.values for array in found]
+
+
+__all__ = ["answer", "by_rows", "pull_rows", "push_rows", "pushed_rows", "wanted_rows"]
