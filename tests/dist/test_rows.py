@@ -137,7 +137,7 @@ class Cluster:
     def server(self, rank: int) -> KVServer:
         van = self.net.van()
         kv = KVServer(van, WORKERS, Lazy(), Journal(self.folder, rank), returns=True)
-        van.on_message, van.on_down = kv.on_message, lambda link, reason: kv.ranks.pop(link, None)
+        van.on_message, van.on_down = kv.on_message, lambda link, reason: None
         kv.restore()
         return kv
 
