@@ -12,6 +12,7 @@ from ..core.errors import ArgumentError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host
 from ..ndarray.handle import invoke, invoke_out
+from ..ndarray.masked import rows_of_mask
 from ..op.registry import OPS
 from .array_functions import as_input
 
@@ -68,7 +69,9 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     return invoke(OPS["_histogram"].call(bin_cnt=int(bins), range=range), (a, edges))
 
 
-def boolean_mask(data: NDArray, index: NDArray, axis: int = 0, out: Any = None, name: str | None = None) -> NDArray:
+def boolean_mask(
+    data: Any = None, index: Any = None, axis: int = 0, out: Any = None, name: str | None = None
+) -> NDArray:
     """Select the slices of `data` along `axis` whose element of `index` is not 0.
 
     The length of the result depends on the values of `index`, which are waited for. Gradients go to the selected slices
@@ -91,14 +94,7 @@ def boolean_mask(data: NDArray, index: NDArray, axis: int = 0, out: Any = None, 
     op = OPS["take"]
     data = as_input(data, op, "data", None)
     index = as_input(index, op, "index", data)
-    if not -data.ndim <= axis < data.ndim:
-        raise ArgumentError(f"boolean_mask: axis={axis}: expected a value in [{-data.ndim}, {data.ndim})")
-    if index.shape != (data.shape[axis],):
-        raise ArgumentError(
-            f"boolean_mask: index has shape {index.shape}: expected {(data.shape[axis],)}, one element per slice "
-            f"of data along axis {axis}"
-        )
-    rows = from_host(np.flatnonzero(index.asnumpy()), data.context)
+    rows = rows_of_mask(data, index, axis)
     call = op.call(axis=axis)
     if out is not None:
         invoke_out(call, (data, rows), (out,))

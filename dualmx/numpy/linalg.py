@@ -11,8 +11,9 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke, invoke1
 from ..ndarray.verify import state
 from ..op.registry import OPS, Call
+from ..symbol import Symbol
 from .array import ndarray, wrap
-from .calls import as_array, axes_of, from_values, run, run_all
+from .calls import as_array, axes_of, from_values, is_number, is_symbolic, run, run_all, symbol_node
 from .fallback import host_function
 
 
@@ -29,6 +30,8 @@ _NO_SOLUTION = _finite("solve: a matrix is singular, or the solution is not fini
 
 
 def _checked(name: str, condition: Any, *arrays: Any, **params: Any) -> ndarray:
+    if is_symbolic(arrays):
+        return symbol_node(name, arrays, params, None)
     call = OPS[name].call(**params)
     outs = invoke(call, arrays)
     if outs[0].size:
@@ -166,7 +169,9 @@ def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> ndarray:
     if hermitian:
         raise NotImplementedError("pinv: hermitian=True is not supported")
     x = as_array(a, "pinv")
-    limit = rcond if isinstance(rcond, ndarray) else from_values(onp.asarray(rcond, onp.float32), x.context)
+    if is_symbolic((x,)) and is_number(rcond):
+        return run("_npi_pinv_scalar_rcond", x, rcond=float(rcond))
+    limit = rcond if isinstance(rcond, (ndarray, Symbol)) else from_values(onp.asarray(rcond, onp.float32), x.context)
     return run("_npi_pinv", x, limit)
 
 

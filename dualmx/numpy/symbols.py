@@ -11,6 +11,7 @@ Example:
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -245,14 +246,20 @@ def blackman(M: int, dtype: Any = "float32", ctx: Any = None) -> Any:
     return _made("_npi_blackman", {"M": M, "dtype": dtype})
 
 
+def resize(a: Any, new_shape: Any) -> Any:
+    """Return a node of the elements of `a`, repeated as needed, in another shape."""
+    shape = (new_shape,) if is_number(new_shape) else tuple(new_shape)
+    return node("_np_resize", (as_np(a),), {"new_shape": shape})
+
+
 # What asks for values, or for the shape of an array.
 VALUES = (
     "array", "array_equal", "array_equiv", "allclose", "shape", "ndim", "size", "nonzero", "argwhere", "flatnonzero",
-    "empty", "count_nonzero", "meshgrid", "broadcast_arrays", "take_along_axis", "resize", "set_printoptions", "as_np",
+    "empty", "count_nonzero", "meshgrid", "broadcast_arrays", "take_along_axis", "set_printoptions", "as_np",
 )  # fmt: skip
 CREATED = (
     zeros, ones, full, full_like, zeros_like, ones_like, empty_like, arange, linspace, logspace, eye, identity, indices,
-    hanning, hamming, blackman,
+    hanning, hamming, blackman, resize,
 )  # fmt: skip
 _OWN: dict[str, Callable[..., Any]] = {f.__name__: f for f in CREATED}
 
@@ -283,10 +290,10 @@ def find(name: str) -> Callable[..., Any]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("random", "linalg"):
-        from .. import numpy as room
-
-        return getattr(room, name)
+    if name == "random":
+        return importlib.import_module(".symbol_random", __package__)
+    if name == "linalg":
+        return importlib.import_module(".linalg", __package__)
     return find(name)
 
 
@@ -294,4 +301,4 @@ def __dir__() -> list[str]:
     from .. import numpy as room
 
     functions = {n for n, v in vars(room).items() if callable(v) and not n.startswith("_") and not isinstance(v, type)}
-    return sorted({*globals(), *functions} - {*VALUES})
+    return sorted({*globals(), *functions, "random", "linalg"} - {*VALUES})

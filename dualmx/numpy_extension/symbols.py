@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,8 @@ from ..op.registry import OPS
 from .operators import NAMES
 
 
-def _function(name: str, operator: str) -> Callable[..., Any]:
+def function_of(name: str, operator: str) -> Callable[..., Any]:
+    """Return the function called `name` that makes nodes of an operator with NumPy semantics."""
     made = getattr(sym._internal, operator)
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -40,12 +42,14 @@ def constraint_check(x: Any, msg: str = "Constraint violated!") -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("image", "random"):
+        return importlib.import_module(f".symbol_{name}", __package__)
     operator = NAMES.get(name)
     if operator is None or operator not in OPS:
         raise AttributeError(f"module 'mx.sym.npx' has no attribute {name!r}", name=name)
-    made = globals()[name] = _function(name, operator)
+    made = globals()[name] = function_of(name, operator)
     return made
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NAMES})
+    return sorted({*globals(), *NAMES, "image", "random"})

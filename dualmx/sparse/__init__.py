@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ndarray.trace import engine
-from . import creation, kernels, operators  # noqa: F401
+from . import creation, graph_kernels, kernels, operators  # noqa: F401
 from .base import STYPES, BaseSparseNDArray, NotSupportedForSparseNDArray
 from .creation import array, csr_matrix, empty, row_sparse_array, rows_of_table, with_storage, zeros
 from .csr import CSRNDArray

@@ -53,7 +53,7 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
         ins = tuple(slots[id(child), index] for child, index in node.inputs)
         outs = tuple(range(n_slots, n_slots + call.n_results))
         n_slots += call.n_results
-        if not ins and 0 in (node.params.get("shape") or ()):
+        if not ins and open_shape(node):
             unfinished[len(instrs)] = node
         instrs.append(Instr(call, ins, outs))
         slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
@@ -74,6 +74,12 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
         key, lambda: _finished_later(program, order, variables, unfinished) if unfinished else program_call(*program)
     )
     return call, [v.name for v in arguments], [v.name for v in states]
+
+
+def open_shape(node: Node) -> bool:
+    """True if a node makes an array of a shape with unknown dimensions."""
+    shape = node.params.get("shape")
+    return isinstance(shape, tuple) and 0 in shape
 
 
 class _Program(NamedTuple):

@@ -14,7 +14,7 @@ from ..ndarray.handle import is_tracked
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from .executor import Executor
-from .lowering import frozen_call
+from .lowering import frozen_call, open_shape
 from .node import Node, split_variables, topological
 from .replay import Replay, training_scope, without_recording
 
@@ -134,7 +134,7 @@ class PlacedExecutor(Executor):
         n_slots = len(slots)
         instrs, aux = [], {}
         for node in nodes:
-            shape = self._shapes.get((id(node), 0)) if 0 in (node.params.get("shape") or ()) else None
+            shape = self._shapes.get((id(node), 0)) if open_shape(node) else None
             call = frozen_call(node, train, shape if not node.inputs else None)
             ins = tuple(slots[id(c), i] for c, i in node.inputs)
             outs = tuple(range(n_slots, n_slots + call.n_results))

@@ -1,4 +1,5 @@
-"""Running graphs that hold operators written in Python: step by step, what lies between them compiled together."""
+"""Running graphs that hold operators written in Python, or with results of unknown shape: step by step, what lies
+between them compiled together."""
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ from ..core.context import Context
 from ..core.errors import ArgumentError
 from ..graph.passes.infer import Params, infer_shapes
 from ..ndarray import NDArray, invoke, zeros
+from ..ndarray.masked import RECORDED
 from ..op.registry import OPS, Call
 from ..op.subgraph import wiring
+from ..sparse import invoke as invoke_any
 from ..sparse import run_steps, wants_steps
 from .compose import SymbolBase
 from .host import HostOp
-from .lowering import frozen_call, graph_call
+from .lowering import frozen_call, graph_call, open_shape
 from .node import Entry, Node, split_variables, topological
 from .subgraph import Subgraph, any_node, subgraphs_of
 
@@ -38,7 +41,7 @@ class Steps:
         self.call: Call = graph_call(SymbolBase(entries), train)[0]
         self.infer, self.aux_positions, self.n_outputs = self.call.infer, self.call.aux_positions, self.call.n_outputs
         self._graphs: dict[int, tuple[Steps, list[int]]] = {}
-        self._open = any(n.op is not None and 0 in (n.params.get("shape") or ()) for n in self.order)
+        self._open = any(n.op is not None and open_shape(n) for n in self.order)
 
     def run(self, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
         """Run on arguments and states in the order of the lists; states are written back."""
@@ -53,13 +56,17 @@ class Steps:
         return [env[id(node), i] for node, i in self.entries]
 
     def _step(self, node: Node, ins: list[NDArray], shape: Any, ctx: Context) -> Sequence[NDArray]:
+        assert node.op is not None
         if isinstance(node.op, HostOp):
             return node.op.layout.run(ins, self._operator(node, ins))
+        if node.op.name in RECORDED:
+            return RECORDED[node.op.name](node.params, ins)
         graphs = subgraphs_of(node)
-        if graphs and any(has_host_op(g.entries) for g in graphs):
-            return LOOPS[node.op.name](self, node, graphs, ins, ctx)  # pyright: ignore[reportOptionalMemberAccess]
-        needs = not ins and 0 in (node.params.get("shape") or ())
-        return invoke(frozen_call(node, self.train, shape if needs else None), ins)
+        if graphs and any(runs_by_steps(g.entries) for g in graphs):
+            return LOOPS[node.op.name](self, node, graphs, ins, ctx)
+        needs = not ins and open_shape(node)
+        call = frozen_call(node, self.train, shape if needs else None)
+        return invoke_any(call, ins) if any(a.is_sparse for a in ins) else invoke(call, ins)
 
     def _operator(self, node: Node, ins: list[NDArray]) -> Any:
         if self.made is None:
@@ -129,16 +136,16 @@ def _cond(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray]
 LOOPS: dict[str, Callable[..., list[NDArray]]] = {"_foreach": _foreach, "_while_loop": _while_loop, "_cond": _cond}
 
 
-def has_host_op(entries: Sequence[Entry]) -> bool:
-    """True if the graph holds an operator written in Python."""
-    return any_node(entries, lambda node: isinstance(node.op, HostOp))
+def runs_by_steps(entries: Sequence[Entry]) -> bool:
+    """True if the graph holds an operator written in Python, or one whose results' shapes depend on values."""
+    return any_node(entries, lambda node: isinstance(node.op, HostOp) or (node.op is not None and node.op.dynamic))
 
 
 def lowered(
     symbol: SymbolBase, train: bool, states_only: bool = False, made: dict[Any, Any] | None = None
 ) -> Call | Steps:
     """Return what runs the graph: one call, or steps if Python is needed in between."""
-    if has_host_op(symbol.entries):
+    if runs_by_steps(symbol.entries):
         return Steps(symbol.entries, train, made)
     return graph_call(symbol, train, states_only)[0]
 
@@ -155,4 +162,4 @@ def execute(program: Call | Steps, inputs: Sequence[NDArray], ctx: Context) -> l
         return invoke(program, [])
 
 
-__all__ = ["Steps", "execute", "has_host_op", "lowered"]
+__all__ = ["Steps", "execute", "runs_by_steps", "lowered"]

@@ -18,6 +18,7 @@ WITHOUT = {
     **{f"_npi_{name}": _WHOLE_ONLY for name in INTEGER},
     **{f"_npi_{name}_scalar": _WHOLE_ONLY for name in INTEGER},
     "_npi_bitwise_not": _WHOLE_ONLY,
+    **dict.fromkeys(("_npi_delete", "_npi_insert_tensor", "_contrib_boolean_mask"), _AT_ONCE.replace("numpy", "ops")),
     **dict.fromkeys(("_npx_nonzero", "_npi_unique", "_npi_bincount", "_npi_eig", "_npi_eigvals"), _AT_ONCE),
 }
 FLAT = (*np_pairs.TESTS, "floor_divide")
@@ -95,7 +96,34 @@ def created() -> Iterator[Sample]:
         yield Sample(f"_npi_{name}", (), {"M": 4})
 
 
+def edited() -> Iterator[Sample]:
+    """What inserts, overwrites and splits."""
+    pair = np.array([7, 8], np.float32)
+    yield Sample("_npi_insert_scalar", (M, pair), {"int_ind": 1, "axis": 1}, (0, 1))
+    yield Sample("_npi_insert_slice", (M, pair.reshape(2, 1)), {"start": 0, "stop": 1, "axis": 1}, (0, 1))
+    yield Sample("_npi_boolean_mask_assign_scalar", (M, WHOLE > 4), {"value": 0.5}, (0,))
+    yield Sample("_npi_boolean_mask_assign_tensor", (M, np.array([True, False]), ROW), {}, (0, 2))
+    yield Sample("_npi_pinv_scalar_rcond", (M,), smooth=(0,))
+    yield Sample("_npi_diag_indices_from", (M[:, :2],))
+    yield Sample("_npi_hsplit", (M,), {"sections": 3}, (0,))
+    yield Sample("_npi_dsplit", (T,), {"indices": (0, 1)}, (0,))
+    yield Sample("_np_resize", (M,), {"new_shape": (4, 2)}, (0,))
+
+
+def draws() -> Iterator[Sample]:
+    """Distributions as nodes, with parameters that are numbers or inputs."""
+    positive = np.abs(M) + 0.5
+    for name in ("uniform", "normal", "logistic", "gumbel", "uniform_n", "normal_n"):
+        yield Sample(f"_npi_{name}", (), {"size": (2, 3)})
+    yield Sample("_npi_gamma", (), {"shape": 2.0, "scale": 1.0, "size": (2,)})
+    for name in ("exponential", "rayleigh"):
+        yield Sample(f"_npi_{name}", (positive,), {"scale": None})
+    for name in ("weibull", "pareto", "powerd"):
+        yield Sample(f"_npi_{name}", (positive,), {"a": None, "size": (2, 2, 3)})
+    yield Sample("_npi_bernoulli", (), {"prob": 0.5, "size": (2, 3)})
+
+
 def samples() -> Iterator[Sample]:
     """All of them."""
-    for room in (pairs, others, products, created):
+    for room in (pairs, others, products, created, edited, draws):
         yield from room()

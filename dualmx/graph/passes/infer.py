@@ -163,9 +163,12 @@ class ShapePass:
                 self._put(node, f"input {name!r}", at[name], tuple(max(int(d), 0) for d in shape))
 
     def _forward(self, node: GraphNode, ins: Sequence[ShapeT]) -> None:
+        assert node.op is not None
         try:
             results = infer_call(node.call, ins)
         except MXNetError as e:
+            if node.op.dynamic:  # the shape depends on values
+                return
             raise _at(node, e) from None
         for i in range(node.n_outputs):
             self._put(node, f"output {i}", (id(node), i), results[i])

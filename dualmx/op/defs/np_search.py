@@ -180,3 +180,12 @@ def _npi_positions(data: Tensor, *, at: Shape, axis: int = 0) -> jax.Array:
         return found
     hole = (index < 0).reshape([-1 if i == axis else 1 for i in range(data.ndim)])
     return jnp.where(hole, jnp.zeros((), data.dtype), found)
+
+
+@op(dynamic=True)
+def _contrib_boolean_mask(data: Tensor, index: Free, *, axis: int = 0) -> jax.Array:
+    """Select the slices of `data` along `axis` whose element of `index` is not 0; computed at once.
+
+    Shapes: data (…, n, …), index (n,) of any dtype. Gradients go to the selected slices of `data`.
+    """
+    return jnp.take(data, np.flatnonzero(np.asarray(index)), axis=one_axis(axis, data.ndim))

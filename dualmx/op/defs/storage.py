@@ -34,13 +34,25 @@ SPARSE_NAMES = (
 )  # fmt: skip
 
 
+# Names under which graphs of `mx.np` and `mx.npx` hold operators: new name -> known one.
+NUMPY_NAMES = {
+    "_np_amax": "_np_max", "_np_amin": "_np_min", "_np_copy": "_copy", "_np_product": "_np_prod",
+    "_np_sometrue": "_np_any", "_npi_abs": "_npi_absolute", "_npi_boolean_mask": "_contrib_boolean_mask",
+    "_npi_nonzero": "_npx_nonzero", "_npi_reshape": "_npx_reshape", "_npi_rnn_param_concat": "_rnn_param_concat",
+    "_npx_multibox_detection": "_contrib_MultiBoxDetection", "_npx_multibox_prior": "_contrib_MultiBoxPrior",
+    "_npx_multibox_target": "_contrib_MultiBoxTarget", "_npx_relu": "relu", "_npx_roi_pooling": "ROIPooling",
+    "_npx_sigmoid": "sigmoid",
+}  # fmt: skip
+
+
 def name_again() -> None:
-    """Register the names that begin with `_sparse_`; the operators must be there."""
-    for name, known in (*((n, n) for n in SPARSE_NAMES), ("concat", "Concat")):
-        again = f"_sparse_{name}"
+    """Register further names of operators, which must be there."""
+    images = {f"_npx_{n}": n for n in OPS if n.startswith("_image_")}
+    sparse = {f"_sparse_{n}": n for n in SPARSE_NAMES} | {"_sparse_concat": "Concat"}
+    for again, known in (NUMPY_NAMES | images | sparse).items():
         if again not in OPS:
             OPS[again] = OPS[known]
             OPS[known].aliases = (*OPS[known].aliases, again)
 
 
-__all__ = ["SPARSE_NAMES", "cast_storage", "name_again", "sparse_retain"]
+__all__ = ["NUMPY_NAMES", "SPARSE_NAMES", "cast_storage", "name_again", "sparse_retain"]

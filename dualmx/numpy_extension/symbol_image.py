@@ -1,0 +1,21 @@
+"""Operators on images as nodes with NumPy semantics: `mx.sym.npx.image`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..op.registry import OPS
+from .symbols import function_of
+
+_PREFIX = "_image_"
+
+
+def __getattr__(name: str) -> Any:
+    if _PREFIX + name not in OPS:
+        raise AttributeError(f"module 'mx.sym.npx.image' has no attribute {name!r}", name=name)
+    made = globals()[name] = function_of(name, _PREFIX + name)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(n[len(_PREFIX) :] for n in OPS if n.startswith(_PREFIX))})
