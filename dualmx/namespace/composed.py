@@ -107,3 +107,6 @@ def populate(top: ModuleType) -> None:
     for fn in (split_v2, histogram):
         setattr(top, fn.__name__, fn)
     top.contrib.boolean_mask = boolean_mask
+    # The operator itself, computed at once, has no gradient.
+    for name in ("_contrib_boolean_mask", "_npi_boolean_mask"):
+        setattr(top._internal, name, boolean_mask)
