@@ -171,7 +171,9 @@ def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> ndarray:
     x = as_array(a, "pinv")
     if is_symbolic((x,)) and is_number(rcond):
         return run("_npi_pinv_scalar_rcond", x, rcond=float(rcond))
-    limit = rcond if isinstance(rcond, (ndarray, Symbol)) else from_values(onp.asarray(rcond, onp.float32), x.context)
+    limit: Any = (
+        rcond if isinstance(rcond, (ndarray, Symbol)) else from_values(onp.asarray(rcond, onp.float32), x.context)
+    )
     return run("_npi_pinv", x, limit)
 
 

@@ -132,7 +132,7 @@ def _sample(
         at += 1
         if distance[vertex] >= hops:
             continue
-        places = np.arange(pointer[vertex], pointer[vertex + 1])
+        places = np.arange(int(pointer[vertex]), int(pointer[vertex + 1]))
         if len(places) > few:
             places = np.sort(_drawn(places, few, None if chances is None else chances[columns[places]], rng))
         drawn[vertex] = columns[places], values[places]

@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import mxnet as mx
+import mxnet as mx  # pyright: ignore[reportMissingImports]
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from mxnet.ndarray.numpy import _internal  # noqa: E402
+from mxnet.ndarray.numpy import _internal  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 from tests.goldens.graph_cases import DRAWS, graphs, masks, numpy_nodes  # noqa: E402
 

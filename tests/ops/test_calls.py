@@ -41,11 +41,11 @@ def must_fail(op: str, action: Any, *words: str) -> None:
 def test_signature_and_documentation_name_everything(front, op):
     made = function(front, op.name)
     named = inspect.signature(made).parameters
-    documented = {line.split(":")[0].strip().lstrip("*") for line in inspect.getdoc(made).splitlines()}
+    documented = {line.split(":")[0].strip().lstrip("*") for line in (inspect.getdoc(made) or "").splitlines()}
     for name in (*(i.name for i in op.inputs), *op.params):
         assert name in named
         assert name in documented
-    assert inspect.getdoc(made).splitlines()[0]
+    assert (inspect.getdoc(made) or "").splitlines()[0]
     for field in op.params.values():
         assert named[field.name].default == (None if field.required else field.default)
     assert ("out" in named) == (front is mx.nd)

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 
 from ...core.errors import ArgumentError, ArgumentTypeError
