@@ -7,17 +7,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_PROGRAMS = ("ip", "sshd", "ssh", "ssh-keygen", "unshare", "mount", "hostname")
-_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+_PROGRAMS = ("ip", "sshd", "ssh", "ssh-keygen", "unshare", "nsenter", "mount", "hostname")
+SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
 def run(*command: str, check: bool = True) -> str:
     """Output of a command."""
-    done = subprocess.run(command, env={**os.environ, "PATH": _PATH}, capture_output=True, text=True)
+    done = subprocess.run(command, env={**os.environ, "PATH": SEARCH}, capture_output=True, text=True)
     if check and done.returncode:
         raise OSError(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
     return done.stdout
@@ -27,7 +27,7 @@ def why_not() -> str:
     """Why no cluster can be pretended here; empty if it can."""
     if not sys.platform.startswith("linux") or os.getuid() != 0:
         return "network namespaces need root on Linux"
-    missing = [p for p in _PROGRAMS if shutil.which(p, path=_PATH) is None]
+    missing = [p for p in _PROGRAMS if shutil.which(p, path=SEARCH) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
     name = f"dmxt{os.getpid()}"
@@ -57,6 +57,7 @@ class Cluster:
         self._tag = f"dmx{os.getpid()}"
         self._spaces = [f"{self._tag}-{name}" for name in (*names, "switch")]
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._services: list[subprocess.Popen[bytes]] = []
         self.home.mkdir()
         try:
             self._wire()
@@ -76,6 +77,8 @@ class Cluster:
         return self.home if name == self.names[0] else self.folder / f"home-{name}"
 
     def _wire(self) -> None:
+        known = "".join(f"{self.address(name)} {name}\n" for name in self.names)
+        (self.folder / "names").write_text(f"127.0.0.1 localhost\n{known}")
         for space in self._spaces:
             run("ip", "netns", "add", space)
             run("ip", "-n", space, "link", "set", "lo", "up")
@@ -116,17 +119,31 @@ class Cluster:
             f"Port {port}\nHostKey {self.folder}/{name}\nAuthorizedKeysFile {self.folder}/{authorized}\nPidFile none\n"
             "StrictModes no\nUsePAM no\nPasswordAuthentication no\n"
         )
-        inside = f"hostname {name} && mount --bind {home} {self.home} && exec $0 -D -f {config} -E {config}.log"
-        command = ["unshare", "-m", "-u", "sh", "-c", inside, shutil.which("sshd", path=_PATH) or "sshd"]
-        self._daemons[name] = subprocess.Popen(self.on(name, command), stderr=subprocess.DEVNULL)
+        sshd = shutil.which("sshd", path=SEARCH) or "sshd"
+        self._daemons[name] = self._run(name, [sshd, "-D", "-f", str(config), "-E", f"{config}.log"])
         until = time.monotonic() + 10
         while f":{port} " not in run(*self.on(name, ["ss", "-ltn"])):
             assert time.monotonic() < until and self._daemons[name].poll() is None, "sshd does not listen"
             time.sleep(0.02)
 
+    def _run(self, name: str, command: Sequence[str], env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """Start a process that sees a host's name, home and the names of the others."""
+        inside = f"hostname {name} && mount --bind {self.own_home(name)} {self.home} && "
+        inside += f'mount --bind {self.folder}/names /etc/hosts && exec "$0" "$@"'
+        space = f"--net=/run/netns/{self._tag}-{name}"  # "ip netns exec" would hide what is mounted in /sys
+        return subprocess.Popen(
+            ["nsenter", space, "unshare", "-m", "-u", "sh", "-c", inside, *command], env={**os.environ, **(env or {})},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def serve(self, name: str, command: Sequence[str], env: Mapping[str, str]) -> None:
+        """Start a daemon on a host, until the end."""
+        self._services.append(self._run(name, command, env))
+
     def on(self, name: str, command: Sequence[str]) -> list[str]:
-        """Command that runs `command` in a host's network."""
-        return [shutil.which("ip", path=_PATH) or "ip", "netns", "exec", f"{self._tag}-{name}", *command]
+        """Command that runs `command` in a host's network, where the others' names are known."""
+        inside = ["sh", "-c", f'mount --bind {self.folder}/names /etc/hosts && exec "$0" "$@"', *command]
+        return [shutil.which("ip", path=SEARCH) or "ip", "netns", "exec", f"{self._tag}-{name}", *inside]
 
     def processes(self, name: str) -> dict[int, str]:
         """Process ids and command lines of what runs on a host, less its sshd."""
@@ -166,7 +183,7 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run the launcher in the first host's home."""
         return subprocess.run(
-            self.command(*arguments, ssh=ssh), env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": _PATH, **env},
+            self.command(*arguments, ssh=ssh), env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": SEARCH, **env},
             cwd=self.home, capture_output=True, text=True, timeout=timeout,
         )  # fmt: skip
 
@@ -174,7 +191,7 @@ class Cluster:
         """Start the launcher in the first host's home; its output goes into the file `log`."""
         with open(self.folder / "log", "w") as log:
             return subprocess.Popen(
-                self.command(*arguments), env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": _PATH, **env},
+                self.command(*arguments), env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": SEARCH, **env},
                 cwd=self.home, stdout=log, stderr=log, start_new_session=True,
             )  # type: ignore[return-value]  # fmt: skip
 
@@ -190,10 +207,10 @@ class Cluster:
                     os.kill(int(pid), 9)
                 except OSError:
                     pass
-        for daemon in self._daemons.values():
+        for daemon in (*self._daemons.values(), *self._services):
             daemon.wait()
         for space in self._spaces:
             run("ip", "netns", "del", space, check=False)
 
 
-__all__ = ["ROOT", "Cluster", "run", "why_not"]
+__all__ = ["ROOT", "SEARCH", "Cluster", "run", "why_not"]
