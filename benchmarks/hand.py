@@ -65,10 +65,14 @@ class Kernels:
         import dualmx  # noqa: F401  (fills the registry)
         from dualmx.compile.executable import options_for
         from dualmx.compile.layout import sink_transposes
+        from dualmx.compile.onednn.ffi import available
+        from dualmx.compile.onednn.rewrite import convolution
+        from dualmx.op.backend import lowering_for
         from dualmx.op.registry import get_op
 
         self._op = get_op
-        self._sink = sink_transposes
+        self._sink = partial(sink_transposes, convolve=convolution if available() else None)
+        self._lowering = partial(lowering_for, "cpu", available())
         self.compiler_options = options_for("cpu")
 
     def through(self, step: Any) -> Any:
@@ -83,7 +87,8 @@ class Kernels:
                 shapes.append(shape)
                 return results
 
-            results = self._sink(flat)(*leaves)
+            with self._lowering():
+                results = self._sink(flat)(*leaves)
             return jax.tree.unflatten(shapes[0], results)
 
         return run

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .harness import ROOT, Contestant, Failed, Row, compete, environment, once
+from .workloads import SIZES, WORKLOADS
 
 LOOPS = ("imperative", "hybrid", "module")
 NAMES = {"mlp": "MLP", "lenet": "LeNet", "resnet18": "ResNet-18"}
@@ -21,6 +22,7 @@ LOOP_BOUNDS = {  # network -> (gate, aim) of the plain loop, then of the hybridi
     "lenet": ((0.93, 0.98), (0.95, 0.99)),
     "resnet18": ((0.95, 0.99), (0.97, 1.0)),
 }
+WORKLOAD_BOUNDS = {"resnet50": (0.7, 1.0), "lstm": (0.9, 1.0), "transformer": (1.0, 1.0), "widedeep": (2.5, 2.5)}
 PEER_BOUNDS = {"mlp": (128, 1.2, 1.5), "lenet": (64, 0.95, 1.3), "resnet18": (32, 0.85, 1.1)}
 
 
@@ -144,6 +146,25 @@ def _milliseconds(*contestants: Contestant) -> str:
     return ", ".join(f"{c.name} {c.ms:.3g} ms" for c in contestants if c.chunks)
 
 
+def workloads(options: Options) -> list[Row]:
+    """Larger networks against MXNet, by turns in one run."""
+    rows: list[Row] = []
+    for network in WORKLOADS if options.oracle else ():
+        size = SIZES[network]
+        ours = [Contestant(mode, "dualmx", network, size, mode) for mode in ("imperative", "hybrid")]
+        peers = [
+            Contestant(f"MXNet {mode}", "mxnet", network, size, mode, options.oracle)
+            for mode in ("imperative", "hybrid")
+        ]
+        report(compete([*ours, *peers], options.rounds, options.seconds))
+        peer = min((c for c in peers if c.chunks), key=lambda c: c.ms, default=peers[0])
+        for mine in ours:
+            label = f"{mine.name} loop / MXNet's faster one, {network} b{size}"
+            note = _milliseconds(mine, *peers)
+            rows.append(Row(label, ratio(peer, mine), *WORKLOAD_BOUNDS[network], note=note))
+    return rows
+
+
 def first_step(options: Options) -> list[Row]:
     """Trace and compile, fresh processes, empty caches, by turns."""
     rows = []
@@ -234,6 +255,7 @@ def accuracy(options: Options) -> list[Row]:
 MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "recording": recording,
     "training": training,
+    "workloads": workloads,
     "first_step": first_step,
     "importing": importing,
     "cold": cold,

@@ -24,6 +24,10 @@ def build(framework: str, network: str, size: int, mode: str) -> Any:
         from .loops import EagerChain
 
         return EagerChain(framework, network)
+    from .workloads import WORKLOADS, WorkloadLoop
+
+    if network in WORKLOADS:
+        return WorkloadLoop(__import__(framework), network, hybrid=mode == "hybrid")
     from .networks import batches
 
     data = batches(network, size)
