@@ -15,6 +15,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, suggest
 from .quiet import hushed
+from .x64 import x64
 
 Spec = tuple[Any, ...]
 
@@ -185,6 +186,32 @@ def _names(part: Any) -> bool:
     return isinstance(part, tuple) and all(isinstance(n, str) for n in part)
 
 
+def spread(mesh: Mesh, spec: Sequence[Any], shape: Sequence[int], axis: str) -> Spec:
+    """Return a spec that cuts an array along one more axis of the mesh, where its parts are largest.
+
+    The spec stays as it is if it uses that axis already or no axis of the array divides.
+
+    Raises:
+        ArgumentError: the mesh has no such axis.
+
+    Example:
+        >>> spread(Mesh({"data": 1}), (), (2, 6), "data")
+        (None, 'data')
+    """
+    mesh.sharding((axis,))
+    spec = as_spec(spec)
+    if axis in _axes_of(spec):
+        return spec
+    parts = [(*spec, *[None] * len(shape))[k] for k in range(len(shape))]
+    sizes = [n // math.prod(mesh.axes[a] for a in _axes_of((p,))) for p, n in zip(parts, shape, strict=True)]
+    fitting = [k for k, n in enumerate(sizes) if n and n % mesh.axes[axis] == 0]
+    if not fitting:
+        return spec
+    k = max(fitting, key=lambda k: sizes[k])
+    parts[k] = axis if parts[k] is None else (*_axes_of((parts[k],)), axis)
+    return tuple(parts)
+
+
 def spec_of(array: Any) -> Spec | None:
     """Return the spec by which a JAX array is cut, `None` if it is on one device or cut in some other way."""
     sharding = array.sharding
@@ -197,7 +224,8 @@ def spec_of(array: Any) -> Spec | None:
 def place(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: str = "sharding") -> jax.Array:
     """Copy a NumPy or JAX array to a mesh; each device receives its part only. Errors begin with `what`."""
     sharding = mesh.sharding(spec, value.shape, what)
-    if isinstance(value, np.ndarray):
-        # Each part is made on its own, so that no device ever holds the whole.
-        return jax.make_array_from_callback(value.shape, sharding, lambda at: np.array(value[at]))
-    return jax.device_put(value, sharding, may_alias=False)
+    with x64():
+        if isinstance(value, np.ndarray):
+            # Each part is made on its own, so that no device ever holds the whole.
+            return jax.make_array_from_callback(value.shape, sharding, lambda at: np.array(value[at]))
+        return jax.device_put(value, sharding, may_alias=False)

@@ -49,6 +49,8 @@ class HybridBlock(Block):
 
     # Shortcut of a layer class for one NDArray; a user's subclass that defines its own hybrid_forward loses it.
     _eager: Callable[[Any], Any] | None = None
+    # Its parameters are held in more parts than they are computed with; `parallel.fully_shard` says so.
+    _gathers = False
     # A block of dualmx whose hybrid_forward calls a function of the user.
     _calls_users = False
 
@@ -137,7 +139,7 @@ class HybridBlock(Block):
                 return self._on_numpy(x.context, x, *args)
             if self._active:
                 return self._run_graph(x, *args)
-            if self._eager is not None and not args:
+            if self._eager is not None and not args and not self._gathers:
                 return self._eager(x)
             return self._run_eager(x.context, x, *args)
         if isinstance(x, Symbol):
@@ -163,7 +165,17 @@ class HybridBlock(Block):
         except KeyError:
             self._ready(ctx, x, *args)
             params = {name: param.data(ctx) for name, param in self._reg_params.items()}
+        if self._gathers:
+            params = self._gathered(nd, params)
         return self.hybrid_forward(nd, x, *args, **params)
+
+    def _gathered(self, F: Any, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters as they are computed with, made of the parts by which they are held."""
+        specs = {name: str(p._shard) for name, p in self._reg_params.items() if p._over}
+        return {
+            name: F.contrib.sharding_constraint(value, spec=specs[name], saved=False) if name in specs else value
+            for name, value in params.items()
+        }
 
     def _on_numpy(self, ctx: Context, *args: Any) -> Any:
         """Run on arrays with NumPy semantics."""
@@ -171,7 +183,7 @@ class HybridBlock(Block):
         x, *rest = classic(args) if own else args
         if self._active:
             return as_numpy(self._run_graph(x, *rest))
-        if own and self._eager is not None and not rest:
+        if own and self._eager is not None and not rest and not self._gathers:
             return as_numpy(self._eager(x))
         return as_numpy(self._run_eager(ctx, x, *rest))
 
@@ -217,7 +229,9 @@ class HybridBlock(Block):
         return graph
 
     def _on_symbols(self, x: Any, *args: Any) -> Any:
-        params = {name: p.var() for name, p in self._reg_params.items()}
+        params: dict[str, Any] = {name: p.var() for name, p in self._reg_params.items()}
+        if self._gathers:
+            params = self._gathered(sym, params)
         numpy = is_numpy(_first_array((x, *args)))
         if numpy:
             own = self._is_own()

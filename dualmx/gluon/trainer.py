@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import autograd, kvstore
 from .. import optimizer as opt
+from ..compile.mesh import Mesh
 from ..core.checks import number
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
@@ -36,6 +37,8 @@ class Trainer:
         kvstore: name of a store, a store, or `None` to leave the contexts to themselves.
         compression_params: settings of gradient compression, passed to the store.
         update_on_kvstore: apply the optimizer in the store; decided by the store if `None`.
+        shard_states: axis of the mesh that the parameters are on, along which the optimizer's states are cut too, so
+            that each device holds and updates its part only (ZeRO-1).
 
     Raises:
         ArgumentTypeError: not a store. ArgumentError: not parameters, an unknown optimizer or contexts that differ.
@@ -60,6 +63,7 @@ class Trainer:
         kvstore: Any = "device",
         compression_params: Mapping[str, Any] | None = None,
         update_on_kvstore: bool | None = None,
+        shard_states: str | None = None,
     ):
         self._params = _listed(params)
         self._index = {id(p): i for i, p in enumerate(self._params)}
@@ -70,6 +74,8 @@ class Trainer:
         self._amp_loss_scaler: Any = None
         self._amp_original_scale = self._scale
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
+        if shard_states is not None:
+            self._shard_states(shard_states)
         if (
             kvstore is not None
             and not isinstance(kvstore, str)
@@ -104,6 +110,18 @@ class Trainer:
                 )
             contexts = held
         return contexts or []
+
+    def _shard_states(self, axis: str) -> None:
+        """Cut the states along an axis of the mesh that the parameters are on."""
+        if not all(isinstance(c, Mesh) for c in self._contexts):
+            raise ArgumentError(
+                f"Trainer: shard_states={axis!r}: the parameters are on {self._contexts}; initialize them on a "
+                "parallel.Mesh"
+            )
+        for ctx, updater in zip(self._contexts, self._updaters, strict=True):
+            if axis not in ctx.axes:  # type: ignore[attr-defined]
+                raise ArgumentError(f"Trainer: shard_states={axis!r}: {ctx} has no such axis")
+            updater.state_axis = axis
 
     def _make_optimizer(self, optimizer: Any, settings: Mapping[str, Any] | None) -> Any:
         by_index = dict(enumerate(self._params))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from ..op.joint import UNSAVED
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
 
@@ -32,6 +33,17 @@ def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any) -> None:
         call._check_dtypes([(v.shape, np.dtype(v.dtype)) for v in values])
         for slot, value in zip(outs, call.apply(values, sub), strict=False):
             env[slot] = value
+
+
+def _remade(body: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    """Return `body` with a backward pass that makes the values named UNSAVED again."""
+    policy = jax.checkpoint_policies.save_anything_except_these_names(UNSAVED)
+
+    def again(*data: Any, key: Any = None) -> tuple[Any, ...]:
+        # A new function each time: what JAX remembers of one would carry the mesh it was traced for to another.
+        return jax.checkpoint(lambda *given: body(*given, key=key), policy=policy)(*data)
+
+    return again
 
 
 class ProgramCall(Call):
@@ -93,8 +105,11 @@ def program_call(
         run(program, env, key)
         return tuple(env[s] for s in result_slots)
 
+    unsaved = train and any(i.call.params.get("saved") is False for i in program)
     inputs = (Input("data", FREE, variadic=True),)
-    op = Op(name, body, inputs, {}, outputs=len(outputs), key_name="key" if random else "")
+    op = Op(
+        name, _remade(body) if unsaved else body, inputs, {}, outputs=len(outputs), key_name="key" if random else ""
+    )
     call = ProgramCall(op, train, len(outputs), aux, n_inputs, any(i.call.joint for i in program))
     call.steps = (program, tuple(outputs))
     return call

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.mesh import Mesh, as_spec, place, spec_of
+from ..compile.mesh import Mesh, as_spec, place, spec_of, spread
 from ..compile.x64 import x64
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
@@ -82,10 +82,16 @@ def replace_sharding(array: NDArray, spec: Sequence[Any] | str, what: str = "sha
     invalidate(array)
 
 
-def shard_like(array: NDArray, model: NDArray) -> None:
-    """Cut an array on a mesh like another one of the same shape, in place; nothing happens elsewhere."""
-    if isinstance(model.context, Mesh) and array.context is model.context and array.shape == model.shape:
+def shard_like(array: NDArray, model: NDArray, axis: str = "") -> None:
+    """Cut an array on a mesh like another one of the same shape, in place; nothing happens elsewhere.
+
+    With an `axis` of the mesh it is cut along that too.
+    """
+    mesh = model.context
+    if isinstance(mesh, Mesh) and array.context is mesh and array.shape == model.shape:
         wanted = model.sharding
+        if wanted is not None and axis:
+            wanted = spread(mesh, wanted, array.shape, axis)
         if wanted is not None and array.sharding != wanted:
             replace_sharding(array, wanted)
 

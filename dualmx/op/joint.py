@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+UNSAVED = "unsaved"  # name of values that backward passes make again
 _LARGE = 1 << 20  # bytes from which a value is worth a message of its own
 
 _axis: ContextVar[tuple[str, int, bool] | None] = ContextVar("dualmx_joint_axis", default=None)

@@ -23,6 +23,7 @@ class Updater:
     Attributes:
         optimizer: replaced when states with an optimizer are loaded.
         states: state of every index (None, array, or tuples of them).
+        state_axis: axis of a mesh along which states are cut beyond their weights, `""` for none.
         states_synced: False for indices whose loaded state may still live in another context.
 
     Example:
@@ -39,6 +40,7 @@ class Updater:
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
         self.aggregate_updates = True
+        self.state_axis = ""
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update `weight` by `grad` in place; all three may be equally long lists."""
@@ -52,12 +54,12 @@ class Updater:
             if i not in states:
                 states[i] = opt.create_state_multi_precision(i, w)
                 if w.context.mesh is not None:
-                    _cut_alike(states[i], w)
+                    _cut_alike(states[i], w, self.state_axis)
                 self.states_synced[i] = True
             elif not self.states_synced[i]:
                 states[i] = self.sync_state_context(states[i], w.context)
                 if w.context.mesh is not None:
-                    _cut_alike(states[i], w)
+                    _cut_alike(states[i], w, self.state_axis)
                 self.states_synced[i] = True
         kind = type(opt)
         takes_lists = kind.update is Optimizer.update and kind.update_multi_precision in _TAKE_LISTS
@@ -91,13 +93,13 @@ class Updater:
         self.states_synced = dict.fromkeys(self.states, False)
 
 
-def _cut_alike(state: Any, weight: NDArray) -> None:
-    """Cut a new state over the mesh of its weight as the weight is cut."""
+def _cut_alike(state: Any, weight: NDArray, axis: str) -> None:
+    """Cut a new state over the mesh of its weight as the weight is cut, and along `axis` too."""
     if isinstance(state, NDArray):
-        shard_like(state, weight)
+        shard_like(state, weight, axis)
     elif isinstance(state, (tuple, list)):
         for s in state:
-            _cut_alike(s, weight)
+            _cut_alike(s, weight, axis)
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

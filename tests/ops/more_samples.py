@@ -157,6 +157,7 @@ def transforms() -> Iterator[Sample]:
     activations = draw(2, 4, 3, low=0.1, high=0.9)
     yield Sample("IdentityAttachKLSparseReg", (activations, np.float32([0.3, 0.4, 0.5])), sparse, (0,), numeric=False)
     yield Sample("_contrib_sharding_constraint", (rows,), {"spec": "('data', None)"}, (0,))
+    yield Sample("_contrib_dot_product_attention", floats(3, 1, 2, 3, 2), {"causal": True}, (0, 1, 2))
     yield Sample("_contrib_backward_gradientmultiplier", (rows,), {"scalar": 0.3}, (0,))
     yield Sample("_contrib_backward_quadratic", floats(2, 3, 2), {"a": 2.0, "b": 0.5}, (0, 1))
     copied = (*floats(2, 4, 2), np.int64([3, 1]), draw(3, 2, 2))

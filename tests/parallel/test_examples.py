@@ -14,6 +14,7 @@ CASES = {
     "data_parallel.py --rows 256 --epochs 1 --devices 2 --sync-bn": "epoch 0",
     "lstm_groups.py --steps 4 --batches 40": "accuracy",
     "sharded.py --steps 5": "on each device",
+    "transformer.py --steps 3": "on each device",
 }
 
 

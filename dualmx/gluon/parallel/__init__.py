@@ -1,10 +1,15 @@
-"""Networks on several devices or in several processes: wrappers and exchanges for training loops of one's own."""
+"""Networks on several devices or in several processes: wrappers, exchanges, layers cut over a mesh."""
 
+from .attention import ParallelSelfAttention, ParallelTransformerCell
 from .data_parallel import DataParallel
 from .devices import devices, rest
 from .distributed import DistributedDataParallel
+from .layers import ColumnParallelDense, RowParallelDense, VocabParallelEmbedding
+from .sharded import fully_shard
 from .sync import sync_gradients, sync_initial_weights
 
 __all__ = [
-    "DataParallel", "DistributedDataParallel", "devices", "rest", "sync_gradients", "sync_initial_weights",
+    "ColumnParallelDense", "DataParallel", "DistributedDataParallel", "ParallelSelfAttention", "ParallelTransformerCell",
+    "RowParallelDense", "VocabParallelEmbedding", "devices", "fully_shard", "rest", "sync_gradients",
+    "sync_initial_weights",
 ]  # fmt: skip

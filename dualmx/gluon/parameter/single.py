@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ... import autograd, initializer
-from ...compile.mesh import Mesh, as_spec
+from ...compile.mesh import Mesh, as_spec, spread
 from ...core import np_mode
 from ...core.checks import context as as_context
 from ...core.context import Context, cpu, current_context
@@ -131,6 +131,7 @@ class Parameter:
         self._var: Any = None
         self._trainer: Any = None
         self._shard = as_spec(shard)
+        self._over = ""
         self.grad_req = grad_req
 
     def __repr__(self) -> str:
@@ -431,7 +432,9 @@ class Parameter:
             self._hold([data if fresh and i == 0 else self._copied(data, c) for i, c in enumerate(contexts)], contexts)
 
     def _copied(self, data: NDArray, ctx: Context) -> NDArray:
-        return data.copyto(ctx) if ctx.mesh is None else shard(data, self._shard, ctx, self._cut_as)
+        if not isinstance(ctx, Mesh):
+            return data.copyto(ctx)
+        return shard(data, self._spec_on(ctx, data.shape), ctx, self._cut_as)
 
     @property
     def shard(self) -> tuple[Any, ...]:
@@ -454,6 +457,18 @@ class Parameter:
         """How errors about the cut begin."""
         return f"Parameter {self.name!r}: sharding"
 
+    def _spec_on(self, mesh: Mesh, shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """How the array is held on a mesh: cut further than computed with, if it is fully sharded."""
+        return spread(mesh, self._shard, shape, self._over) if self._over else self._shard
+
+    def _spread_over(self, axis: str) -> None:
+        """Hold the array cut along one more axis of its mesh; what computes with it gathers it."""
+        for array in self._data or ():
+            if isinstance(array.context, Mesh):
+                array.context.sharding((axis,), None, self._cut_as)
+        self._over = axis
+        self.shard = self._shard
+
     def _check_shard(self, spec: Any) -> None:
         """Raise if the meshes that the parameter is on cannot cut it so."""
         for array in self._data or ():
@@ -467,8 +482,8 @@ class Parameter:
         self._shard = spec
         self._var = None
         for array in self._data or ():
-            if array.context.mesh is not None:
-                replace_sharding(array, self._shard, self._cut_as)
+            if isinstance(array.context, Mesh):
+                replace_sharding(array, self._spec_on(array.context, array.shape), self._cut_as)
                 if array.grad is not None:
                     shard_like(array.grad, array)
 

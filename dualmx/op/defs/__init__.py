@@ -50,6 +50,7 @@ from . import (  # noqa: F401
     quantized,
     reduce,
     resize,
+    ring_attention,
     rnn,
     roi,
     roi_parts,

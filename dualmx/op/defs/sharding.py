@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import jax
+from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import PartitionSpec
 
-from ..joint import mesh
+from ..joint import UNSAVED, mesh
 from ..registry import op
 from ..schema import Free
 
 
 @op()
-def _contrib_sharding_constraint(data: Free, *, spec: str = "()") -> jax.Array:
+def _contrib_sharding_constraint(data: Free, *, spec: str = "()", saved: bool = True) -> jax.Array:
     """The input itself, cut over the axes of the mesh as `spec` says; nothing changes off a mesh.
 
     Args:
         spec: per axis of the data `None`, the name of an axis of the mesh, or a tuple of names, as in
             `"('data', None)"`. An entry `...` leaves any number of axes to XLA, as in `"(..., 'model')"`.
+        saved: keep the result for the backward pass; if not, a hybridized block makes it once more there.
 
     Example:
         >>> import dualmx as mx
@@ -28,4 +30,5 @@ def _contrib_sharding_constraint(data: Free, *, spec: str = "()") -> jax.Array:
         return data
     open_axes = PartitionSpec.UNCONSTRAINED
     cut = there.sharding(spec, data.shape, "sharding_constraint", open_axes)
-    return jax.lax.with_sharding_constraint(data, cut)
+    out = jax.lax.with_sharding_constraint(data, cut)
+    return out if saved else checkpoint_name(out, UNSAVED)

@@ -1,0 +1,120 @@
+"""Attention and transformer layers whose heads, and sequences, are divided over the devices of a mesh."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.checks import whole
+from ...core.errors import ArgumentError
+from ..hybrid import HybridBlock
+from ..nn import Dropout, LayerNorm
+from .layers import ColumnParallelDense, RowParallelDense
+
+
+class ParallelSelfAttention(HybridBlock):
+    """Multi-head self-attention whose heads are divided over the devices along an axis of the mesh.
+
+    Queries, keys and values of a head are computed, and attention is, where the head lives; the projection of the
+    output sums over the devices (one all-reduce). Off a mesh it computes the same.
+
+    Args:
+        units: size of inputs and outputs.
+        heads: number of heads; divides `units`, and is a multiple of the devices along `axis`.
+        causal: each position sees itself and those before it only.
+        axis: axis of the mesh over which heads are divided.
+        ring: axis of the mesh along which sequences are cut, if they are: see `nd.contrib.dot_product_attention`.
+        in_units: size of the input, `units` by default.
+
+    Shapes: input (N, L, units), output the same.
+
+    Raises:
+        ArgumentError: `heads` does not divide `units`.
+
+    Example:
+        >>> import dualmx as mx
+        >>> layer = mx.gluon.parallel.ParallelSelfAttention(8, heads=2, causal=True)
+        >>> mesh = mx.parallel.Mesh({"model": 1})
+        >>> layer.initialize(ctx=mesh)
+        >>> layer(mx.nd.ones((2, 5, 8), ctx=mesh)).shape
+        (2, 5, 8)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        heads: int,
+        causal: bool = False,
+        axis: str = "model",
+        ring: str = "",
+        in_units: int = 0,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self._heads = whole("ParallelSelfAttention", "heads", heads, 1)
+        if units % heads:
+            raise ArgumentError(f"ParallelSelfAttention: units={units} cannot be divided into {heads} heads")
+        self._causal, self._ring = causal, ring
+        given: dict[str, Any] = {"axis": axis, "flatten": False}
+        with self.name_scope():
+            self.query = ColumnParallelDense(units, in_units=in_units or units, prefix="query_", **given)
+            self.key = ColumnParallelDense(units, in_units=in_units or units, prefix="key_", **given)
+            self.value = ColumnParallelDense(units, in_units=in_units or units, prefix="value_", **given)
+            self.out = RowParallelDense(units, in_units=units, prefix="out_", **given)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Project, attend, project."""
+        q, k, v = (self._split(F, project(x)) for project in (self.query, self.key, self.value))
+        mixed = F.contrib.dot_product_attention(q, k, v, causal=self._causal, axis=self._ring)
+        return self.out(F.reshape(F.transpose(mixed, axes=(0, 2, 1, 3)), shape=(0, 0, -3)))
+
+    def _split(self, F: Any, x: Any) -> Any:
+        """(N, L, units) as (N, heads, L, width)."""
+        return F.transpose(F.reshape(x, shape=(0, 0, -4, self._heads, -1)), axes=(0, 2, 1, 3))
+
+
+class ParallelTransformerCell(HybridBlock):
+    """A transformer layer with normalization before each part, divided over the devices along an axis of the mesh.
+
+    x + attention(norm(x)), then x + dense(gelu(dense(norm(x)))).
+
+    Args:
+        units: size of inputs and outputs.
+        hidden: size of the layer between the two dense ones; a multiple of the devices along `axis`.
+        heads, causal, axis, ring: see `ParallelSelfAttention`.
+        dropout: fraction of both parts' outputs that is dropped in training.
+
+    Shapes: input (N, L, units), output the same.
+
+    Example:
+        >>> import dualmx as mx
+        >>> layer = mx.gluon.parallel.ParallelTransformerCell(8, 16, heads=2)
+        >>> layer.initialize()
+        >>> layer(mx.nd.ones((2, 5, 8))).shape
+        (2, 5, 8)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        hidden: int,
+        heads: int,
+        causal: bool = False,
+        dropout: float = 0.0,
+        axis: str = "model",
+        ring: str = "",
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        given: dict[str, Any] = {"axis": axis, "flatten": False}
+        with self.name_scope():
+            self.norm1 = LayerNorm(in_channels=units, prefix="norm1_")
+            self.attention = ParallelSelfAttention(units, heads, causal, axis, ring, prefix="attention_")
+            self.norm2 = LayerNorm(in_channels=units, prefix="norm2_")
+            self.wide = ColumnParallelDense(hidden, in_units=units, prefix="wide_", **given)
+            self.narrow = RowParallelDense(units, in_units=hidden, prefix="narrow_", **given)
+            self.dropout = Dropout(dropout)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Attend, then transform each position."""
+        x = x + self.dropout(self.attention(self.norm1(x)))
+        return x + self.dropout(self.narrow(F.LeakyReLU(self.wide(self.norm2(x)), act_type="gelu")))
