@@ -32,14 +32,16 @@ __all__ = [
     "adamw_update", "allclose", "arange_like", "backward_gradientmultiplier", "backward_hawkesll",
     "backward_index_copy", "backward_quadratic", "bipartite_matching", "boolean_mask", "box_decode", "box_encode",
     "box_iou", "box_nms", "box_non_maximum_suppression", "calibrate_entropy", "cond", "count_sketch", "ctc_loss",
-    "dequantize", "div_sqrt_dim", "dot_product_attention", "fft", "foreach", "gradientmultiplier",
-    "group_adagrad_update", "hawkesll", "ifft", "index_array", "index_copy", "interleaved_matmul_encdec_qk",
-    "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk", "interleaved_matmul_selfatt_valatt",
-    "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update", "multi_lamb_update", "multi_mp_adamw_update",
-    "multi_mp_lamb_update", "quadratic", "quantize", "quantize_asym", "quantize_v2", "quantized_act",
-    "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add", "quantized_elemwise_mul",
-    "quantized_embedding", "quantized_flatten", "quantized_fully_connected", "quantized_pooling", "rand_zipfian",
-    "requantize", "round_ste", "sharding_constraint", "sign_ste", "while_loop",
+    "dequantize", "dgl_adjacency", "dgl_csr_neighbor_non_uniform_sample", "dgl_csr_neighbor_uniform_sample",
+    "dgl_graph_compact", "dgl_subgraph", "div_sqrt_dim", "dot_product_attention", "edge_id", "fft", "foreach", "getnnz",
+    "gradientmultiplier", "group_adagrad_update", "hawkesll", "ifft", "index_array", "index_copy",
+    "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
+    "interleaved_matmul_selfatt_valatt", "isfinite", "isinf", "isnan", "mp_adamw_update", "multi_adamw_update",
+    "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "quadratic", "quantize", "quantize_asym",
+    "quantize_v2", "quantized_act", "quantized_batch_norm", "quantized_concat", "quantized_conv",
+    "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten",
+    "quantized_fully_connected", "quantized_pooling", "rand_zipfian", "requantize", "round_ste", "sharding_constraint",
+    "sign_ste", "while_loop",
 ]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
@@ -494,6 +496,52 @@ def dequantize(
 ) -> NDArray:
     """Integers as float32: data · t / 127.5 for int8, data · t / 255.5 for uint8, t the larger end of the range."""
 
+def dgl_adjacency(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+    """The csr matrix, float32, with 1 for every edge of a graph whose edges are numbered in int64; same shape."""
+
+def dgl_csr_neighbor_non_uniform_sample(
+    *data: _Array | Sequence[_Array],
+    num_args: int = 3,
+    num_hops: int = 1,
+    num_neighbor: int = 2,
+    max_num_vertices: int = 100,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> list[NDArray]:
+    """Sample like `dgl_csr_neighbor_uniform_sample`, an edge to vertex v with a chance in proportion to
+    probability[v].
+    """
+
+def dgl_csr_neighbor_uniform_sample(
+    *data: _Array | Sequence[_Array],
+    num_args: int = 2,
+    num_hops: int = 1,
+    num_neighbor: int = 2,
+    max_num_vertices: int = 100,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> list[NDArray]:
+    """Sample the surroundings of each set of vertices: up to `num_neighbor` edges of each, with equal chances."""
+
+def dgl_graph_compact(
+    *data: _Array | Sequence[_Array],
+    num_args: int = 2,
+    return_mapping: bool,
+    graph_sizes: Shape,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray | list[NDArray]:
+    """Drop the empty rows and columns of sampled graphs: csr matrices (s, s) with edges numbered anew from 0."""
+
+def dgl_subgraph(
+    *data: _Array | Sequence[_Array],
+    num_args: int = 2,
+    return_mapping: bool,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray | list[NDArray]:
+    """The edges among the vertices of each given set, as csr matrices (k, k) with edges numbered anew from 0."""
+
 def div_sqrt_dim(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
     """x / sqrt(n), n being the length of the last axis: the scaling of dot-product attention."""
 
@@ -508,10 +556,22 @@ def dot_product_attention(
 ) -> NDArray:
     """softmax(query · keyᵀ / √D) · value for each head."""
 
+def edge_id(
+    data: _Array, u: _Array, v: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """The values stored at (u[i], v[i]) in a csr matrix, -1 where there is none."""
+
 def fft(
     data: _Array, compute_size: int = 128, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
 ) -> NDArray:
     """Discrete Fourier transform of the last axis, real and imaginary parts interleaved."""
+
+def getnnz(
+    data: _Array, axis: int | None = None, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """How many elements a csr matrix stores, explicit zeros included: in all, int64 (1,), or in each row for
+    `axis=1`.
+    """
 
 def gradientmultiplier(
     data: _Array,

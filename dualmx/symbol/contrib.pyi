@@ -19,15 +19,16 @@ __all__ = [
     "DeformablePSROIPooling", "ModulatedDeformableConvolution", "MultiBoxDetection", "MultiBoxPrior", "MultiBoxTarget",
     "MultiProposal", "PSROIPooling", "Proposal", "ROIAlign", "RROIAlign", "SparseEmbedding", "SyncBatchNorm",
     "adamw_update", "allclose", "arange_like", "backward_gradientmultiplier", "backward_hawkesll",
-    "backward_index_copy", "backward_quadratic", "bipartite_matching", "box_decode", "box_encode", "box_iou", "box_nms",
-    "box_non_maximum_suppression", "calibrate_entropy", "cond", "count_sketch", "ctc_loss", "dequantize",
-    "div_sqrt_dim", "dot_product_attention", "fft", "foreach", "gradientmultiplier", "group_adagrad_update", "hawkesll",
-    "ifft", "index_array", "index_copy", "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt",
-    "interleaved_matmul_selfatt_qk", "interleaved_matmul_selfatt_valatt", "mp_adamw_update", "quadratic", "quantize",
-    "quantize_asym", "quantize_v2", "quantized_act", "quantized_batch_norm", "quantized_concat", "quantized_conv",
-    "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten",
-    "quantized_fully_connected", "quantized_pooling", "rand_zipfian", "requantize", "round_ste", "sharding_constraint",
-    "sign_ste", "while_loop",
+    "backward_index_copy", "backward_quadratic", "bipartite_matching", "boolean_mask", "box_decode", "box_encode",
+    "box_iou", "box_nms", "box_non_maximum_suppression", "calibrate_entropy", "cond", "count_sketch", "ctc_loss",
+    "dequantize", "dgl_adjacency", "dgl_csr_neighbor_non_uniform_sample", "dgl_csr_neighbor_uniform_sample",
+    "dgl_graph_compact", "dgl_subgraph", "div_sqrt_dim", "dot_product_attention", "edge_id", "fft", "foreach", "getnnz",
+    "gradientmultiplier", "group_adagrad_update", "hawkesll", "ifft", "index_array", "index_copy",
+    "interleaved_matmul_encdec_qk", "interleaved_matmul_encdec_valatt", "interleaved_matmul_selfatt_qk",
+    "interleaved_matmul_selfatt_valatt", "mp_adamw_update", "quadratic", "quantize", "quantize_asym", "quantize_v2",
+    "quantized_act", "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add",
+    "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten", "quantized_fully_connected",
+    "quantized_pooling", "rand_zipfian", "requantize", "round_ste", "sharding_constraint", "sign_ste", "while_loop",
 ]  # fmt: skip
 
 def AdaptiveAvgPooling2D(
@@ -395,6 +396,16 @@ def bipartite_matching(
 ) -> Symbol:
     """Match rows and columns greedily by the best score left, while it is better than `threshold`."""
 
+def boolean_mask(
+    data: Symbol | None = None,
+    index: Symbol | None = None,
+    axis: int = 0,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Select the slices of `data` along `axis` whose element of `index` is not 0; computed at once."""
+
 def box_decode(
     data: Symbol | None = None,
     anchors: Symbol | None = None,
@@ -516,6 +527,58 @@ def dequantize(
 ) -> Symbol:
     """Integers as float32: data · t / 127.5 for int8, data · t / 255.5 for uint8, t the larger end of the range."""
 
+def dgl_adjacency(
+    data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+) -> Symbol:
+    """The csr matrix, float32, with 1 for every edge of a graph whose edges are numbered in int64; same shape."""
+
+def dgl_csr_neighbor_non_uniform_sample(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = 3,
+    num_hops: int = 1,
+    num_neighbor: int = 2,
+    max_num_vertices: int = 100,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Sample like `dgl_csr_neighbor_uniform_sample`, an edge to vertex v with a chance in proportion to
+    probability[v].
+    """
+
+def dgl_csr_neighbor_uniform_sample(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = 2,
+    num_hops: int = 1,
+    num_neighbor: int = 2,
+    max_num_vertices: int = 100,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Sample the surroundings of each set of vertices: up to `num_neighbor` edges of each, with equal chances."""
+
+def dgl_graph_compact(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = 2,
+    return_mapping: bool,
+    graph_sizes: Shape,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """Drop the empty rows and columns of sampled graphs: csr matrices (s, s) with edges numbered anew from 0."""
+
+def dgl_subgraph(
+    *data: Symbol | Sequence[Symbol],
+    num_args: int = 2,
+    return_mapping: bool,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """The edges among the vertices of each given set, as csr matrices (k, k) with edges numbered anew from 0."""
+
 def div_sqrt_dim(
     data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
 ) -> Symbol:
@@ -533,6 +596,16 @@ def dot_product_attention(
 ) -> Symbol:
     """softmax(query · keyᵀ / √D) · value for each head."""
 
+def edge_id(
+    data: Symbol | None = None,
+    u: Symbol | None = None,
+    v: Symbol | None = None,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """The values stored at (u[i], v[i]) in a csr matrix, -1 where there is none."""
+
 def fft(
     data: Symbol | None = None,
     compute_size: int = 128,
@@ -541,6 +614,17 @@ def fft(
     **kwargs: Any,
 ) -> Symbol:
     """Discrete Fourier transform of the last axis, real and imaginary parts interleaved."""
+
+def getnnz(
+    data: Symbol | None = None,
+    axis: int | None = None,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """How many elements a csr matrix stores, explicit zeros included: in all, int64 (1,), or in each row for
+    `axis=1`.
+    """
 
 def gradientmultiplier(
     data: Symbol | None = None,
