@@ -9,7 +9,7 @@ from .sharded import fully_shard
 from .sync import sync_gradients, sync_initial_weights
 
 __all__ = [
-    "ColumnParallelDense", "DataParallel", "DistributedDataParallel", "ParallelSelfAttention", "ParallelTransformerCell",
-    "RowParallelDense", "VocabParallelEmbedding", "devices", "fully_shard", "rest", "sync_gradients",
-    "sync_initial_weights",
+    "ColumnParallelDense", "DataParallel", "DistributedDataParallel", "ParallelSelfAttention",
+    "ParallelTransformerCell", "RowParallelDense", "VocabParallelEmbedding", "devices", "fully_shard", "rest",
+    "sync_gradients", "sync_initial_weights",
 ]  # fmt: skip
