@@ -1,5 +1,7 @@
 """Samples of the operators that no table of recorded cases holds: updates, indexing, images, samplers."""
 
+# NumPy's stubs do not know that np.float32([...]) is an array.
+# pyright: reportArgumentType=false, reportIndexIssue=false
 from __future__ import annotations
 
 from collections.abc import Iterator
