@@ -8,6 +8,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
+from itertools import accumulate, takewhile
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
 from ..ps.server import Record
+from ..ps.shared import LINE
 from ..ps.store import Held, Store
 from ..sparse import RowSparseNDArray, with_storage
 from .borrow import SMALL, given, looked_at
@@ -30,6 +32,7 @@ from .states import Reader, flatten, on_device
 
 _log = logging.getLogger("dualmx.dist")
 _CPU = Context("cpu", 0)
+TOGETHER_BYTES = 1 << 20  # values that lie in one block
 TOGETHER = 8  # small slices of one shape that one program updates
 
 
@@ -76,10 +79,24 @@ class StoreUpdater:
                 values[id(held)] = self._update_rows(held, total)
             else:
                 others.append((held, dense(total)))
+        into = self._memory([held for held, _ in others])
         for group in _alike(others):
-            for (held, _), value in zip(group, self._update(group), strict=True):
-                values[id(held)] = value
+            self._update(group, into)
+        values.update(into)
         return [values[id(held)] for held, _ in batch]
+
+    def _memory(self, batch: list[Held]) -> dict[int, np.ndarray]:
+        """Memory for the next values; what is small lies together, so that it can be lent as one."""
+        values: dict[int, np.ndarray] = {}
+        sizes = [h.value.nbytes + -h.value.nbytes % LINE for h in batch]
+        block, at = np.empty(0, np.uint8), 0
+        for i, held in enumerate(batch):
+            if at + sizes[i] > block.size:
+                together = takewhile(TOGETHER_BYTES.__ge__, accumulate(sizes[i:]))
+                block, at = self._store.take(max([sizes[i], *together])), 0
+            values[id(held)] = block[at : at + held.value.nbytes].view(held.value.dtype)
+            at += sizes[i]
+        return values
 
     def _update_rows(self, held: Held, total: Rows) -> Table:
         """Update some rows where they lie."""
@@ -102,16 +119,15 @@ class StoreUpdater:
             made = self.optimizer.create_state_multi_precision(index, _laid(weight))
             self.updater.states[index], self.updater.states_synced[index] = made, True
 
-    def _update(self, batch: list[tuple[Held, np.ndarray]]) -> Iterator[np.ndarray]:
+    def _update(self, batch: list[tuple[Held, np.ndarray]], into: dict[int, np.ndarray]) -> None:
         kept = [self._weight(h) for h, _ in batch]
         weights = [_laid(w) for w in kept]
         grads = [given(g.reshape(w.shape), _CPU) for (_, g), w in zip(batch, weights, strict=True)]
         self.updater([index_of(h.key, h.number) for h, _ in batch], grads, weights)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
-            value = self._store.take(held.value.nbytes).view(held.value.dtype)
+            value = into[id(held)]
             value[:] = looked_at(weight).reshape(-1)  # the weight's own memory is updated in place by the next round
             self._weights[held.key, held.number] = (value, keep)
-            yield value
 
     def _weight(self, held: Held) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))

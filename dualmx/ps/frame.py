@@ -37,6 +37,7 @@ def _optional(name: str) -> Any:
         return None
 
 
+Lend = Callable[[list[memoryview]], list[Any]]
 xxhash = _optional("xxhash")
 
 
@@ -114,13 +115,33 @@ def _sum(parts: Sequence[Any], fast: bool) -> int:
     return total
 
 
-def encode(message: Message, fast: bool = False, lend: Callable[[memoryview], Any] | None = None) -> list[memoryview]:
+_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _inline(parts: list[memoryview], layout: list[Any]) -> list[memoryview]:
+    """The parts that a layout does not lend."""
+    places = iter(layout)
+    kept, left, inline = [], 0, False
+    for p in parts:
+        if not left:
+            place = next(places)
+            inline = isinstance(place, int)
+            left = place if inline else place[2]
+        if inline:
+            kept.append(p)
+        left -= p.nbytes
+    return kept
+
+
+def encode(
+    message: Message, fast: bool = False, lend: Callable[[list[memoryview]], list[Any]] | None = None
+) -> list[memoryview]:
     """Return the buffers of a frame.
 
     Args:
         message: what is sent.
         fast: take the xxh3 checksum, for a peer that knows it.
-        lend: puts bytes into memory that the peer shares, and returns their place, or None where it cannot.
+        lend: see `Arena.lend`; for a peer that shares memory.
 
     Raises:
         FormatError: larger than a frame may be.
@@ -128,12 +149,13 @@ def encode(message: Message, fast: bool = False, lend: Callable[[memoryview], An
     fast = fast and xxhash is not None
     parts = [memoryview(p).cast("B") for p in message.payload if memoryview(p).nbytes]
     flags, described = XXH3 if fast else 0, message.meta
-    if lend is not None and any(p.nbytes >= LEAST for p in parts):
-        layout = [(p.nbytes >= LEAST and lend(p)) or p.nbytes for p in parts]
-        parts = [p for p, place in zip(parts, layout, strict=True) if isinstance(place, int)]
-        flags, described = flags | SHARED, {**described, "~": layout}
-    meta = json.dumps(described, separators=(",", ":"), allow_nan=True).encode()
     size = sum(p.nbytes for p in parts)
+    if lend is not None and size >= LEAST:
+        layout = lend(parts)
+        parts = _inline(parts, layout)
+        flags, described = flags | SHARED, {**described, "~": layout}
+        size = sum(p.nbytes for p in parts)
+    meta = _json(described).encode()
     if len(meta) > MAX_META or size > MAX_PAYLOAD:
         raise FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
     head = HEADER.pack(

@@ -1,8 +1,8 @@
 """Memory that processes of one host share: what is large is written there once, and only its place travels.
 
-An arena is a file without a name that its maker alone writes to. Each block has a row of marks, one for each reader:
-the maker sets a reader's mark when it lends the block, and the reader clears it when nothing there looks at the block
-any more. A block is used again when neither its maker nor a reader needs it, so its pages stay warm.
+An arena is a file without a name that its maker alone writes to. The maker counts how often it has lent each block to
+each reader, and in a table of the arena the reader counts how often nothing there looked at a loan any more. A block is
+used again when its maker does not need it and all loans have come back, so its pages stay warm.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import mmap
 import os
 import threading
 import weakref
+from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,8 @@ LEAST = 32 << 10  # bytes; what is smaller travels by itself
 PAGE = 4096
 READERS = 64
 BLOCKS = 16384
-TABLE = READERS * BLOCKS
+TABLE = READERS * BLOCKS * 4
+LINE = 64  # bytes; arrays begin at multiples of them
 _SHRINK = 0x2 | 0x4  # F_SEAL_SHRINK | F_SEAL_GROW
 Loan = tuple[int, int, int]  # block, offset, bytes
 
@@ -50,11 +53,12 @@ class Arena:
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SHRINK)
         self._map = mmap.mmap(self.fd, self._end)
         whole = np.frombuffer(self._map, np.uint8)
-        self._base = int(whole.__array_interface__["data"][0])
-        self._marks = whole[:TABLE].reshape(BLOCKS, READERS)
+        self._base = _address(whole)
+        self._returned = whole[:TABLE].view(np.uint32).reshape(BLOCKS, READERS)
+        self._lent = np.zeros((BLOCKS, READERS), np.uint32)
         self._top, self._readers = TABLE, 0
-        self._blocks: list[tuple[int, int]] = []  # (offset, bytes)
-        self._at: dict[int, int] = {}
+        self._offsets: list[int] = []  # of the blocks, ascending
+        self._sizes: list[int] = []
         self._resting: dict[int, deque[int]] = {}
         self._held: dict[int, weakref.ref[np.ndarray]] = {}
         self._dropped: deque[int] = deque()  # filled by the garbage collector, which takes no lock
@@ -68,18 +72,18 @@ class Arena:
 
     def take(self, nbytes: int) -> np.ndarray | None:
         """Return a block (nbytes,) of uint8, aligned to a page; None without room. When it is dropped, it is free."""
-        size = -(-nbytes // PAGE) * PAGE
+        size = _rounded(nbytes)
         with self._lock:
             while self._dropped:
                 index = self._dropped.popleft()
                 del self._held[index]
-                self._resting.setdefault(self._blocks[index][1], deque()).append(index)
+                self._resting.setdefault(self._sizes[index], deque()).append(index)
             index = self._rested(size)
             if index < 0:
                 index = self._grow(size)
             if index < 0:
                 return None
-            block = np.frombuffer(self._map, np.uint8, nbytes, self._blocks[index][0])
+            block = np.frombuffer(self._map, np.uint8, nbytes, self._offsets[index])
             self._held[index] = weakref.ref(block, lambda _: self._dropped.append(index))
             return block
 
@@ -87,37 +91,79 @@ class Arena:
         resting = self._resting.get(size, ())
         for _ in range(len(resting)):
             index = resting.popleft()  # type: ignore[union-attr]
-            if not self._marks[index].any():
+            if self._returned[index].tobytes() == self._lent[index].tobytes():
                 return index
             resting.append(index)  # type: ignore[union-attr]
         return -1
 
     def _grow(self, size: int) -> int:
-        if self._top + size > self._end or len(self._blocks) >= BLOCKS:
+        if self._top + size > self._end or len(self._sizes) >= BLOCKS:
             return -1
         try:
             os.posix_fallocate(self.fd, self._top, size)  # an error here, not a signal at the first touch
         except OSError:
             return -1
-        self._blocks.append((self._top, size))
-        self._at[self._top] = len(self._blocks) - 1
+        self._offsets.append(self._top)
+        self._sizes.append(size)
         self._top += size
-        return len(self._blocks) - 1
+        return len(self._sizes) - 1
 
-    def lend(self, data: Any, reader: int) -> Loan | None:
-        """Let `reader` see the bytes of `data`, which are copied unless they are a block; None if there is no room."""
-        source = np.frombuffer(data, np.uint8)
-        offset = int(source.__array_interface__["data"][0]) - self._base
-        index = self._at.get(offset, -1)
-        if index < 0:
-            block = self.take(source.size)
-            if block is None:
-                return None
-            block[:] = source
-            offset = int(block.__array_interface__["data"][0]) - self._base
-            index = self._at[offset]
-        self._marks[index, reader] = 1
-        return index, offset, source.size
+    def lend(self, parts: Sequence[memoryview], reader: int) -> list[int | Loan]:
+        """Let `reader` see the bytes of `parts`, which are copied together unless they are in blocks.
+
+        Returns where they are, in order: a loan for parts that lie one behind the other, or a number of bytes for parts
+        that are not lent, because they are few or there is no room.
+        """
+        sources = [np.frombuffer(p, np.uint8) for p in parts]
+        found = [self._place(_address(s) - self._base, s.size) for s in sources]
+        loose = sum(_lined(s.size) for s, place in zip(sources, found, strict=True) if place is None)
+        block = self.take(loose) if loose >= LEAST else None
+        start = 0 if block is None else _address(block) - self._base
+        places: list[int | Loan] = []
+        at = 0
+        for source, place in zip(sources, found, strict=True):
+            if place is None and block is not None:
+                block[at : at + source.size] = source
+                place = self._place(start + at, source.size)
+                at += _lined(source.size)
+            _append(places, source.size if place is None else place)
+        with self._lock:
+            for place in places:
+                if not isinstance(place, int):
+                    self._lent[place[0], reader] += np.uint32(1)
+        return places
+
+    def _place(self, offset: int, nbytes: int) -> Loan | None:
+        """The place of bytes at an offset from the beginning of the arena; None if they are in no block."""
+        index = bisect_right(self._offsets, offset) - 1
+        if index < 0 or offset + nbytes > self._offsets[index] + self._sizes[index]:
+            return None
+        return index, offset, nbytes
+
+
+def _append(places: list[int | Loan], place: int | Loan) -> None:
+    last = places[-1] if places else None
+    if isinstance(place, int) and isinstance(last, int):
+        places[-1] = last + place
+    elif not isinstance(place, int) and isinstance(last, tuple) and (last[0], last[1] + last[2]) == place[:2]:
+        places[-1] = (last[0], last[1], last[2] + place[2])
+    else:
+        places.append(place)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _lined(nbytes: int) -> int:
+    return -(-nbytes // LINE) * LINE
+
+
+def _rounded(nbytes: int) -> int:
+    """Bytes of a block: few different sizes, so that blocks fit again, and at most an eighth too many."""
+    pages = -(-nbytes // PAGE)
+    step = 1 << max(pages.bit_length() - 4, 0)
+    return -(-pages // step) * step * PAGE
 
 
 class Loans:
@@ -142,8 +188,10 @@ class Loans:
             raise FormatError(f"the other end offers memory that cannot be used: {e.strerror or e}") from None
         finally:
             os.close(fd)
-        self._marks = np.frombuffer(self._map, np.uint8, TABLE)
+        self._returned = memoryview(self._map)[:TABLE].cast("I")
         self._held: dict[int, weakref.ref[np.ndarray]] = {}
+        self._dropped: deque[int] = deque()  # places in the table, filled by the garbage collector, which takes no lock
+        self._counting = threading.Lock()
         self._numbers = iter(range(1 << 62))
         self._owner = os.getpid()
 
@@ -160,14 +208,26 @@ class Loans:
             raise FormatError(f"shared memory {loan!r}: out of bounds")
         seen = np.frombuffer(self._map, np.uint8, nbytes, offset)
         seen.flags.writeable = False
-        number, mark = next(self._numbers), index * READERS + self._reader
-        self._held[number] = weakref.ref(seen, lambda _: self._give_back(number, mark))
+        number, at = next(self._numbers), index * READERS + self._reader
+        self._held[number] = weakref.ref(seen, lambda _: self._drop(number, at))
+        if self._dropped:
+            self._count()
         return seen
 
-    def _give_back(self, number: int, mark: int) -> None:
+    def _drop(self, number: int, at: int) -> None:
         self._held.pop(number, None)
         if os.getpid() == self._owner:  # a forked child forgets what its parent still reads
-            self._marks[mark] = 0
+            self._dropped.append(at)
+            self._count()
+
+    def _count(self) -> None:
+        if self._counting.acquire(blocking=False):  # whoever has it counts these, too, or the next who comes
+            try:
+                while self._dropped:
+                    at = self._dropped.popleft()
+                    self._returned[at] = self._returned[at] + 1 & 0xFFFFFFFF
+            finally:
+                self._counting.release()
 
 
 __all__ = ["LEAST", "Arena", "Loan", "Loans", "available"]

@@ -186,7 +186,7 @@ class SocketVan(Van):
                 os.close(fd)
         if arena is None or reader < 0:
             return None, loans
-        return (lambda data: arena.lend(data, reader)), loans
+        return (lambda parts: arena.lend(parts, reader)), loans
 
     def take(self, nbytes: int) -> np.ndarray:
         block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None

@@ -17,7 +17,9 @@ from .placement import Slice, place
 from .store import Key
 from .twobit import pack
 
-ROUNDED = ("push", "pull", "push and pull", "row_sparse_pull")
+ROUNDED = {  # requests that concern rounds, in words
+    "push": "push", "push rows": "push", "pull": "pull", "pushpull": "push and pull", "pull rows": "row_sparse_pull",
+}  # fmt: skip
 PATIENCE = 0.02  # seconds that small pushes wait for others
 
 
@@ -123,15 +125,24 @@ class KVWorker:
             return self._pushing(store, arrays, threshold, self._Batches(self, "push", _push(store, threshold))).send()
 
     def queue(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None = None) -> Queued:
-        """As `push`, but small arrays wait for others: until the next request, or for a moment."""
+        """As `push`, but small arrays wait for others: until the next request, or for a moment.
+
+        Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
+        """
         with self._lock:
+            if self._queued is not None and not self._queued.keys.keys().isdisjoint(arrays):
+                self.flush()
+            for key in arrays:
+                self._in_vain(store, key)
             meta = _push(store, threshold)
+            if all((store, key) in self._habit for key in arrays):
+                meta["op"] = "pushpull"
             if self._queued is None or self._queued.meta != meta:
                 self.flush()
-                self._queued = self._Batches(self, "push", meta)
+                self._queued = self._Batches(self, ROUNDED[meta["op"]], meta)
                 self._queued_since = time.monotonic()
             batches = self._pushing(store, arrays, threshold, self._queued)
-            if batches.size >= self._Batches.LIMIT:
+            if batches.size >= self._Batches.LIMIT * len(self.servers):
                 self.flush()
             else:
                 self._wake()
@@ -150,10 +161,14 @@ class KVWorker:
     def next_round(self, store: int, key: Key) -> int:
         """Count a push of a key; what was asked for ahead is out of date."""
         turn = self.rounds[store, key] = self.rounds[store, key] + 1
-        if self._ahead.pop((store, key), None) is not None:
-            self._habit.discard((store, key))  # asked for in vain
+        self._in_vain(store, key)
         self._unread.setdefault(store, {})[key] = None
         return turn
+
+    def _in_vain(self, store: int, key: Key) -> None:
+        """A key that is pushed was not pulled since its last push, so what was asked for is not wanted."""
+        if self._ahead.pop((store, key), None) is not None:
+            self._habit.discard((store, key))
 
     def flush(self) -> None:
         """Send what was queued."""
@@ -161,6 +176,10 @@ class KVWorker:
             batches, self._queued = self._queued, None
             if batches is not None:
                 batches.queued.tickets = batches.send()
+                if batches.meta["op"] == "pushpull":
+                    store = batches.meta["store"]
+                    pulled = Pulled(self, store, batches.queued.tickets, batches.parts)
+                    self._ahead.update(((store, key), pulled) for key in batches.keys)
 
     def _wake(self) -> None:
         if self._flusher is None:
@@ -197,29 +216,24 @@ class KVWorker:
         one value, whoever asks when.
         """
         with self._lock:
+            queued = self._queued
+            if queued is not None and queued.meta["store"] == store and queued.keys.keys() == set(keys):
+                queued.what, queued.meta = ROUNDED["pushpull"], {**queued.meta, "op": "pushpull"}
+            self.flush()
             missing = [k for k in keys if (store, k) not in self._ahead]
             if missing:
                 unread = self._unread.get(store, {})
-                more = [k for k in unread if (store, k) in self._habit and k not in keys] if ahead else []
+                more = [k for k in unread if (store, k) in self._habit and k not in keys]
                 more = [k for k in more if (store, k) not in self._ahead]
-                pulled = self._push_and_pull(store, [*missing, *more]) or self.pull(store, [*missing, *more])
+                pulled = self.pull(store, [*missing, *more])
                 for key in (*missing, *more):
                     self._ahead[store, key] = pulled
             for key in keys:
-                self._habit.add((store, key))
+                if ahead:
+                    self._habit.add((store, key))
                 self._unread.get(store, {}).pop(key, None)
             found = {k: self._ahead.pop((store, k)) for k in dict.fromkeys(keys)}
         return lambda key: found[key].value(key)
-
-    def _push_and_pull(self, store: int, keys: list[Key]) -> Pulled | None:
-        """Pull by the requests that push, if just these keys are queued: the value of a round tells that it is over."""
-        batches = self._queued
-        if batches is None or batches.meta["store"] != store or batches.keys.keys() != set(keys):
-            return None
-        self._queued = None
-        batches.what, batches.meta = "push and pull", {**batches.meta, "op": "pushpull"}
-        batches.queued.tickets = batches.send()
-        return Pulled(self, store, batches.queued.tickets, batches.parts)
 
     def forget(self) -> None:
         """Values that were asked for by the way may have changed."""
@@ -267,7 +281,7 @@ class KVWorker:
             tickets = []
             for server, parts, payload, _ in self.parts:
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-                turn = f", round {parts[0][2]}," if self.what in ROUNDED else ""
+                turn = f", round {parts[0][2]}," if self.meta["op"] in ROUNDED else ""
                 what = f"kvstore.{self.what} of key {parts[0][0]!r}{more}{turn} at server {server}"
                 tickets.append(self._worker.ask(server, what, {**self.meta, "parts": parts}, payload))
             return tickets

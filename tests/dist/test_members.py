@@ -434,8 +434,8 @@ def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
     first = arena.take(100_000)
     assert first is not None
     first[:] = 7
-    loan = arena.lend(first, reader)
-    assert loan is not None and loan[1] % shared.PAGE == 0
+    (loan,) = arena.lend([first.data], reader)
+    assert not isinstance(loan, int) and loan[1] % shared.PAGE == 0
     seen = loans.view(list(loan))
     where = first.ctypes.data
     del first
@@ -446,8 +446,38 @@ def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
     del part
     reused = arena.take(100_000)
     assert reused is not None and reused.ctypes.data == where
-    assert arena.lend(np.ones(50_000, np.uint8), reader) is not None
-    assert arena.take(2 << 20) is None and arena.lend(np.ones(2 << 20, np.uint8), reader) is None
+    assert isinstance(arena.lend([np.ones(50_000, np.uint8).data], reader)[0], tuple)
+    assert arena.take(2 << 20) is None and arena.lend([np.ones(2 << 20, np.uint8).data], reader) == [2 << 20]
     for wrong in ([0, 0, 8], [-1, shared.TABLE, 8], [0, shared.TABLE, 1 << 40], [0, shared.TABLE], "all", [0, 1.5, 2]):
         with pytest.raises(FormatError, match="shared memory"):
             loans.view(wrong)
+
+
+def test_memory_that_was_lent_twice_is_used_again_when_both_loans_are_back() -> None:
+    arena = shared.Arena(1 << 20)
+    loans = shared.Loans(os.dup(arena.fd), reader := arena.reader())
+    first = arena.take(100_000)
+    assert first is not None
+    where = first.ctypes.data
+    seen = [loans.view(list(*arena.lend([first.data], reader))) for _ in range(2)]
+    del first
+    for left in (1, 0):
+        seen.pop()
+        taken = arena.take(100_000)
+        assert taken is not None and (taken.ctypes.data == where) == (left == 0)
+
+
+def test_parts_of_a_message_share_a_loan() -> None:
+    arena = shared.Arena(8 << 20)
+    loans = shared.Loans(os.dup(arena.fd), reader := arena.reader())
+    block = arena.take(200_000)
+    assert block is not None
+    block[:] = np.arange(200_000) % 251
+    strange = [np.full(n, i, np.uint8) for i, n in enumerate((64, 640, 100, 64_000))]
+    parts = [strange[0], strange[1], block[:50_000], block[50_000:90_000], block[90_064:], strange[2], strange[3]]
+    places = arena.lend([p.data for p in parts], reader)
+    assert len(places) == 5
+    found = [loans.view(list(p)) for p in places if not isinstance(p, int)]
+    assert b"".join(f.tobytes() for f in found) == b"".join(p.tobytes() for p in parts)
+    assert all(f.ctypes.data % shared.LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
+    assert arena.lend([p.data for p in (strange[0], strange[1], block, strange[2])], reader)[0] == 704  # too few to lend
