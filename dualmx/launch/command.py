@@ -13,6 +13,7 @@ from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import ATTEMPT, INTERFACE, ON_SERVER_DEATH, ON_WORKER_DEATH, SECRET
 from .hosts import read_hosts
 from .plan import Plan
+from .texts import HINTS, TEXTS, commands
 from .watch import LAUNCHERS, run
 
 
@@ -43,7 +44,14 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("-n", "--num-workers", type=int, required=True, help="number of workers")
     p.add_argument("-s", "--num-servers", type=int, help="number of servers (default: as many as workers)")
-    p.add_argument("--launcher", "--cluster", choices=LAUNCHERS, default="local", help="how processes are started")
+    p.add_argument(
+        "--launcher", "--cluster", choices=(*LAUNCHERS, *TEXTS), default="local", help="how processes are started"
+    )
+    p.add_argument(
+        "--dry-run", action="store_true",
+        help="print what would be run, or what the system is given: a script for sge, JSON for kubernetes and yarn",
+    )  # fmt: skip
+    p.add_argument("--image", default="", help="image of the containers (kubernetes)")
     p.add_argument("-H", "--hostfile", help="file with a host of the job in each line: host, host:port, host slots=n")
     p.add_argument(
         "--with", dest="program", default="", metavar="PROGRAM", help="called instead of ssh, mpirun or srun"
@@ -83,6 +91,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         p.error("expected at least one worker (-n) and one server (-s)")
     if options.launcher == "local" and (options.hostfile or options.sync_dst_dir or options.program):
         p.error("-H, --with and --sync-dst-dir go with launchers of several hosts; --launcher local uses this one")
+    if options.launcher in TEXTS and not options.dry_run:
+        p.error(f"--launcher {options.launcher} is only written down: --dry-run > JOB, then {HINTS[options.launcher]}")
     if not 0 <= options.port < 65536:
         p.error(f"--port {options.port}: expected 1 to 65535, or 0 for a free one")
     try:
@@ -103,9 +113,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = Plan(
             command, options.num_workers, servers, env, roles, options.launcher, hosts, options.sync_dst_dir or "",
             shlex.split(options.program), options.host_ip, options.port,
-            policy, max(options.restarts, 0),
+            policy, max(options.restarts, 0), options.image,
         )  # fmt: skip
         try:
+            if options.dry_run:
+                print(TEXTS.get(options.launcher, commands)(plan), end="")
+                return 0
             code = run(plan)
         except MXNetError as e:
             print(f"dualmx-launch: {e}", file=sys.stderr)

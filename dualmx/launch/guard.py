@@ -96,6 +96,16 @@ def keeper() -> int:
     os._exit(0)
 
 
+def defaults() -> dict[str, str]:
+    """Variables for a process on this host which has others of its own: huge pages for what the C library allocates."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        known = name == "glibc" and tuple(int(x) for x in version.split(".")[:2]) >= (2, 35)
+    except (AttributeError, ValueError, OSError):
+        known = False
+    return {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if known else {}
+
+
 def seat_env(role: str, rank: int) -> dict[str, str]:
     """What tells a process of the job which one it is."""
     env = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
@@ -142,8 +152,9 @@ def agent(where: str) -> int:
     try:
         os.chdir(task["folder"])
         child = subprocess.Popen(
-            task["command"], env={**os.environ, **task["env"]}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True, preexec_fn=lambda: die_with_parent(signal.SIGKILL),
+            task["command"], env={**defaults(), **os.environ, **task["env"]}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: die_with_parent(signal.SIGKILL),
         )  # fmt: skip
     except OSError as e:
         say("e", f"cannot run {task['command'][0]!r} in {task['folder']!r}: {e.strerror}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..core.errors import ArgumentError
 from ..core.knobs import INTERFACE, KNOBS
 from ..core.network import address_of, is_loopback, route_to
-from .guard import seat_env
+from .guard import defaults, seat_env
 from .hosts import Host
 
 # The launcher decides these, or they belong to one host.
@@ -19,7 +19,7 @@ _OWN = {
     "DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER", "DMLC_TASK_ID",
     "DMLC_NODE_HOST", "DMLC_NUM_ATTEMPT", "DUALMX_SECRET", "PORT",
 }  # fmt: skip
-_ALSO_FORWARDED = ("OMP_NUM_THREADS", "KMP_AFFINITY", "LD_LIBRARY_PATH")
+_ALSO_FORWARDED = ("OMP_NUM_THREADS", "KMP_AFFINITY", "LD_LIBRARY_PATH", "GLIBC_TUNABLES")
 
 
 @dataclass
@@ -37,6 +37,7 @@ class Plan:
         uri, port: of the scheduler; empty and 0: found out.
         policy: what happens when a worker or a server dies: fail, wait, continue.
         restarts: how many processes that died are started again, where the policy is to wait.
+        image: of the containers, where there are any.
     """
 
     command: Sequence[str]
@@ -52,13 +53,14 @@ class Plan:
     port: int = 0
     policy: Mapping[str, str] = field(default_factory=dict)
     restarts: int = 0
+    image: str = ""
 
     @property
     def seats(self) -> list[tuple[str, int]]:
         """(role, rank) of all servers and workers."""
         return [("server", i) for i in range(self.servers)] + [("worker", i) for i in range(self.workers)]
 
-    def _job_env(self) -> dict[str, str]:
+    def job_env(self) -> dict[str, str]:
         """What all processes of the job are told, on any host."""
         return {
             "DMLC_PS_ROOT_URI": self.uri,
@@ -73,17 +75,23 @@ class Plan:
     def env_here(self, role: str, rank: int) -> dict[str, str]:
         """Whole environment of a process on this host."""
         inherited = {k: v for k, v in os.environ.items() if k != "PORT"}  # one port would not do for all servers
+        inherited = {**defaults(), **inherited}
         host = {"DMLC_NODE_HOST": self.uri} if is_loopback(self.uri) else {}
-        return {**inherited, **host, **self._job_env(), **seat_env(role, rank), **self.role_env.get(role, {})}
+        return {**inherited, **host, **self.job_env(), **seat_env(role, rank), **self.role_env.get(role, {})}
+
+    @staticmethod
+    def forwarded() -> list[str]:
+        """Variables that other hosts get if they are set here."""
+        return [k.name for k in KNOBS if k.name not in _OWN] + list(_ALSO_FORWARDED)
 
     def tasks(self, seats: Sequence[tuple[str, int]]) -> str:
         """Description of processes, as one line of JSON, for the agents that start them on other hosts."""
-        names = [k.name for k in KNOBS if k.name not in _OWN] + list(_ALSO_FORWARDED)
+        own = {name: os.environ[name] for name in self.forwarded() if name in os.environ}
         return json.dumps(
             {
                 "command": list(self.command),
                 "folder": self.folder or os.getcwd(),
-                "env": {**{n: os.environ[n] for n in names if n in os.environ}, **self._job_env()},
+                "env": {**own, **self.job_env()},
                 "roles": {role: dict(env) for role, env in self.role_env.items()},
                 "seats": [list(seat) for seat in seats],
             }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +26,12 @@ _BOOT = 'p="$0"; command -v "$p" >/dev/null 2>&1 || p=python3; exec "$p" -S -E -
 def script_command(script: Path, *arguments: str) -> list[str]:
     """Command that runs a script of this host on one where nothing is installed but Python."""
     return ["sh", "-c", _BOOT, sys.executable, script.read_text(encoding="utf-8"), *arguments]
+
+
+def script_free(command: Sequence[str]) -> list[str]:
+    """A command to be read by people: without the text of the agent that it sends along."""
+    sent = shlex.join(agent_command("")[:-2])
+    return [word.replace(sent, "AGENT") for word in shlex.split(shlex.join(command).replace(sent, "AGENT"))]
 
 
 def agent_command(source: str) -> list[str]:

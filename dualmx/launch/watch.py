@@ -70,12 +70,12 @@ def run(plan: Plan) -> int:
     try:
         how.check(plan)
         place_scheduler(plan)
-        starts = _starts(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
+        starts = starts_of(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
         for start in starts:
             _queue_up(start, processes)
             processes.append(Process(start, keeper))
         with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command)):
-            first = _watch(processes, returns, keeper, lambda members: _starts(plan, how, members))
+            first = _watch(processes, returns, keeper, lambda members: starts_of(plan, how, members))
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         _end(processes)
@@ -102,7 +102,7 @@ def run(plan: Plan) -> int:
             signal.signal(number, old)
 
 
-def _starts(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Start]:
+def starts_of(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Start]:
     """How members are started: the scheduler here, the others by the launcher."""
     here = [m for m in members if m.role == "scheduler"]
     others = [m for m in members if m.role != "scheduler"]
@@ -180,4 +180,4 @@ def report(first: Member, processes: Sequence[Process]) -> str:
     return "\n".join(out)
 
 
-__all__ = ["LAUNCHERS", "Launcher", "launcher", "report", "run"]
+__all__ = ["LAUNCHERS", "Launcher", "launcher", "report", "run", "starts_of"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from dualmx.core.errors import ArgumentError
+from dualmx.launch import guard
 from dualmx.launch.command import main, variables
 
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
@@ -123,6 +124,22 @@ def test_no_process_outlives_the_launcher(number: signal.Signals, seconds: float
         assert launcher.stderr is not None
         launcher.stderr.close()
         launcher.wait()
+
+
+@pytest.mark.skipif(not guard.defaults(), reason="an older C library, or another one")
+def test_children_get_huge_pages_unless_the_user_decides(tmp_path: Path) -> None:
+    code = "import os; print(os.environ['GLIBC_TUNABLES'])"
+    for given, seen in (
+        ({}, "glibc.malloc.hugetlb=1"),
+        ({"GLIBC_TUNABLES": "a.b=c"}, "a.b=c"),
+        ({"GLIBC_TUNABLES": ""}, ""),
+    ):
+        clean = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
+        done = subprocess.run(
+            [*LAUNCH, "-n", "1", "-s", "1", sys.executable, "-S", "-c", code],
+            env={**clean, **given}, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert sorted(done.stdout.splitlines()) == [f"[{who}] {seen}" for who in ("scheduler", "server 0", "worker 0")]
 
 
 def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
