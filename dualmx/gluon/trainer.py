@@ -354,7 +354,8 @@ class Trainer:
         wanted = self._wanted_store
         if wanted is None or not isinstance(wanted, str):
             return wanted
-        if not is_distributed(wanted) and len(self._contexts) < 2:
+        own = wanted.lower() in kvstore.KVStoreBase.kv_registry
+        if not is_distributed(wanted) and not own and len(self._contexts) < 2:
             return None
         return kvstore.create(wanted)
 

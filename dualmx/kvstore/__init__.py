@@ -7,6 +7,7 @@ from typing import Any
 from ..core.errors import ArgumentTypeError
 from .base import KVStoreBase, pull_all, unknown
 from .local import KVStore
+from .teststore import TestStore  # noqa: F401 (registers itself)
 
 LOCAL = (
     "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",

@@ -5,57 +5,84 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
+from ..ps.codes import KINDS, Code
 
 
-class TwoBit:
-    """Sends each element as +t, 0 or -t and keeps the rest (the residual) for the next round.
+class Compression:
+    """Sends each element as one of few values, or rounded, and keeps the rest (the residual) for the next round.
 
-    Per element: residual += gradient; then +t is sent if residual >= t, -t if residual <= -t, else 0, and what was sent
-    is subtracted from the residual.
+    Per element: residual += gradient; what is sent of it is subtracted.
+
+    * `"2bit"`: +t is sent if residual >= t, -t if residual <= -t, else 0.
+    * `"1bit"`: +1 is sent if residual > t, else -1.
+    * `"fp16"`: the residual as a 16-bit float is sent.
 
     Args:
-        threshold: t, above 0.
+        kind: which of these.
+        threshold: t; above 0 for `"2bit"`.
 
     Example:
-        >>> compress = TwoBit(0.5)
+        >>> compress = Compression("2bit", 0.5)
         >>> compress("w", mx.nd.array([0.3, 0.6])).asnumpy().tolist()
         [0.0, 0.5]
         >>> compress("w", mx.nd.array([0.3, 0.0])).asnumpy().tolist()
         [0.5, 0.0]
     """
 
-    def __init__(self, threshold: float = 0.5):
-        if not threshold > 0:
+    def __init__(self, kind: str, threshold: float):
+        if kind == "2bit" and not threshold > 0:
             raise ArgumentError(f"set_gradient_compression: threshold={threshold}: expected a number above 0")
-        self.threshold = float(threshold)
+        self.code = Code(kind, float(threshold))
         self._residual: dict[Any, NDArray] = {}
 
     def __call__(self, slot: Any, gradient: NDArray) -> NDArray:
-        """Return what is sent of `gradient`; `slot` tells the residuals of different arrays apart."""
-        if gradient.dtype.__name__ != "float32":
-            raise ArgumentError(f"gradient compression of {gradient.dtype.__name__}: expected float32 gradients")
-        t = self.threshold
+        """Return what is sent of `gradient`; `slot` tells the residuals of different arrays apart.
+
+        Raises:
+            ArgumentError: a gradient that is not dense, or not float32.
+        """
+        if gradient.is_sparse or gradient.dtype.__name__ != "float32":
+            kind = gradient.stype if gradient.is_sparse else gradient.dtype.__name__
+            raise ArgumentError(f"gradient compression of {kind} arrays ({slot!r}): expected dense float32 gradients")
         residual = self._residual.get(slot)
         total = gradient if residual is None else residual + gradient
-        sent = ((total >= t) - (total <= -t)) * t
+        sent = self._sent(total)
         self._residual[slot] = total - sent
         return sent
 
+    def _sent(self, total: NDArray) -> NDArray:
+        t = self.code.threshold
+        if self.code.kind == "fp16":
+            return total.astype("float16").astype("float32")
+        if self.code.kind == "1bit":
+            return (total > t) * 2 - 1
+        return ((total >= t) - (total <= -t)) * t
 
-def make(params: Mapping[str, Any]) -> TwoBit:
-    """Return the compression described by `{"type": "2bit", "threshold": 0.5}`."""
+
+def make(params: Mapping[str, Any]) -> Compression:
+    """Return the compression described by `{"type": "2bit", "threshold": 0.5}`.
+
+    Raises:
+        ArgumentTypeError: no dict. ArgumentError: an unknown type or setting, or no type.
+    """
+    if not isinstance(params, Mapping):
+        raise ArgumentTypeError(f"set_gradient_compression: {params!r}: expected a dict like {{'type': '2bit'}}")
     known = dict(params)
-    kind = known.pop("type", "2bit")
-    if kind != "2bit":
-        raise ArgumentError(f"set_gradient_compression: type={kind!r}: expected '2bit'")
-    threshold = known.pop("threshold", 0.5)
+    kind = known.pop("type", None)
+    if kind not in KINDS:
+        raise ArgumentError(f"set_gradient_compression: type={kind!r}: expected one of {', '.join(KINDS)}")
+    threshold = known.pop("threshold", 0.5 if kind == "2bit" else 0.0)
     if known:
         raise ArgumentError(
             f"set_gradient_compression: unknown setting {next(iter(known))!r}; expected type, threshold"
         )
-    return TwoBit(float(threshold))
+    try:
+        threshold = float(threshold)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"set_gradient_compression: threshold={threshold!r}: expected a number") from None
+    return Compression(kind, threshold)
 
 
-__all__ = ["TwoBit", "make"]
+__all__ = ["Compression", "make"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard
@@ -14,19 +15,20 @@ from ..ndarray import NDArray, waitall
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
 from ..optimizer.states import dump_states, load_states
-from ..ps.customer import Ticket
+from ..profiler import set_kvstore_handle
 from ..ps.row_messages import by_rows, push_rows
 from ..ps.worker import Queued
 from ..sparse import RowSparseNDArray
 from . import by_rows as sparse
 from .borrow import given, looked_at
-from .compression import TwoBit, make
+from .compression import Compression, make
 from .config import describe, factors, is_elementwise, obstacle, settings
 from .joined import place_in_job
 from .local import KVStore, _flat
-from .states import Reader, cut, flatten, join, on_device
+from .states import gathered, give
 
 _log = logging.getLogger(__name__)
+PROFILER = 5  # command of servers' profilers
 _numbers = iter(range(1 << 62))
 
 
@@ -61,7 +63,7 @@ class DistKVStore(KVStore):
         self._like: dict[Any, _Like] = {}
         self._stored = self._like  # type: ignore[assignment]
         self._under_way: dict[Any, Queued] = {}
-        self._two_bit: TwoBit | None = None
+        self._packing: Compression | None = None  # of the sums over this worker's devices
         self._optimizer: Optimizer | None = None
         self._told: dict[str, Any] = {}
         self._told_factors: dict[Any, list[Any]] = {}
@@ -69,6 +71,7 @@ class DistKVStore(KVStore):
         opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})")
         self._completed, self._whole = opening.done()
         self._prepared_by: dict[str, int] = {}
+        set_kvstore_handle(self)
 
     def _meta(self, op: str, **more: Any) -> dict[str, Any]:
         return {"op": op, "store": self._number, **more}
@@ -130,16 +133,10 @@ class DistKVStore(KVStore):
         if not self._sync and self._optimizer is None:
             raise ArgumentError(f"kvstore {self._name!r}: asynchronous stores need an optimizer; call set_optimizer")
         sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs}
-        threshold = None
-        if self._two_bit is not None:
-            odd = next((k for k, a in sums.items() if a.is_sparse), None)
-            if odd is not None:
-                raise ArgumentError(
-                    f"kvstore.push: key {odd!r}: gradient compression is for dense gradients; this one is "
-                    f"{sums[odd].stype}"
-                )
-            sums = {k: self._two_bit(k, a) for k, a in sums.items()}
-            threshold = self._two_bit.threshold
+        code = None
+        if self._packing is not None:
+            sums = {k: self._packing(k, a) for k, a in sums.items()}
+            code = self._packing.code
         rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
         arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
         self._settle(sums)
@@ -152,7 +149,7 @@ class DistKVStore(KVStore):
             queued = push_rows(self._kv, self._number, rows)
             self._under_way.update(dict.fromkeys(rows, queued))
         if arrays:
-            queued = self._kv.queue(self._number, arrays, threshold)
+            queued = self._kv.queue(self._number, arrays, code)
             self._under_way.update(dict.fromkeys(arrays, queued))
 
     def _travels_by_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
@@ -244,8 +241,15 @@ class DistKVStore(KVStore):
         self._kv.forget()
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Send gradients as 2-bit values: `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next."""
-        self._two_bit = make(compression_params)
+        """Send gradients packed, such as `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next.
+
+        Args:
+            compression_params: type (`"2bit"`, `"1bit"`, `"fp16"`) and threshold; see `compression.Compression`.
+
+        Raises:
+            ArgumentError: an unknown type or setting.
+        """
+        self._packing = make(compression_params)
 
     # -- updates on the servers
 
@@ -326,20 +330,7 @@ class DistKVStore(KVStore):
         """
         optimizer = self._needed()
         self._settle(list(self._under_way))
-        found: dict[Any, dict[int, Any]] = {}
-        counts: dict[Any, int] = {}
-        for reply in self._kv.wait(self._kv.ask_all("kvstore.save_optimizer_states", self._meta("states"))):
-            reader = Reader(reply.data())
-            for key, number, count, tree in reply.take("states", list):
-                found.setdefault(key, {})[number] = reader.unflatten(tree)
-                counts[key] = max(count, counts.get(key, 0))
-            optimizer.num_update = max(optimizer.num_update, reply.take("num_update", int))
-        states = {}
-        for key, pieces in found.items():
-            known = self._kv.keys[self._number, key]
-            sizes = [s.stop - s.start for s in known.slices]
-            states[key] = on_device(join([pieces[s.number] for s in known.slices], sizes, known.shape))
-        optimizer._index_update_count.update(counts)
+        states = gathered(self, optimizer)
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -359,30 +350,35 @@ class DistKVStore(KVStore):
             self.set_optimizer(optimizer)
         optimizer = self._needed()
         if self.rank == 0:
-            self._kv.wait(self._give(states, optimizer))
+            self._kv.wait(give(self, states, optimizer))
         self._prepared("load_optimizer_states")
-
-    def _give(self, states: dict[Any, Any], optimizer: Optimizer) -> list[Ticket]:
-        parts: dict[int, tuple[list[Any], list[np.ndarray]]] = {}
-        for key, state in states.items():
-            if key not in self._like:
-                raise MXNetError(f"kvstore.load_optimizer_states: key {key!r} of the file is not in the store")
-            known = self._kv.keys[self._number, key]
-            for s in known.slices:
-                trees, payload = parts.setdefault(s.server, ([], []))
-                tree = flatten(cut(state, s.start, s.stop, known.slices[-1].stop), payload)
-                trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
-        what = "kvstore.load_optimizer_states"
-        more = {"num_update": optimizer.num_update, "step": self._kv.step(self._number)}
-        return [
-            self._kv.ask(server, what, self._meta("load", states=trees, **more), payload)
-            for server, (trees, payload) in parts.items()
-        ]
 
     def _needed(self) -> Optimizer:
         if self._optimizer is None:
             raise MXNetError("kvstore: there are no optimizer states; call set_optimizer first")
         return self._optimizer
+
+    # -- commands
+
+    def send_command_to_servers(self, head: int, body: str) -> None:
+        """Send a command to all servers, which log those that they do not know.
+
+        Args:
+            head: number of the command: 5 has the profiler do what `body` says, see `profile_servers`.
+            body: text.
+
+        Raises:
+            ArgumentError: a server cannot do it. MXNetError: a server is gone.
+        """
+        message = self._meta("command", head=int(head), body=str(body))
+        self._kv.wait(self._kv.ask_all("kvstore.send_command_to_servers", message))
+
+    _send_command_to_servers = send_command_to_servers
+
+    def profile_servers(self, call: str, arguments: Mapping[str, Any]) -> None:
+        """Call a function of `dualmx.profiler` on all servers, such as `"set_state"` with `{"state": "run"}`."""
+        self._settle(list(self._under_way))
+        self.send_command_to_servers(PROFILER, json.dumps({"call": call, "arguments": dict(arguments)}))
 
     # -- workers
 

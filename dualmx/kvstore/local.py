@@ -15,7 +15,7 @@ from ..ndarray import NDArray, from_numpy, waitall
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
 from .base import KVStoreBase
-from .compression import TwoBit, make
+from .compression import Compression, make
 from .replicas import Replicas
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class KVStore(KVStoreBase):
         self._name = name
         self._stored: dict[Any, NDArray] = {}
         self._updater: Callable[[Any, Any, Any], None] | None = None
-        self._compression: TwoBit | None = None
+        self._compression: Compression | None = None
         self._key_type: type | None = None
         self._replicas: Replicas | None = None
         # Stored values that were updated on all contexts at once: the first context has the present ones.
@@ -80,18 +80,24 @@ class KVStore(KVStoreBase):
         else:
             if not isinstance(values, (list, tuple)):
                 raise ArgumentTypeError(f"kvstore.{what}: a list of {len(keys)} keys needs a list of values")
-            if len(values) == len(keys):
-                groups = [list(v) if isinstance(v, (list, tuple)) else [v] for v in values]
-            elif keys and len(values) % len(keys) == 0:
-                n = len(values) // len(keys)
-                groups = [list(values[i * n : (i + 1) * n]) for i in range(len(keys))]
-            else:
+            if len(values) != len(keys):
                 raise ArgumentError(f"kvstore.{what}: {len(values)} values for {len(keys)} keys")
+            groups = [list(v) if isinstance(v, (list, tuple)) else [v] for v in values]
         for k, group in zip(keys, groups, strict=True):
             for a in group:
                 if not isinstance(a, NDArray):
                     raise ArgumentTypeError(f"kvstore.{what}: key {k!r}: a {type(a).__name__}; expected NDArrays")
-        return list(zip(keys, groups, strict=True))
+        if len(set(keys)) == len(keys):
+            return list(zip(keys, groups, strict=True))
+        if what == "init":
+            twice = next(k for i, k in enumerate(keys) if k in keys[:i])
+            raise ArgumentError(f"kvstore.init: key {twice!r} is there twice")
+        if what == "row_sparse_pull":
+            return list(zip(keys, groups, strict=True))
+        merged: dict[Any, list[NDArray]] = {}
+        for k, group in zip(keys, groups, strict=True):  # arrays of one key belong together, wherever they are
+            merged.setdefault(k, []).extend(group)
+        return list(merged.items())
 
     def _at(self, what: str, key: Any) -> NDArray:
         try:
@@ -103,6 +109,8 @@ class KVStore(KVStoreBase):
 
     def _fits(self, what: str, key: Any, a: NDArray) -> None:
         held = self._at(what, key)
+        if a.stype == "csr":
+            raise ArgumentTypeError(f"kvstore.{what}: key {key!r}: a csr array; expected a dense or row_sparse one")
         if a.shape != held.shape or (what == "push" and a.dtype != held.dtype):
             raise ArgumentError(
                 f"kvstore.{what}: key {key!r}: {a.dtype.__name__}{list(a.shape)}, expected "
@@ -306,7 +314,7 @@ class KVStore(KVStoreBase):
         self._replicas = Replicas(updater) if isinstance(updater, Updater) else None
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Compress what is pushed: `{"type": "2bit", "threshold": 0.5}`.
+        """Compress what is pushed: `{"type": "2bit", "threshold": 0.5}`; also `"1bit"` and `"fp16"`.
 
         Raises:
             ArgumentError: an unknown type, or the store `"local"`, whose values never leave the host.
@@ -360,6 +368,11 @@ class KVStore(KVStoreBase):
         waitall()
 
     _barrier = barrier
+
+    def send_command_to_servers(self, head: int, body: str) -> None:
+        """Send a command to all servers; there are none here."""
+
+    _send_command_to_servers = send_command_to_servers
 
     def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
         """Return how many other processes of the job have died: none, there are none."""

@@ -27,6 +27,7 @@ from ..ps.shared import LINE
 from ..ps.store import Held, Store
 from ..sparse import RowSparseNDArray, with_storage
 from .borrow import SMALL, given, looked_at
+from .commands import command
 from .config import build, change, describe, updates_rows
 from .states import Reader, flatten, on_device
 
@@ -232,6 +233,8 @@ class Control:
             yield from self._updaters[number].records(number)
 
     def __call__(self, op: str, store: Store, number: int, message: Message) -> tuple[dict[str, Any], list[Any]]:
+        if op == "command":
+            return command(message)
         if op == "optimizer":
             made = StoreUpdater(build(message.meta.get("config")), store)
             made.set_factors(message.meta.get("factors"))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import FormatError
+from ..core.errors import FormatError, MXNetError
 from ..ndarray import NDArray, array
+
+if TYPE_CHECKING:
+    from ..optimizer import Optimizer
+    from ..ps.customer import Ticket
+    from .dist import DistKVStore
 
 DEPTH = 8
 
@@ -87,4 +92,49 @@ def cut(state: Any, start: int, stop: int, size: int) -> Any:
     return values.reshape(-1)[start:stop]
 
 
-__all__ = ["Reader", "cut", "flatten", "join", "on_device"]
+# -- between a distributed store and its servers
+
+
+def gathered(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
+    """The states of all keys from all servers; the optimizer's counts are brought up to date."""
+    found: dict[Any, dict[int, Any]] = {}
+    counts: dict[Any, int] = {}
+    for reply in kv._kv.wait(kv._kv.ask_all("kvstore.save_optimizer_states", kv._meta("states"))):
+        reader = Reader(reply.data())
+        for key, number, count, tree in reply.take("states", list):
+            found.setdefault(key, {})[number] = reader.unflatten(tree)
+            counts[key] = max(count, counts.get(key, 0))
+        optimizer.num_update = max(optimizer.num_update, reply.take("num_update", int))
+    optimizer._index_update_count.update(counts)
+    states = {}
+    for key, pieces in found.items():
+        known = kv._kv.keys[kv._number, key]
+        sizes = [s.stop - s.start for s in known.slices]
+        states[key] = on_device(join([pieces[s.number] for s in known.slices], sizes, known.shape))
+    return states
+
+
+def give(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -> list[Ticket]:
+    """Send states to the servers that keep their keys.
+
+    Raises:
+        MXNetError: a key is not in the store.
+    """
+    parts: dict[int, tuple[list[Any], list[np.ndarray]]] = {}
+    for key, state in states.items():
+        if key not in kv._like:
+            raise MXNetError(f"kvstore.load_optimizer_states: key {key!r} of the file is not in the store")
+        known = kv._kv.keys[kv._number, key]
+        for s in known.slices:
+            trees, payload = parts.setdefault(s.server, ([], []))
+            tree = flatten(cut(state, s.start, s.stop, known.slices[-1].stop), payload)
+            trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
+    what = "kvstore.load_optimizer_states"
+    more = {"num_update": optimizer.num_update, "step": kv._kv.step(kv._number)}
+    return [
+        kv._kv.ask(server, what, kv._meta("load", states=trees, **more), payload)
+        for server, (trees, payload) in parts.items()
+    ]
+
+
+__all__ = ["Reader", "cut", "flatten", "gathered", "give", "join", "on_device"]

@@ -23,6 +23,7 @@ from .control import (
     profiler_set_state,
     resume,
     set_config,
+    set_kvstore_handle,
     set_state,
     start_with_process,
 )
@@ -30,5 +31,6 @@ from .objects import Counter, Domain, Event, Frame, Marker, Task
 
 __all__ = [
     "Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",
-    "profiler_set_config", "profiler_set_state", "resume", "set_config", "set_state", "start_with_process",
+    "profiler_set_config", "profiler_set_state", "resume", "set_config", "set_kvstore_handle", "set_state",
+    "start_with_process",
 ]  # fmt: skip

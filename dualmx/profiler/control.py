@@ -43,6 +43,7 @@ class _Control:
         self.was_naive = False
         self.unsaved = False
         self.at_exit = False
+        self.store: Any = None  # whose servers can be profiled
 
     @property
     def active(self) -> bool:
@@ -88,7 +89,7 @@ def set_config(**kwargs: Any) -> None:
         mode: `"program"` or `"per_op"` (the same as `profile_imperative=True`).
         profile_memory, profile_all: also record the bytes in use after each program, on devices that count them.
         max_events: entries of the trace that are kept; later ones are only counted. 500,000 by default.
-        profile_process: only `"worker"`.
+        profile_process: `"server"` configures the servers of a distributed store instead; see `set_kvstore_handle`.
         profile_symbolic, profile_api, aggregate_stats, continuous_dump, dump_period: accepted; programs and totals are
             always recorded, and the file is written by `dump` and at exit.
 
@@ -99,6 +100,8 @@ def set_config(**kwargs: Any) -> None:
         >>> import dualmx as mx
         >>> mx.profiler.set_config(filename="/tmp/trace.json", mode="program")
     """
+    if _for_servers(kwargs.get("profile_process", "worker"), "set_config", kwargs):
+        return
     for name, value in kwargs.items():
         if name not in _DEFAULTS:
             raise ArgumentError(f"profiler.set_config: unknown setting {name!r}; {suggest(name, _DEFAULTS)}")
@@ -122,15 +125,41 @@ def _check(name: str, value: Any) -> None:
 
 
 def _check_process(value: Any) -> None:
-    if value != "worker":
-        raise ArgumentError(f"profiler: profile_process={value!r}: expected 'worker'; servers profile themselves")
+    if value not in ("worker", "server"):
+        raise ArgumentError(f"profiler: profile_process={value!r}: expected 'worker' or 'server'")
+
+
+def set_kvstore_handle(handle: Any) -> None:
+    """Name the store whose servers are meant by `profile_process="server"`; distributed stores do it themselves.
+
+    A server writes its trace to the configured file with `rank<r>_` before its name. Any worker can ask for it; it is
+    enough that one does.
+
+    Args:
+        handle: a distributed store, or None.
+    """
+    control.store = handle
+
+
+def _for_servers(process: Any, call: str, arguments: dict[str, Any]) -> bool:
+    """Pass a call on to the servers, if it is meant for them."""
+    _check_process(process)
+    if process != "server":
+        return False
+    if control.store is None:
+        raise ArgumentError("profiler: profile_process='server': there is no distributed store whose servers are meant")
+    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in arguments.items()}
+    given.pop("profile_process", None)
+    control.store.profile_servers(call, given)
+    return True
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """Start (`"run"`) or stop (`"stop"`) the profiler. While it runs, each flush is waited for."""
     if state not in ("run", "stop"):
         raise ArgumentError(f"profiler.set_state: state={state!r}: expected 'run' or 'stop'")
-    _check_process(profile_process)
+    if _for_servers(profile_process, "set_state", {"state": state}):
+        return
     if (state == "run") == control.running:
         return
     if state == "run":
@@ -144,7 +173,8 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
 
 def pause(profile_process: str = "worker") -> None:
     """Record nothing until `resume`."""
-    _check_process(profile_process)
+    if _for_servers(profile_process, "pause", {}):
+        return
     if control.active:
         control.paused = True
         control.end()
@@ -152,7 +182,8 @@ def pause(profile_process: str = "worker") -> None:
 
 def resume(profile_process: str = "worker") -> None:
     """Go on recording after `pause`."""
-    _check_process(profile_process)
+    if _for_servers(profile_process, "resume", {}):
+        return
     if control.running and control.paused:
         control.begin()
         control.paused = False
@@ -163,12 +194,13 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
 
     Args:
         finished: forget the events afterwards; otherwise the next `dump` writes them again with those that follow.
-        profile_process: only `"worker"`.
+        profile_process: `"server"` lets the servers of a distributed store write theirs.
 
     Raises:
         MXNetError: the file cannot be written; the events are kept.
     """
-    _check_process(profile_process)
+    if _for_servers(profile_process, "dump", {"finished": bool(finished)}):
+        return
     if control.active:
         waitall()
     chrome.write(control.recorder, os.fspath(control.settings["filename"]))

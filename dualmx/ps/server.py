@@ -12,12 +12,12 @@ import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentTypeError, FormatError, MXNetError
+from .codes import Code
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .journal import Journal
 from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
 from .row_messages import answer, pushed_rows, wanted_rows
 from .store import Apply, Closing, Key, Parked, Store, require
-from .twobit import packed_size, unpack
 from .van import Van
 
 _log = logging.getLogger("dualmx.dist")
@@ -157,7 +157,7 @@ class KVServer:
             meta, payload = self._change(rank, op, number, message)
             client = self.clients[rank]
             client.note(client.life, message.request)
-            if op != "states":
+            if op not in ("states", "command"):
                 self._write({**message.meta, "by": [rank, client.life, message.request]}, message.payload)
             self._reply(link, message.request, meta, payload)
 
@@ -336,20 +336,18 @@ class KVServer:
 
     def _pushed(self, store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
         data = message.pieces()
-        threshold = message.meta.get("threshold")
-        if threshold is not None and not (isinstance(threshold, float) and threshold > 0):
-            raise FormatError(f"threshold={threshold!r}: expected a number above 0")
+        code = Code.of(message.meta.get("code"))
         parts = []
         for key, number, turn in self._parts(message, (str, int), int, int):
             value = store.at(key, number).value
-            size = value.nbytes if threshold is None else packed_size(value.size)
+            size = value.nbytes if code is None else code.size(value.size)
             piece = data.take(size)
             if piece.nbytes != size:
                 raise FormatError(f"push of key {key!r}: {piece.nbytes} bytes, expected {size}")
-            if threshold is None:
+            if code is None:
                 numbers = np.frombuffer(piece, value.dtype)
             else:
-                numbers = unpack(np.frombuffer(piece, np.uint8), value.size, threshold)
+                numbers = code.unpack(np.frombuffer(piece, np.uint8), value.size)
             parts.append((key, number, turn, numbers))
         if data.left:
             raise FormatError(f"push: {data.left} bytes more than expected; was an array pushed as another type?")

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import MXNetError
+from .codes import Code
 from .customer import Customer, Peer, Ticket
 from .frame import MAX_PAYLOAD, Message
 from .placement import Slice, place
 from .store import Key
-from .twobit import pack
 
 ROUNDED = {  # requests that concern rounds, in words
     "push": "push", "push rows": "push", "pull": "pull", "pushpull": "push and pull", "pull rows": "row_sparse_pull",
@@ -118,13 +118,13 @@ class KVWorker:
                 sent.add(s.server, part, flat[s.start : s.stop].view(np.uint8), key)
         return sent.send()
 
-    def push(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None = None) -> list[Ticket]:
-        """Push gradients for the next round of their keys; with `threshold` as 2-bit values."""
+    def push(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None) -> list[Ticket]:
+        """Push gradients for the next round of their keys; with `code` packed."""
         with self._lock:
             self.flush()
-            return self._pushing(store, arrays, threshold, self._Batches(self, "push", _push(store, threshold))).send()
+            return self._pushing(store, arrays, code, self._Batches(self, "push", _push(store, code))).send()
 
-    def queue(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None = None) -> Queued:
+    def queue(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None) -> Queued:
         """As `push`, but small arrays wait for others: until the next request, or for a moment.
 
         Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
@@ -134,27 +134,27 @@ class KVWorker:
                 self.flush()
             for key in arrays:
                 self._in_vain(store, key)
-            meta = _push(store, threshold)
+            meta = _push(store, code)
             if all((store, key) in self._habit for key in arrays):
                 meta["op"] = "pushpull"
             if self._queued is None or self._queued.meta != meta:
                 self.flush()
                 self._queued = self._Batches(self, ROUNDED[meta["op"]], meta)
                 self._queued_since = time.monotonic()
-            batches = self._pushing(store, arrays, threshold, self._queued)
+            batches = self._pushing(store, arrays, code, self._queued)
             if batches.size >= self._Batches.LIMIT * len(self.servers):
                 self.flush()
             else:
                 self._wake()
             return batches.queued
 
-    def _pushing(self, store: int, arrays: dict[Key, np.ndarray], threshold: float | None, sent: Any) -> Any:
+    def _pushing(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None, sent: Any) -> Any:
         for key, array in arrays.items():
             turn = self.next_round(store, key)
             flat = _flat(array)
             for s in self.keys[store, key].slices:
                 piece = flat[s.start : s.stop]
-                data = pack(piece) if threshold is not None else piece.view(np.uint8)
+                data = code.pack(piece) if code is not None else piece.view(np.uint8)
                 sent.add(s.server, [key, s.number, turn], data, key)
         return sent
 
@@ -383,9 +383,9 @@ class Pulled:
         return {key: self.value(key) for key in self._where}
 
 
-def _push(store: int, threshold: float | None) -> dict[str, Any]:
+def _push(store: int, code: Code | None) -> dict[str, Any]:
     meta: dict[str, Any] = {"op": "push", "store": store}
-    return meta if threshold is None else {**meta, "threshold": float(threshold)}
+    return meta if code is None else {**meta, "code": list(code)}
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

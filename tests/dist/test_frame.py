@@ -11,9 +11,9 @@ import pytest
 
 from dualmx.core.errors import FormatError
 from dualmx.ps import frame
+from dualmx.ps.codes import Code
 from dualmx.ps.frame import Decoder, Message, encode
 from dualmx.ps.placement import MAX_SLICE, home, place
-from dualmx.ps.twobit import pack, packed_size, unpack
 
 
 def decode(raw: bytes, chunk: int = 7) -> list[Message]:
@@ -118,6 +118,18 @@ def test_placement_follows_mxnet_for_int_keys_and_bounds_slices() -> None:
 
 def test_two_bit_words() -> None:
     values = np.array([0.5, 0, -0.5, 0.5, 0, 0, 0, -0.5, 0.5], np.float32)
-    words = pack(values)
-    assert words.tolist() == [0b11001011, 0b00000010, 0b11000000, 0] and packed_size(9) == 4 and packed_size(17) == 8
-    assert unpack(words, 9, 0.5).tolist() == values.tolist()
+    code = Code("2bit", 0.5)
+    words = code.pack(values)
+    assert words.tolist() == [0b11001011, 0b00000010, 0b11000000, 0] and code.size(9) == 4 and code.size(17) == 8
+    assert code.unpack(words, 9).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33])
+def test_one_bit_and_half_words(n: int) -> None:
+    values = np.where(np.arange(n) % 3 == 0, 1, -1).astype(np.float32)
+    one, half = Code("1bit", 0.0), Code("fp16", 0.0)
+    words = one.pack(values)
+    assert words.nbytes == one.size(n) == -(-n // 32) * 4 and one.unpack(words, n).tolist() == values.tolist()
+    assert words[0] == (0b10010010 if n > 1 else 0b10000000)
+    assert half.pack(values * 0.1).nbytes == 2 * n
+    assert (half.unpack(half.pack(values * 0.1), n) == (values * 0.1).astype(np.float16)).all()

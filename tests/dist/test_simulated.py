@@ -232,7 +232,7 @@ def test_an_update_that_fails_is_reported_to_all() -> None:
         ({"op": "pull", "store": 0, "parts": 3}, b"", "not as expected"),
         ({"op": "push", "store": 0, "parts": [["b", 0, 1]]}, b"123", "expected 12"),
         ({"op": "push", "store": 0, "parts": [["b", 0, 1]]}, b"1" * 24, "12 bytes more"),
-        ({"op": "push", "store": 0, "parts": [["b", 0, 1]], "threshold": -1.0}, b"1234", "threshold"),
+        ({"op": "push", "store": 0, "parts": [["b", 0, 1]], "code": ["2bit", -1.0]}, b"1234", "threshold"),
         ({"op": "put", "store": 0, "parts": [["n", 0, "object", 1, [1]]]}, b"12345678", "no array"),
         ({"op": "put", "store": 0, "parts": [["n", 0, "float32", 9, [9]]]}, b"1234", "missing"),
         ({"op": "open", "store": 0, "sync": False}, b"", "synchronous"),

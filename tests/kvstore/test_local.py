@@ -192,3 +192,47 @@ def test_trainer_uses_a_registered_store():
     for ctx in (mx.cpu(0), mx.cpu(1)):
         assert net.weight.data(ctx).asnumpy().tolist() == [[-2.0, -2.0]]
     del mx.kv.KVStoreBase.kv_registry["summing"]
+
+
+def test_arrays_of_one_key_belong_together(kv):
+    kv.init([5, 7], [nd.zeros((2, 3)), nd.zeros((2, 3))])
+    kv.push([5, 7, 5], [nd.ones((2, 3)) * n for n in (7, 8, 9)])
+    assert (pulled(kv, 5) == 16).all() and (pulled(kv, 7) == 8).all()
+    outs = [nd.zeros((2, 3)), nd.zeros((2, 3))]
+    kv.pull([5, 5], out=outs)
+    assert all((o.asnumpy() == 16).all() for o in outs)
+    with pytest.raises(mx.MXNetError, match="key 8 is there twice"):
+        kv.init([8, 8], [nd.zeros((1,)), nd.zeros((1,))])
+    with pytest.raises(mx.MXNetError, match="4 values for 2 keys"):
+        kv.push([5, 7], [nd.ones((2, 3))] * 4)
+    with pytest.raises(mx.MXNetError, match="a csr array"):
+        kv.push(5, nd.ones((2, 3)).tostype("csr"))
+    assert kv._send_command_to_servers(1, "nobody hears it") is None
+
+
+@pytest.mark.parametrize("kind", ["1bit", "fp16"])
+def test_other_compressions_keep_the_rest(kind):
+    kv = mx.kv.create("device")
+    kv.set_gradient_compression({"type": kind})
+    kv.init("w", nd.zeros((2,)))
+    total = np.zeros(2)
+    for _ in range(5):
+        kv.push("w", nd.array([0.3, -0.2]))
+        total += pulled(kv, "w", (2,))
+    np.testing.assert_allclose(total, [1.5, -1.0], atol=1.0 if kind == "1bit" else 1e-6)
+
+
+def test_the_store_for_tests_serves_a_trainer():
+    net = mx.gluon.nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize(mx.init.One(), ctx=[mx.cpu(0), mx.cpu(1)])
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore="teststore")
+    with mx.autograd.record():
+        losses = [net(nd.ones((1, 2), ctx=c)) for c in (mx.cpu(0), mx.cpu(1))]
+    mx.autograd.backward(losses)
+    trainer.step(1)
+    for c in (mx.cpu(0), mx.cpu(1)):
+        np.testing.assert_allclose(net.weight.data(c).asnumpy(), 0.8, rtol=1e-6)
+    store = mx.kv.create("TestStore")
+    assert (store.type, store.rank, store.num_workers, store.is_capable("optimizer")) == ("teststore", 0, 1, False)
+    with pytest.raises(NotImplementedError):
+        store.set_optimizer(mx.optimizer.SGD())

@@ -75,6 +75,30 @@ def types() -> None:
 
 
 @check
+def repeated_keys_and_commands() -> None:
+    one = mx.nd.ones(3)
+    kv.init(["r", "s"], [one, one])
+    kv.push(["r", "s", "r"], [one * 2, one * 3, one * 5])
+    assert (pulled(kv, "r", one) == 14).all() and (pulled(kv, "s", one) == 6).all()
+    raises(ArgumentError, "there twice", kv.init, ["t", "t"], [one, one])
+    kv.send_command_to_servers(77, "hello")
+    raises(MXNetError, "no pickled optimizers", kv._send_command_to_servers, 0, "x")
+    file = str(FOLDER / "servers.json")
+    store = mx.kv.create("dist_sync")
+    store.init([0, 1], [one, one])
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0))
+    mx.profiler.set_config(profile_all=True, filename=file, profile_process="server")
+    mx.profiler.set_state("run", profile_process="server")
+    store.push([0, 1], [one, one])
+    assert (pulled(store, 0, one) == -1).all() and (pulled(store, 1, one) == -1).all()
+    kv.barrier()
+    mx.profiler.set_state("stop", profile_process="server")
+    mx.profiler.dump(profile_process="server")
+    for rank in range(2):
+        assert "sgd" in (FOLDER / f"rank{rank}_servers.json").read_text(), rank
+
+
+@check
 def broadcast() -> None:
     out = [mx.nd.zeros(4), mx.nd.zeros(4)]
     kv.broadcast("b", mx.nd.full(4, RANK + 5), out=out)
@@ -247,6 +271,16 @@ def compression() -> None:
     assert pulled(store, "x", x)[:4].tolist() == [0, 1, -1, 0]
     store.push("x", x)
     assert pulled(store, "x", x)[:4].tolist() == [1, 1, -1, 0]
+    for kind, first, second in (("1bit", [2, 2, -2, -2], [-2, 2, -2, 2]), ("fp16", [0.6, 1.2, -1.4, 0], None)):
+        store = mx.kv.create("dist_sync")
+        store.set_gradient_compression({"type": kind})
+        store.init("x", x)
+        store.push("x", x)
+        assert np.allclose(pulled(store, "x", x)[:4], first, atol=1e-3), kind
+        store.push("x", x)
+        assert np.allclose(pulled(store, "x", x)[:4], second or first, atol=1e-3), kind
+    raises(ArgumentError, "of row_sparse arrays", store.push, "x", x.tostype("row_sparse"))
+    raises(ArgumentError, "expected one of 2bit, 1bit, fp16", store.set_gradient_compression, {"type": "3bit"})
     net = network()
     compress = {"type": "2bit", "threshold": 0.05}
     trainer = mx.gluon.Trainer(
