@@ -117,7 +117,7 @@ class Executable:
             traced = jitted.trace(*specs)
             lowered = traced.lower()
             with persistent_cache():
-                compiled = lowered.compile(compiler_options=options_for(platform))
+                compiled = _compiled(lowered, platform)
         counters.compiles += 1
         trie.programs += 1
         seconds = time.perf_counter() - began
@@ -146,17 +146,20 @@ _OPTIONS: dict[str, dict[str, Any] | None] = {
 
 
 def options_for(platform: str) -> dict[str, Any] | None:
-    """Return compiler options for a platform, None once this XLA was seen to refuse them."""
-    wanted = _OPTIONS.get(platform)
-    if wanted and platform not in _checked:
-        _checked.add(platform)
-        try:
-            jax.jit(lambda: 0).lower().compile(compiler_options=wanted)
-        except Exception:  # an XLA without this option reports it in its own ways
-            _OPTIONS[platform] = wanted = None
-    return wanted
+    """Return compiler options for a platform, None once this XLA has refused them."""
+    return _OPTIONS.get(platform)
 
 
-_checked: set[str] = set()
+def _compiled(lowered: Any, platform: str) -> Any:
+    """Compile with the options of the platform, without those that this XLA does not know."""
+    options = options_for(platform)
+    try:
+        return lowered.compile(compiler_options=options)
+    except jax.errors.JaxRuntimeError as e:
+        if not options or not any(name in str(e) for name in options):
+            raise
+        _OPTIONS[platform] = None
+        return lowered.compile()
+
 
 __all__ = ["Executable", "options_for"]
