@@ -134,6 +134,12 @@ SHARED_MEMORY = Knob(
 )
 TCP = Knob("DUALMX_TCP", "0", "1 connects processes of one host over TCP, as those of several hosts.", ("0", "1"))
 ENCRYPT = Knob("DUALMX_ENCRYPT", "0", "1 encrypts what the processes of a job send over TCP (AES-256-GCM).", ("0", "1"))
+COLLECTIVES = Knob(
+    "DUALMX_COLLECTIVES",
+    "auto",
+    "How processes exchange arrays: host by sockets and shared memory, xla by XLA; auto: xla on accelerators.",
+    ("auto", "host", "xla"),
+)
 START_TIMEOUT = Knob("DUALMX_START_TIMEOUT", "120", "Most seconds until all processes of a job have found each other.")
 
 KNOBS: tuple[Knob, ...] = tuple(knob for knob in list(globals().values()) if isinstance(knob, Knob))

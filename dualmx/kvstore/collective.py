@@ -1,67 +1,18 @@
-"""The store whose sums over processes are XLA collectives: dense, synchronous, without servers."""
+"""The store whose processes exchange values directly: synchronous, without servers."""
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ..core.errors import ArgumentError
+from .. import parallel
 from ..ndarray import NDArray, waitall
-from ..parallel import processes
-from ..ps import Job
-from .dist import DistKVStore
+from ..parallel.world import num_dead
 from .local import KVStore
-
-_control: list[DistKVStore] = []
-
-
-def join(name: str) -> None:
-    """Join the processes of the job, if that has not happened.
-
-    In a job of `dualmx-launch` the workers find each other through its scheduler, which also notices when one dies.
-
-    Raises:
-        MXNetError: XLA is running already, or nothing tells about a job.
-    """
-    if processes.size() > 1 or _control:
-        return
-    if not Job.described():
-        processes.init()
-        return
-    control = DistKVStore("dist_sync")
-    where = np.zeros(264, np.int32)
-    if control.rank == 0:
-        host = Job.from_env().own_host()
-        with socket.socket() as s:
-            s.bind(("", 0))
-            text = f"{host}:{s.getsockname()[1]}".encode()
-        where[: len(text)] = list(text)
-    found = _of_first(control, where)
-    processes.init(bytes(found[found > 0].astype(np.uint8)).decode(), control.num_workers, control.rank)
-    _control.append(control)
-    processes.watchdogs.append(_gone)
-
-
-def _of_first(control: DistKVStore, value: np.ndarray) -> np.ndarray:
-    """Return the value of rank 0; plain NumPy, because XLA must not have started yet."""
-    store, key = control._number, "coordinator"
-    control._kv.know(store, key, value.shape, value.dtype)
-    if control.rank == 0:
-        control._kv.wait(control._kv.put(store, {key: value}))
-    control._worker.barrier()
-    return control._kv.pull(store, [key]).values()[key]
-
-
-def _gone() -> str:
-    dead = sorted(_control[0]._worker.dead)
-    return ", ".join(f"{role} {rank} is dead" for role, rank in dead)
 
 
 class CollectiveKVStore(KVStore):
-    """Key-value store among processes that XLA knows of (`jax.distributed`); see `parallel.init`.
+    """Key-value store among processes that exchange values without servers; see `parallel.init`.
 
     A push sums over the devices of each process, then over the processes: what is pushed in one call travels as one
     message per dtype. All processes make the same calls in the same order, and get the same bits; with an optimizer
@@ -75,18 +26,18 @@ class CollectiveKVStore(KVStore):
     """
 
     def __init__(self, name: str):
-        join(name)
+        parallel.init()
         super().__init__(name)
 
     @property
     def rank(self) -> int:
         """Number of this process, from 0."""
-        return processes.rank()
+        return parallel.rank()
 
     @property
     def num_workers(self) -> int:
         """How many processes there are."""
-        return processes.size()
+        return parallel.size()
 
     def init(self, key: Any, value: Any) -> None:
         """Store initial values: those of rank 0.
@@ -97,26 +48,25 @@ class CollectiveKVStore(KVStore):
         before = set(self._stored)
         super().init(key, value)
         fresh = [k for k in self._stored if k not in before]
-        for k, a in zip(fresh, self._exchanged("broadcast", "init", [self._stored[k] for k in fresh]), strict=True):
-            self._stored[k] = a
+        for at in self._alike([self._stored[k] for k in fresh]):
+            found = parallel.broadcast([self._stored[fresh[i]] for i in at])
+            for i, a in zip(at, found, strict=True):
+                self._stored[fresh[i]] = a
 
     def _sums(self, pairs: Sequence[tuple[Any, list[NDArray]]]) -> list[NDArray]:
-        return self._exchanged("sum", "push", super()._sums(pairs))
+        sums = super()._sums(pairs)
+        for at in self._alike(sums):
+            for i, a in zip(at, parallel.all_reduce([sums[i] for i in at]), strict=True):
+                sums[i] = a
+        return sums
 
-    def _exchanged(self, kind: str, what: str, arrays: Sequence[NDArray]) -> list[NDArray]:
-        for a in arrays:
-            if a.stype != "default":
-                raise ArgumentError(
-                    f"kvstore {self._name!r}: {what} of a {a.stype} array; collectives are for dense arrays, use the "
-                    f"store 'dist_sync'"
-                )
-        found: list[NDArray] = list(arrays)
-        for ctx in dict.fromkeys(a.context for a in arrays):
-            at = [i for i, a in enumerate(arrays) if a.context is ctx]
-            results = processes.exchanged(kind, f"kvstore.{what}", [arrays[i] for i in at])
-            for i, r in zip(at, results, strict=True):
-                found[i] = r
-        return found
+    @staticmethod
+    def _alike(arrays: Sequence[NDArray]) -> list[list[int]]:
+        """Numbers of arrays that can travel together: on one context, and dense or not."""
+        kinds: dict[Any, list[int]] = {}
+        for i, a in enumerate(arrays):
+            kinds.setdefault((str(a.context), a.stype), []).append(i)
+        return list(kinds.values())
 
     def barrier(self) -> None:
         """Wait until all processes have called it.
@@ -125,18 +75,18 @@ class CollectiveKVStore(KVStore):
             MXNetError: a process is gone.
         """
         waitall()
-        processes.barrier()
+        parallel.barrier()
 
     _barrier = barrier
 
     def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
-        """Return how many other processes are known to have died; see `DistKVStore.num_dead_node`."""
-        return _control[0].num_dead_node(node_id, timeout) if _control else 0
+        """Return how many other processes are known to have died."""
+        return num_dead()
 
 
 def joined_already() -> bool:
-    """True if XLA knows of other processes, so that a `device` store needs no servers."""
-    return processes.size() > 1
+    """True if this process has joined others, so that a `device` store needs no servers."""
+    return parallel.size() > 1
 
 
-__all__ = ["CollectiveKVStore", "join", "joined_already"]
+__all__ = ["CollectiveKVStore", "joined_already"]

@@ -15,15 +15,15 @@ from ..ndarray import NDArray, waitall
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
 from ..optimizer.states import dump_states, load_states
+from ..parallel.borrow import given, looked_at
 from ..profiler import set_kvstore_handle
+from ..ps import seat
 from ..ps.row_messages import by_rows, push_rows
 from ..ps.worker import Queued
 from ..sparse import RowSparseNDArray
 from . import by_rows as sparse
-from .borrow import given, looked_at
 from .compression import Compression, make
 from .config import describe, factors, is_elementwise, obstacle, settings
-from .joined import place_in_job
 from .local import KVStore, _flat
 from .states import gathered, give
 
@@ -57,7 +57,11 @@ class DistKVStore(KVStore):
     def __init__(self, name: str):
         super().__init__(name)
         self._sync = "async" not in name
-        self._worker = place_in_job(name)
+        self._worker = seat(f"kvstore.create: name={name!r}")
+        if not self._worker.job.servers:
+            raise MXNetError(
+                f"kvstore.create: name={name!r}: the job has no servers (-s 0); start some, or take 'collective'"
+            )
         self._kv = self._worker.kv
         self._number = next(_numbers)
         self._like: dict[Any, _Like] = {}

@@ -19,6 +19,8 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
 from ..optimizer import Optimizer, Updater, get_updater
+from ..parallel import coordinator
+from ..parallel.borrow import SMALL, given, looked_at
 from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
@@ -26,7 +28,6 @@ from ..ps.server import Record
 from ..ps.shared import LINE
 from ..ps.store import Held, Store
 from ..sparse import RowSparseNDArray, with_storage
-from .borrow import SMALL, given, looked_at
 from .commands import command
 from .config import build, change, describe, updates_rows
 from .states import Reader, flatten, on_device
@@ -276,7 +277,8 @@ def serve(role: str) -> None:
     logging.basicConfig(level=level, format="%(message)s")
     job = Job.from_env()
     if role == "scheduler":
-        run_scheduler(job)
+        host = job.bind_host(job.uri)
+        run_scheduler(job, lambda count: coordinator.start(host, job.uri, count))
         return
     keep_memory()
     if "JAX_PLATFORMS" not in os.environ:

@@ -43,7 +43,9 @@ def parser() -> argparse.ArgumentParser:
         epilog="example: dualmx-launch -n 2 -s 2 --launcher local python examples/train_mnist.py --kv-store dist_sync",
     )
     p.add_argument("-n", "--num-workers", type=int, required=True, help="number of workers")
-    p.add_argument("-s", "--num-servers", type=int, help="number of servers (default: as many as workers)")
+    p.add_argument(
+        "-s", "--num-servers", type=int, help="number of servers (default: as many as workers); 0 for collectives alone"
+    )
     p.add_argument(
         "--launcher", "--cluster", choices=(*LAUNCHERS, *TEXTS), default="local", help="how processes are started"
     )
@@ -87,8 +89,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     servers = options.num_workers if options.num_servers is None else options.num_servers
     if not command:
         p.error("expected a command to run")
-    if options.num_workers < 1 or servers < 1:
-        p.error("expected at least one worker (-n) and one server (-s)")
+    if options.num_workers < 1 or servers < 0:
+        p.error("expected at least one worker (-n), and a number of servers (-s) of 0 or more")
     if options.launcher == "local" and (options.hostfile or options.sync_dst_dir or options.program):
         p.error("-H, --with and --sync-dst-dir go with launchers of several hosts; --launcher local uses this one")
     if options.launcher in TEXTS and not options.dry_run:

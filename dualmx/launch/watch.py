@@ -75,7 +75,7 @@ def run(plan: Plan) -> int:
             _queue_up(start, processes)
             processes.append(Process(start, keeper))
         with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command)):
-            first = _watch(processes, returns, keeper, lambda members: starts_of(plan, how, members))
+            first = _watch(plan, processes, returns, keeper, lambda members: starts_of(plan, how, members))
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         _end(processes)
@@ -106,7 +106,9 @@ def starts_of(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Star
     """How members are started: the scheduler here, the others by the launcher."""
     here = [m for m in members if m.role == "scheduler"]
     others = [m for m in members if m.role != "scheduler"]
-    starts = [Start([m], plan.command, plan.env_here(m.role, m.rank)) for m in here]
+    # Without servers the program need not know of dualmx, which then serves by itself.
+    command = plan.command if plan.servers else [sys.executable, "-c", "import dualmx"]
+    starts = [Start([m], command, plan.env_here(m.role, m.rank)) for m in here]
     return starts + (how.starts(plan, others) if others else [])
 
 
@@ -120,7 +122,7 @@ def _queue_up(start: Start, processes: Sequence[Process]) -> None:
         time.sleep(0.01)
 
 
-def _watch(processes: list[Process], returns: Returns, keeper: Keeper, starts: Starts) -> Member | None:
+def _watch(plan: Plan, processes: list[Process], returns: Returns, keeper: Keeper, starts: Starts) -> Member | None:
     """Wait for the end of the job; returns the member that failed first, if one did and the job needs it."""
     first: Member | None = None
     until: float | None = None
@@ -137,8 +139,10 @@ def _watch(processes: list[Process], returns: Returns, keeper: Keeper, starts: S
             return first
         if first is None:
             processes += returns.due(starts, keeper)
-        if first is not None or not (returns.pending or any(m.role == "worker" and m.code is None for m in members)):
-            until = until or time.monotonic() + GRACE
+        done = not (returns.pending or any(m.role == "worker" and m.code is None for m in members))
+        if first is not None or done:
+            # Without servers there may be a scheduler that nobody has asked for anything.
+            until = until or time.monotonic() + (0.2 if done and not plan.servers else GRACE)
             if time.monotonic() > until:
                 return first
         time.sleep(0.02)

@@ -1,12 +1,31 @@
-"""Arrays cut over meshes of devices, and processes that compute together by XLA's collectives."""
+"""Arrays cut over meshes of devices, and processes that compute together and exchange arrays."""
 
 from ..compile.mesh import Mesh
 from ..ndarray.placement import shard
+from .collectives import all_gather, all_reduce, barrier, broadcast, join
+from .group import Group
+from .mail import Handle
 from .memory import device_bytes
-from .processes import all_gather, all_reduce, barrier, broadcast, init, rank, size
 from .rules import match_rules
+from .sending import Receipt, irecv, isend, recv, send
+from .spread import all_gather_object, all_to_all, broadcast_object, gather, reduce, reduce_scatter, scatter
+from .world import (
+    cross_rank,
+    cross_size,
+    init,
+    is_initialized,
+    local_rank,
+    local_size,
+    new_group,
+    rank,
+    shutdown,
+    size,
+)
 
 __all__ = [
-    "Mesh", "all_gather", "all_reduce", "barrier", "broadcast", "device_bytes", "init", "match_rules", "rank", "shard",
-    "size",
+    "Group", "Handle", "Mesh", "Receipt", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",
+    "broadcast", "broadcast_object", "cross_rank", "cross_size", "device_bytes", "gather", "init",
+    "irecv", "is_initialized", "isend",
+    "join", "local_rank", "local_size", "match_rules", "new_group", "rank", "recv", "reduce", "reduce_scatter",
+    "scatter", "send", "shard", "shutdown", "size",
 ]  # fmt: skip

@@ -6,6 +6,9 @@ Knows NumPy only; optimizers are injected by `kvstore.server`.
 from __future__ import annotations
 
 from .job import Job
-from .node import Server, Worker, run_scheduler
+from .node import Server, Worker
+from .peers import Lost, Peers
+from .postoffice import run_scheduler, start_scheduler
+from .seat import leave, seat
 
-__all__ = ["Job", "Server", "Worker", "run_scheduler"]
+__all__ = ["Job", "Lost", "Peers", "Server", "Worker", "leave", "run_scheduler", "seat", "start_scheduler"]

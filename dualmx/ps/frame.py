@@ -190,6 +190,11 @@ class Decoder:
         return self._target[self._got :]
 
     @property
+    def shared(self) -> bool:
+        """Whether the sender shares memory."""
+        return self._loans is not None
+
+    @property
     def idle(self) -> bool:
         """Between two frames."""
         return self._stage == 0 and self._got == 0

@@ -72,21 +72,30 @@ class Job:
                 f"a distributed job needs the environment variables {', '.join(missing)}; start the script by "
                 "dualmx-launch, which sets them: dualmx-launch -n 2 -s 2 --launcher local python script.py"
             )
-        uri = knobs.ROOT_URI.read()
-        task = knobs.TASK_ID.read()
+        task = knobs.TASK_ID.integer() if knobs.TASK_ID.read() else -1
+        counts = knobs.NUM_WORKER.integer(1), knobs.NUM_SERVER.integer()
+        return Job.at(knobs.ROOT_URI.read(), knobs.ROOT_PORT.integer(1), *counts, task, knobs.ROLE.read())
+
+    @staticmethod
+    def at(uri: str, port: int, workers: int, servers: int = 0, task: int = -1, role: str = "worker") -> Job:
+        """Return the job whose scheduler is at `uri` and `port`; the environment tells the rest.
+
+        Raises:
+            ArgumentError: variables are wrong. MXNetError: the job needs a secret.
+        """
         if knobs.ON_SERVER_DEATH.read() == "wait" and not knobs.JOURNAL.read():
             raise ArgumentError(
                 "DUALMX_ON_SERVER_DEATH=wait needs DUALMX_JOURNAL, a folder in which a server finds what the one "
                 "before it knew; dualmx-launch --on-server-death wait makes one"
             )
         return Job(
-            role=knobs.ROLE.read(),
+            role=role,
             uri=uri,
-            port=knobs.ROOT_PORT.integer(1),
-            workers=knobs.NUM_WORKER.integer(1),
-            servers=knobs.NUM_SERVER.integer(1),
+            port=port,
+            workers=workers,
+            servers=servers,
             secret=find_secret(uri),
-            task=knobs.TASK_ID.integer() if task else -1,
+            task=task,
             interval=max(knobs.HEARTBEAT_INTERVAL.integer(), 1),
             silence=knobs.HEARTBEAT_TIMEOUT.integer(),
             timeout=knobs.DIST_TIMEOUT.integer(),

@@ -16,7 +16,7 @@ from .customer import Customer, Peer
 from .frame import ERROR, NOTE, REPLY, Message
 from .job import Job
 from .journal import Journal
-from .postoffice import Scheduler
+from .peers import Peers
 from .server import Control, KVServer
 from .van import GRACE, SILENCE, Refused
 from .worker import KVWorker
@@ -155,6 +155,7 @@ class Worker(_Registered):
     def __init__(self, job: Job):
         super().__init__(job)
         self._servers: list[Peer] = []
+        self._peers: Peers | None = None
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         try:
@@ -175,6 +176,8 @@ class Worker(_Registered):
         try:
             if link == self._scheduler.link:
                 self._scheduler_said(message)
+            elif self._peers is not None and self._peers.on_message(link, message):
+                pass
             elif message.kind == NOTE:
                 _log.warning("worker %d waits: %s", self.rank, message.meta.get("text"))
             else:
@@ -187,6 +190,8 @@ class Worker(_Registered):
             return
         if link == self._scheduler.link:
             self._scheduler_broke(reason)
+        if self._peers is not None:
+            self._peers.on_down(link, reason)
         for rank, peer in enumerate(self._servers):
             if link == peer.link:
                 waits = self.job.on_server_death == "wait"
@@ -199,6 +204,8 @@ class Worker(_Registered):
 
     def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
         super()._lost(role, rank, text, dead)
+        if role == "worker" and dead and self._peers is not None:
+            self._peers.lost(rank, text)
         if role == "server" and rank < len(self._servers) and self.job.on_server_death != "wait":
             self._customer.give_up(self._servers[rank], text)
 
@@ -207,6 +214,34 @@ class Worker(_Registered):
             self._servers[rank].address = address
             with self._moved:
                 self._moved.notify_all()
+
+    def peers(self) -> Peers:
+        """Link this worker directly to all others, which do the same; once.
+
+        Raises:
+            MXNetError: a worker or the scheduler is gone, or cannot be reached.
+        """
+        if self._peers is None:
+            own = self.job.own_host()
+            self._peers = Peers(self._van, self.rank, self.job.workers, self.job.timeout)
+            address = self._peers.listen(self.job.bind_host(own), own)
+            found = self._asked("meet", "meeting the other workers", address=address).take("addresses", list)
+            if len(found) != self.job.workers or not all(isinstance(a, dict) for a in found):
+                raise FormatError("the scheduler sent no list of the workers")
+            self._peers.connect(found, self.job.start)
+        return self._peers
+
+    def coordinator(self) -> str:
+        """Return `host:port` of what XLA's processes meet by, which the scheduler starts when it is first asked.
+
+        Raises:
+            MXNetError: the scheduler is gone, or starts none.
+        """
+        return self._asked("coordinator", "starting XLA's coordinator").take("address", str)
+
+    def _asked(self, op: str, what: str, **more: Any) -> Message:
+        ticket = self._customer.ask(self._scheduler, what, {"op": op, **more})
+        return self._customer.wait([ticket], self.job.start + 10)[0]
 
     def barrier(self, name: str = "") -> None:
         """Wait until all workers are here.
@@ -228,6 +263,8 @@ class Worker(_Registered):
     def crash(self, reason: str) -> None:
         """Tell the others why this process is about to end; it counts as dead when it does."""
         self._leave()
+        if self._peers is not None:
+            self._peers.leave("crash", reason)
         for peer in (*self._servers, self._scheduler):
             self._van.send(peer.link, Message(NOTE, 0, {"op": "crash", "text": reason[:500]}))
 
@@ -241,6 +278,8 @@ class Worker(_Registered):
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
             self._leave()
+            if self._peers is not None:
+                self._peers.leave("bye")
             for peer in (*self._servers, self._scheduler):
                 self._van.send(peer.link, Message(NOTE, 0, {"op": "bye"}))
             self._van.close()
@@ -399,21 +438,4 @@ class Server(_Registered):
                 self._journal.close()
 
 
-def run_scheduler(job: Job) -> None:
-    """Be the scheduler of a job until it is over.
-
-    Raises:
-        MXNetError: the port is taken, or the job does not come together in time.
-    """
-    van = job.van()
-    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback)
-    van.on_message, van.on_down = scheduler.on_message, scheduler.on_down
-    van.start()
-    try:
-        van.listen(job.bind_host(job.uri), job.port)
-        scheduler.run(job.start)
-    finally:
-        van.close()
-
-
-__all__ = ["Server", "Worker", "run_scheduler"]
+__all__ = ["Server", "Worker"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
+from .job import Job
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
@@ -38,6 +39,7 @@ class Scheduler:
         workers, servers: members that the job has.
         policy: what becomes of the job when a member of a role dies: `fail`, `wait`, `continue`.
         comeback: seconds that the job waits, where the policy is to wait.
+        coordinator: starts what XLA's processes, as many as it is told, meet by, and returns its address.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Scheduler:
         servers: int,
         policy: Mapping[str, str] | None = None,
         comeback: float = 120.0,
+        coordinator: Callable[[int], str] | None = None,
     ):
         self._van = van
         self._policy = policy or {"worker": "fail", "server": "fail"}
@@ -54,6 +57,8 @@ class Scheduler:
         self._wanted = {"worker": workers, "server": servers}
         self._members: dict[int, _Member] = {}
         self._complete = False
+        self._coordinator, self._coordinates = coordinator, ""
+        self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
         self._passed: set[str] = set()
         self._count = 0  # barriers without a name that were passed
@@ -79,6 +84,10 @@ class Scheduler:
             self._rejoin(link, message)
         elif message.kind == REQUEST and op == "barrier":
             self._barrier(link, message)
+        elif message.kind == REQUEST and op == "meet":
+            self._meet(link, message)
+        elif message.kind == REQUEST and op == "coordinator":
+            self._van.send(link, Message(REPLY, message.request, {"address": self._coordinated()}))
         elif message.kind == REQUEST and op == "status":
             self._van.send(link, Message(REPLY, message.request, self.status()))
         elif message.kind == NOTE and op == "bye":
@@ -215,6 +224,33 @@ class Scheduler:
         self._barriers.setdefault(label, {})[member.rank] = (link, message.request)
         self._settle(label)
 
+    def _meet(self, link: int, message: Message) -> None:
+        """Tell all workers where the others listen, when all have said so."""
+        member = self._members.get(link)
+        if member is None or member.role != "worker":
+            raise MXNetError("only the workers of the job meet")
+        self._met[member.rank] = (link, message.request, message.take("address", dict))
+        self._introduce()
+
+    def _introduce(self) -> None:
+        gone = [m for m in self._members.values() if m.role == "worker" and m.state in ("dead", "left")]
+        if len(self._met) == self._wanted["worker"]:
+            addresses = [self._met[rank][2] for rank in sorted(self._met)]
+            for link, request, _ in self._met.values():
+                self._van.send(link, Message(REPLY, request, {"addresses": addresses}))
+        elif gone:
+            for link, request, _ in self._met.values():
+                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+        else:
+            return
+        self._met = {}
+
+    def _coordinated(self) -> str:
+        if self._coordinator is None:
+            raise MXNetError("the scheduler of this job starts no coordinator")
+        self._coordinates = self._coordinates or self._coordinator(self._wanted["worker"])
+        return self._coordinates
+
     def _settle(self, label: str) -> None:
         seat = self._barriers[label]
         workers = [m for m in self._members.values() if m.role == "worker"]
@@ -250,6 +286,8 @@ class Scheduler:
         self._note(about, "gone", text, dead=dead)
         for label in list(self._barriers):
             self._settle(label)
+        if self._met:
+            self._introduce()
         self._maybe_over()
 
     def _maybe_over(self) -> None:
@@ -268,7 +306,8 @@ class Scheduler:
         while not self.over.wait(0.1):
             with self._lock:
                 if not self._complete:
-                    if time.monotonic() > until:
+                    # Without servers, a script that never joins is none of the scheduler's concern.
+                    if time.monotonic() > until and (self._members or self._wanted["server"]):
                         self._refuse(start)
                     continue
                 self._watch()
@@ -302,4 +341,42 @@ class Scheduler:
         raise MXNetError(text)
 
 
-__all__ = ["Scheduler"]
+def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -> Callable[[], None]:
+    """Begin to be the scheduler of a job; returns what serves until the job is over.
+
+    Args:
+        job: the job.
+        coordinator: see `Scheduler`.
+
+    Raises:
+        MXNetError: the port is taken.
+    """
+    van = job.van()
+    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator)
+    van.on_message, van.on_down = scheduler.on_message, scheduler.on_down
+    van.start()
+    try:
+        van.listen(job.bind_host(job.uri), job.port)
+    except BaseException:
+        van.close()
+        raise
+
+    def serve() -> None:
+        try:
+            scheduler.run(job.start)
+        finally:
+            van.close()
+
+    return serve
+
+
+def run_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -> None:
+    """Be the scheduler of a job until it is over.
+
+    Raises:
+        MXNetError: the port is taken, or the job does not come together in time.
+    """
+    start_scheduler(job, coordinator)()
+
+
+__all__ = ["Scheduler", "run_scheduler", "start_scheduler"]

@@ -192,6 +192,15 @@ class SocketVan(Van):
         block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
         return np.empty(nbytes, np.uint8) if block is None else block
 
+    def take_shared(self, nbytes: int) -> np.ndarray | None:
+        """Return memory that other processes of this host see where it lies when it is sent, if there is some."""
+        return self._arena.take(nbytes) if self._arena is not None else None
+
+    def shares(self, link: int) -> bool:
+        """Whether both ends of a link see memory of the other."""
+        held = self._links.get(link)
+        return held is not None and held.lend is not None and held.decoder.shared
+
     def _seals(self, sock: socket.socket) -> bool:
         return self._seal and sock.family != socket.AF_UNIX  # what stays on a host is not encrypted
 

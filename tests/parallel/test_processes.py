@@ -33,12 +33,12 @@ def test_one_process_exchanges_with_itself() -> None:
 def test_joining_after_xla_has_started_is_refused() -> None:
     mx.nd.ones((1,)).wait_to_read()
     with pytest.raises(mx.base.MXNetError, match="before any array"):
-        mx.parallel.init("127.0.0.1:1", 2, 0)
+        mx.parallel.init("127.0.0.1:1", 2, 0, backend="xla")
 
 
 @pytest.mark.slow
 def test_stores_and_trainers_by_collectives(tmp_path: Path) -> None:
-    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "1", "--launcher", "local"]
+    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local"]
     command = [*job, sys.executable, str(JOBS / "collective.py"), str(tmp_path)]
     done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]

@@ -78,6 +78,7 @@ class DistributedDataParallel(Block):
         # While processes may run out of batches: how sums are divided; None outside of `join`.
         self._divides_by_all: bool | None = None
         self._early = False
+        self._last: list[int] = []
         params = module.collect_params()
         if device_ids is not None:
             where = devices(device_ids, "DistributedDataParallel: device_ids")
@@ -144,7 +145,7 @@ class DistributedDataParallel(Block):
             p.data()._fresh_grad = True
         with autograd.pause():
             self._check(params)
-            active = self._roll_call(True) if self._divides_by_all is not None else self._all_here()
+            active = self._roll_call(True) if self._divides_by_all is not None else list(range(size()))
             self._exchange(params, [p.grad() for p in params], active)
 
     def _check(self, params: list[Parameter]) -> None:
@@ -183,24 +184,11 @@ class DistributedDataParallel(Block):
             for p, value in zip(states, broadcast([p.data() for p in states], active[0]), strict=True):
                 p.set_data(value)
 
-    def _all_here(self) -> list[int]:
-        """Return all processes.
-
-        Raises:
-            MXNetError: one of them is at a barrier, which may be the one at its end: it has no more batches.
-        """
-        # Of the shape and dtype of a barrier's message, so that XLA does not find two different exchanges.
-        if size() > 1 and all_reduce(nd.full((1,), _HERE)).asscalar() != _HERE * size():
-            raise MXNetError(
-                f"DistributedDataParallel: process {rank()} has gradients to exchange, but another one has ended its "
-                "loop; give all processes equally many batches, or train in `with net.join():`"
-            )
-        return list(range(size()))
-
     def _roll_call(self, here: bool) -> list[int]:
         """Return the processes that still have batches."""
         flags = all_gather(nd.array([float(here)], dtype="float32")).asnumpy().reshape(-1)
         active = [i for i, flag in enumerate(flags) if flag]
+        self._last = active or self._last
         if self._early and 0 < len(active) < size():
             gone = ", ".join(str(i) for i in range(size()) if i not in active)
             raise MXNetError(
@@ -261,20 +249,18 @@ class DistributedDataParallel(Block):
             yield
             return
         self._divides_by_all, self._early = divide_by_initial_world_size, throw_on_early_termination
+        self._last = list(range(size()))  # who had batches when somebody had some
         try:
             yield
-            last = list(range(size()))
             params = self._learned()
             nothing = [nd.zeros_like(p.data()) for p in params]
             while active := self._roll_call(False):
-                last = active
                 self._exchange(params, nothing, active)
-            sync_initial_weights(self._parameters(), last[0])
+            sync_initial_weights(self._parameters(), self._last[0])
         finally:
             self._divides_by_all, self._early = None, False
 
 
-_HERE = 1024.0
 _ONE_CONTEXT = "expected one context in each process; for several use DataParallel, or a Trainer with 'collective'"
 
 

@@ -87,7 +87,7 @@ def sync_gradients(net: Any, average: bool = True) -> None:
         >>> trainer.step(4)
     """
     params = [p for p in parameters_of("sync_gradients", net) if p.grad_req != "null"]
-    write_gradients(params, all_reduce([summed(p) for p in params], average) if params else [])
+    write_gradients(params, all_reduce([summed(p) for p in params], "average" if average else "sum") if params else [])
 
 
 def summed(param: Parameter) -> NDArray:

@@ -1,0 +1,320 @@
+"""Exchanges of arrays among the processes of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.context import Context, current_context
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..ndarray import NDArray
+from ..ndarray.function import Function
+from . import processes
+from .borrow import given, looked_at
+from .buckets import fused
+from .combine import check_op, scaled
+from .group import Group
+from .mail import Handle
+from .world import group_of
+
+
+def listed(what: str, data: Any) -> tuple[list[NDArray], bool]:
+    """Return an array, or several, as a list, and whether there were several.
+
+    Raises:
+        ArgumentTypeError: something else.
+    """
+    several = isinstance(data, (list, tuple))
+    arrays = list(data) if several else [data]
+    for a in arrays:
+        if not isinstance(a, NDArray):
+            raise ArgumentTypeError(f"{what}: a {type(a).__name__}; expected NDArrays")
+    return arrays, several
+
+
+def values_of(a: NDArray) -> np.ndarray:
+    """Return the values of an array; not to be written to."""
+    return np.ascontiguousarray(looked_at(a)).reshape(a.shape)
+
+
+def member(group: Group, what: str, name: str, number: Any) -> int:
+    """Return the number of a member of a group.
+
+    Raises:
+        ArgumentError: there is none of that number.
+    """
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < group.size:
+        raise ArgumentError(f"{what}: {name}={number!r}: expected a number below {group.size}")
+    return number
+
+
+def by_xla(group: Group, arrays: Sequence[NDArray]) -> bool:
+    """Whether XLA exchanges these arrays: it joins all processes, and takes dense ones."""
+    return processes.size() == group.size > 1 and all(a.stype == "default" and a.size for a in arrays)
+
+
+def agree(group: Group, what: str, kind: str, arrays: Sequence[NDArray], **more: Any) -> bool:
+    """Raise in all members if they do not call the same: XLA would wait for ever. False if some have joined instead.
+
+    Raises:
+        ArgumentError: they differ.
+    """
+    signature = ", ".join(f"{np.dtype(a.dtype).name} {a.shape}" for a in arrays[:8])
+    text = f" of {signature}" + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
+    text += "".join(f", {k}={v}" for k, v in more.items())
+    return group.agree(what, {"k": kind, "t": text, "e": sum(a.size for a in arrays)})
+
+
+class _Exchange(Function):
+    """An exchange whose gradient is another one."""
+
+    def __init__(self, there: Callable[..., list[NDArray]], back: Callable[..., list[NDArray]]):
+        super().__init__()
+        self._there, self._back = there, back
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._there(list(inputs))
+
+    def backward(self, *output_grads: Any) -> Any:
+        found = self._back(list(output_grads))
+        return found[0] if len(found) == 1 else found
+
+
+def written(results: list[NDArray], out: Any, several: bool, what: str) -> Any:
+    """Return results, written into `out` if that is given."""
+    if out is not None:
+        targets, _ = listed(what, out)
+        if len(targets) != len(results):
+            raise ArgumentError(f"{what}: out has {len(targets)} arrays, data {len(results)}")
+        for target, result in zip(targets, results, strict=True):
+            result.copyto(target)
+        return out
+    return results if several else results[0]
+
+
+def reduced(
+    arrays: Sequence[NDArray], op: str, prescale: float, postscale: float, group: Group, what: str
+) -> list[NDArray]:
+    """Reduce arrays over the members of a group, small ones of a dtype as one message.
+
+    Raises:
+        ArgumentError: the members disagree. MXNetError: a member is gone.
+    """
+    settings = {"op": op, "prescale": prescale, "postscale": postscale}
+    linear = op in ("sum", "average")
+    if linear and by_xla(group, arrays) and agree(group, what, "all_reduce", arrays, **settings):
+        sums = processes.exchanged("sum", what, [a if prescale == 1 else a * prescale for a in arrays])
+        factor = postscale / group.size if op == "average" else postscale
+        return sums if factor == 1 else [s * factor for s in sums]
+    found = fused([scaled(values_of(a), prescale) for a in arrays], lambda x: group.all_reduce(x, op, postscale, what))
+    return [given(v, a.context) for v, a in zip(found, arrays, strict=True)]
+
+
+def all_reduce(
+    data: Any,
+    op: str = "sum",
+    prescale: float = 1.0,
+    postscale: float = 1.0,
+    group: Group | None = None,
+    out: Any = None,
+    wait: bool = True,
+) -> Any:
+    """Return what `op` makes of an array (or of each of a list) over all processes; the same bits in each.
+
+    Sums are made in the order of ranks, those of 16-bit floats in float32. Of row_sparse arrays, whose rows are added,
+    only the rows travel. Under `autograd.record` sums and averages have gradients: the sums, and averages, of the
+    gradients of all processes.
+
+    Args:
+        data: an NDArray or a list of them, of the same shapes and dtypes in all processes.
+        op: `"sum"`, `"average"`, `"min"`, `"max"` or `"product"`.
+        prescale, postscale: factors of the arrays, and of the result.
+        group: the processes; all by default.
+        out: arrays for the results; may be those of `data`.
+        wait: if False, return a `Handle` at once, whose `wait()` returns the results; without gradients.
+
+    Raises:
+        ArgumentError: the processes call different things (raised in all of them), or an `op` that a dtype lacks.
+        MXNetError: a process is gone.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.parallel.all_reduce(mx.nd.ones((2,)), op="average").asnumpy().tolist()
+        [1.0, 1.0]
+    """
+    what = "parallel.all_reduce"
+    arrays, several = listed(what, data)
+    members = group_of(group, what)
+    for a in arrays:
+        check_op(what, op, np.dtype(a.dtype), prescale, postscale)
+    sparse = [a for a in arrays if a.stype != "default"]
+    if sparse:
+        from .rows import reduced_rows
+
+        if len(sparse) < len(arrays) or op not in ("sum", "average"):
+            raise ArgumentError(f"{what}: sparse arrays are summed or averaged, apart from dense ones")
+        factor = prescale * (postscale / members.size if op == "average" else postscale)
+        return written([reduced_rows(a, factor, members, what) for a in arrays], out, several, what)
+
+    def there(xs: Sequence[NDArray]) -> list[NDArray]:
+        if members.size == 1:
+            factor = prescale * postscale
+            return [x.copy() if factor == 1 else x * factor for x in xs]
+        return reduced(xs, op, prescale, postscale, members, what)
+
+    if not arrays:
+        return written([], out, several, what)
+    if not wait:
+        if members.size > 1:
+            for a in arrays:
+                a.wait_to_read()
+            future = members.begin(lambda: there(arrays))
+            return Handle(lambda: written(future.result(), out, several, what), future.done)
+        return Handle(lambda: written(there(arrays), out, several, what), lambda: True)
+
+    def back(dys: Sequence[NDArray]) -> list[NDArray]:
+        if op not in ("sum", "average"):
+            raise ArgumentError(f"{what}: op={op!r} has no gradient; sums and averages do")
+        return there(dys)
+
+    results = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(*arrays)
+    return written(list(results), out, several, what)
+
+
+def all_gather(data: Any, join: bool = False, group: Group | None = None) -> Any:
+    """Return the arrays of all processes in their order: stacked along a new first axis, or joined along the first.
+
+    Differentiable: the gradient of a process is the sum of what all processes have for its array.
+
+    Args:
+        data: an NDArray or a list of them.
+        join: join along the existing first axis, whose length may differ between processes.
+        group: the processes; all by default.
+
+    Raises:
+        ArgumentError: shapes or dtypes differ. MXNetError: a process is gone.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.parallel.all_gather(mx.nd.ones((2,))).shape, mx.parallel.all_gather(mx.nd.ones((2,)), join=True).shape
+        ((1, 2), (2,))
+    """
+    what = "parallel.all_gather"
+    arrays, several = listed(what, data)
+    members = group_of(group, what)
+    if join and any(not a.shape for a in arrays):
+        raise ArgumentError(f"{what}: join=True: an array without axes")
+    if not arrays:
+        return []
+    starts: list[int] = []
+
+    def there(xs: Sequence[NDArray]) -> list[NDArray]:
+        if not join and by_xla(members, xs):
+            agree(members, what, "all_gather", xs)
+            return processes.exchanged("gather", what, xs)
+        results = []
+        for x in xs:
+            found = [values_of(x)] if members.size == 1 else members.all_gather(values_of(x), not join, what)
+            starts.append(sum(len(f) for f in found[: members.rank]) if join else members.rank)
+            results.append(given(np.concatenate(found) if join else np.stack(found), x.context))
+        return results
+
+    def back(dys: Sequence[NDArray]) -> list[NDArray]:
+        sums = list(dys) if members.size == 1 else reduced(dys, "sum", 1.0, 1.0, members, what)
+        first = starts or [members.rank] * len(sums)
+        if not join:
+            return [s[k] for s, k in zip(sums, first, strict=True)]
+        return [s[k : k + len(a)] for s, k, a in zip(sums, first, arrays, strict=True)]
+
+    found = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(*arrays)
+    return list(found) if several else found[0]
+
+
+def broadcast(data: Any, root: int = 0, group: Group | None = None, out: Any = None) -> Any:
+    """Return the array (or list of arrays) of process `root`; the others pass arrays of the same shapes and dtypes.
+
+    Differentiable: the gradient of `root` is the sum of those of all processes, that of the others is zero.
+
+    Args:
+        data: an NDArray or a list of them.
+        root: number of the process in the group.
+        group: the processes; all by default.
+        out: arrays for the results; may be those of `data`.
+
+    Raises:
+        ArgumentError: there is no such process, or shapes or dtypes differ. MXNetError: a process is gone.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.parallel.broadcast(mx.nd.ones((2,))).asnumpy().tolist()
+        [1.0, 1.0]
+    """
+    what = "parallel.broadcast"
+    arrays, several = listed(what, data)
+    members = group_of(group, what)
+    member(members, what, "root", root)
+
+    def there(xs: Sequence[NDArray]) -> list[NDArray]:
+        if members.size == 1:
+            return [x.copy() for x in xs]
+        if by_xla(members, xs):
+            agree(members, what, "broadcast", xs, root=root)
+            return processes.exchanged("broadcast", what, xs, root)
+        found = fused([values_of(x) for x in xs], lambda x: members.broadcast(x, root, what))
+        return [given(np.array(v), x.context) for v, x in zip(found, xs, strict=True)]
+
+    def back(dys: Sequence[NDArray]) -> list[NDArray]:
+        sums = list(dys) if members.size == 1 else reduced(dys, "sum", 1.0, 1.0, members, what)
+        return [s if members.rank == root else s * 0 for s in sums]
+
+    if not arrays:
+        return []
+    found = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(*arrays)
+    return written(list(found), out, several, what)
+
+
+def barrier(group: Group | None = None) -> None:
+    """Wait until all processes are here.
+
+    Raises:
+        MXNetError: a process is gone.
+
+    Example:
+        >>> barrier()
+    """
+    members = group_of(group, "parallel.barrier")
+    if members.size > 1:
+        members.run(lambda: members.barrier("parallel.barrier"))
+    elif processes.size() > 1 and group is None:
+        from ..ndarray import ones
+
+        processes.exchanged("sum", "parallel.barrier", [ones((1,))])
+
+
+def join(group: Group | None = None) -> int:
+    """Say that this process has no more data: it takes part in the reductions of the others, without values.
+
+    Averages are those of the processes that still have some.
+
+    Returns:
+        The number of the process that joined last, when all have.
+
+    Raises:
+        ArgumentError: a process calls something else than `all_reduce`. MXNetError: a process is gone.
+
+    Example:
+        >>> join()
+        0
+    """
+    members = group_of(group, "parallel.join")
+    return 0 if members.size == 1 else members.run(lambda: members.join("parallel.join"))
+
+
+def here(ctx: Context | None) -> Context:
+    """Return a context, the current one by default."""
+    return current_context() if ctx is None else ctx
+
+
+__all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "join"]

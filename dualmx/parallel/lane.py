@@ -1,0 +1,115 @@
+"""The lane: processes of one host add up large arrays through a few slices of memory that all of them see.
+
+Each process writes its array, slice by slice, into a ring in its own memory, and reads those of the others while they
+are still in the processor's cache. Counters tell how far everybody is; each is written by one process only. This needs
+stores to become visible in their order, which x86 promises.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..core.errors import MXNetError
+from ..ps import Peers
+from .combine import combine
+
+if TYPE_CHECKING:
+    from .group import Group
+
+SLICE = 1 << 20
+SLOTS = 4
+_LINE = 64  # bytes between counters, so that processes do not write to the same line of the cache
+_SPINS = 200
+
+
+class Lane:
+    """One end of a lane; made by all members of a group together.
+
+    Args:
+        group: the processes.
+        peers: links between them.
+        block: memory of this process, of `size(members)` bytes, which the others see.
+        others: memory of all processes, by number in the group; that of this one included.
+    """
+
+    def __init__(self, group: Group, peers: Peers, block: np.ndarray, others: list[np.ndarray]):
+        n = len(others)
+        self._group, self._peers = group, peers
+        views = [block if i == group.rank else other for i, other in enumerate(others)]
+        self._posted = [v[:8].view(np.uint64) for v in views]
+        # What this process has taken of each other one, and what each has taken of this one.
+        self._taken = [block[_LINE * (1 + i) :][:8].view(np.uint64) for i in range(n)]
+        self._given = [v[_LINE * (1 + group.rank) :][:8].view(np.uint64) for v in views]
+        self._slots = [v[_LINE * (1 + n) :] for v in views]
+        self._count = 0
+
+    @staticmethod
+    def size(members: int) -> int:
+        """Bytes of memory that each process gives."""
+        return _LINE * (1 + members) + SLOTS * SLICE
+
+    @staticmethod
+    def possible() -> bool:
+        """Whether this machine keeps the order of stores."""
+        return platform.machine().lower() in ("x86_64", "amd64")
+
+    def all_reduce(self, x: np.ndarray, op: str, postscale: float, out: np.ndarray, channel: str, what: str) -> None:
+        """Combine flat arrays of one type and length; all members call it at the same place of their programs.
+
+        Raises:
+            MXNetError: a process is gone.
+        """
+        step = SLICE // x.itemsize
+        pieces = [slice(b, min(b + step, x.size)) for b in range(0, x.size, step)]
+        me, n = self._group.rank, self._group.size
+        others = [i for i in range(n) if i != me]
+        rings = [s[: SLOTS * SLICE].view(x.dtype) for s in self._slots]
+        base = self._count
+
+        def post(k: int) -> None:
+            number = base + k
+            if number >= SLOTS:
+                least = number - SLOTS + 1
+                for i in others:
+                    self._await(self._given[i], least, i, channel, what)
+            piece = pieces[k]
+            at = number % SLOTS * step
+            rings[me][at : at + piece.stop - piece.start] = x[piece]
+            self._posted[me][0] = number + 1
+
+        post(0)
+        for k, piece in enumerate(pieces):
+            if k + 1 < len(pieces):
+                post(k + 1)
+            number, size = base + k, piece.stop - piece.start
+            at = number % SLOTS * step
+            for i in others:
+                self._await(self._posted[i], number + 1, i, channel, what)
+            parts = [x[piece] if i == me else rings[i][at : at + size] for i in range(n)]
+            combine(parts, op, postscale, out[piece])
+            for i in others:
+                self._taken[i][0] = number + 1
+        self._count = base + len(pieces)
+
+    def _await(self, counter: np.ndarray, least: int, member: int, channel: str, what: str) -> None:
+        for _ in range(_SPINS):
+            if counter[0] >= least:
+                return
+        began = time.monotonic()
+        naps = 0
+        while counter[0] < least:
+            time.sleep(0 if naps < _SPINS else 1e-4)
+            naps += 1
+            if naps % 64 == 0:
+                try:
+                    self._peers.check(channel, [self._group.ranks[member]], what, time.monotonic() - began)
+                except MXNetError:
+                    if counter[0] < least:  # else it is gone, but has done its part
+                        raise
+
+
+__all__ = ["Lane"]

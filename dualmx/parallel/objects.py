@@ -1,0 +1,98 @@
+"""Python values as bytes, and back: plain data and arrays, never code."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentTypeError, FormatError
+from ..ndarray import NDArray, array
+
+_TYPE = "~"
+
+
+def _plain(value: Any, what: str, blobs: list[bytes]) -> Any:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
+        return {_TYPE: "scalar", "d": value.dtype.name, "b": base64.b64encode(value.tobytes()).decode()}
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, complex):
+        return {_TYPE: "complex", "v": [value.real, value.imag]}
+    if isinstance(value, bytes):
+        return {_TYPE: "bytes", "b": base64.b64encode(value).decode()}
+    if isinstance(value, list):
+        return [_plain(v, what, blobs) for v in value]
+    if isinstance(value, (tuple, set, frozenset)):
+        return {_TYPE: type(value).__name__, "v": [_plain(v, what, blobs) for v in value]}
+    if isinstance(value, dict):
+        return {_TYPE: "dict", "v": [[_plain(k, what, blobs), _plain(v, what, blobs)] for k, v in value.items()]}
+    if isinstance(value, (np.ndarray, NDArray)):
+        data = value.asnumpy() if isinstance(value, NDArray) else value
+        if data.dtype.kind not in "OSUMm":
+            blobs.append(data.tobytes())
+            kind = "NDArray" if isinstance(value, NDArray) else "ndarray"
+            return {_TYPE: kind, "d": data.dtype.name, "s": list(data.shape), "n": len(blobs[-1])}
+    raise ArgumentTypeError(
+        f"{what}: a {type(value).__name__} cannot be sent; expected None, bool, numbers, str, bytes, arrays, or lists, "
+        "tuples, sets and dicts of them"
+    )
+
+
+def encode(value: Any, what: str) -> np.ndarray:
+    """Return a value as bytes (n,) of uint8.
+
+    Raises:
+        ArgumentTypeError: something in it is neither plain data nor an array.
+    """
+    blobs: list[bytes] = []
+    text = json.dumps(_plain(value, what, blobs)).encode()
+    return np.frombuffer(b"".join([len(text).to_bytes(8, "little"), text, *blobs]), np.uint8)
+
+
+def decode(data: np.ndarray) -> Any:
+    """Return the value that `encode` made bytes of.
+
+    Raises:
+        FormatError: damaged.
+
+    Example:
+        >>> decode(encode({"lr": 0.1, 3: (None, b"x")}, "test"))
+        {'lr': 0.1, 3: (None, b'x')}
+    """
+    raw = data.tobytes()
+    size = int.from_bytes(raw[:8], "little")
+    at = [8 + size]
+
+    def value_of(v: Any) -> Any:
+        if isinstance(v, list):
+            return [value_of(x) for x in v]
+        if not isinstance(v, dict):
+            return v
+        kind = v[_TYPE]
+        if kind == "dict":
+            return {value_of(k): value_of(x) for k, x in v["v"]}
+        if kind in ("tuple", "set", "frozenset"):
+            return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](value_of(x) for x in v["v"])
+        if kind == "complex":
+            return complex(*v["v"])
+        if kind == "bytes":
+            return base64.b64decode(v["b"])
+        if kind == "scalar":
+            return np.frombuffer(base64.b64decode(v["b"]), v["d"])[0]
+        found = np.frombuffer(raw[at[0] : at[0] + v["n"]], v["d"]).reshape(v["s"])
+        at[0] += v["n"]
+        return array(found, dtype=found.dtype) if kind == "NDArray" else found.copy()
+
+    try:
+        return value_of(json.loads(raw[8 : 8 + size]))
+    except (ValueError, KeyError, TypeError, RecursionError) as e:
+        raise FormatError(f"not an object of another process: {e}") from None
+
+
+__all__ = ["decode", "encode"]

@@ -1,0 +1,209 @@
+"""The processes of this job: joining them, leaving them, and what is known of them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from ..core.errors import ArgumentError, MXNetError
+from ..core.knobs import COLLECTIVES
+from ..ps import Job, Peers, leave, seat
+from . import coordinator, processes
+from .group import Group
+from .mail import Mail
+from .rendezvous import forget, meet
+
+# What torch.distributed and MPI call them.
+BACKENDS = {"auto": "auto", "host": "host", "gloo": "host", "mpi": "host", "tcp": "host", "xla": "xla", "nccl": "xla"}
+
+
+class _World:
+    def __init__(self) -> None:
+        self.peers: Peers | None = None
+        self.group = Group([0], None, "world", 0)
+        self.joined = False
+        self.worker: Any = None
+        self.groups: dict[tuple[int, ...], int] = {}
+
+
+_world = _World()
+_lock = threading.Lock()
+
+
+def init(where: str | None = None, size: int | None = None, rank: int | None = None, backend: str = "auto") -> None:
+    """Join the processes of the job; a second call does nothing, and a process that is alone stays so.
+
+    Args:
+        where: how the processes find each other. `None`: as `dualmx-launch`, Open MPI, MPICH or Slurm tell, or by
+            `MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE` and `RANK` (also `"env://"`); `"tcp://host:port"` or
+            `"host:port"` where process 0 listens; `"file:///path"` in a folder that all see.
+        size: how many processes there are, where nothing else tells.
+        rank: number of this one, from 0.
+        backend: how arrays travel: `"host"` (also `"gloo"`, `"mpi"`, `"tcp"`) by sockets and shared memory, `"xla"`
+            (also `"nccl"`) by XLA's collectives where they can, which must be chosen before any array is made;
+            `"auto"` is `"xla"` on accelerators, or what `DUALMX_COLLECTIVES` says.
+
+    Raises:
+        ArgumentError: an unknown backend, or an address that cannot be read. MXNetError: not all processes came.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.parallel.init()
+        >>> mx.parallel.rank(), mx.parallel.size()
+        (0, 1)
+    """
+    if backend not in BACKENDS:
+        raise ArgumentError(f"parallel.init: backend={backend!r}: expected one of {', '.join(BACKENDS)}")
+    with _lock:
+        if _world.joined:
+            return
+        kind = BACKENDS[backend] if BACKENDS[backend] != "auto" else COLLECTIVES.read()
+        if kind == "auto":
+            kind = "xla" if _on_accelerators() else "host"
+        if kind == "xla":
+            processes.check_not_started()
+        found = meet(where, size, rank, coordinator.start)
+        if found is None or found.job.workers == 1:
+            if kind == "xla" and found is None and BACKENDS[backend] == "xla" and where is None:
+                processes.detect()
+            return
+        if found.serve is not None:
+            threading.Thread(target=found.serve, name="dualmx-scheduler", daemon=True).start()
+        worker = seat("parallel.init", found.job)
+        peers = worker.peers()
+        if found.serve is not None:
+            forget(where)
+        if kind == "xla":
+            address = coordinator.stay_in_touch(worker.coordinator())
+            processes.join(address, worker.job.workers, worker.rank)
+            processes.watchdogs.append(lambda: next(iter(peers.gone.values()), ""))
+        _world.worker, _world.peers, _world.joined = worker, peers, True
+        _world.group = Group(range(peers.size), peers, "world", peers.rank)
+
+
+def _on_accelerators() -> bool:
+    named = os.environ.get("JAX_PLATFORMS") or getattr(jax.config, "jax_platforms", None) or ""
+    if named:
+        return named.split(",")[0] != "cpu"
+    return any(os.path.exists(path) for path in ("/dev/nvidiactl", "/dev/kfd", "/dev/accel0"))
+
+
+def shutdown() -> None:
+    """Leave the processes of the job; this one is alone then, and cannot join again.
+
+    Example:
+        >>> shutdown()
+    """
+    with _lock:
+        if _world.joined:
+            leave()
+            _world.peers, _world.group, _world.joined = None, Group([0], None, "world", 0), False
+            world_mail.cache_clear()
+
+
+def is_initialized() -> bool:
+    """Return whether this process has joined others."""
+    return _world.joined
+
+
+def rank(group: Group | None = None) -> int:
+    """Return the number of this process in the job, 0 if it is alone; or in a group, -1 if it is not in it."""
+    if group is None and not _world.joined:
+        return processes.rank()
+    return (group or _world.group).rank
+
+
+def size(group: Group | None = None) -> int:
+    """Return how many processes the job has, 1 if this one is alone; or a group."""
+    if group is None and not _world.joined:
+        return processes.size()
+    return (group or _world.group).size
+
+
+def _places() -> tuple[list[int], list[str]]:
+    """Ranks on this host, and the hosts in the order of ranks."""
+    if _world.peers is None:
+        return [0], [""]
+    nodes = _world.peers.nodes
+    return [r for r, n in enumerate(nodes) if n == nodes[_world.peers.rank]], list(dict.fromkeys(nodes))
+
+
+def local_rank() -> int:
+    """Return the number of this process among those of its host."""
+    return _places()[0].index(rank()) if _world.joined else 0
+
+
+def local_size() -> int:
+    """Return how many processes of the job are on this host."""
+    return len(_places()[0])
+
+
+def cross_rank() -> int:
+    """Return the number of this host among those of the job."""
+    return _places()[1].index(_world.peers.nodes[rank()]) if _world.peers is not None else 0
+
+
+def cross_size() -> int:
+    """Return how many hosts the job has."""
+    return len(_places()[1])
+
+
+def new_group(ranks: Sequence[int] | None = None) -> Group:
+    """Return a group of some processes of the job, which exchange arrays among themselves.
+
+    Members make the same groups in the same order; others may make them, too.
+
+    Args:
+        ranks: numbers of processes; all by default.
+
+    Raises:
+        ArgumentError: no ranks, or not of this job.
+
+    Example:
+        >>> new_group([0]).ranks
+        (0,)
+    """
+    chosen = tuple(sorted(set(range(size()) if ranks is None else ranks)))
+    if not chosen or not all(isinstance(r, int) and 0 <= r < size() for r in chosen):
+        raise ArgumentError(f"parallel.new_group: ranks={ranks!r}: expected numbers below {size()}")
+    count = _world.groups[chosen] = _world.groups.get(chosen, 0) + 1
+    return Group(chosen, _world.peers, f"{','.join(map(str, chosen))}#{count}", rank())
+
+
+def group_of(group: Any, what: str) -> Group:
+    """Return the group that an exchange is for.
+
+    Raises:
+        ArgumentError: not a group, or this process is no member. MXNetError: in a job that was not joined.
+    """
+    if group is None:
+        if not _world.joined and Job.described() and Job.from_env().workers > 1:
+            raise MXNetError(f"{what}: this process belongs to a job; call dualmx.parallel.init() first")
+        return _world.group
+    if not isinstance(group, Group):
+        raise ArgumentError(f"{what}: group={group!r}: expected what parallel.new_group returns")
+    if group.rank < 0:
+        raise ArgumentError(f"{what}: process {rank()} is not in {group!r}")
+    return group
+
+
+@functools.cache
+def world_mail(group: Group) -> Mail:
+    """Return what the members of a group send to each other."""
+    return Mail(group)
+
+
+def num_dead() -> int:
+    """Return how many other processes are known to have died."""
+    return len(_world.worker.dead) if _world.worker is not None else 0
+
+
+__all__ = [
+    "cross_rank", "cross_size", "group_of", "init", "is_initialized", "local_rank", "local_size", "new_group",
+    "num_dead", "rank", "shutdown", "size", "world_mail",
+]  # fmt: skip

@@ -1,0 +1,220 @@
+"""Direct links between the workers of a job, and what arrives by them until somebody takes it."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MXNetError
+from .frame import NOTE, Message
+from .sockets import SocketVan, host_identity
+
+_log = logging.getLogger("dualmx.dist")
+TOLD = 10.0  # seconds after which a process that waits says for whom
+
+
+class Lost(MXNetError):
+    """Another process of the job is gone, so that an exchange cannot be completed."""
+
+
+class Peers:
+    """All workers of a job, each linked to each.
+
+    What a process sends on a *channel* arrives in order, and waits until it is taken.
+
+    Args:
+        van: moves the messages.
+        rank, size: of this process, and how many there are.
+        timeout: most seconds of one wait, 0 for no limit.
+
+    Attributes:
+        gone: why a process is not there any more, by rank.
+        nodes: what tells the hosts of the processes apart, by rank.
+    """
+
+    def __init__(self, van: SocketVan, rank: int, size: int, timeout: float):
+        self.rank, self.size, self.timeout = rank, size, timeout
+        self.gone: dict[int, str] = {}
+        self.nodes: list[str] = []
+        self._van = van
+        self._links: dict[int, int] = {}  # rank -> link
+        self._ranks: dict[int, int] = {}  # link -> rank
+        self._boxes: dict[tuple[str, int], deque[Message]] = {}
+        self._called_off: dict[str, str] = {}
+        self.changed = threading.Condition()
+
+    # -- making the links
+
+    def listen(self, host: str, own: str) -> dict[str, Any]:
+        """Begin to accept links on address `host`; returns what the others are told."""
+        address = {**self._van.listen(host, 0), "host": own}
+        return {**address, "node": host_identity() or socket.gethostname()}
+
+    def connect(self, addresses: Sequence[dict[str, Any]], start: float) -> None:
+        """Link this process to all others, which do the same, within `start` seconds.
+
+        Raises:
+            MXNetError: one cannot be reached.
+        """
+        until = time.monotonic() + start
+        self.nodes = [str(a.get("node", a.get("host"))) for a in addresses]
+        for rank in range(self.rank):
+            link = self._van.connect(addresses[rank], max(until - time.monotonic(), 0.1))
+            self._linked(rank, link)
+            self._van.send(link, Message(NOTE, 0, {"op": "peer", "rank": self.rank}))
+        with self.changed:
+            while len(self._links) + len(self.gone.keys() - self._links.keys()) < self.size - 1:
+                if not self.changed.wait(until - time.monotonic()) and time.monotonic() > until:
+                    missing = sorted(set(range(self.size)) - {self.rank} - self._links.keys())
+                    raise MXNetError(f"the processes {missing} did not connect to process {self.rank} in {start:g} s")
+
+    def _linked(self, rank: int, link: int) -> None:
+        with self.changed:
+            self._links[rank], self._ranks[link] = link, rank
+            self.changed.notify_all()
+
+    # -- messages, on the van's thread
+
+    def on_message(self, link: int, message: Message) -> bool:
+        """Take a message; False if it is none of another worker."""
+        if message.kind != NOTE:
+            return False
+        op, rank = message.meta.get("op"), self._ranks.get(link)
+        if rank is None:
+            wanted = message.meta.get("rank")
+            if op != "peer" or not isinstance(wanted, int) or not self.rank < wanted < self.size:
+                return False
+            self._linked(wanted, link)
+        elif op == "to":
+            self._put(message.take("c", str), rank, message)
+        elif op == "off":
+            self._off(message.take("c", str), message.take("text", str))
+        elif op == "bye":
+            self.lost(rank, f"process {rank} has left the job")
+        elif op == "crash":
+            self.lost(rank, f"process {rank} died: {message.take('text', str)[:500]}")
+        return True
+
+    def on_down(self, link: int, reason: str) -> None:
+        """A link broke: the process at its other end is gone."""
+        rank = self._ranks.get(link)
+        if rank is not None:
+            self.lost(rank, f"process {rank} died: {reason}")
+
+    def lost(self, rank: int, reason: str) -> None:
+        """Note that a process is gone; the first reason counts."""
+        with self.changed:
+            self.gone.setdefault(rank, reason)
+            self.changed.notify_all()
+
+    def _put(self, channel: str, source: int, message: Message) -> None:
+        with self.changed:
+            self._boxes.setdefault((channel, source), deque()).append(message)
+            self.changed.notify_all()
+
+    def _off(self, channel: str, text: str) -> None:
+        with self.changed:
+            self._called_off.setdefault(channel, text)
+            self.changed.notify_all()
+
+    # -- exchanges
+
+    def send(self, to: int, channel: str, head: dict[str, Any], payload: Sequence[Any] = ()) -> None:
+        """Send without waiting; what is sent must not change any more.
+
+        Raises:
+            Lost: the process is gone.
+        """
+        message = Message(NOTE, 0, {**head, "op": "to", "c": channel}, payload)
+        if to == self.rank:
+            self._put(channel, to, message)
+        elif to in self.gone or not self._van.send(self._links[to], message):
+            raise Lost(self.gone.get(to, f"process {to} died"))
+
+    def call_off(self, channel: str, text: str, others: Iterable[int]) -> None:
+        """End what others wait for on a channel by an error."""
+        for rank in others:
+            if rank != self.rank and rank not in self.gone:
+                self._van.send(self._links[rank], Message(NOTE, 0, {"op": "off", "c": channel, "text": text}))
+
+    def take(self, channel: str, sources: Sequence[int], what: str) -> tuple[int, Message]:
+        """Wait for the next message on a channel of one of some processes; returns its sender and the message.
+
+        Raises:
+            Lost: all of them are gone. MXNetError: the exchange was called off, or it takes too long.
+        """
+
+        def found() -> tuple[int, Message] | None:
+            for source in sources:
+                box = self._boxes.get((channel, source))
+                if box:
+                    message = box.popleft()
+                    if not box:
+                        del self._boxes[channel, source]
+                    return source, message
+            return None
+
+        return self.wait(found, channel, sources, what)
+
+    def wait(self, found: Callable[[], Any], channel: str, sources: Sequence[int], what: str) -> Any:
+        """Wait until `found`, called with the lock held, returns something, and return that; see `take`."""
+        began = time.monotonic()
+        told = False
+        with self.changed:
+            while True:
+                got = found()
+                if got is not None:
+                    return got
+                waited = time.monotonic() - began
+                self.check(channel, sources, what, waited)
+                if waited > TOLD and not told:
+                    told = True
+                    _log.warning(f"process {self.rank} waits in {what} for {_named(sources)} since {waited:.0f} s")
+                self.changed.wait(1.0)
+
+    def check(self, channel: str, sources: Sequence[int], what: str, waited: float = 0.0) -> None:
+        """Raise what `take` raises if there is a reason not to wait any longer for any of `sources`."""
+        if channel in self._called_off:
+            raise MXNetError(f"{what}: {self._called_off[channel]}")
+        gone = [self.gone[r] for r in sources if r in self.gone]
+        if gone and len(gone) == len(sources):
+            raise Lost(f"{what}: process {self.rank} of {self.size} lost another one: {gone[0]}")
+        if self.timeout and waited > self.timeout:
+            raise MXNetError(
+                f"{what}: {_named(sources)} did not take part within {self.timeout:g} s (DUALMX_DIST_TIMEOUT)"
+            )
+
+    def peek(self, channel: str, sources: Sequence[int]) -> bool:
+        """Whether a message of one of `sources` is there, or none will come."""
+        with self.changed:
+            there = any(self._boxes.get((channel, s)) for s in sources)
+            return there or all(s in self.gone for s in sources) or channel in self._called_off
+
+    def shares(self, ranks: Iterable[int]) -> bool:
+        """Whether all these processes see memory of this one, and it theirs."""
+        return all(r == self.rank or (r in self._links and self._van.shares(self._links[r])) for r in ranks)
+
+    def memory(self, nbytes: int) -> np.ndarray | None:
+        """Return memory (nbytes,) of uint8 which processes of this host see when it is sent to them, if there is."""
+        return self._van.take_shared(nbytes)
+
+    def leave(self, op: str, text: str = "") -> None:
+        """Tell the others that this process goes."""
+        for link in list(self._ranks):
+            self._van.send(link, Message(NOTE, 0, {"op": op, "text": text[:500]}))
+
+
+def _named(ranks: Sequence[int]) -> str:
+    if len(ranks) == 1:
+        return f"process {ranks[0]}"
+    return f"the processes {', '.join(map(str, ranks))}"
+
+
+__all__ = ["Lost", "Peers"]

@@ -1,0 +1,196 @@
+"""Exchanges of arrays between real processes, which meet in all ways."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.parallel.combine import combine
+from dualmx.parallel.rendezvous import meet
+
+ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
+TOLD = ("DMLC_", "JAX_", "OMPI_", "PMI", "SLURM_", "MASTER_", "XLA_FLAGS", "RANK", "WORLD_SIZE")
+ENV = {k: v for k, v in os.environ.items() if not k.startswith(TOLD)}
+ENV |= {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_alone_every_exchange_is_with_itself() -> None:
+    p = mx.parallel
+    p.init()
+    x = mx.nd.array([[1.0, 2.0], [3.0, 4.0]])
+    assert (p.rank(), p.size(), p.local_rank(), p.local_size(), p.cross_rank(), p.cross_size()) == (0, 1, 0, 1, 0, 1)
+    assert not p.is_initialized()
+    for same in (
+        p.all_reduce(x), p.all_reduce(x, "max"), p.broadcast(x), p.reduce(x), p.scatter(x), p.reduce_scatter(x),
+        p.all_gather(x, join=True), p.all_gather(x)[0], p.gather(x)[0], p.all_to_all(x), p.all_to_all([x])[0],
+    ):  # fmt: skip
+        assert same is not None and same.asnumpy().tolist() == x.asnumpy().tolist()
+    assert p.all_reduce(x, prescale=0.5, postscale=3).asnumpy()[0, 0] == 1.5
+    x.attach_grad()
+    with mx.autograd.record():
+        loss = (p.all_reduce(x, "average") * 2 + p.all_gather(x)[0] + p.broadcast(x) + p.reduce_scatter(x)).sum()
+    loss.backward()
+    assert (x.grad.asnumpy() == 5).all()
+    assert p.join() == 0 and p.broadcast_object((1, None)) == (1, None) and p.all_gather_object(b"x") == [b"x"]
+    p.barrier()
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda p, x: p.all_reduce(x, "mean"), "op='mean': expected one of sum, average"),
+        (lambda p, x: p.all_reduce(x.astype("int32"), "average"), "int32 values are neither averaged nor scaled"),
+        (lambda p, x: p.all_reduce(x.astype("bool")), "of bool values"),
+        (lambda p, x: p.broadcast(x, root=1), "root=1: expected a number below 1"),
+        (lambda p, x: p.scatter([x, x]), "2 arrays for 1 processes"),
+        (lambda p, x: p.all_to_all(x, splits=[1]), "expected 1 numbers that make 2"),
+        (lambda p, x: p.send(x, to=0), "is this process itself"),
+        (lambda p, x: p.recv(), "this process is alone"),
+        (lambda p, x: p.new_group([1]), "expected numbers below 1"),
+        (lambda p, x: p.all_reduce(3), "a int; expected NDArrays"),
+        (lambda p, x: p.broadcast_object(p), "a module cannot be sent"),
+        (lambda p, x: p.init(backend="smoke"), "expected one of auto, host, gloo"),
+        (lambda p, x: p.init("tcp://nowhere", 2, 0), r"expected tcp://HOST:PORT"),
+        (lambda p, x: p.init("tcp://127.0.0.1:1", 2, 2), "how many processes there are"),
+        (lambda p, x: p.init("file://relative", 2, 0), "a whole path"),
+    ],
+)
+def test_wrong_arguments_are_named(call: object, told: str) -> None:
+    with pytest.raises(mx.base.MXNetError, match=told):
+        call(mx.parallel, mx.nd.ones((2,)))  # type: ignore[operator]
+
+
+def test_16_bit_floats_are_added_in_32_bits() -> None:
+    parts = [np.full(4, v, np.float16) for v in (2048, 1, 1)]
+    out = np.empty(4, np.float16)
+    combine(parts, "sum", 1.0, out)
+    assert out[0] == 2050 and parts[0][0] + parts[1][0] + parts[2][0] == 2048
+
+
+@pytest.mark.parametrize(
+    ("told", "size", "rank"),
+    [
+        ({"OMPI_COMM_WORLD_SIZE": "3", "OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
+          "OMPI_MCA_orte_hnp_uri": "12.0;tcp://127.0.0.1:4444"}, 3, 2),
+        ({"PMI_SIZE": "4", "PMI_RANK": "1", "MPI_LOCALNRANKS": "2", "PMI_PORT": "127.0.0.1:5555"}, 4, 1),
+        ({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1", "SLURM_STEP_NUM_NODES": "2", "SLURM_JOB_ID": "7",
+          "SLURM_STEP_NODELIST": "localhost,other[1-4]"}, 2, 1),
+        ({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "6666", "WORLD_SIZE": "2", "RANK": "1"}, 2, 1),
+        ({"JAX_COORDINATOR_ADDRESS": "127.0.0.1:7777", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"}, 2, 1),
+    ],
+)  # fmt: skip
+def test_the_environment_tells_who_meets_where(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, str], size: int, rank: int
+) -> None:
+    for name in list(os.environ):
+        if name.startswith(TOLD):
+            monkeypatch.delenv(name)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    found = meet(None, None, None, lambda *_: "")
+    assert found is not None and found.serve is None
+    assert (found.job.workers, found.job.servers, found.job.task) == (size, 0, rank)
+    assert found.job.uri in ("127.0.0.1", "localhost") and found.job.port > 1024
+
+
+def end_all(processes: list[subprocess.Popen[bytes]]) -> None:
+    for p in processes:
+        p.kill()
+        p.wait()
+        if p.stdout is not None:
+            p.stdout.close()
+
+
+def run_together(commands: list[list[str]], env: dict[str, str]) -> None:
+    """Run processes at once, and fail with what they printed if one of them failed."""
+    started = [
+        subprocess.Popen([sys.executable, *c], env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for c in commands
+    ]
+    try:
+        said = [p.communicate(timeout=120)[0].decode() for p in started]
+    finally:
+        end_all(started)
+    assert all(p.returncode == 0 for p in started), "\n----\n".join(s[-4000:] for s in said)
+    assert all("finished" in s for s in said)
+
+
+SCRIPT = str(JOBS / "exchanges.py")
+
+
+@pytest.mark.slow
+def test_two_processes_of_the_launcher() -> None:
+    run_together([["-m", "dualmx.launch", "-n", "2", "-s", "0", sys.executable, SCRIPT]], ENV)
+
+
+@pytest.mark.slow
+def test_three_processes_over_tcp() -> None:
+    where = f"tcp://127.0.0.1:{free_port()}"
+    run_together([[SCRIPT, where, "3", str(k)] for k in range(3)], {**ENV, "DUALMX_TCP": "1"})
+
+
+@pytest.mark.slow
+def test_two_processes_meet_by_a_file(tmp_path: Path) -> None:
+    run_together([[SCRIPT, f"file://{tmp_path}/job", "2", str(k)] for k in range(2)], ENV)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_two_processes_by_xla() -> None:
+    command = ["-m", "dualmx.launch", "-n", "2", "-s", "0", "--env", "DUALMX_COLLECTIVES:xla", sys.executable, SCRIPT]
+    run_together([command], ENV)
+
+
+@pytest.mark.slow
+def test_processes_of_mpiexec() -> None:
+    program = next((p for p in ("/usr/bin/mpiexec",) if os.path.exists(p)), None)
+    if program is None:
+        pytest.skip("there is no mpiexec here")
+    env = {**ENV, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    command = [program, "-n", "2", "--oversubscribe", sys.executable, SCRIPT]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.count("finished") == 2, done.stdout[-3000:] + done.stderr[-5000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["host", "xla"])
+@pytest.mark.parametrize(("end", "within"), [(signal.SIGKILL, 1.0), (signal.SIGSTOP, 5.0)], ids=["killed", "stopped"])
+@pytest.mark.parametrize("who", [0, 2])
+def test_the_end_of_a_process_is_an_error_of_all_others(transport: str, end: int, within: float, who: int) -> None:
+    where = f"127.0.0.1:{free_port()}"
+    env = {**ENV, "DUALMX_COLLECTIVES": transport}
+    command = [sys.executable, str(JOBS / "lost.py"), where, "3"]
+    started = [
+        subprocess.Popen([*command, str(k), str(who)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for k in range(3)
+    ]
+    try:
+        victim = started[who]
+        assert victim.stdout is not None
+        while b"step 20" not in victim.stdout.readline():
+            assert victim.poll() is None
+        ended = time.time()
+        victim.send_signal(end)
+        for k in {0, 1, 2} - {who}:
+            said = started[k].communicate(timeout=40)[0].decode()
+            assert started[k].returncode == 7, said[-3000:]
+            told = next(line for line in said.splitlines() if line.startswith("told "))
+            assert f"process {who} " in told or f"worker {who} " in told, told
+            assert float(told.split()[1]) - ended < within + 1.0, (told, ended)  # a busy machine may be late
+    finally:
+        end_all(started)
