@@ -1,0 +1,108 @@
+"""What a strategy is, and the one for several devices of this process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from ...context import Context, current_context
+from ...core.errors import MXNetError
+from ...gluon.parallel import devices as listed_devices
+
+_entered: list[Strategy] = []
+
+
+class Strategy:
+    """Where a model is trained: on the current context, by this process alone; base of the others.
+
+    Attributes:
+        contexts: devices of this process.
+        store: name of the key-value store of the Trainer, None for none.
+        rank, workers: number of this worker, and of all.
+    """
+
+    store: str | None = None
+    rank = 0
+    workers = 1
+
+    def __init__(self, contexts: list[Context] | None = None):
+        self.contexts = contexts or [current_context()]
+
+    @property
+    def num_replicas_in_sync(self) -> int:
+        """How many devices compute each update together."""
+        return len(self.contexts) * self.workers
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[Strategy]:
+        """Return a scope in which models are made and compiled for this strategy.
+
+        Raises:
+            MXNetError: another strategy's scope is open.
+        """
+        if _entered and _entered[-1] is not self:
+            raise MXNetError(f"{self!r}.scope(): the scope of {_entered[-1]!r} is open; strategies cannot be nested")
+        _entered.append(self)
+        try:
+            yield self
+        finally:
+            _entered.pop()
+
+    def share(self, number: int, rows: int) -> tuple[int, int, int]:
+        """Return what this worker does with a batch for training.
+
+        Args:
+            number: of the batch in its epoch.
+            rows: of the batch.
+
+        Returns:
+            Begin and end of the rows it takes, and how many rows the update counts: 0 if it makes none.
+        """
+        return 0, rows, rows
+
+    def part(self, rows: int) -> tuple[int, int]:
+        """Return begin and end of the rows of a batch that this worker evaluates."""
+        return 0, rows
+
+    def added_up(self, values: list[float]) -> list[float]:
+        """Return sums of numbers over workers."""
+        return values
+
+    def agreed(self, number: int) -> int:
+        """Return the number of the first worker."""
+        return number
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(str, self.contexts))})"
+
+
+class MirroredStrategy(Strategy):
+    """Train on several devices of this process: each takes its part of every batch, and all make the same update.
+
+    Args:
+        devices: contexts, numbers or names such as `"gpu:0"`, `"/cpu:1"`; all accelerators by default, or all devices
+            that the CPU is split into if there are none.
+
+    Raises:
+        ArgumentError: a device that is not there; the text tells what there is.
+
+    Example:
+        >>> MirroredStrategy(["cpu:0"]).num_replicas_in_sync
+        1
+    """
+
+    store = "device"
+
+    def __init__(self, devices: Any = None):
+        super().__init__(listed_devices(devices, f"{type(self).__name__}: devices"))
+
+
+def get_strategy() -> Strategy:
+    """Return the strategy whose scope is open, one for the current context without."""
+    return _entered[-1] if _entered else Strategy()
+
+
+def in_scope() -> Strategy | None:
+    """Return the strategy whose scope is open."""
+    return _entered[-1] if _entered else None

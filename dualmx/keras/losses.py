@@ -1,0 +1,233 @@
+"""Losses by Keras's names and arguments: functions of labels and predictions, one value per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import gluon
+from ..core.errors import ArgumentError, ArgumentTypeError, suggest
+from ..namespace import nd
+from ..ndarray import NDArray
+
+_EPSILON = 1e-7
+
+
+class Loss:
+    """Base of losses: `loss(y_true, y_pred)` has one value per row; `fit` takes their mean.
+
+    Subclasses define `call`.
+    """
+
+    def __call__(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        return rows_of(self.call(y_true, y_pred), type(self).__name__)
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses; the first axis counts the rows, means are taken over others."""
+        raise NotImplementedError(f"{type(self).__name__} must define call")
+
+
+class SparseCategoricalCrossentropy(Loss):
+    """-log of the probability of the right class, given by its number.
+
+    Args:
+        from_logits: predictions are logits; otherwise probabilities.
+
+    Shapes: y_true (N, ...) or (N, ..., 1), y_pred (N, ..., classes).
+
+    Example:
+        >>> import dualmx as mx
+        >>> loss = SparseCategoricalCrossentropy()
+        >>> round(float(loss(mx.nd.array([1]), mx.nd.array([[0.75, 0.25]])).asscalar()), 4)
+        1.3863
+    """
+
+    def __init__(self, from_logits: bool = False):
+        self.from_logits = from_logits
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        return -nd.pick(_logs(y_pred, self.from_logits), numbers(y_true, y_pred), axis=-1)
+
+
+class CategoricalCrossentropy(Loss):
+    """-Σ y_true · log y_pred over classes.
+
+    Args:
+        from_logits: predictions are logits; otherwise probabilities.
+        label_smoothing: share of the labels that is spread over all classes.
+    """
+
+    def __init__(self, from_logits: bool = False, label_smoothing: float = 0.0):
+        self.from_logits, self.label_smoothing = from_logits, label_smoothing
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        labels = same(y_true, y_pred)
+        if self.label_smoothing:
+            labels = labels * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[-1]
+        return -nd.sum(labels * _logs(y_pred, self.from_logits), axis=-1)
+
+
+class BinaryCrossentropy(Loss):
+    """-y·log p - (1 - y)·log(1 - p), the mean over the last axis.
+
+    Args:
+        from_logits: predictions are logits; otherwise probabilities.
+    """
+
+    def __init__(self, from_logits: bool = False):
+        self.from_logits = from_logits
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        y = same(y_true, y_pred)
+        if self.from_logits:
+            return nd.relu(y_pred) - y_pred * y + nd.Activation(-nd.abs(y_pred), act_type="softrelu")
+        p = nd.clip(y_pred, _EPSILON, 1 - _EPSILON)
+        return -(y * nd.log(p) + (1 - y) * nd.log(1 - p))
+
+
+class MeanSquaredError(Loss):
+    """(y_true - y_pred)²."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        return nd.square(same(y_true, y_pred) - y_pred)
+
+
+class MeanAbsoluteError(Loss):
+    """|y_true - y_pred|."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        return nd.abs(same(y_true, y_pred) - y_pred)
+
+
+class Huber(Loss):
+    """½·d² for |d| ≤ delta, delta·(|d| - ½·delta) beyond, with d = y_true - y_pred.
+
+    Args:
+        delta: where the square ends.
+    """
+
+    def __init__(self, delta: float = 1.0):
+        self.delta = delta
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        d = nd.abs(same(y_true, y_pred) - y_pred)
+        near = nd.minimum(d, self.delta)
+        return near * (d - 0.5 * near)
+
+
+class _Gluon(Loss):
+    """A loss of gluon, which takes the predictions first."""
+
+    def __init__(self, loss: gluon.loss.Loss):
+        self._loss = loss
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        return self._loss(y_pred, y_true)
+
+
+class _Function(Loss):
+    def __init__(self, function: Callable[[Any, Any], Any]):
+        self._function = function
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        return self._function(y_true, y_pred)
+
+
+def sparse_categorical_crossentropy(y_true: NDArray, y_pred: NDArray, from_logits: bool = False) -> NDArray:
+    """See `SparseCategoricalCrossentropy`."""
+    return SparseCategoricalCrossentropy(from_logits)(y_true, y_pred)
+
+
+def categorical_crossentropy(y_true: NDArray, y_pred: NDArray, from_logits: bool = False) -> NDArray:
+    """See `CategoricalCrossentropy`."""
+    return CategoricalCrossentropy(from_logits)(y_true, y_pred)
+
+
+def binary_crossentropy(y_true: NDArray, y_pred: NDArray, from_logits: bool = False) -> NDArray:
+    """See `BinaryCrossentropy`."""
+    return BinaryCrossentropy(from_logits)(y_true, y_pred)
+
+
+NAMES: dict[str, Callable[[], Loss]] = {
+    "sparse_categorical_crossentropy": SparseCategoricalCrossentropy,
+    "categorical_crossentropy": CategoricalCrossentropy,
+    "binary_crossentropy": BinaryCrossentropy,
+    "mean_squared_error": MeanSquaredError,
+    "mse": MeanSquaredError,
+    "mean_absolute_error": MeanAbsoluteError,
+    "mae": MeanAbsoluteError,
+    "huber": Huber,
+}
+
+
+def get(wanted: Any) -> Loss:
+    """Return a loss, given by Keras's name, as a loss of gluon, or as a function of labels and predictions.
+
+    Raises:
+        ArgumentError: an unknown name. ArgumentTypeError: something else.
+    """
+    if isinstance(wanted, Loss):
+        return wanted
+    if isinstance(wanted, str):
+        if wanted not in NAMES:
+            raise ArgumentError(f"compile: loss={wanted!r}: unknown; {suggest(wanted, list(NAMES))}")
+        return NAMES[wanted]()
+    if isinstance(wanted, gluon.loss.Loss):
+        return _Gluon(wanted)
+    if not callable(wanted) or isinstance(wanted, type):
+        raise ArgumentTypeError(f"compile: loss={wanted!r}: expected a name, a loss object or a function")
+    return _Function(wanted)
+
+
+def rows_of(values: Any, what: str) -> NDArray:
+    """Return one value per row: the means over all other axes.
+
+    Raises:
+        ArgumentError: not an array with an axis of rows.
+    """
+    if not isinstance(values, NDArray) or values.ndim == 0:
+        raise ArgumentError(f"{what}: expected an array with one value per row, or more axes after that")
+    return values if values.ndim == 1 else nd.mean(values, axis=0, exclude=True)
+
+
+def same(y_true: NDArray, y_pred: NDArray) -> NDArray:
+    """Return labels with the dtype and the shape of predictions; an axis of length 1 at the end may lack.
+
+    Raises:
+        ArgumentError: other shapes.
+    """
+    y = y_true if y_true.dtype == y_pred.dtype else y_true.astype(y_pred.dtype)
+    if y.shape == y_pred.shape:
+        return y
+    if (*y.shape, 1) == y_pred.shape or y.shape == (*y_pred.shape, 1):
+        return y.reshape(y_pred.shape)
+    raise ArgumentError(f"labels of shape {y.shape} for predictions of shape {y_pred.shape}: expected equal shapes")
+
+
+def numbers(y_true: NDArray, y_pred: NDArray) -> NDArray:
+    """Return numbers of classes without an axis of length 1 at the end.
+
+    Raises:
+        ArgumentError: the shapes do not belong together.
+    """
+    if y_true.shape == y_pred.shape[:-1]:
+        return y_true
+    if y_true.shape == (*y_pred.shape[:-1], 1):
+        return y_true.reshape(y_pred.shape[:-1])
+    raise ArgumentError(
+        f"labels of shape {y_true.shape} for predictions of shape {y_pred.shape}: expected the numbers of classes, of "
+        f"shape {y_pred.shape[:-1]}"
+    )
+
+
+def _logs(y_pred: NDArray, from_logits: bool) -> NDArray:
+    if from_logits:
+        return nd.log_softmax(y_pred, axis=-1)
+    shares = nd.broadcast_div(y_pred, nd.sum(y_pred, axis=-1, keepdims=True))
+    return nd.log(nd.clip(shares, _EPSILON, 1 - _EPSILON))
