@@ -1,6 +1,6 @@
 """Synchronous SGD as a script of equal processes, in the style of torch.distributed and MPI: five steps per batch.
 
-dualmx-launch -n 2 -s 1 python examples/coming_from/mpi_loop.py
+dualmx-launch -n 2 -s 0 python examples/coming_from/mpi_loop.py
 mpiexec -n 2 python examples/coming_from/mpi_loop.py
 """
 
@@ -17,7 +17,7 @@ parser.add_argument("--rows", type=int, default=16, help="of a batch of all proc
 parser.add_argument("--save", help="write the weights of the first process to this file")
 args = parser.parse_args()
 
-mx.kv.create("collective")  # joins the processes; before any array is made
+mx.parallel.init()  # joins the processes
 rank, replicas = mx.parallel.rank(), mx.parallel.size()
 
 draw = np.random.RandomState(0)

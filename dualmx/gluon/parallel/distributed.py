@@ -24,7 +24,7 @@ from .sync import parameters_of, sync_initial_weights, write_gradients
 class DistributedDataParallel(Block):
     """Average the gradients of a network over all processes at the end of each backward pass.
 
-    The processes have joined before (`parallel.init()` or `kv.create("collective")` at the beginning of the script);
+    The processes have joined before (`parallel.init()`);
     a single process works without. The parameters and auxiliary states of process 0 are taken over by all when the
     wrapper is made, or at the first forward pass if shapes are not known before. Update with a Trainer that does not
     exchange gradients itself: `Trainer(net.collect_params(), ..., kvstore=None)`, and `step` with the rows of this
@@ -175,8 +175,9 @@ class DistributedDataParallel(Block):
         if size() == 1:
             return
         by = size() if self._divides_by_all in (None, True) else len(active)
-        for bucket in buckets(grads, self._cap):
-            sums = all_reduce([grads[i] for i in bucket])
+        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in buckets(grads, self._cap)]
+        for bucket, handle in begun:
+            sums = handle.wait()
             if rank() in active:
                 write_gradients([params[i] for i in bucket], [s / by for s in sums])
         states = [p for p in self._parameters() if p.grad_req == "null"]

@@ -9,7 +9,6 @@ from typing import Any
 
 from ... import kvstore, parallel
 from ...core.errors import ArgumentError, MXNetError
-from ...kvstore.collective import join
 from ...kvstore.server import serve_and_exit
 from ...namespace import nd
 from ...ps import Job
@@ -20,8 +19,8 @@ from .strategy import MirroredStrategy
 class MultiWorkerMirroredStrategy(MirroredStrategy):
     """Train in several processes at once, each with one device or more; all make the same update.
 
-    Make it at the beginning of the script, before any array is made. The processes are those of `TF_CONFIG`; of the
-    job of `dualmx-launch`, MPI or Slurm without it; or this one alone. Each batch of `fit` is the batch of all workers
+    Make it at the beginning of the script. The processes are those of `TF_CONFIG`; of the job of `dualmx-launch`, MPI
+    or Slurm without it; or this one alone. Each batch of `fit` is the batch of all workers
     together, of which each takes its part, so the result does not depend on their number.
 
     Args:
@@ -29,7 +28,7 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
         devices: of this process, see `MirroredStrategy`; its first device by default.
 
     Raises:
-        ArgumentError: a wrong field in `TF_CONFIG`. MXNetError: not all processes came, or arrays were made before.
+        ArgumentError: a wrong field in `TF_CONFIG`. MXNetError: not all processes came.
     """
 
     def __init__(self, cluster: Cluster | None = None, devices: Any = None):
@@ -39,8 +38,8 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
                 raise ArgumentError("TF_CONFIG: cluster.ps: MultiWorkerMirroredStrategy has no parameter servers")
             if len(found.workers) > 1:
                 parallel.init(found.workers[0], len(found.workers), found.rank)
-        elif Job.described():
-            join("collective")
+        else:
+            parallel.init()
         self.rank, self.workers = parallel.rank(), parallel.size()
         if self.workers > 1:
             self.store = "collective"
