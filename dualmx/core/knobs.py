@@ -99,7 +99,12 @@ NODE_PORT = Knob("PORT", "0", "Port that a server of a distributed job listens o
 KUBERNETES = Knob("DMLC_USE_KUBERNETES", "0", "1 makes the scheduler and servers listen on all addresses.", ("0", "1"))
 TASK_ID = Knob("DMLC_TASK_ID", "", "Wished rank among the processes of the same role.")
 ATTEMPT = Knob("DMLC_NUM_ATTEMPT", "0", "How often the local launcher restarts the whole job after a failure.")
-VERBOSE = Knob("PS_VERBOSE", "0", "1 logs the members of a distributed job and their coming and going.")
+VERBOSE = Knob(
+    "PS_VERBOSE",
+    "0",
+    "1 logs the members of a distributed job and their coming and going, 2 every message as well.",
+    ("0", "1", "2", ""),
+)
 HEARTBEAT_INTERVAL = Knob("PS_HEARTBEAT_INTERVAL", "1", "Seconds between signs of life on idle connections.")
 HEARTBEAT_TIMEOUT = Knob("PS_HEARTBEAT_TIMEOUT", "4", "Seconds of silence after which a peer is dead; 0 for never.")
 BIGARRAY_BOUND = Knob(

@@ -14,7 +14,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core import knobs
 from ..core.context import Context
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
@@ -273,8 +272,7 @@ def serve(role: str) -> None:
     Raises:
         ArgumentError: the environment lacks something. MXNetError: the job does not come together.
     """
-    level = logging.INFO if knobs.VERBOSE.read() != "0" else logging.WARNING
-    logging.basicConfig(level=level, format="%(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     job = Job.from_env()
     if role == "scheduler":
         host = job.bind_host(job.uri)

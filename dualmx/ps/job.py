@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from dataclasses import dataclass
 
 from ..core import knobs
@@ -11,6 +12,7 @@ from ..core.network import address_of
 from .sealed import cipher
 from .secret import find_secret
 from .sockets import SocketVan
+from .talking import TalkingVan
 
 _REQUIRED = (knobs.ROOT_URI, knobs.ROOT_PORT, knobs.NUM_WORKER, knobs.NUM_SERVER)
 
@@ -117,21 +119,31 @@ class Job:
 
     def van(self) -> SocketVan:
         """Return a van for this job."""
-        return SocketVan(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.seal)
+        kind = TalkingVan if knobs.VERBOSE.read() == "2" else SocketVan
+        return kind(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.seal)
 
     def own_host(self) -> str:
-        """Address of this host as the others reach it."""
+        """Return the address of this host as the others reach it.
+
+        Raises:
+            ArgumentError: there is no such interface.
+            MXNetError: within `start` seconds there was no way to the scheduler's host.
+        """
         given, interface = knobs.NODE_HOST.read(), knobs.INTERFACE.read()
         if given:
             return given
         if interface:
             return address_of(interface)
-        try:
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-                s.connect((self.uri, self.port))  # sends nothing: asks the system for the route
-                return s.getsockname()[0]
-        except OSError as e:
-            raise MXNetError(f"DMLC_PS_ROOT_URI={self.uri!r}: no way there: {e.strerror or e}") from None
+        until = time.monotonic() + self.start
+        while True:
+            try:
+                with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+                    s.connect((self.uri, self.port))  # sends nothing: asks the system for the route
+                    return s.getsockname()[0]
+            except OSError as e:
+                if time.monotonic() > until:  # the name may be made together with the scheduler
+                    raise MXNetError(f"DMLC_PS_ROOT_URI={self.uri!r}: no way there: {e.strerror or e}") from None
+                time.sleep(0.2)
 
     def bind_host(self, own: str) -> str:
         """Address to listen on."""

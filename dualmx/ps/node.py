@@ -18,6 +18,7 @@ from .job import Job
 from .journal import Journal
 from .peers import Peers
 from .server import Control, KVServer
+from .talking import talk
 from .van import GRACE, SILENCE, Refused
 from .worker import KVWorker
 
@@ -33,6 +34,7 @@ class _Registered:
     """
 
     def __init__(self, job: Job):
+        talk()
         self.job = job
         self._van = job.van()
         self._customer = Customer(self._van, job.timeout)
@@ -67,6 +69,10 @@ class _Registered:
         servers = reply.take("servers", list)
         if len(servers) != job.servers or not all(isinstance(s, dict) for s in servers):
             raise FormatError("the scheduler sent no list of the servers")
+        known = ", ".join(f"server {i} at {s.get('host')}:{s.get('port')}" for i, s in enumerate(servers))
+        _log.info(
+            "%s %d: joined the job of the scheduler at %s:%d, with %s", job.role, self.rank, job.uri, job.port, known
+        )
         return servers
 
     def _scheduler_said(self, message: Message) -> None:
@@ -159,7 +165,7 @@ class Worker(_Registered):
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         try:
-            addresses = self._join({})
+            addresses = self._join({"host": job.own_host()})
             self._servers = [Peer(f"server {rank}", address) for rank, address in enumerate(addresses)]
             bound = knobs.BIGARRAY_BOUND.integer(1)
             self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.life)

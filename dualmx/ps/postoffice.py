@@ -11,6 +11,7 @@ from typing import Any
 from ..core.errors import FormatError, MXNetError
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .job import Job
+from .talking import talk
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
@@ -208,9 +209,17 @@ class Scheduler:
                 if m.rank < 0:
                     m.rank = min(free)
                     free.discard(m.rank)
+        _log.info("scheduler: all are here:\n%s", self.table())
         for m in self._members.values():
-            _log.info("scheduler: %s is at %s:%s", m.name, m.address.get("host"), m.address.get("port"))
             self._welcome(m, back=False)
+
+    def table(self) -> str:
+        """The members, one a line: role, rank, host, and the port of a server."""
+        ordered = sorted(self._members.values(), key=lambda m: (m.role, m.rank))
+        rows = [("role", "rank", "host", "port")]
+        rows += [(m.role, str(m.rank), str(m.address.get("host", "")), str(m.address.get("port", ""))) for m in ordered]
+        wide = max(len(row[2]) for row in rows)
+        return "\n".join(f"  {a:9} {b:>4}  {c:{wide}}  {d}".rstrip() for a, b, c, d in rows)
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._members.get(link)
@@ -351,6 +360,7 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     Raises:
         MXNetError: the port is taken.
     """
+    talk()
     van = job.van()
     scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator)
     van.on_message, van.on_down = scheduler.on_message, scheduler.on_down

@@ -480,4 +480,6 @@ def test_parts_of_a_message_share_a_loan() -> None:
     found = [loans.view(list(p)) for p in places if not isinstance(p, int)]
     assert b"".join(f.tobytes() for f in found) == b"".join(p.tobytes() for p in parts)
     assert all(f.ctypes.data % shared.LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
-    assert arena.lend([p.data for p in (strange[0], strange[1], block, strange[2])], reader)[0] == 704  # too few to lend
+    assert (
+        arena.lend([p.data for p in (strange[0], strange[1], block, strange[2])], reader)[0] == 704
+    )  # too few to lend
