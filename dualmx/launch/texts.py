@@ -30,6 +30,10 @@ def _exports(env: Mapping[str, str]) -> str:
     return "export " + " ".join(f"{k}={shlex.quote(v)}" for k, v in env.items()) if env else ":"
 
 
+def _counts(plan: Plan) -> tuple[tuple[str, int], ...]:
+    return ("scheduler", 1), ("server", plan.servers), ("worker", plan.workers)
+
+
 def sge(plan: Plan) -> str:
     """A script for `qsub`: an array of tasks in a shared folder, the first of which is the scheduler."""
     total = 1 + plan.servers + plan.workers
@@ -114,8 +118,8 @@ def kubernetes(plan: Plan, name: str = "dualmx") -> str:
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": f"{name}-scheduler", "labels": {"app": name}},
         "spec": {"clusterIP": "None", "selector": {"app": name, "role": "scheduler"}},
     }  # fmt: skip
-    items = [service, job("scheduler", 1), job("server", plan.servers), job("worker", plan.workers)]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n"
+    jobs = [job(role, count) for role, count in _counts(plan) if count]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [service, *jobs]}, indent=2) + "\n"
 
 
 def yarn(plan: Plan, name: str = "dualmx") -> str:
@@ -134,7 +138,7 @@ def yarn(plan: Plan, name: str = "dualmx") -> str:
             "configuration": {"env": env, "files": [secret]},
         }  # fmt: skip
 
-    components = [component("scheduler", 1), component("server", plan.servers), component("worker", plan.workers)]
+    components = [component(role, count) for role, count in _counts(plan) if count]
     return json.dumps({"name": name, "version": "1", "components": components}, indent=2) + "\n"
 
 
