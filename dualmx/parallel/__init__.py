@@ -7,6 +7,7 @@ from .group import Group
 from .mail import Handle
 from .memory import device_bytes
 from .rules import match_rules
+from .schedule import Schedule
 from .sending import Receipt, irecv, isend, recv, send
 from .spread import all_gather_object, all_to_all, broadcast_object, gather, reduce, reduce_scatter, scatter
 from .world import (
@@ -23,7 +24,7 @@ from .world import (
 )
 
 __all__ = [
-    "Group", "Handle", "Mesh", "Receipt", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",
+    "Group", "Handle", "Mesh", "Receipt", "Schedule", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",
     "broadcast", "broadcast_object", "cross_rank", "cross_size", "device_bytes", "gather", "init",
     "irecv", "is_initialized", "isend",
     "join", "local_rank", "local_size", "match_rules", "new_group", "rank", "recv", "reduce", "reduce_scatter",

@@ -15,6 +15,7 @@ CASES = {
     "lstm_groups.py --steps 4 --batches 40": "accuracy",
     "sharded.py --steps 5": "on each device",
     "transformer.py --steps 3": "on each device",
+    "pipeline.py --steps 3": "stages work",
 }
 
 

@@ -5,11 +5,13 @@ from .data_parallel import DataParallel
 from .devices import devices, rest
 from .distributed import DistributedDataParallel
 from .layers import ColumnParallelDense, RowParallelDense, VocabParallelEmbedding
+from .pipeline import Pipeline
 from .sharded import fully_shard
+from .stacked import StackedPipeline
 from .sync import sync_gradients, sync_initial_weights
 
 __all__ = [
     "ColumnParallelDense", "DataParallel", "DistributedDataParallel", "ParallelSelfAttention",
-    "ParallelTransformerCell", "RowParallelDense", "VocabParallelEmbedding", "devices", "fully_shard", "rest",
-    "sync_gradients", "sync_initial_weights",
+    "ParallelTransformerCell", "Pipeline", "RowParallelDense", "StackedPipeline", "VocabParallelEmbedding", "devices",
+    "fully_shard", "rest", "sync_gradients", "sync_initial_weights",
 ]  # fmt: skip

@@ -1,0 +1,195 @@
+"""A network whose stages are on different devices and work on different parts of a batch at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ... import autograd
+from ...core.checks import context as as_context
+from ...core.context import Context
+from ...core.errors import ArgumentError, ArgumentTypeError
+from ...namespace import nd
+from ...ndarray import NDArray, flush
+from ...parallel.schedule import Schedule
+from ..base import Block
+from ..split import split_data
+
+
+class Pipeline(Block):
+    """Stages on contexts of their own, through which micro-batches flow.
+
+    A batch is cut into micro-batches; while one stage works on the first, the stage before it works on the second. Each
+    pass of a stage is a program on its device, and devices work at the same time. Only inputs and outputs of a stage
+    are kept from the forward to the backward pass if the stage is hybridized.
+
+    Gradients are summed over the micro-batches, and equal those of the whole batch, to rounding; batch normalization
+    uses the statistics of a micro-batch. The parameters' `grad_req` becomes `"add"`.
+
+    Args:
+        stages: blocks, each taking the output of the one before it: one array.
+        contexts: as many contexts, which may be meshes.
+        micro_batches: into how many parts a batch is cut; it must be divisible.
+        schedule: `"1f1b"` or `"gpipe"`, see `parallel.Schedule`.
+
+    Raises:
+        ArgumentError: no stages, or not as many contexts. ArgumentTypeError: a stage is no block.
+
+    Example:
+        >>> import dualmx as mx
+        >>> stages = [mx.gluon.nn.Dense(4, in_units=3, activation="relu"), mx.gluon.nn.Dense(2, in_units=4)]
+        >>> net = mx.gluon.parallel.Pipeline(stages, [mx.cpu(0), mx.cpu(1)], micro_batches=4)
+        >>> net.initialize()
+        >>> loss = net.forward_backward(mx.nd.ones((8, 3)), mx.nd.ones((8, 2)), mx.gluon.loss.L2Loss())
+        >>> loss.shape
+        (8,)
+        >>> for trainer in net.trainers("sgd", {"learning_rate": 0.1}):
+        ...     trainer.step(8)
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Block],
+        contexts: Sequence[Context],
+        micro_batches: int,
+        schedule: str = "1f1b",
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.stages, self.contexts = list(stages), [as_context(c) for c in contexts]
+        for stage in self.stages:
+            if not isinstance(stage, Block):
+                raise ArgumentTypeError(f"Pipeline: a stage of type {type(stage).__name__}: expected a Block")
+            self.register_child(stage)
+        if not self.stages or len(self.stages) != len(self.contexts):
+            raise ArgumentError(
+                f"Pipeline: {len(self.stages)} stages on {len(self.contexts)} contexts: expected as many"
+            )
+        self.schedule = Schedule(len(self.stages), micro_batches, schedule)
+
+    def initialize(self, init: Any = None, ctx: Any = None, verbose: bool = False, force_reinit: bool = False) -> None:
+        """Initialize each stage on its context.
+
+        Raises:
+            ArgumentError: a context is given.
+        """
+        if ctx is not None:
+            raise ArgumentError("Pipeline.initialize: ctx: the stages have contexts already")
+        for stage, where in zip(self.stages, self.contexts, strict=True):
+            stage.initialize(init, where, verbose, force_reinit)
+
+    def forward(self, x: NDArray) -> NDArray:
+        """Run the stages on a whole batch, one after the other; the result is on the context of the last one."""
+        for stage, ctx in zip(self.stages, self.contexts, strict=True):
+            x = stage(x.as_in_context(ctx))
+        return x
+
+    def trainers(self, optimizer: str, optimizer_params: Any = None, **kwargs: Any) -> list[Any]:
+        """Return a `Trainer` for each stage that has parameters; call `step` of each."""
+        from ..trainer import Trainer
+
+        params = [s.collect_params() for s in self.stages]
+        return [Trainer(p, optimizer, dict(optimizer_params or {}), **kwargs) for p in params if len(p.keys())]
+
+    def forward_backward(self, data: NDArray, label: NDArray, loss: Any, accumulate: bool = False) -> NDArray:
+        """Compute the losses of a batch, and the gradients of their sum.
+
+        Args:
+            data, label: a batch, cut along the first axis.
+            loss: `loss(output, label)` gives the losses of the rows, or their sum, in an array with a first axis.
+            accumulate: add to the gradients that are there.
+
+        Returns:
+            The losses, joined along the first axis, on the context of the last stage.
+
+        Raises:
+            ArgumentError: the batch cannot be cut into equal micro-batches.
+        """
+        if not accumulate:
+            self.collect_params().zero_grad()
+        return _Pass(self, data, label, loss).run()
+
+    def measure(self, data: NDArray, label: NDArray, loss: Any, repeats: int = 3) -> dict[str, Any]:
+        """Measure one micro-batch in each stage alone, and tell what follows for the schedule; gradients are lost.
+
+        Returns:
+            `forward`, `backward`: seconds of each stage; `bubble`: the fraction of the time that stages wait;
+            `utilisation`: the fraction that each stage works; `in_flight`: most micro-batches that each holds.
+        """
+        once = _Pass(self, data, label, loss)
+        best: list[list[float]] = [[float("inf")] * len(self.stages) for _ in range(2)]
+        for _ in range(repeats + 1):  # the first time compiles
+            for back in (False, True):
+                for s in reversed(range(len(self.stages))) if back else range(len(self.stages)):
+                    nd.waitall()
+                    began = time.perf_counter()
+                    once.work(s, 0, back)
+                    nd.waitall()
+                    best[back][s] = min(best[back][s], time.perf_counter() - began)
+        found = self.schedule.timeline(*best)
+        total = max(w.end for w in found)
+        busy = [sum(w.end - w.begin for w in found if w.stage == s) / total for s in range(len(self.stages))]
+        return {
+            "forward": best[0],
+            "backward": best[1],
+            "bubble": 1 - sum(busy) / len(busy),
+            "utilisation": busy,
+            "in_flight": self.schedule.in_flight(),
+        }
+
+
+class _Pass:
+    """One batch on its way through a pipeline."""
+
+    def __init__(self, pipe: Pipeline, data: NDArray, label: NDArray, loss: Any):
+        self.pipe, self.loss = pipe, loss
+        count = pipe.schedule.micro_batches
+        self.data, self.labels = split_data(data, count), split_data(label, count)
+        self.inputs: dict[tuple[int, int], NDArray] = {}
+        self.outputs: dict[tuple[int, int], NDArray] = {}
+        self.losses: dict[int, NDArray] = {}
+        for param in pipe.collect_params().values():
+            if param.grad_req == "write":
+                param.grad_req = "add"
+
+    def run(self) -> NDArray:
+        """Make all passes in an order in which each finds what it needs, and return the losses."""
+        for w in self.pipe.schedule.timeline():
+            self.work(w.stage, w.micro, w.backward)
+        return nd.concat(*(self.losses[m] for m in sorted(self.losses)), dim=0)
+
+    def work(self, stage: int, micro: int, backward: bool) -> None:
+        """Start one pass of one stage."""
+        ctx = self.pipe.contexts[stage]
+        with ctx:
+            if backward:
+                self._backward(stage, micro, ctx)
+            else:
+                self._forward(stage, micro, ctx)
+            flush()
+
+    def _forward(self, stage: int, micro: int, ctx: Context) -> None:
+        pipe, last = self.pipe, stage == len(self.pipe.stages) - 1
+        before = self.data[micro] if stage == 0 else self.outputs[stage - 1, micro]
+        x = before.detach().as_in_context(ctx)
+        if stage > 0:
+            x = x.copy() if x is before else x
+            x.attach_grad()
+        with autograd.record():
+            out = pipe.stages[stage](x)
+            if last:
+                out = self.losses[micro] = self.loss(out, self.labels[micro].as_in_context(ctx))
+        self.inputs[stage, micro], self.outputs[stage, micro] = x, out
+
+    def _backward(self, stage: int, micro: int, ctx: Context) -> None:
+        out = self.outputs.pop((stage, micro))
+        after = self.inputs.pop((stage + 1, micro), None)
+        if after is None:
+            out.backward()
+            self.losses[micro] = self.losses[micro].detach()
+        else:
+            assert after.grad is not None
+            out.backward(after.grad.as_in_context(ctx))
+        if stage == 0:
+            del self.inputs[0, micro]
