@@ -24,9 +24,8 @@ from .world import (
 )
 
 __all__ = [
-    "Group", "Handle", "Mesh", "Receipt", "Schedule", "all_gather", "all_gather_object", "all_reduce", "all_to_all", "barrier",
-    "broadcast", "broadcast_object", "cross_rank", "cross_size", "device_bytes", "gather", "init",
-    "irecv", "is_initialized", "isend",
-    "join", "local_rank", "local_size", "match_rules", "new_group", "rank", "recv", "reduce", "reduce_scatter",
-    "scatter", "send", "shard", "shutdown", "size",
+    "Group", "Handle", "Mesh", "Receipt", "Schedule", "all_gather", "all_gather_object", "all_reduce", "all_to_all",
+    "barrier", "broadcast", "broadcast_object", "cross_rank", "cross_size", "device_bytes", "gather", "init", "irecv",
+    "is_initialized", "isend", "join", "local_rank", "local_size", "match_rules", "new_group", "rank", "recv",
+    "reduce", "reduce_scatter", "scatter", "send", "shard", "shutdown", "size",
 ]  # fmt: skip
