@@ -65,8 +65,8 @@ class StackedPipeline(Block):
         instance("StackedPipeline", "stage", stage, HybridBlock, "a HybridBlock")
         self.schedule = Schedule(whole("StackedPipeline", "stages", stages, 1), micro_batches, "gpipe")
         self._axis = axis
-        # Not as a child: its own parameters are never made.
-        object.__setattr__(self, "_stage", stage)
+        # In a tuple, so that it does not become a child: its own parameters are never made.
+        self._stages = (stage,)
         self._template = stage.collect_params()._params
         self._calls: dict[bool, Call] = {}
         for name, p in self._template.items():
@@ -80,7 +80,7 @@ class StackedPipeline(Block):
             self.params._params[full] = self._reg_params[own] = stacked
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.schedule.stages} x {self._stage!r}, over {self._axis!r})"
+        return f"{type(self).__name__}({self.schedule.stages} x {self._stages[0]!r}, over {self._axis!r})"
 
     def forward(self, x: NDArray) -> NDArray:
         """Send a batch through all stages.
@@ -102,7 +102,7 @@ class StackedPipeline(Block):
         return invoke(call, [x, *(p.data(x.context) for p in self._reg_params.values())])[0]
 
     def _made(self, x: NDArray, train: bool) -> Call:
-        graph = CachedGraph.of_hybrid(self._stage, (x,))
+        graph = CachedGraph.of_hybrid(self._stages[0], (x,))
         if not all(shape_is_known(p.shape) for p in self._template.values()):
             graph.infer_shape((x,))
         for p, stacked in zip(self._template.values(), self._reg_params.values(), strict=True):
