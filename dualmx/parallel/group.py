@@ -15,6 +15,7 @@ from ..ps import Peers
 from ..ps.frame import Message
 from .combine import combine
 from .lane import Lane
+from .pool import pool
 
 SMALL = 128 << 10  # bytes up to which every process simply gets the arrays of all others
 JOINED = "join"
@@ -173,7 +174,7 @@ class Group:
         peers = self._links(what)
         channel = self._channel()
         head = {"k": "all_reduce", "d": x.dtype.name, "s": list(x.shape), "o": op, "f": postscale}
-        out = np.empty(x.shape, x.dtype)
+        out = pool.empty(x.shape, x.dtype)
         small = x.nbytes <= SMALL
         for i in self._others():
             self.send(i, channel, head, x) if small else peers.send(self.ranks[i], channel, head)

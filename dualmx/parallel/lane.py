@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .group import Group
 
 SLICE = 1 << 20
-SLOTS = 4
+SLOTS = 8
 _LINE = 64  # bytes between counters, so that processes do not write to the same line of the cache
 _SPINS = 200
 
@@ -70,22 +70,26 @@ class Lane:
         rings = [s[: SLOTS * SLICE].view(x.dtype) for s in self._slots]
         base = self._count
 
-        def post(k: int) -> None:
-            number = base + k
-            if number >= SLOTS:
-                least = number - SLOTS + 1
-                for i in others:
-                    self._await(self._given[i], least, i, channel, what)
-            piece = pieces[k]
+        posted = 0
+
+        def post() -> None:
+            """Write the next slice, whose place is free."""
+            nonlocal posted
+            number, piece = base + posted, pieces[posted]
             at = number % SLOTS * step
             rings[me][at : at + piece.stop - piece.start] = x[piece]
+            posted += 1
             self._posted[me][0] = number + 1
 
-        post(0)
         for k, piece in enumerate(pieces):
-            if k + 1 < len(pieces):
-                post(k + 1)
             number, size = base + k, piece.stop - piece.start
+            # As far ahead as the others let it, so that they find something whenever they run.
+            while posted < len(pieces) and all(self._given[i][0] + SLOTS > base + posted for i in others):
+                post()
+            while posted <= k:
+                for i in others:
+                    self._await(self._given[i], number - SLOTS + 1, i, channel, what)
+                post()
             at = number % SLOTS * step
             for i in others:
                 self._await(self._posted[i], number + 1, i, channel, what)

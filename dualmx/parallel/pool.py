@@ -1,0 +1,65 @@
+"""Memory for large results, used again when they are dropped: fresh memory costs more than what is put into it."""
+
+from __future__ import annotations
+
+import mmap
+import threading
+import weakref
+from collections import deque
+
+import numpy as np
+
+LEAST = 1 << 20
+KEPT = 1 << 30  # most bytes that rest
+_PAGE = 2 << 20
+
+
+class Pool:
+    """Blocks of memory, aligned to pages.
+
+    Example:
+        >>> pool = Pool()
+        >>> a = pool.empty((1 << 20,), np.dtype("float32"))
+        >>> where = a.ctypes.data
+        >>> del a
+        >>> pool.empty((1024, 1024), np.dtype("float32")).ctypes.data == where
+        True
+    """
+
+    def __init__(self) -> None:
+        self._resting: deque[mmap.mmap] = deque()  # those that were used last at the right
+        self._held: dict[int, tuple[weakref.ref[np.ndarray], mmap.mmap]] = {}
+        self._dropped: deque[int] = deque()  # filled by the garbage collector, which takes no lock
+        self._numbers = iter(range(1 << 62))
+        self._lock = threading.Lock()
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """Return an array without values."""
+        size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+        if size < LEAST:
+            return np.empty(shape, dtype)
+        memory = self._take(-(-size // _PAGE) * _PAGE)
+        block = np.frombuffer(memory, np.uint8, size)
+        number = next(self._numbers)
+        self._held[number] = (weakref.ref(block, lambda _: self._dropped.append(number)), memory)
+        return block.view(dtype).reshape(shape)
+
+    def _take(self, size: int) -> mmap.mmap:
+        with self._lock:
+            while self._dropped:
+                self._resting.append(self._held.pop(self._dropped.popleft())[1])
+            found = next((m for m in reversed(self._resting) if len(m) == size), None)
+            if found is not None:
+                self._resting.remove(found)
+                return found
+            while self._resting and sum(map(len, self._resting)) > KEPT:
+                self._resting.popleft()
+        made = mmap.mmap(-1, size)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            made.madvise(mmap.MADV_HUGEPAGE)
+        return made
+
+
+pool = Pool()
+
+__all__ = ["Pool", "pool"]
