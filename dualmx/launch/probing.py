@@ -19,6 +19,7 @@ from .process import script_command
 
 SCRIPT = Path(__file__).with_name("probe.py")
 _REMEDIES = (
+    ("cannot connect to", "a firewall between them? --host-ip or --network-interface choose another network"),
     ("Permission denied", "no login without a password for this user and key; ssh-copy-id makes it possible"),
     ("Host key verification failed", "its key is unknown here, or another one than before: log in once by hand"),
     ("resolve hostname", "a wrong name in the host file?"),
@@ -28,7 +29,6 @@ _REMEDIES = (
     ("folder", "it has to be there under the same path; --sync-dst-dir FOLDER copies this one"),
     ("python3: not found", "hosts need Python 3.9 or newer"),
     ("no program", "a login without a terminal must find it: give its whole path, or --env PATH:…"),
-    ("cannot connect to", "a firewall between them? --host-ip or --network-interface choose another network"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -271,3 +272,43 @@ def member(cluster: Cluster, name: str) -> int:
             if f"DMLC_ROLE={role}" in env and f"DMLC_TASK_ID={rank}" in env and "faults.py" in line:
                 return pid
     raise AssertionError(f"no {name}")
+
+
+def test_diagnosis_of_hosts(cluster: Cluster) -> None:
+    """Who reaches whom, whose clock is wrong, what differs; a blocked way is named by both of its ends."""
+    cluster.hosts("one", "two", "10.77.1.3:24")
+    for name, other in (("one", "10.77.1.3"), ("two", "10.77.1.2")):
+        run(*cluster.on(name, ["ip", "route", "add", "unreachable", f"{other}/32"]))
+    diagnose = [sys.executable, "-m", "dualmx.cli", "diagnose", "--hosts", str(cluster.folder / "hosts")]
+    diagnose += ["--with", f"ssh -F {cluster.folder}/ssh_config"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PS_VERBOSE": "1"}
+
+    def asked(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            cluster.on("head", [*diagnose, *options]),
+            env=env,
+            cwd=cluster.home,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    done = asked("--json")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert list(found["hosts"]) == ["here", "one", "two"] and found["hosts"]["two"]["host"] == "two"
+    assert all(abs(found["hosts"][name]["skew"][0]) < 0.5 for name in ("one", "two"))
+    ways = {(a, b): isinstance(ms, float) for a, row in found["matrix"].items() for b, ms in row.items()}
+    blocked = {("one", "two"), ("two", "one")}
+    assert len(ways) == 6 and {way for way, works in ways.items() if not works} == blocked, found["matrix"]
+    assert "cannot connect to two (" in found["problems"]["one"] and "two" in found["problems"]
+    assert "Connection refused" in found["problems"]["10.77.1.3:24"]
+    text = asked().stdout
+    assert re.search(r"^one +[\d.]+ +- +blocked$", text, re.M), text
+    assert "variables here:\n  PS_VERBOSE=1\n" in text and "problems:\n  10.77.1.3:24: " in text
+
+    for name, other in (("one", "10.77.1.3"), ("two", "10.77.1.2")):
+        run(*cluster.on(name, ["ip", "route", "del", "unreachable", f"{other}/32"]))
+    cluster.hosts("one", "two")
+    done = asked("--network-interface", "net1")
+    assert done.returncode == 0 and "no problems found" in done.stdout, done.stdout + done.stderr

@@ -15,6 +15,8 @@ import pytest
 from dualmx.core.errors import ArgumentError
 from dualmx.core.running import jobs, noted
 from dualmx.tools.bandwidth import resnet50, sizes_of
+from dualmx.tools.diagnose import differences
+from dualmx.tools.diagnose import page as diagnosis
 from dualmx.tools.status import page
 
 JOB = """
@@ -114,6 +116,31 @@ def test_bandwidth_of_local_and_distributed_stores() -> None:
     lines = [json.loads(line.split("] ", 1)[1]) for line in done.stdout.splitlines()]
     assert [(f["size"], f["workers"], f["error"]) for f in lines] == [("4KB", 2, 0.0), ("1MB", 2, 0.0)]
     assert all(f["gb_per_s"] > 0 for f in lines)
+
+
+def test_hosts_that_disagree() -> None:
+    here = {
+        "packages": {"dualmx": "1", "jax": "2"}, "host": "h", "user": "u", "python": "3", "cores": 2, "env": {}, "seen": "",
+    }  # fmt: skip
+    late = {**here, "skew": (-3.0, 0.1), "packages": {"dualmx": "-", "jax": "3"}}
+    vague = {**here, "skew": (3.0, 2.5), "env": {"PS_VERBOSE": "1"}}
+    hosts = {"here": here, "late": late, "vague": vague}
+    matrix = {"here": {"late": 1.25, "vague": "refused"}, "late": {"here": 1.0}}
+    problems = differences(hosts, matrix)
+    assert problems == {
+        "here": "cannot connect to vague (refused)",
+        "late": "its clock is 3.0 s behind; dualmx is not installed, here 1; jax is 3, here 2",
+    }
+    text = diagnosis({"hosts": hosts, "matrix": matrix, "problems": problems})
+    assert "-3000.0 ± 100.0 ms" in text and "a firewall between them?" in text
+    assert "variables that a login finds on vague:\n  PS_VERBOSE=1\n" in text
+
+
+def test_diagnosis_without_hosts_is_that_of_doctor(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "dualmx.diagnose"], capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0 and "environment (dualmx):" in done.stdout
+    wrong = dualmx("diagnose", "--hosts", str(tmp_path / "absent"))
+    assert wrong.returncode == 2 and "cannot be read" in wrong.stderr
 
 
 def test_sizes() -> None:
