@@ -119,8 +119,8 @@ def test_bandwidth_of_local_and_distributed_stores() -> None:
 
 
 def test_hosts_that_disagree() -> None:
-    here = {
-        "packages": {"dualmx": "1", "jax": "2"}, "host": "h", "user": "u", "python": "3", "cores": 2, "env": {}, "seen": "",
+    here: dict = {
+        "packages": {"dualmx": "1", "jax": "2"}, "host": "h", "user": "u", "python": "3", "cores": 2, "env": {},
     }  # fmt: skip
     late = {**here, "skew": (-3.0, 0.1), "packages": {"dualmx": "-", "jax": "3"}}
     vague = {**here, "skew": (3.0, 2.5), "env": {"PS_VERBOSE": "1"}}
