@@ -119,7 +119,7 @@ def test_bandwidth_of_local_and_distributed_stores() -> None:
 
 
 def test_hosts_that_disagree() -> None:
-    here: dict = {
+    here: dict[str, object] = {
         "packages": {"dualmx": "1", "jax": "2"}, "host": "h", "user": "u", "python": "3", "cores": 2, "env": {},
     }  # fmt: skip
     late = {**here, "skew": (-3.0, 0.1), "packages": {"dualmx": "-", "jax": "3"}}
