@@ -76,7 +76,8 @@ def work(package: str, folder: Path, only: list[str]) -> None:
             kv._barrier()
             begin, rounds, used = time.perf_counter(), 0, processor_seconds(folder)
             goal = max(3, int(SECONDS / max(_one(round_), 1e-4)) // 3)
-            while rounds < goal if kv.num_workers == 1 else rounds < _shared(kv, folder, name, goal):
+            goal = goal if kv.num_workers == 1 else _shared(kv, folder, name, goal)
+            while rounds < goal:
                 round_()
                 rounds += 1
             wall = (time.perf_counter() - begin) / (rounds + 1)

@@ -279,6 +279,7 @@ def serve(role: str) -> None:
         run_scheduler(job, lambda count: coordinator.start(host, job.uri, count))
         return
     keep_memory()
+    sys.setswitchinterval(0.0005)  # the thread that moves bytes is not to wait for updates
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # each update is waited for; so no thread is woken for it

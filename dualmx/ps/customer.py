@@ -75,6 +75,7 @@ class Customer:
         self.take = van.take
         self._open: dict[int, Ticket] = {}
         self._changed = threading.Condition()
+        self._failures = 0
         self._numbers = iter(range(1, 1 << 62))
 
     def ask(self, peer: Peer, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> Ticket:
@@ -124,6 +125,7 @@ class Customer:
         with self._changed:
             self._open.pop(ticket.number, None)
             if not ticket.done:
+                self._failures += error is not None
                 ticket.reply, ticket.error, ticket.message = reply, error, None
             self._changed.notify_all()
 
@@ -139,22 +141,26 @@ class Customer:
         """
         limit = self._timeout if timeout is None else timeout
         until = time.monotonic() + limit if limit else None
-        with self._changed:
-            while True:
-                failed = next((t for t in tickets if t.error is not None), None)
-                if failed is not None:
-                    raise MXNetError(f"{failed.what}: {failed.error}")
-                waiting = next((t for t in tickets if not t.done), None)
-                if waiting is None:
-                    return [t.reply for t in tickets if t.reply is not None]
-                left = None if until is None else until - time.monotonic()
-                if left is not None and left <= 0:
-                    self._open.pop(waiting.number, None)
-                    raise MXNetError(
-                        f"{waiting.what}: no answer from {waiting.peer.name} within {limit:g} s "
-                        "(DUALMX_DIST_TIMEOUT); all processes are alive, so one of them may wait for something else"
-                    )
-                self._changed.wait(1.0 if left is None else min(left, 1.0))
+        while True:
+            failures = self._failures
+            failed = next((t for t in tickets if t.error is not None), None)
+            if failed is not None:
+                raise MXNetError(f"{failed.what}: {failed.error}")
+            waiting = next((t for t in tickets if not t.done), None)
+            if waiting is None:
+                return [t.reply for t in tickets if t.reply is not None]
+            left = 1.0 if until is None else until - time.monotonic()
+            if left <= 0:
+                self._open.pop(waiting.number, None)
+                raise MXNetError(
+                    f"{waiting.what}: no answer from {waiting.peer.name} within {limit:g} s "
+                    "(DUALMX_DIST_TIMEOUT); all processes are alive, so one of them may wait for something else"
+                )
+            left = min(left, 1.0)
+            if not self._van.drive(lambda one=waiting, n=failures: one.done or self._failures != n, left):
+                with self._changed:
+                    if not waiting.done and self._failures == failures:
+                        self._changed.wait(left)
 
 
 __all__ = ["Customer", "Peer", "Ticket"]

@@ -8,6 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..core import knobs
@@ -20,9 +21,11 @@ from .peers import Peers
 from .server import Control, KVServer
 from .talking import talk
 from .van import GRACE, SILENCE, Refused
-from .worker import KVWorker
+from .worker import ROUNDED, KVWorker
 
 _log = logging.getLogger("dualmx.dist")
+SMALL = 64 << 10  # bytes of a request that may be served on the thread that received it
+QUICK = 16  # quick requests in turn before that
 
 
 class _Registered:
@@ -304,6 +307,9 @@ class Server(_Registered):
     def __init__(self, job: Job, control: Control | None = None):
         super().__init__(job)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._turn, self._counting = threading.Lock(), threading.Lock()  # whoever serves has the turn
+        self._waiting = 0  # things in `_work` that are not done
+        self._quick = 0  # small requests that were served quickly, one after another
         self._crashes: dict[int, str] = {}
         self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
         self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
@@ -329,18 +335,49 @@ class Server(_Registered):
             except FormatError as e:
                 _log.error("server %d: %s", self.rank, e)
         elif message.kind == NOTE and message.meta.get("op") == "bye":
-            self._work.put(lambda: self._bye(link))
+            self._hand(lambda: self._bye(link))
         elif message.kind == NOTE and message.meta.get("op") == "crash":
             self._crashes[link] = str(message.meta.get("text"))[:500]
-        else:
-            self._work.put(lambda: self.kv.on_message(link, message))
+        elif not self._serve_at_once(link, message):
+            self._hand(lambda: self._serve(link, message))
+
+    def _hand(self, work: Callable[[], None]) -> None:
+        """Let the server's own thread do something, after all that it was handed before."""
+        with self._counting:
+            self._waiting += 1
+        self._work.put(work)
+
+    def _serve_at_once(self, link: int, message: Message) -> bool:
+        """Serve a small request on the thread that received it, which saves waking another one.
+
+        Only where others like it were quick, so that the van is not kept from its connections.
+        """
+        if self._quick < QUICK or self._waiting or sum(len(p) for p in message.payload) > SMALL:
+            return False
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._waiting:
+                return False
+            self._serve(link, message)
+        except Exception as e:
+            self._hand(partial(_raise, e))
+        finally:
+            self._turn.release()
+        return True
+
+    def _serve(self, link: int, message: Message) -> None:
+        began = time.monotonic()
+        self.kv.on_message(link, message)
+        quick = message.meta.get("op") in ROUNDED and time.monotonic() - began < 0.01
+        self._quick = self._quick + 1 if quick and self._journal is None else 0
 
     def _on_down(self, link: int, reason: str) -> None:
         if link == self._scheduler.link:
             self._scheduler_broke(reason)
             return
         crash = self._crashes.pop(link, "")
-        self._work.put(lambda: self._down(link, crash or reason, bool(crash)))
+        self._hand(lambda: self._down(link, crash or reason, bool(crash)))
 
     # -- workers that come and go; on the server's own thread
 
@@ -379,7 +416,7 @@ class Server(_Registered):
 
     def _shaky(self, role: str, rank: int) -> None:
         if role == "worker":
-            self._work.put(lambda: self._suspect(rank))
+            self._hand(lambda: self._suspect(rank))
 
     def _trust(self, rank: int) -> None:
         self._suspected.pop(rank, None)
@@ -391,15 +428,15 @@ class Server(_Registered):
 
     def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
         if role == "worker":
-            self._work.put(lambda: self._trust(rank))
+            self._hand(lambda: self._trust(rank))
 
     def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
         super()._lost(role, rank, text, dead)
         if role == "worker" and dead:
-            self._work.put(lambda: self._miss(rank, text, True))
+            self._hand(lambda: self._miss(rank, text, True))
         elif role == "worker":
-            self._work.put(lambda: self._maybe_unmet(rank, text))
-        self._work.put(lambda: None)
+            self._hand(lambda: self._maybe_unmet(rank, text))
+        self._hand(lambda: None)
 
     def _maybe_unmet(self, rank: int, text: str) -> None:
         """A worker that never came here cannot say goodbye here; one that did has its own link for that."""
@@ -427,13 +464,7 @@ class Server(_Registered):
                     why = f"worker {rank} did not connect to server {self.rank} after its restart"
                     self._missing[rank] = (time.monotonic() + patience, why)
             while len(self.kv.gone.keys() | self.kv.excluded.keys()) < self.job.workers:
-                try:
-                    self._work.get(timeout=0.1 if self._missing else 1.0)()
-                except queue.Empty:
-                    pass
-                if self._missing:
-                    self._check()
-                self.kv.tick()
+                self._next()
                 if ("scheduler", 0) in self.gone and set(range(self.job.workers)) - self.kv.clients.keys():
                     raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
             self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "bye"}))
@@ -442,6 +473,30 @@ class Server(_Registered):
             self._van.close()
             if self._journal is not None:
                 self._journal.close()
+
+    def _next(self) -> None:
+        """Do what comes next, and look after what waits for long."""
+        try:
+            work = self._work.get(timeout=0.1 if self._missing else 1.0)
+        except queue.Empty:
+            work = None
+        while not self._turn.acquire(timeout=0.5):
+            self._van.pulse()  # a request that was to be quick is not
+        try:
+            if work is not None:
+                work()
+            if self._missing:
+                self._check()
+            self.kv.tick()
+        finally:
+            self._turn.release()
+            if work is not None:
+                with self._counting:
+                    self._waiting -= 1
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 __all__ = ["Server", "Worker"]

@@ -1,7 +1,8 @@
-"""The van over TCP, and over unix sockets between processes of one host: one thread moves all bytes of a process.
+"""The van over TCP, and over unix sockets between processes of one host: one thread at a time moves all bytes.
 
-That thread also keeps watch: it sends a sign of life on every idle link, and a link that was silent for too long is
-broken, as is one whose bytes make no sense. What is received is handed over on this thread, so receivers are quick.
+It also keeps watch: it sends a sign of life on every idle link, and a link that was silent for too long is broken, as
+is one whose bytes make no sense. What is received is handed over on this thread, so receivers are quick. It is the
+van's own thread, unless another one that waits for a message drives meanwhile: nobody has to be woken then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ import numpy as np
 
 from ..core.errors import FormatError, MXNetError
 from .frame import PING, Decoder, Message, encode
+from .link import Link
 from .secret import HandshakeError, Met, greet, welcome
 from .shared import LEAST, Arena, Loans, available
 from .van import SILENCE, Refused, Van
@@ -29,6 +32,7 @@ HANDSHAKE_SECONDS = 5.0
 STRANGERS = 64  # connections that may be in their handshake at once
 BUFFER = 4 << 20
 SCRATCH = 64 << 10
+LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
 
 
@@ -38,34 +42,6 @@ def host_identity() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-
-
-class _Link:
-    def __init__(self, number: int, sock: socket.socket, met: Met, lend: Any, decoder: Decoder):
-        self.number, self.sock, self.lend, self.decoder = number, sock, lend, decoder
-        self.fast, self.sealed = met
-        self.out: deque[memoryview] = deque()
-        self.lock = threading.Lock()
-        self.heard = self.spoke = time.monotonic()
-        self.watched = selectors.EVENT_READ
-        self.broken = ""
-
-    def push(self) -> bool:
-        """Send what the socket takes; True when nothing is left. Called with the lock held."""
-        while self.out:
-            some = [self.out[i] for i in range(min(len(self.out), 64))]
-            try:
-                n = self.sock.sendmsg(some)
-            except (BlockingIOError, InterruptedError):
-                return False
-            while n:
-                first = self.out[0]
-                if n < first.nbytes:
-                    self.out[0] = first[n:]
-                    break
-                n -= first.nbytes
-                self.out.popleft()
-        return True
 
 
 class SocketVan(Van):
@@ -87,18 +63,25 @@ class SocketVan(Van):
         self._secret, self._interval, self._timeout, self._tcp, self._seal = secret, interval, timeout, tcp, seal
         self._arena = Arena(memory) if memory and available() else None
         self._scratch = memoryview(bytearray(SCRATCH))
-        self._links: dict[int, _Link] = {}
+        self._links: dict[int, Link] = {}
         self._numbers = iter(range(1, 1 << 62))
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
         self._listeners: list[socket.socket] = []
-        self._fresh: deque[_Link] = deque()
+        self._fresh: deque[Link] = deque()
         self._strangers = threading.Semaphore(STRANGERS)
         self._bell, self._rope = socket.socketpair()
         for s in (self._bell, self._rope):
             s.setblocking(False)
         self._selector.register(self._bell, selectors.EVENT_READ, None)
         self._closing: float | None = None
+        self._wheel, self._guests = threading.Lock(), threading.Lock()
+        self._guest = self._refused_guest = False
+        self._left = 0.0  # when the last guest left
+        self._called = threading.Event()
+        self._dirty: deque[Link] = deque()  # have something left to send, or are broken
+        self._beat = min(interval, timeout or interval, 1.0) / 4
+        self._watched = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="dualmx-van", daemon=True)
         self.refused: list[str] = []
         _vans.add(self)
@@ -218,7 +201,7 @@ class SocketVan(Van):
             if self._closing is not None:
                 sock.close()
                 raise OSError("the van is closed")
-            link = _Link(next(self._numbers), sock, met, lend, decoder)
+            link = Link(next(self._numbers), sock, met, lend, decoder)
             self._links[link.number] = link
             self._fresh.append(link)
         self._ring()
@@ -239,6 +222,7 @@ class SocketVan(Van):
                         return True
                 except OSError as e:
                     held.broken = _reason(e)
+        self._dirty.append(held)
         self._ring()
         return True
 
@@ -257,37 +241,86 @@ class SocketVan(Van):
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(5.0)
 
-    # -- the thread
+    def drive(self, done: Callable[[], bool], timeout: float) -> bool:
+        if threading.current_thread() is self._thread or not self._guests.acquire(blocking=False):
+            self._refused_guest = True
+            return False
+        try:
+            self._guest = True
+            if not self._wheel.acquire(blocking=False):
+                self._ring()
+                self._wheel.acquire()
+            until = time.monotonic() + timeout
+            try:
+                while not done() and self._closing is None and self._thread.is_alive():
+                    left = until - time.monotonic()
+                    if left <= 0:
+                        break
+                    self._turn(min(left, self._beat))
+            except BaseException:
+                for link in list(self._links.values()):  # what was being read is lost, and must come again
+                    link.broken = link.broken or "interrupted"
+                    self._dirty.append(link)
+                raise
+            finally:
+                self._wheel.release()
+        finally:
+            self._guest, self._left = False, time.monotonic()
+            self._guests.release()
+            if self._refused_guest:
+                self._refused_guest, self._left = False, 0.0
+                self._called.set()
+        return True
+
+    def pulse(self) -> None:
+        now = time.monotonic()
+        for link in list(self._links.values()):
+            if now - link.spoke >= self._interval and not link.out and not link.broken:
+                self.send(link.number, Message(PING))
+
+    # -- the thread that moves bytes
 
     def _ring(self) -> None:
+        self._called.set()
         try:
             self._rope.send(b"!")
         except OSError:
             pass
 
     def _run(self) -> None:
-        beat = min(self._interval, self._timeout or self._interval, 1.0) / 4
-        last = time.monotonic()
         while True:
-            self._admit()
-            if self._closing is not None:
-                pending = any(k.out and not k.broken for k in list(self._links.values()))
-                if not pending or time.monotonic() > self._closing:
-                    break
-            for key, events in self._selector.select(beat):
-                if key.data is None:
-                    try:
-                        self._bell.recv(4096)
-                    except OSError:
-                        pass
-                elif isinstance(key.data, _Link):
-                    self._serve(key.data, events)
-                else:
-                    self._accept(key.data)
-            now = time.monotonic()
-            self._watch(now, slept=self._timeout > 0 and now - last > self._timeout / 2)
-            last = now
+            if self._closing is None and (self._guest or time.monotonic() - self._left < LINGER):
+                called = self._called.wait(LINGER)
+                self._called.clear()
+                if not called or self._guest:
+                    continue
+            with self._wheel:
+                if self._closing is not None:
+                    pending = any(k.out and not k.broken for k in list(self._links.values()))
+                    if not pending or time.monotonic() > self._closing:
+                        break
+                self._turn(self._beat)
         self._end()
+
+    def _turn(self, timeout: float) -> None:
+        if self._fresh:
+            self._admit()
+        for key, events in self._selector.select(timeout):
+            if key.data is None:
+                try:
+                    self._bell.recv(4096)
+                except OSError:
+                    pass
+            elif isinstance(key.data, Link):
+                self._serve(key.data, events)
+            else:
+                self._accept(key.data)
+        now = time.monotonic()
+        if self._dirty or self._fresh or now - self._watched >= self._beat:
+            self._dirty.clear()
+            self._admit()
+            self._watch(now, slept=self._timeout > 0 and now - self._watched > self._timeout / 2)
+            self._watched = now
 
     def _admit(self) -> None:
         while self._fresh:
@@ -297,24 +330,25 @@ class SocketVan(Van):
             else:
                 self._forget(link)
 
-    def _forget(self, link: _Link) -> None:
+    def _forget(self, link: Link) -> None:
         try:
             self._selector.unregister(link.sock)
         except (KeyError, ValueError):
             pass
         link.sock.close()
 
-    def _serve(self, link: _Link, events: int) -> None:
+    def _serve(self, link: Link, events: int) -> None:
         try:
             if events & selectors.EVENT_WRITE:
                 with link.lock:
-                    link.push()
+                    if link.push():
+                        self._dirty.append(link)
             if events & selectors.EVENT_READ:
                 self._read(link)
         except (OSError, FormatError) as e:
             self._break(link, _reason(e))
 
-    def _read(self, link: _Link) -> None:
+    def _read(self, link: Link) -> None:
         decoder, scratch = link.decoder, self._scratch
         for _ in range(64):  # then the other links have their turn
             room = decoder.room() if link.sealed is None else link.sealed.room()
@@ -337,7 +371,7 @@ class SocketVan(Van):
                 if n < SCRATCH:
                     return
 
-    def _feed(self, link: _Link, data: memoryview) -> None:
+    def _feed(self, link: Link, data: memoryview) -> None:
         while data.nbytes:
             room = link.decoder.room()
             some = min(room.nbytes, data.nbytes)
@@ -345,7 +379,7 @@ class SocketVan(Van):
             data = data[some:]
             self._receive(link, link.decoder.filled(some))
 
-    def _receive(self, link: _Link, message: Message | None) -> None:
+    def _receive(self, link: Link, message: Message | None) -> None:
         if message is not None and message.kind != PING and link.number in self._links:
             self.on_message(link.number, message)
 
@@ -367,7 +401,7 @@ class SocketVan(Van):
                 link.watched = wanted
                 self._selector.modify(link.sock, wanted, link)
 
-    def _break(self, link: _Link, reason: str) -> None:
+    def _break(self, link: Link, reason: str) -> None:
         link.broken = link.broken or reason
         if self._links.pop(link.number, None) is not None:
             self._forget(link)

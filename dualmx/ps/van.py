@@ -53,6 +53,16 @@ class Van:
         """Return memory (nbytes,) of uint8 that can be sent cheaply, and is used again when it is dropped."""
         return np.empty(nbytes, np.uint8)
 
+    def drive(self, done: Callable[[], bool], timeout: float) -> bool:
+        """Move messages on this thread until `done()`, for `timeout` seconds at most; False if other threads do that.
+
+        `done` is asked again after some messages were handed over.
+        """
+        return False
+
+    def pulse(self) -> None:
+        """Give signs of life, for a thread that keeps this van from doing so."""
+
     def close(self) -> None:
         """Send what is left, and close all links."""
         raise NotImplementedError
