@@ -85,6 +85,8 @@ def put(value: Any, ctx: Context, like: Any = None) -> jax.Array:
 def copied(value: np.ndarray, ctx: Context) -> jax.Array:
     """As `put`, for a NumPy array; quicker where it is small and `ctx` is the device that programs run on anyway."""
     if ctx is _FIRST_CPU and _on_cpu_by_default() and jax.config.jax_default_device is None:  # type: ignore[attr-defined]
+        if value.itemsize < 8:
+            return _handed_in(value)
         with x64():
             return _handed_in(value)
     return put(value, ctx)

@@ -162,6 +162,8 @@ class DistKVStore(KVStore):
     def _settle(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
         queued = {id(q): q for k in keys if (q := self._under_way.pop(k, None)) is not None}
+        if not queued:
+            return
         self._kv.wait([t for q in queued.values() for t in q.sent()])
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:

@@ -44,6 +44,9 @@ def index_of(key: Any, number: int) -> str:
 
 def _alike(batch: list[tuple[Held, np.ndarray]]) -> Iterator[list[tuple[Held, np.ndarray]]]:
     """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `TOGETHER` alike."""
+    if len(batch) == 1:
+        yield batch
+        return
     small: dict[Any, list[tuple[Held, np.ndarray]]] = {}
     for one in batch:
         value = one[0].value
@@ -88,6 +91,9 @@ class StoreUpdater:
 
     def _memory(self, batch: list[Held]) -> dict[int, np.ndarray]:
         """Memory for the next values; what is small lies together, so that it can be lent as one."""
+        if len(batch) == 1:
+            old = batch[0].value
+            return {id(batch[0]): self._store.take(old.nbytes).view(old.dtype)}
         values: dict[int, np.ndarray] = {}
         sizes = [h.value.nbytes + -h.value.nbytes % LINE for h in batch]
         block, at = np.empty(0, np.uint8), 0

@@ -143,12 +143,15 @@ class Customer:
         until = time.monotonic() + limit if limit else None
         while True:
             failures = self._failures
+            replies = [t.reply for t in tickets if t.reply is not None]
+            if len(replies) == len(tickets):
+                return replies
             failed = next((t for t in tickets if t.error is not None), None)
             if failed is not None:
                 raise MXNetError(f"{failed.what}: {failed.error}")
             waiting = next((t for t in tickets if not t.done), None)
             if waiting is None:
-                return [t.reply for t in tickets if t.reply is not None]
+                continue
             left = 1.0 if until is None else until - time.monotonic()
             if left <= 0:
                 self._open.pop(waiting.number, None)

@@ -105,6 +105,8 @@ class Pieces:
 
 def _sum(parts: Sequence[Any], fast: bool) -> int:
     if fast:
+        if len(parts) == 1 or not len(parts[1]):
+            return xxhash.xxh3_64_intdigest(parts[0])
         state = xxhash.xxh3_64()
         for p in parts:
             state.update(p)
@@ -115,7 +117,9 @@ def _sum(parts: Sequence[Any], fast: bool) -> int:
     return total
 
 
+_CRC = struct.Struct("<I")
 _json = json.JSONEncoder(separators=(",", ":")).encode
+_scan = json.JSONDecoder().raw_decode
 
 
 def _inline(parts: list[memoryview], layout: list[Any]) -> list[memoryview]:
@@ -147,7 +151,7 @@ def encode(
         FormatError: larger than a frame may be.
     """
     fast = fast and xxhash is not None
-    parts = [memoryview(p).cast("B") for p in message.payload if memoryview(p).nbytes]
+    parts = [p for part in message.payload if (p := memoryview(part).cast("B")).nbytes]
     flags, described = XXH3 if fast else 0, message.meta
     size = sum(p.nbytes for p in parts)
     if lend is not None and size >= LEAST:
@@ -161,8 +165,36 @@ def encode(
     head = HEADER.pack(
         MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, _sum([meta, *parts], fast)
     )
-    head += struct.pack("<I", zlib.crc32(head))
+    head += _CRC.pack(zlib.crc32(head))
     return [memoryview(head + meta), *parts]
+
+
+def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
+    """The fields of a header."""
+    if head[:4] != MAGIC:
+        raise FormatError("not a frame of dualmx")
+    if zlib.crc32(head[:-4]) != _CRC.unpack_from(head, SIZE - 4)[0]:
+        raise FormatError("damaged frame: the header does not match its checksum")
+    fields = HEADER.unpack_from(head)
+    _, version, kind, flags, _, meta, payload, _ = fields
+    if version != VERSION:
+        raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
+    if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~(XXH3 | SHARED):
+        raise FormatError(f"frame of kind {kind} with {meta} + {payload} bytes: out of bounds")
+    if flags & XXH3 and xxhash is None:
+        raise FormatError("frame with an xxh3 checksum, for which this process lacks the xxhash package")
+    return fields
+
+
+def _unjson(raw: bytes) -> dict[str, Any]:
+    try:
+        text = raw.decode()
+        meta, end = _scan(text)
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"frame without readable JSON: {e}") from None
+    if not isinstance(meta, dict) or end != len(text):
+        raise FormatError("frame whose JSON is no object")
+    return meta
 
 
 class Decoder:
@@ -221,34 +253,36 @@ class Decoder:
         block = self._take(size) if self._take is not None and size >= LEAST and stage == 2 else None
         self._target = (np.empty(size, np.uint8) if block is None else block).data if size else memoryview(b"")
 
+    def whole(self, data: memoryview) -> tuple[Message | None, int]:
+        """Take a frame that lies whole at the beginning of `data`, and its size; (None, 0) if there is none.
+
+        Raises:
+            FormatError: see `filled`.
+        """
+        if self._stage or self._got or data.nbytes < SIZE:
+            return None, 0
+        fields = _checked(data[:SIZE])
+        middle = SIZE + fields[5]
+        end = middle + fields[6]
+        if data.nbytes < end:
+            return None, 0
+        return self._message(fields, bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end]))), end
+
     def _begin(self) -> None:
-        if self._head[:4] != MAGIC:
-            raise FormatError("not a frame of dualmx")
-        if zlib.crc32(self._head[:-4]) != struct.unpack_from("<I", self._head, SIZE - 4)[0]:
-            raise FormatError("damaged frame: the header does not match its checksum")
-        self._fields = HEADER.unpack_from(self._head)
-        _, version, kind, flags, _, meta, payload, _ = self._fields
-        if version != VERSION:
-            raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
-        if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~(XXH3 | SHARED):
-            raise FormatError(f"frame of kind {kind} with {meta} + {payload} bytes: out of bounds")
-        if flags & XXH3 and xxhash is None:
-            raise FormatError("frame with an xxh3 checksum, for which this process lacks the xxhash package")
-        self._aim(1, meta)
+        self._fields = _checked(self._head)
+        self._aim(1, self._fields[5])
 
     def _finish(self) -> Message:
-        _, _, kind, flags, request, _, _, checksum = self._fields  # type: ignore[misc]
-        payload = self._target
-        if _sum([self._meta, payload], flags & XXH3 != 0) != checksum:
-            raise FormatError("damaged frame: the content does not match its checksum")
-        try:
-            meta = json.loads(self._meta or b"{}")
-        except (ValueError, RecursionError) as e:
-            raise FormatError(f"frame without readable JSON: {e}") from None
-        if not isinstance(meta, dict):
-            raise FormatError("frame whose JSON is no object")
-        pieces = self._shared(meta, payload) if flags & SHARED else (payload,) if payload.nbytes else ()
+        fields, meta, payload = self._fields, self._meta, self._target
         self._restart()
+        return self._message(fields, meta, payload)  # type: ignore[arg-type]
+
+    def _message(self, fields: tuple[Any, ...], raw: bytes, payload: memoryview) -> Message:
+        _, _, kind, flags, request, _, _, checksum = fields
+        if _sum((raw, payload), flags & XXH3 != 0) != checksum:
+            raise FormatError("damaged frame: the content does not match its checksum")
+        meta = _unjson(raw) if raw else {}
+        pieces = self._shared(meta, payload) if flags & SHARED else (payload,) if payload.nbytes else ()
         return Message(kind, request, meta, pieces)
 
     def _shared(self, meta: dict[str, Any], inline: memoryview) -> tuple[Any, ...]:

@@ -133,10 +133,8 @@ class KVServer:
             store = self._store(number)
             parts = self._pushed(store, message)
             who = self._park(link, message, len(parts), "push and pull")
-            who.left *= 2
             with who.ended_by_errors():
-                store.push(rank, parts, who)
-                store.pull([(key, slice_, turn) for key, slice_, turn, _ in parts], who)
+                store.push(rank, parts, who, pulls=True)
         elif op == "pull":
             store = self._store(number)
             wanted = self._parts(message, (str, int), int, int)

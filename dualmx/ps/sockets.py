@@ -373,6 +373,11 @@ class SocketVan(Van):
 
     def _feed(self, link: Link, data: memoryview) -> None:
         while data.nbytes:
+            message, size = link.decoder.whole(data)
+            if size:
+                self._receive(link, message)
+                data = data[size:]
+                continue
             room = link.decoder.room()
             some = min(room.nbytes, data.nbytes)
             room[:some] = data[:some]

@@ -142,8 +142,10 @@ class Store:
 
     # -- pushes
 
-    def push(self, rank: int, parts: list[tuple[Key, int, int, Any]], who: Parked) -> None:
+    def push(self, rank: int, parts: list[tuple[Key, int, int, Any]], who: Parked, pulls: bool = False) -> None:
         """Take the pushes `(key, slice, round, numbers or Rows)` of a worker; `who` is answered when all are applied.
+
+        With `pulls`, the answer has the values after these rounds.
 
         Raises:
             FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
@@ -157,22 +159,22 @@ class Store:
                     f"{held.value.dtype.name}[{held.value.size}]"
                 )
         ready: list[Closing] = []
-        for key, number, turn, data in parts:
+        touched: dict[int, Held] = {}
+        for position, (key, number, turn, data) in enumerate(parts):
             held = self.at(key, number)
+            touched[id(held)] = held
+            held.waiting.append((turn if self.sync else 0, position if pulls else -1, who))
             if self.sync:
-                held.waiting.append((turn, -1, who))
                 self._seat(held, turn, rank, data)
                 self._advance(held, ready)
-            else:
-                if turn > held.seen.get(rank, 0):
-                    held.seen[rank] = turn
-                    ready.append((held, turn, rank, data))
-                who.left -= 1
+            elif turn > held.seen.get(rank, 0):
+                held.seen[rank] = turn
+                ready.append((held, turn, rank, data))
         self.close(ready)
         require(self.broken is None, str(self.broken))
         if who.left == 0:
             self._finish(who)
-        for held in {id(h): h for h in (self.at(k, n) for k, n, _, _ in parts)}.values():
+        for held in touched.values():
             self._settle(held)
 
     def _seat(self, held: Held, turn: int, rank: int, data: Sum) -> None:
@@ -263,6 +265,8 @@ class Store:
 
     def _lost(self, held: Held) -> str | None:
         """Why the next round of a slice will never be closed."""
+        if not self.gone:
+            return None
         seat = held.rounds.get(held.closed + 1, {})
         return next((reason for rank, reason in sorted(self.gone.items()) if rank not in seat), None)
 
