@@ -25,7 +25,7 @@ from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
 from ..ps.server import Record
 from ..ps.shared import LINE
-from ..ps.store import Held, Store
+from ..ps.store import Held, Pushes, Store
 from ..sparse import RowSparseNDArray, with_storage
 from .commands import command
 from .config import build, change, describe, updates_rows
@@ -34,6 +34,7 @@ from .states import Reader, flatten, on_device
 _log = logging.getLogger("dualmx.dist")
 _CPU = Context("cpu", 0)
 TOGETHER_BYTES = 1 << 20  # values that lie in one block
+MOST_TERMS = 4  # pushes that the program of an update adds
 TOGETHER = 8  # small slices of one shape that one program updates
 
 
@@ -60,6 +61,19 @@ def _alike(batch: list[tuple[Held, np.ndarray]]) -> Iterator[list[tuple[Held, np
         yield from ([one] for one in alike[whole:])
 
 
+def _adds(pushes: list[np.ndarray]) -> bool:
+    """Whether a program adds and updates in one go: it saves writing and reading the sum, which has the same bits."""
+    return pushes[0].nbytes > SMALL and len(pushes) <= MOST_TERMS and pushes[0].dtype in (np.float32, np.float64)
+
+
+def _gradient(found: Any, shape: tuple[int, ...]) -> NDArray:
+    parts = found.parts if isinstance(found, Pushes) else [found]
+    total = given(parts[0].reshape(shape), _CPU)
+    for part in parts[1:]:
+        total = total + given(part.reshape(shape), _CPU)
+    return total
+
+
 class StoreUpdater:
     """Applies an optimizer to the slices of one store.
 
@@ -77,12 +91,14 @@ class StoreUpdater:
     def apply(self, batch: list[tuple[Held, Any]]) -> list[Value]:
         """Return the values of the slices after an update by the gradients given with them."""
         values: dict[int, Value] = {}
-        others: list[tuple[Held, np.ndarray]] = []
+        others: list[tuple[Held, Any]] = []
         for held, total in batch:
             if isinstance(total, Rows) and updates_rows(self.optimizer, held.table):
                 values[id(held)] = self._update_rows(held, total)
+            elif isinstance(total, Pushes) and _adds(total.parts):
+                others.append((held, total))
             else:
-                others.append((held, dense(total)))
+                others.append((held, total if isinstance(total, np.ndarray) else total.dense()))
         into = self._memory([held for held, _ in others])
         for group in _alike(others):
             self._update(group, into)
@@ -126,10 +142,10 @@ class StoreUpdater:
             made = self.optimizer.create_state_multi_precision(index, _laid(weight))
             self.updater.states[index], self.updater.states_synced[index] = made, True
 
-    def _update(self, batch: list[tuple[Held, np.ndarray]], into: dict[int, np.ndarray]) -> None:
+    def _update(self, batch: list[tuple[Held, Any]], into: dict[int, np.ndarray]) -> None:
         kept = [self._weight(h) for h, _ in batch]
         weights = [_laid(w) for w in kept]
-        grads = [given(g.reshape(w.shape), _CPU) for (_, g), w in zip(batch, weights, strict=True)]
+        grads = [_gradient(g, w.shape) for (_, g), w in zip(batch, weights, strict=True)]
         self.updater([index_of(h.key, h.number) for h, _ in batch], grads, weights)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             value = into[id(held)]
@@ -245,7 +261,7 @@ class Control:
             made = StoreUpdater(build(message.meta.get("config")), store)
             made.set_factors(message.meta.get("factors"))
             self._updaters[number] = made
-            store.apply = made.apply
+            store.apply, store.adds = made.apply, True
             return {}, []
         held = self._updaters.get(number)
         if op not in ("set", "states", "load"):
