@@ -75,6 +75,7 @@ class MNISTIter(DataIter):
         num_parts, part_index: part `i` covers the rows from `int(n / parts * i)` to `int(n / parts * (i + 1))`.
         dtype: element type of images and labels, one of the floating types.
         data_name, label_name: names in the descriptions.
+        input_shape: accepted without effect, as in MXNet, because older scripts give it; the file tells the shape.
 
     Raises:
         ArgumentError: `part_index` outside of the parts, or a part smaller than a batch.
@@ -101,6 +102,7 @@ class MNISTIter(DataIter):
         data_name: str = "data",
         label_name: str = "softmax_label",
         ctx: Any = None,
+        input_shape: Any = None,
     ):
         super().__init__(int(batch_size))
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)

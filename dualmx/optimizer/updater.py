@@ -14,6 +14,11 @@ from .states import dump_states, load_states
 _TAKE_LISTS = (Optimizer.update_multi_precision, MasterCopy.update_multi_precision)
 
 
+def takes_lists(kind: type[Optimizer]) -> bool:
+    """Whether optimizers of this class update several parameters in one call."""
+    return kind.update is Optimizer.update and kind.update_multi_precision in _TAKE_LISTS
+
+
 class Updater:
     """Applies an optimizer to weights by index, creating each state at first sight.
 
@@ -61,9 +66,7 @@ class Updater:
                 if w.context.mesh is not None:
                     _cut_alike(states[i], w, self.state_axis)
                 self.states_synced[i] = True
-        kind = type(opt)
-        takes_lists = kind.update is Optimizer.update and kind.update_multi_precision in _TAKE_LISTS
-        if not takes_lists and not opt.aggregate_num:
+        if not takes_lists(type(opt)) and not opt.aggregate_num:
             for i, g, w in zip(indices, grads, weights, strict=True):
                 opt.update_multi_precision(i, w, g, states[i])
         else:

@@ -40,7 +40,7 @@ ORDER: list[dict[str, set[str]]] = [
     {"kvstore": set()},
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set()},
     {"gluon": set(), "module": set(), "rnn": set()},
-    {"contrib": set(), "keras": set()},
+    {"contrib": set(), "horovod": set(), "keras": set()},
     {"model": set()},
 ]
 LEFT: dict[str, set[str]] = {}

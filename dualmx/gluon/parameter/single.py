@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any, TypeGuard
 
@@ -130,6 +130,8 @@ class Parameter:
         self._deferred_init: tuple[Any, ...] = ()
         self._var: Any = None
         self._trainer: Any = None
+        # Called once the values of a deferred initialization are there.
+        self._when_made: Callable[[Parameter], None] | None = None
         self._shard = as_spec(shard)
         self._over = ""
         self.grad_req = grad_req
@@ -417,6 +419,8 @@ class Parameter:
             else:
                 self._create(data, contexts)
         self._deferred_init = ()
+        if self._when_made is not None:
+            self._when_made(self)
 
     def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
         chosen = initializer.create(default_init if init is None else init)

@@ -1,0 +1,73 @@
+"""Training in the words of Horovod: `import dualmx.horovod as hvd` takes the place of `import horovod.mxnet as hvd`.
+
+Processes are started by `dualmx-launch`, `mpiexec` or Slurm. All of them make the same calls in the same order: names
+and priorities of exchanges are accepted, and not needed.
+
+Example:
+    >>> import dualmx as mx
+    >>> import dualmx.horovod as hvd
+    >>> hvd.init()
+    >>> hvd.rank(), hvd.size()
+    (0, 1)
+    >>> hvd.allreduce(mx.nd.ones((2,))).asnumpy().tolist()
+    [1.0, 1.0]
+"""
+
+from .basics import (
+    ccl_built,
+    cross_rank,
+    cross_size,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    init,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rank,
+    rocm_built,
+    shutdown,
+    size,
+)
+from .compression import Compression
+from .exchanges import (
+    Adasum,
+    Average,
+    Max,
+    Min,
+    Product,
+    Sum,
+    allgather,
+    allgather_object,
+    allreduce,
+    allreduce_,
+    alltoall,
+    barrier,
+    broadcast,
+    broadcast_,
+    broadcast_object,
+    grouped_allgather,
+    grouped_allreduce,
+    grouped_allreduce_,
+    grouped_reducescatter,
+    join,
+    reducescatter,
+)
+from .process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from .training import DistributedOptimizer, DistributedTrainer, broadcast_parameters
+
+__all__ = [
+    "Adasum", "Average", "Compression", "DistributedOptimizer", "DistributedTrainer", "Max", "Min", "ProcessSet",
+    "Product", "Sum", "add_process_set", "allgather", "allgather_object", "allreduce", "allreduce_", "alltoall",
+    "barrier", "broadcast", "broadcast_", "broadcast_object", "broadcast_parameters", "ccl_built", "cross_rank",
+    "cross_size", "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled", "grouped_allgather",
+    "grouped_allreduce", "grouped_allreduce_", "grouped_reducescatter", "init", "is_homogeneous", "is_initialized",
+    "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "rank",
+    "reducescatter", "remove_process_set", "rocm_built", "shutdown", "size",
+]  # fmt: skip

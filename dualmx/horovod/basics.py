@@ -1,0 +1,149 @@
+"""Beginning, ending, and what a process knows of the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import parallel
+from ..core.errors import ArgumentError, MXNetError
+from .process_sets import add_process_set, forget_sets
+
+
+class _State:
+    begun = False
+
+
+_state = _State()
+
+
+def init(comm: Any = None, process_sets: Any = None) -> None:
+    """Join the processes of the job; a process that is alone goes on alone.
+
+    Args:
+        comm: left out; choose processes by `process_sets`.
+        process_sets: sets (or lists of ranks) to be added at once.
+
+    Raises:
+        ArgumentError: `comm` is given. MXNetError: not all processes came.
+    """
+    if comm:
+        raise ArgumentError("hvd.init: comm: all processes of the job take part; use process_sets for some of them")
+    parallel.init()
+    _state.begun = True
+    for one in process_sets or ():
+        add_process_set(one)
+
+
+def shutdown() -> None:
+    """Leave the processes of the job."""
+    if _state.begun:
+        parallel.shutdown()
+        forget_sets()
+        _state.begun = False
+
+
+def is_initialized() -> bool:
+    """Return whether `init` was called."""
+    return _state.begun
+
+
+def require(what: str) -> None:
+    """Raise if `init` was not called.
+
+    Raises:
+        MXNetError: it was not.
+    """
+    if not _state.begun:
+        raise MXNetError(f"hvd.{what}: Horovod has not been initialized; call hvd.init() first")
+
+
+def rank() -> int:
+    """Return the number of this process."""
+    require("rank")
+    return parallel.rank()
+
+
+def size() -> int:
+    """Return how many processes there are."""
+    require("size")
+    return parallel.size()
+
+
+def local_rank() -> int:
+    """Return the number of this process on its host."""
+    require("local_rank")
+    return parallel.local_rank()
+
+
+def local_size() -> int:
+    """Return how many processes are on this host."""
+    require("local_size")
+    return parallel.local_size()
+
+
+def cross_rank() -> int:
+    """Return the number of this host."""
+    require("cross_rank")
+    return parallel.cross_rank()
+
+
+def cross_size() -> int:
+    """Return how many hosts there are."""
+    require("cross_size")
+    return parallel.cross_size()
+
+
+def is_homogeneous() -> bool:
+    """Return whether all hosts have equally many processes."""
+    require("is_homogeneous")
+    return len(set(parallel.all_gather_object(parallel.local_size()))) == 1
+
+
+def mpi_threads_supported() -> bool:
+    """Return False: processes do not talk by MPI."""
+    return False
+
+
+def mpi_enabled() -> bool:
+    """Return False: processes do not talk by MPI, which may start them."""
+    return False
+
+
+def mpi_built() -> bool:
+    """Return False: there is no MPI inside."""
+    return False
+
+
+def gloo_enabled() -> bool:
+    """Return True: processes talk without MPI."""
+    return True
+
+
+def gloo_built() -> bool:
+    """Return True: processes talk without MPI."""
+    return True
+
+
+def nccl_built() -> int:
+    """Return 0: XLA chooses how accelerators exchange values."""
+    return 0
+
+
+def ddl_built() -> bool:
+    """Return False: there is no DDL inside."""
+    return False
+
+
+def ccl_built() -> bool:
+    """Return False: there is no oneCCL inside."""
+    return False
+
+
+def cuda_built() -> bool:
+    """Return False: exchanges have no CUDA code of their own."""
+    return False
+
+
+def rocm_built() -> bool:
+    """Return False: exchanges have no ROCm code of their own."""
+    return False

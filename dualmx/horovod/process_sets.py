@@ -1,0 +1,99 @@
+"""Sets of processes that exchange values among themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import parallel
+from ..core.errors import ArgumentError
+
+
+class ProcessSet:
+    """Some processes of the job; usable after `add_process_set` (or `init`), which all processes call alike.
+
+    Args:
+        ranks: numbers of the processes.
+
+    Attributes:
+        process_set_id: number of the set, None before it was added; 0 for all processes.
+    """
+
+    process_set_id: int | None = None
+
+    def __init__(self, ranks: Sequence[int]):
+        self._ranks = sorted(set(ranks))
+        self._group: parallel.Group | None = None
+
+    @property
+    def ranks(self) -> list[int]:
+        """Numbers of the processes."""
+        return list(range(parallel.size())) if self.process_set_id == 0 else list(self._ranks)
+
+    def included(self) -> bool:
+        """Return whether this process is in the set."""
+        return parallel.rank() in self.ranks
+
+    def rank(self) -> int:
+        """Return the number of this process in the set, -1 if it is not in it."""
+        return self.ranks.index(parallel.rank()) if self.included() else -1
+
+    def size(self) -> int:
+        """Return how many processes are in the set."""
+        return len(self.ranks)
+
+    def __repr__(self) -> str:
+        return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks})"
+
+
+global_process_set = ProcessSet([])
+global_process_set.process_set_id = 0
+_sets: list[ProcessSet] = []
+
+
+def add_process_set(process_set: Any) -> ProcessSet:
+    """Make a set usable; all processes call it with the same ranks, in the same order.
+
+    Args:
+        process_set: a `ProcessSet` or a list of ranks.
+
+    Raises:
+        ArgumentError: the set was added already, or has ranks that are not there.
+    """
+    one = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
+    if one.process_set_id is not None:
+        raise ArgumentError(f"hvd.add_process_set: {one!r} was added already")
+    one._group = parallel.new_group(one._ranks)
+    _sets.append(one)
+    one.process_set_id = len(_sets)
+    return one
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Make a set unusable; returns whether it was usable."""
+    if process_set.process_set_id in (None, 0):
+        return False
+    process_set.process_set_id = process_set._group = None
+    return True
+
+
+def forget_sets() -> None:
+    """Make all sets unusable."""
+    for one in _sets:
+        remove_process_set(one)
+    _sets.clear()
+
+
+def group_of(what: str, process_set: Any) -> parallel.Group | None:
+    """Return the group of a set, None for all processes.
+
+    Raises:
+        ArgumentError: not a set, or one that was not added.
+    """
+    if not isinstance(process_set, ProcessSet):
+        raise ArgumentError(f"hvd.{what}: process_set={process_set!r}: expected a ProcessSet")
+    if process_set.process_set_id == 0:
+        return None
+    if process_set._group is None:
+        raise ArgumentError(f"hvd.{what}: {process_set!r} was not added; call hvd.add_process_set first")
+    return process_set._group

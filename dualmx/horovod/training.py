@@ -1,0 +1,224 @@
+"""Optimizers and Trainers whose gradients are averaged over processes, and parameters that begin alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from .. import autograd, parallel
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..gluon.parameter import Parameter, ParameterDict
+from ..gluon.trainer import Trainer
+from ..ndarray import NDArray
+from ..optimizer import Optimizer
+from ..optimizer.updater import takes_lists
+from .basics import require, size
+from .compression import Compression
+from .exchanges import _root
+from .process_sets import ProcessSet, global_process_set, group_of
+
+
+class _Distributed(Optimizer):
+    """What a `DistributedOptimizer` has before its own class."""
+
+    _exchanged_in: parallel.Group | None = None
+    _prescale = 1.0
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Add up the gradients of all processes, and update."""
+        self._add_up(grad)
+        super().update(index, weight, grad, state)
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Add up the gradients of all processes, and update."""
+        self._add_up(grad)
+        kind = type(self).__mro__[2]
+        if not isinstance(index, (list, tuple)) or takes_lists(kind):
+            self._update_alone(index, weight, grad, state)
+            return
+        for one in zip(index, weight, grad, state, strict=True):
+            self._update_alone(*one)
+
+    def _update_alone(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        group, prescale = self._exchanged_in, self._prescale
+        self._exchanged_in, self._prescale = _ALONE, 1.0
+        try:
+            super().update_multi_precision(index, weight, grad, state)
+        finally:
+            self._exchanged_in, self._prescale = group, prescale
+
+    def _add_up(self, grad: Any) -> None:
+        grads = list(grad) if isinstance(grad, (list, tuple)) else [grad]
+        if self._exchanged_in is not _ALONE:
+            _add_up(grads, Compression.none, self._prescale, self._exchanged_in)
+
+
+_ALONE = parallel.Group([0], None, "alone", 0)
+
+
+def DistributedOptimizer(
+    optimizer: Optimizer, gradient_predivide_factor: float = 1.0, num_groups: int = 0,
+    process_set: ProcessSet = global_process_set,
+) -> Any:  # fmt: skip
+    """Return an optimizer like `optimizer` that averages the gradients of all processes before each update.
+
+    For `Module` with `kvstore=None` and for update loops of one's own; with `gluon.Trainer` use `DistributedTrainer`.
+
+    Args:
+        optimizer: the optimizer.
+        gradient_predivide_factor: gradients are divided by it before they are added up, and multiplied after.
+        num_groups: accepted; gradients that are updated in one call travel together.
+        process_set: the processes.
+
+    Raises:
+        ArgumentTypeError: not an optimizer. MXNetError: `init` was not called.
+
+    Example:
+        >>> import dualmx as mx
+        >>> import dualmx.horovod as hvd
+        >>> hvd.init()
+        >>> optimizer = hvd.DistributedOptimizer(mx.optimizer.SGD(learning_rate=0.5))
+        >>> w = mx.nd.ones((1,))
+        >>> mx.optimizer.get_updater(optimizer)(0, mx.nd.ones((1,)), w)
+        >>> w.asscalar().item()
+        0.5
+    """
+    require("DistributedOptimizer")
+    if not isinstance(optimizer, Optimizer):
+        raise ArgumentTypeError(f"hvd.DistributedOptimizer: a {type(optimizer).__name__}: expected an Optimizer")
+    if isinstance(optimizer, _Distributed):
+        raise ArgumentError("hvd.DistributedOptimizer: the optimizer is distributed already")
+    kind = type(optimizer)
+    made = object.__new__(type(kind.__name__, (_Distributed, kind), {"__module__": __name__}))
+    made.__dict__.update(optimizer.__dict__)
+    made._exchanged_in, made._prescale = group_of("DistributedOptimizer", process_set), 1 / gradient_predivide_factor
+    made.rescale_grad *= gradient_predivide_factor / process_set.size()
+    # The updater hands over all gradients at once, so that they travel together.
+    made.aggregate_num = max(made.aggregate_num, 1)
+    return made
+
+
+class DistributedTrainer(Trainer):
+    """A `gluon.Trainer` that averages the gradients of all processes; `step` takes the rows of this process.
+
+    After `allreduce_grads` (and `step`) the gradients are sums over processes.
+
+    Args:
+        params: parameters, on one context.
+        optimizer, optimizer_params: see `gluon.Trainer`.
+        compression: `Compression.none` or `Compression.fp16`.
+        gradient_predivide_factor: gradients are divided by it before they are added up, and multiplied after.
+        prefix, num_groups: accepted; gradients of a step travel together.
+        process_set: the processes.
+
+    Raises:
+        ArgumentError: parameters on several contexts. MXNetError: `init` was not called.
+
+    Example:
+        >>> import dualmx as mx
+        >>> import dualmx.horovod as hvd
+        >>> hvd.init()
+        >>> net = mx.gluon.nn.Dense(1, in_units=2)
+        >>> net.initialize()
+        >>> hvd.broadcast_parameters(net.collect_params(), root_rank=0)
+        >>> trainer = hvd.DistributedTrainer(net.collect_params(), "sgd", {"learning_rate": 0.1 * hvd.size()})
+        >>> with mx.autograd.record():
+        ...     loss = net(mx.nd.ones((4, 2)))
+        >>> loss.backward()
+        >>> trainer.step(4)
+    """
+
+    def __init__(
+        self, params: Any, optimizer: Any, optimizer_params: Mapping[str, Any] | None = None,
+        compression: Any = Compression.none, gradient_predivide_factor: float = 1.0, prefix: str | None = None,
+        num_groups: int = 0, process_set: ProcessSet = global_process_set,
+    ):  # fmt: skip
+        require("DistributedTrainer")
+        if not gradient_predivide_factor > 0:
+            raise ArgumentError(
+                f"hvd.DistributedTrainer: gradient_predivide_factor={gradient_predivide_factor}: expected more than 0"
+            )
+        if isinstance(optimizer, _Distributed):
+            warnings.warn("DistributedTrainer: takes the optimizer inside of the DistributedOptimizer", stacklevel=2)
+            optimizer = _inside(optimizer)
+        super().__init__(params, optimizer, optimizer_params, kvstore=None)
+        if len(self._contexts) > 1:
+            raise ArgumentError(
+                f"hvd.DistributedTrainer: parameters on {self._contexts}: expected one context in each process"
+            )
+        self._compression = compression
+        self._group = group_of("DistributedTrainer", process_set)
+        self._prescale = 1 / gradient_predivide_factor
+        self._scale *= gradient_predivide_factor / process_set.size()
+        self._amp_original_scale = self._scale
+
+    def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
+        _add_up([p.list_grad()[0] for _, p in chosen], self._compression, self._prescale, self._group)
+
+
+def _inside(optimizer: _Distributed) -> Optimizer:
+    """Return the optimizer that a distributed one was made of."""
+    made = object.__new__(type(optimizer).__mro__[2])
+    made.__dict__.update(
+        {k: v for k, v in optimizer.__dict__.items() if k not in ("_exchanged_in", "_prescale")},
+        rescale_grad=optimizer.rescale_grad * optimizer._prescale * parallel.size(optimizer._exchanged_in),
+    )
+    return made
+
+
+def _add_up(grads: list[NDArray], compression: Any, prescale: float, group: parallel.Group | None) -> None:
+    """Replace gradients by their sums over processes."""
+    if not grads or (parallel.size(group) == 1 and prescale == 1):
+        return
+    with autograd.pause():
+        for stype in dict.fromkeys(g.stype for g in grads):
+            same = [g for g in grads if g.stype == stype]
+            packed, contexts = zip(*[compression.compress(g) for g in same], strict=True)
+            sums = parallel.all_reduce(list(packed), prescale=prescale, group=group)
+            for g, total, ctx in zip(same, sums, contexts, strict=True):
+                compression.decompress(total, ctx).copyto(g)
+
+
+def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = None) -> None:
+    """Give all processes the parameters of process `root_rank`.
+
+    Parameters whose shapes are not known yet are exchanged at the moment at which they get values.
+
+    Args:
+        params: what `collect_params()` returns, or a dict of arrays as of `Module.get_params()`.
+        root_rank: whose values are taken.
+        prefix: accepted.
+
+    Raises:
+        ArgumentTypeError: something else. ArgumentError: no such process, or shapes differ.
+        MXNetError: a parameter was never initialized.
+    """
+    what = "broadcast_parameters"
+    require(what)
+    root = _root(what, root_rank, global_process_set)
+    if not isinstance(params, (Mapping, ParameterDict)):
+        raise ArgumentTypeError(f"hvd.{what}: params of type {type(params).__name__}: expected a dict of parameters")
+    found = [params[name] for name in sorted(params.keys())]
+    for p in found:
+        if not isinstance(p, (Parameter, NDArray)):
+            raise ArgumentTypeError(f"hvd.{what}: params holds a {type(p).__name__}: expected Parameters or NDArrays")
+        if isinstance(p, Parameter) and p._data is None and not p._deferred_init:
+            raise MXNetError(f"hvd.{what}: parameter {p.name!r} was never initialized; call initialize() first")
+    _take_over([p for p in found if not isinstance(p, Parameter) or p._data is not None], root)
+    for p in found:
+        if isinstance(p, Parameter) and p._data is None:
+            p._when_made = lambda made, root=root: _take_over([made], root)
+
+
+def _take_over(found: list[Any], root: int) -> None:
+    if not found or size() == 1:
+        return
+    with autograd.pause():
+        arrays = [p._arrays()[0] if isinstance(p, Parameter) else p for p in found]
+        dense = [a if a.stype == "default" else a.tostype("default") for a in arrays]
+        for p, value in zip(found, parallel.broadcast(dense, root), strict=True):
+            if isinstance(p, Parameter):
+                p.set_data(value)
+            else:
+                p[:] = value
