@@ -7,6 +7,7 @@ van's own thread, unless another one that waits for a message drives meanwhile: 
 
 from __future__ import annotations
 
+import errno
 import os
 import selectors
 import socket
@@ -33,6 +34,7 @@ STRANGERS = 64  # connections that may be in their handshake at once
 BUFFER = 4 << 20
 SCRATCH = 64 << 10
 LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
+_UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
 
 
@@ -221,7 +223,7 @@ class SocketVan(Van):
                     if held.push():
                         return True
                 except OSError as e:
-                    held.broken = _reason(e)
+                    held.broken = self._why(held, e)
         self._dirty.append(held)
         self._ring()
         return True
@@ -346,7 +348,13 @@ class SocketVan(Van):
             if events & selectors.EVENT_READ:
                 self._read(link)
         except (OSError, FormatError) as e:
-            self._break(link, _reason(e))
+            self._break(link, self._why(link, e))
+
+    def _why(self, link: Link, e: BaseException) -> str:
+        """Why a link broke: the system's own timeout, which follows from this van's, is silence as well."""
+        silence = time.monotonic() - link.heard
+        gone = isinstance(e, OSError) and e.errno in _UNREACHABLE
+        return f"{SILENCE} for {silence:.1f} s" if gone and 0 < self._timeout < silence * 2 else _reason(e)
 
     def _read(self, link: Link) -> None:
         decoder, scratch = link.decoder, self._scratch

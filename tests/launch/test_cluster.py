@@ -255,12 +255,17 @@ def test_killed_processes_are_started_again_on_their_hosts(cluster: Cluster) -> 
     assert not list(Path("/tmp").glob("dualmx-journal-*/server-*")), "journals are removed from the hosts"
 
 
+def rounds(folder: Path) -> int:
+    """How many rounds both workers have made."""
+    try:
+        return min(int((folder / f"{rank}.round").read_text() or 0) for rank in range(2))
+    except OSError:
+        return 0
+
+
 def reached(folder: Path, goal: int) -> bool:
     """Whether both workers have made so many rounds."""
-    try:
-        return min(int((folder / f"{rank}.round").read_text() or 0) for rank in range(2)) >= goal
-    except OSError:
-        return False
+    return rounds(folder) >= goal
 
 
 def member(cluster: Cluster, name: str) -> int:
@@ -312,3 +317,29 @@ def test_diagnosis_of_hosts(cluster: Cluster) -> None:
     cluster.hosts("one", "two")
     done = asked("--network-interface", "net1")
     assert done.returncode == 0 and "no problems found" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_cut_cable_is_an_error_on_both_sides_within_seconds(tmp_path: Path) -> None:
+    """Logins stay, the network of the data is cut: for a second, which changes nothing, and then for good."""
+    cluster = Cluster(tmp_path, networks=2)
+    cluster.hosts("one", "two")
+    job = ROOT / "tests" / "dist" / "jobs" / "rounds.py"
+    env = ["--network-interface", "net2", "--env", f"PYTHONPATH:{ROOT}", "--env", "JAX_PLATFORMS:cpu"]
+    launcher = cluster.start("-n", "2", "-s", "1", *env, sys.executable, str(job), "dist_sync", str(tmp_path))
+    try:
+        wait_for(partial(reached, tmp_path, 20), 60, cluster.log)
+        cluster.unplug("two", 2)
+        time.sleep(1.0)
+        cluster.unplug("two", 2, back=True)
+        wait_for(partial(reached, tmp_path, rounds(tmp_path) + 20), 20, cluster.log)
+        cut = time.time()
+        cluster.unplug("two", 2)
+        assert launcher.wait(40) == 3, cluster.log()
+        said = dict(re.findall(r"\[worker ([01])\] failed at ([\d.]+): ", cluster.log()))
+        assert sorted(said) == ["0", "1"] and all(float(at) - cut < 6.5 for at in said.values()), cluster.log()
+        assert re.search(r"\[worker 0\] failed at .*worker 1 died: no sign of life for", cluster.log()), cluster.log()
+        assert re.search(r"\[worker 1\] failed at .*server 0 died: no sign of life for", cluster.log()), cluster.log()
+    finally:
+        launcher.kill()
+        launcher.wait()
+        cluster.close()
