@@ -107,6 +107,12 @@ VERBOSE = Knob(
 )
 HEARTBEAT_INTERVAL = Knob("PS_HEARTBEAT_INTERVAL", "1", "Seconds between signs of life on idle connections.")
 HEARTBEAT_TIMEOUT = Knob("PS_HEARTBEAT_TIMEOUT", "4", "Seconds of silence after which a peer is dead; 0 for never.")
+DROP_MSG = Knob(
+    "PS_DROP_MSG", "0", "Percent of the requests and answers of a distributed job that are lost on purpose, for tests."
+)
+RESEND_TIMEOUT = Knob(
+    "PS_RESEND_TIMEOUT", "1000", "Milliseconds until a request that was not answered is repeated, with PS_DROP_MSG."
+)
 BIGARRAY_BOUND = Knob(
     "MXNET_KVSTORE_BIGARRAY_BOUND", "1000000", "Elements from which arrays are split over all servers."
 )

@@ -47,6 +47,7 @@ class Ticket:
         self.message: Message | None = message
         self.reply: Message | None = None
         self.error: str | None = None
+        self.sent, self.times = time.monotonic(), 1  # the last time, and how often
 
     @property
     def done(self) -> bool:
@@ -99,6 +100,18 @@ class Customer:
             greeting = Ticket(number, peer, f"joining {peer.name} again", Message(REQUEST, number, hello))
             self._open[number] = greeting
             return all(self._van.send(link, m) for t in (greeting, *before) if (m := t.message) is not None)
+
+    def repeat(self, after: float, longest: float) -> None:
+        """Send requests again that were not answered for `after` seconds, later ones after up to `longest`."""
+        now = time.monotonic()
+        for ticket in self.open():
+            if now - ticket.sent < min(after * 2 ** (ticket.times - 1), longest):
+                continue
+            with ticket.peer.lock:
+                message = ticket.message
+                if message is not None and ticket.peer.link >= 0:
+                    ticket.sent, ticket.times = now, ticket.times + 1
+                    self._van.send(ticket.peer.link, message)
 
     def on_message(self, message: Message) -> None:
         """Take a reply or an error."""

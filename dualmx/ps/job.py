@@ -34,6 +34,7 @@ class Job:
         journal: folder in which servers write down what they know, "" for none; `durable`: flushed to the disk.
         memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
         seal: what travels over TCP is encrypted.
+        drop: percent of messages that are lost, for tests; resend: seconds until what was not answered is repeated.
     """
 
     role: str
@@ -55,6 +56,8 @@ class Job:
     memory: int = 4096
     tcp: bool = False
     seal: bool = False
+    drop: int = 0
+    resend: float = 1.0
 
     @staticmethod
     def described() -> bool:
@@ -110,6 +113,8 @@ class Job:
             memory=knobs.SHARED_MEMORY.integer(),
             tcp=knobs.TCP.read() == "1",
             seal=_seals(),
+            drop=knobs.DROP_MSG.integer(),
+            resend=knobs.RESEND_TIMEOUT.integer(1) / 1000,
         )
 
     @property

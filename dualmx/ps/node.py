@@ -14,6 +14,7 @@ from typing import Any
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
 from .customer import Customer, Peer
+from .drops import dropping, repeat
 from .frame import ERROR, NOTE, REPLY, Message
 from .job import Job
 from .journal import Journal
@@ -176,6 +177,9 @@ class Worker(_Registered):
             for peer in self._servers:
                 peer.link = self._van.connect(peer.address, job.start)
             self.kv.wait(self.kv.ask_all("joining the job", self.kv.hello))
+            if job.drop:
+                self._van.on_message = dropping(self._on_message, job.drop, f"worker {self.rank}")
+                repeat(self._customer, job.resend, lambda: self._closed)
         except BaseException:
             self._closed = True
             self._van.close()
@@ -320,6 +324,7 @@ class Server(_Registered):
             own = job.own_host()
             address = self._van.listen(job.bind_host(own), knobs.NODE_PORT.integer())
             self._join({**address, "host": own})
+            self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
             if job.journal:
                 self._journal = Journal(job.journal, self.rank, job.durable)
             returns = job.on_worker_death == "wait"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
+from .drops import dropping
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .job import Job
 from .talking import talk
@@ -363,7 +364,7 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     talk()
     van = job.van()
     scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator)
-    van.on_message, van.on_down = scheduler.on_message, scheduler.on_down
+    van.on_message, van.on_down = dropping(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
     van.start()
     try:
         van.listen(job.bind_host(job.uri), job.port)

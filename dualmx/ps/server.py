@@ -154,7 +154,8 @@ class KVServer:
         else:
             meta, payload = self._change(rank, op, number, message)
             client = self.clients[rank]
-            client.note(client.life, message.request)
+            if op != "states":  # which can be told again
+                client.note(client.life, message.request)
             if op not in ("states", "command"):
                 self._write({**message.meta, "by": [rank, client.life, message.request]}, message.payload)
             self._reply(link, message.request, meta, payload)
