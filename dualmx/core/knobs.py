@@ -116,6 +116,12 @@ RESEND_TIMEOUT = Knob(
 BIGARRAY_BOUND = Knob(
     "MXNET_KVSTORE_BIGARRAY_BOUND", "1000000", "Elements from which arrays are split over all servers."
 )
+DETERMINISM = Knob(
+    "MXNET_ENFORCE_DETERMINISM",
+    "0",
+    "1 makes the sums of synchronous distributed stores independent of how devices are spread over workers.",
+    ("0", "1"),
+)
 SECRET = Knob(
     "DUALMX_SECRET", "", "Secret of a distributed job, of 16 characters or more; its processes prove to know it."
 )

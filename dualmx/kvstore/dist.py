@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.knobs import DETERMINISM
 from ..ndarray import NDArray, waitall
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
@@ -57,6 +58,7 @@ class DistKVStore(KVStore):
     def __init__(self, name: str):
         super().__init__(name)
         self._sync = "async" not in name
+        self._apart = self._sync and DETERMINISM.read() == "1"
         self._worker = seat(f"kvstore.create: name={name!r}")
         if not self._worker.job.servers:
             raise MXNetError(
@@ -136,19 +138,27 @@ class DistKVStore(KVStore):
                 self._fits("push", k, a)
         if not self._sync and self._optimizer is None:
             raise ArgumentError(f"kvstore {self._name!r}: asynchronous stores need an optimizer; call set_optimizer")
-        sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs}
+        apart = {k: group for k, group in pairs if self._apart and len(group) > 1 and not group[0].is_sparse}
+        if self._packing is not None:
+            apart = {}
+        sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs if k not in apart}
         code = None
         if self._packing is not None:
             sums = {k: self._packing(k, a) for k, a in sums.items()}
             code = self._packing.code
         rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
         arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
-        self._settle(sums)
+        keys = [k for k, _ in pairs]
+        self._settle(keys)
         if self._optimizer is not None:
             if self.rank == 0:
-                self._tell(sums)
+                self._tell(keys)
             if self._sync:
-                self._optimizer._update_count(list(sums))
+                self._optimizer._update_count(keys)
+        for count in {len(group) for group in apart.values()}:
+            terms = {k: np.stack([looked_at(a) for a in g]) for k, g in apart.items() if len(g) == count}
+            queued = self._kv.queue(self._number, terms, None, count)
+            self._under_way.update(dict.fromkeys(terms, queued))
         if rows:
             queued = push_rows(self._kv, self._number, rows)
             self._under_way.update(dict.fromkeys(rows, queued))

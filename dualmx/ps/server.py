@@ -23,6 +23,7 @@ from .van import Van
 _log = logging.getLogger("dualmx.dist")
 PATIENCE = 10.0  # seconds between two notes to a worker whose request waits for others
 MAX_PARTS = 1 << 20
+MAX_APART = 4096  # terms of one worker in a sum
 
 REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
 MODES = ("init", "fresh", "reset")
@@ -335,16 +336,19 @@ class KVServer:
 
     def _pushed(self, store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
         data = message.pieces()
-        code = Code.of(message.meta.get("code"))
+        code, apart = Code.of(message.meta.get("code")), message.meta.get("apart", 1)
+        if not isinstance(apart, int) or not 1 <= apart <= MAX_APART or (apart > 1 and (code or not store.sync)):
+            raise FormatError(f"push: apart={apart!r}: expected up to {MAX_APART} terms for a synchronous store")
         parts = []
         for key, number, turn in self._parts(message, (str, int), int, int):
             value = store.at(key, number).value
-            size = value.nbytes if code is None else code.size(value.size)
+            size = value.nbytes * apart if code is None else code.size(value.size)
             piece = data.take(size)
             if piece.nbytes != size:
                 raise FormatError(f"push of key {key!r}: {piece.nbytes} bytes, expected {size}")
             if code is None:
                 numbers = np.frombuffer(piece, value.dtype)
+                numbers = numbers.reshape(apart, -1) if apart > 1 else numbers
             else:
                 numbers = code.unpack(np.frombuffer(piece, np.uint8), value.size)
             parts.append((key, number, turn, numbers))

@@ -165,7 +165,7 @@ class Store:
     def push(self, rank: int, parts: list[tuple[Key, int, int, Any]], who: Parked, pulls: bool = False) -> None:
         """Take the pushes `(key, slice, round, numbers or Rows)` of a worker; `who` is answered when all are applied.
 
-        With `pulls`, the answer has the values after these rounds.
+        Numbers (k, n) are k terms, which are added up apart. With `pulls`, the answer has the values after these rounds.
 
         Raises:
             FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
@@ -173,7 +173,7 @@ class Store:
         require(self.broken is None, str(self.broken))
         for key, number, _, data in parts:
             held = self.at(key, number)
-            if data.shape != held.value.shape or data.dtype != held.value.dtype:
+            if data.shape[-1:] != held.value.shape or data.dtype != held.value.dtype:
                 raise FormatError(
                     f"push of key {key!r}: {data.dtype.name}[{data.size}], expected "
                     f"{held.value.dtype.name}[{held.value.size}]"
@@ -332,7 +332,7 @@ def _sum(seat: dict[int, Sum], take: Callable[[int], np.ndarray] = _take) -> Sum
     rows = [p for p in parts if isinstance(p, Rows)]
     if len(rows) == len(parts):
         return add_up(rows)
-    pushed = [dense(p) for p in parts]
+    pushed = [term for p in parts for term in (p if isinstance(p, np.ndarray) and p.ndim == 2 else (dense(p),))]
     dtype = pushed[0].dtype
     if is_float(dtype) and dtype.itemsize == 2:
         wide = pushed[0].astype(np.float32)

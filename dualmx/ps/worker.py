@@ -124,8 +124,10 @@ class KVWorker:
             self.flush()
             return self._pushing(store, arrays, code, self._Batches(self, "push", _push(store, code))).send()
 
-    def queue(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None) -> Queued:
+    def queue(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None, apart: int = 1) -> Queued:
         """As `push`, but small arrays wait for others: until the next request, or for a moment.
+
+        With `apart`, each array holds that many terms, which the servers add up one after the other.
 
         Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
         """
@@ -134,7 +136,7 @@ class KVWorker:
                 self.flush()
             for key in arrays:
                 self._in_vain(store, key)
-            meta = _push(store, code)
+            meta = _push(store, code, apart)
             if all((store, key) in self._habit for key in arrays):
                 meta["op"] = "pushpull"
             if self._queued is None or self._queued.meta != meta:
@@ -151,9 +153,10 @@ class KVWorker:
     def _pushing(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None, sent: Any) -> Any:
         for key, array in arrays.items():
             turn = self.next_round(store, key)
-            flat = _flat(array)
-            for s in self.keys[store, key].slices:
-                piece = flat[s.start : s.stop]
+            known = self.keys[store, key]
+            terms = _flat(array).reshape(-1, known.slices[-1].stop)
+            for s in known.slices:
+                piece = terms[0, s.start : s.stop] if len(terms) == 1 else _flat(terms[:, s.start : s.stop])
                 data = code.pack(piece) if code is not None else piece.view(np.uint8)
                 sent.add(s.server, [key, s.number, turn], data, key)
         return sent
@@ -383,8 +386,10 @@ class Pulled:
         return {key: self.value(key) for key in self._where}
 
 
-def _push(store: int, code: Code | None) -> dict[str, Any]:
+def _push(store: int, code: Code | None, apart: int = 1) -> dict[str, Any]:
     meta: dict[str, Any] = {"op": "push", "store": store}
+    if apart > 1:
+        meta["apart"] = apart
     return meta if code is None else {**meta, "code": list(code)}
 
 

@@ -15,6 +15,7 @@ from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.drops import dropping
 from dualmx.ps.frame import NOTE, REQUEST, Message
+from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork
 from dualmx.ps.store import Store
@@ -47,7 +48,7 @@ class Cluster:
             worker.know(0, "n", (4,), np.dtype(np.float32))
         first = self.workers[0][0]
         self.wait(first, first.put(0, {"n": np.zeros(4, np.float32)}))
-        kv.stores[0].apply = lambda batch: [held.value + total for held, total in batch]
+        kv.stores[0].apply = lambda batch: [dense(held.value) + total for held, total in batch]
 
     def wait(self, worker: KVWorker, tickets: Any) -> list[Message]:
         for _ in range(100):

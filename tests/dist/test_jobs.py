@@ -200,3 +200,27 @@ def test_the_digits_are_learnt_by_two_workers(kind: str) -> None:
     final = [line for line in lines if "Final accuracy" in line]
     assert len(final) == 1 and final[0].startswith("[worker 0]")
     assert float(re.search(r"accuracy: ([\d.]+)", final[0])[1]) > 0.8  # type: ignore[index]
+
+
+def spread(*arguments: str, counts: tuple[int, int] | None = None, fixed: str = "1") -> set[str]:
+    """The hashes that the workers of a job of twelve devices print, or those of one process."""
+    script = str(JOBS / "spread.py")
+    devices = "--xla_force_host_platform_device_count=12"
+    env = {"MXNET_ENFORCE_DETERMINISM": fixed, "MXNET_KVSTORE_BIGARRAY_BOUND": "50", "XLA_FLAGS": devices}
+    if counts is not None:
+        lines = launch(sys.executable, script, *arguments, env=env, counts=counts)
+    else:
+        command = [sys.executable, script, *arguments]
+        lines = subprocess.run(command, env={**ENV, **env}, capture_output=True, text=True, timeout=120).stdout.split("\n")
+    return {line[line.index("weights") :] for line in lines if "weights" in line}
+
+
+@pytest.mark.slow
+def test_weights_do_not_depend_on_how_devices_are_spread() -> None:
+    """One process and jobs of 1 to 4 workers and 1 to 3 servers: the same bits after each step."""
+    expected = spread("device", "sgd")
+    assert len(expected) == 4
+    for counts in ((1, 2), (2, 3), (3, 1), (4, 3)):
+        assert spread("dist_sync", "sgd", counts=counts) == expected, counts
+    assert spread("dist_sync", "adam", counts=(4, 2)) == spread("device", "adam")
+    assert spread("dist_sync", "sgd", counts=(3, 2), fixed="0") != expected  # the control

@@ -15,6 +15,7 @@ from dualmx.ps import journal
 from dualmx.ps.customer import Customer, Peer, Ticket
 from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
+from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer, Record
 from dualmx.ps.simulator import SimNetwork
 from dualmx.ps.store import Held, Store
@@ -67,7 +68,7 @@ class Momentum:
     def update(state: dict[tuple[Any, int], np.ndarray], held: Held, total: np.ndarray) -> np.ndarray:
         m = state.get((held.key, held.number), np.zeros_like(held.value))
         state[held.key, held.number] = m = m * np.float32(0.9) - total * np.float32(0.01)
-        return held.value + m
+        return dense(held.value) + m
 
     def records(self, number: int) -> Iterator[Record]:
         if number in self.state:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,8 @@ from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.frame import NOTE
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork, SimVan
-from dualmx.ps.store import Held, Store
+from dualmx.ps.rows import dense
+from dualmx.ps.store import Held, Store, _sum
 from dualmx.ps.worker import KVWorker
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 6
@@ -31,7 +34,7 @@ class Momentum:
         for held, total in batch:
             m = self.state.get((held.key, held.number), np.zeros_like(held.value))
             self.state[held.key, held.number] = m = m * np.float32(0.9) - total * np.float32(0.01)
-            out.append(held.value + m)
+            out.append(dense(held.value) + m)
         return out
 
 
@@ -151,6 +154,21 @@ def test_the_order_of_ranks_matters_to_the_bits(monkeypatch: pytest.MonkeyPatch)
     assert len(results) > 1
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3, 6])
+def test_terms_that_are_sent_apart_are_added_one_after_the_other(workers: int) -> None:
+    terms = [gradient(i, 1, "w").reshape(-1) for i in range(6)]
+    expected = terms[0]
+    for term in terms[1:]:
+        expected = expected + term
+    own = 6 // workers
+    apart = {r: np.stack(terms[r * own : (r + 1) * own]) for r in range(workers)}
+    seat: dict[int, Any] = {r: a if own > 1 else a[0] for r, a in apart.items()}
+    total = _sum(seat)
+    assert isinstance(total, np.ndarray) and total.tobytes() == expected.tobytes()
+    together = _sum({r: a.sum(axis=0) for r, a in apart.items()})  # the control
+    assert workers in (1, 6) or dense(together).tobytes() != expected.tobytes()
+
+
 def test_a_dead_worker_ends_the_round_for_all_who_wait() -> None:
     cluster = Cluster(0)
     pushes = [(w, w.push(0, {"b": gradient(i, 1, "b")})) for i, w in enumerate(cluster.workers[:2])]
@@ -233,6 +251,8 @@ def test_an_update_that_fails_is_reported_to_all() -> None:
         ({"op": "push", "store": 0, "parts": [["b", 0, 1]]}, b"123", "expected 12"),
         ({"op": "push", "store": 0, "parts": [["b", 0, 1]]}, b"1" * 24, "12 bytes more"),
         ({"op": "push", "store": 0, "parts": [["b", 0, 1]], "code": ["2bit", -1.0]}, b"1234", "threshold"),
+        ({"op": "push", "store": 0, "parts": [["b", 0, 1]], "apart": 0}, b"1" * 12, "up to 4096 terms"),
+        ({"op": "push", "store": 0, "parts": [["b", 0, 1]], "apart": 2}, b"1" * 12, "expected 24"),
         ({"op": "put", "store": 0, "parts": [["n", 0, "object", 1, [1]]]}, b"12345678", "no array"),
         ({"op": "put", "store": 0, "parts": [["n", 0, "float32", 9, [9]]]}, b"1234", "missing"),
         ({"op": "open", "store": 0, "sync": False}, b"", "synchronous"),
