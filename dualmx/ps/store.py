@@ -165,7 +165,7 @@ class Store:
     def push(self, rank: int, parts: list[tuple[Key, int, int, Any]], who: Parked, pulls: bool = False) -> None:
         """Take the pushes `(key, slice, round, numbers or Rows)` of a worker; `who` is answered when all are applied.
 
-        Numbers (k, n) are k terms, which are added up apart. With `pulls`, the answer has the values after these rounds.
+        Numbers (k, n) are k terms, which are added up apart. With `pulls`, the answer has the values then.
 
         Raises:
             FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
