@@ -22,6 +22,9 @@ Each is deliberate; everything else is meant to be the same, and recorded from t
 - `contrib.quantized_conv` takes int8 as well as uint8, rescales its bias, and returns the range that belongs to its
   inputs' dtypes; `contrib.quantized_elemwise_add` adds mixed dtypes. `contrib.requantize` of the least int32 keeps its
   sign.
+- `contrib.dgl_*` fill unused elements with 0, where MXNet leaves what was in memory; `dgl_graph_compact` returns the
+  mapping of edges, which MXNet leaves empty; wrong graphs are errors, where MXNet ends the process.
+- `contrib.boolean_mask` takes any axis.
 - Whole numbers out of the range of their type saturate or wrap in one way on all processors.
 - Crashes and reads beyond the end for wrong parameters (`LRN(nsize=-1)`, `Correlation(stride1=-2)`,
   `Reshape` to fewer elements) are errors here.

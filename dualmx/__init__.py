@@ -39,7 +39,9 @@ if TYPE_CHECKING:
         callback,
         contrib,
         debug,
+        error,
         executor,
+        executor_manager,
         gluon,
         horovod,
         image,
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
         io,
         keras,
         kvstore,
+        libinfo,
+        library,
         log,
         lr_scheduler,
         metric,
@@ -62,7 +66,9 @@ if TYPE_CHECKING:
         parallel,
         profiler,
         recordio,
+        registry,
         rnn,
+        rtc,
         runtime,
         test_utils,
         util,
@@ -76,6 +82,12 @@ __version__ = "0.1.0"
 
 # Rooms that a script may not need are imported when first named, so that `import dualmx` stays quick.
 _LAZY = {
+    "rtc": "rtc",
+    "registry": "registry",
+    "library": "library",
+    "libinfo": "libinfo",
+    "executor_manager": "executor_manager",
+    "error": "error",
     "attribute": "attribute",
     "base": "base",
     "bridge": "bridge",
@@ -121,11 +133,18 @@ _LAZY = {
     "viz": "visualization",
 }
 
+# The switches of NumPy semantics, which are in `mx.util`.
+_MODES = (
+    "is_np_array", "is_np_shape", "np_array", "np_shape", "set_np_shape", "use_np", "use_np_array", "use_np_shape",
+)  # fmt: skip
+
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of these
 
     def __getattr__(name: str) -> Any:
         target = _LAZY.get(name)
+        if name in _MODES:
+            return getattr(importlib.import_module(".util", __name__), name)
         if target is None:
             raise AttributeError(f"module 'dualmx' has no attribute {name!r}")
         found = importlib.import_module(f".{target}", __name__)
@@ -134,7 +153,7 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of these
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_MODES})
 
 
 if _knobs.PROFILER_AUTOSTART.read() == "1":

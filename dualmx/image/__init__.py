@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import image
 from .augment import (
     Augmenter,
     BrightnessJitterAug,
@@ -51,6 +52,7 @@ from .iterator import ImageIter
 from .rotate import imrotate, random_rotate
 
 __all__ = [
+    "image",
     "Augmenter",
     "BrightnessJitterAug",
     "CastAug",

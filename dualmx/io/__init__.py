@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import io
 from .arrays import NDArrayIter
 from .batch import DataBatch, DataDesc
 from .csv import CSVIter
@@ -30,4 +31,5 @@ __all__ = [
     "NDArrayIter",
     "PrefetchingIter",
     "ResizeIter",
+    "io",
 ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.errors import ArgumentTypeError
+from . import kvstore, kvstore_server
 from .base import KVStoreBase, pull_all, unknown
+from .kvstore_server import KVStoreServer
 from .local import KVStore
 from .teststore import TestStore  # noqa: F401 (registers itself)
 
@@ -73,4 +75,6 @@ def create(name: str = "local") -> KVStore | Any:
     return DistKVStore(key)
 
 
-__all__ = ["KVStore", "KVStoreBase", "create", "known", "names", "pull_all"]
+__all__ = [
+    "KVStore", "KVStoreBase", "KVStoreServer", "create", "known", "kvstore", "kvstore_server", "names", "pull_all",
+]  # fmt: skip

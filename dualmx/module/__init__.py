@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import base_module, bucketing_module, executor_group, python_module, sequential_module
 from .base import BaseModule
 from .bucketing import BucketingModule
 from .module import Module
@@ -15,4 +16,9 @@ __all__ = [
     "PythonLossModule",
     "PythonModule",
     "SequentialModule",
+    "base_module",
+    "bucketing_module",
+    "executor_group",
+    "python_module",
+    "sequential_module",
 ]

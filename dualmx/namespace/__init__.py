@@ -16,6 +16,7 @@ from . import (
     methods,
     np_rooms,
     pairs,
+    pictures,
     random_functions,
     rooms,
     symbol_functions,
@@ -32,6 +33,7 @@ composed.populate(nd)
 contrib_updates.populate(nd.contrib)
 control.populate(nd.contrib)
 custom.populate(nd)
+pictures.populate(nd)
 methods.install(NDArray, nd)
 symbol_functions.populate(sym)
 contrib_functions.populate(nd, sym)

@@ -6,8 +6,14 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-ARRAYS = {"np": "numpy", "npx": "numpy_extension"}
-SYMBOLS = {"np": "numpy.symbols", "npx": "numpy_extension.symbols"}
+ARRAYS = {
+    "ndarray": "ndarray.ndarray", "np": "numpy", "npx": "numpy_extension", "numpy": "numpy",
+    "numpy_extension": "numpy_extension", "utils": "ndarray.utils",
+}  # fmt: skip
+SYMBOLS = {
+    "np": "numpy.symbols", "npx": "numpy_extension.symbols", "numpy": "numpy.symbols",
+    "numpy_extension": "numpy_extension.symbols",
+}  # fmt: skip
 
 
 def populate(top: ModuleType, places: dict[str, str]) -> None:

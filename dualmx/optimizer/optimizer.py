@@ -15,6 +15,7 @@ from ..core.context import Context
 from ..core.dtypes import bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
+from ..core.second_place import stand_for
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
 from ..op.registry import Call, get_op
@@ -327,3 +328,7 @@ class Test(Optimizer):
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         weight += grad * self.rescale_grad
         state[:] = weight
+
+
+# MXNet has all optimizers in this module.
+__getattr__, __dir__ = stand_for(__name__, "dualmx.optimizer")

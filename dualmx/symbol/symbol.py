@@ -9,6 +9,7 @@ from typing import Any
 
 from ..compile.mesh import as_spec
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..core.second_place import stand_for
 from ..op.registry import Op
 from .arithmetic import Arithmetic, NotImplementedForSymbol
 from .attributes import AttrScope, is_dunder, shown, stored_key
@@ -380,3 +381,7 @@ def load(fname: str) -> Symbol:
     except OSError as e:
         raise MXNetError(f"load: cannot read {str(fname)!r}: {e.strerror}") from None
     return Symbol(from_json(data))
+
+
+# The functions of `mx.sym` that MXNet has in this module.
+__getattr__, __dir__ = stand_for(__name__, "dualmx.symbol")

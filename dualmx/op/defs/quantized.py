@@ -13,7 +13,7 @@ from jax import lax
 from ...core.errors import ArgumentError, DtypeError
 from ..quantized import HALF_INT32, eight_bits, half, product_range, round_to, single, span, steps
 from ..registry import op
-from ..schema import ABSENT, Count, DType, Free, Ignored, NonNegative, Positive, Shape, When
+from ..schema import ABSENT, Aux, Count, DType, Free, Ignored, NonNegative, Positive, Shape, When
 from ..spatial import channels_last, check_rank, check_shape, known, per_axis
 from .conv import Layout, Tune, _channels_at, _weight_shape
 from .pool import Pooling
@@ -223,13 +223,36 @@ def _contrib_quantized_embedding(
     return weight[jnp.clip(data.astype(jnp.int32), 0, input_dim - 1)], low, high
 
 
-@op(outputs=3)
+def _channel_shapes(p: Any, shapes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    data = shapes.get("data")
+    out: dict[str, tuple[int, ...]] = {"min_data": (1,), "max_data": (1,)}
+    if data and len(data) > 1 and known(data[1]):
+        out |= dict.fromkeys(("gamma", "beta", "moving_mean", "moving_var"), (data[1],))
+    return out
+
+
+def _wide_inputs(*names: str) -> Any:
+    """Ranges and the inputs called `names` are float32, weight and bias int8."""
+
+    def deduced(p: Any, dtypes: Mapping[str, str]) -> dict[str, str]:
+        ranges = {f"{end}_{what}": "float32" for end in ("min", "max") for what in ("data", "weight", "bias")}
+        return ranges | dict.fromkeys(names, "float32") | {"weight": "int8", "bias": "int8"}
+
+    return deduced
+
+
+@op(
+    outputs=3,
+    complete=_channel_shapes,
+    complete_dtype=_wide_inputs("gamma", "beta", "moving_mean", "moving_var"),
+    writes_aux=lambda p, train: False,
+)
 def _contrib_quantized_batch_norm(
     data: Free,
     gamma: Free,
     beta: Free,
-    moving_mean: Free,
-    moving_var: Free,
+    moving_mean: Aux,
+    moving_var: Aux,
     min_data: Free,
     max_data: Free,
     *,
@@ -284,7 +307,7 @@ def _dense_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
     return out
 
 
-@op(outputs=3, complete=_dense_shapes)
+@op(outputs=3, complete=_dense_shapes, complete_dtype=_wide_inputs())
 def _contrib_quantized_fully_connected(
     data: Free,
     weight: Free,
@@ -327,7 +350,7 @@ def _conv_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[
     return out
 
 
-@op(outputs=3, complete=_conv_shapes)
+@op(outputs=3, complete=_conv_shapes, complete_dtype=_wide_inputs())
 def _contrib_quantized_conv(
     data: Free,
     weight: Free,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import conv_layers
 from .deformable import DeformableConvolution, ModulatedDeformableConvolution
 
-__all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
+__all__ = ["DeformableConvolution", "ModulatedDeformableConvolution", "conv_layers"]

@@ -1,0 +1,5 @@
+"""What the module of variance reduction is made of, under the path of MXNet's module."""
+
+from ...core.second_place import stand_for
+
+__getattr__, __dir__ = stand_for(__name__, "dualmx.contrib.svrg_optimization")

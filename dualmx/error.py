@@ -1,0 +1,10 @@
+"""Errors by name: `mx.error`."""
+
+from __future__ import annotations
+
+from .base import InternalError, register_error
+from .core.errors import MXNetError
+
+register = register_error
+
+__all__ = ["InternalError", "MXNetError", "register", "register_error"]

@@ -1,0 +1,5 @@
+"""`NDArray` and the functions of `mx.nd`, under the path of MXNet's module."""
+
+from ..core.second_place import stand_for
+
+__getattr__, __dir__ = stand_for(__name__, "dualmx.ndarray")

@@ -1,0 +1,5 @@
+"""`mx.sym.np`, under the path of MXNet's module."""
+
+from ..core.second_place import stand_for
+
+__getattr__, __dir__ = stand_for(__name__, "dualmx.numpy.symbols")
