@@ -12,10 +12,13 @@ from ..core.types import Axes, DType, Floats, Holes, Shape
 from ..namespace.composed import histogram as histogram
 from ..namespace.composed import split_v2 as split_v2
 from ..namespace.custom import Custom as Custom
+from ..namespace.pictures import CachedOp as CachedOp
+from ..namespace.pictures import get_oshape_of_gather_nd_op as get_oshape_of_gather_nd_op
+from ..namespace.pictures import imdecode as imdecode
 from .array import NDArray
 
 __all__ = [
-    "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "Cast", "Concat",
+    "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "CachedOp", "Cast", "Concat",
     "Convolution", "Convolution_v1", "Correlation", "Crop", "Custom", "Deconvolution", "Dropout", "ElementWiseSum",
     "Embedding", "Flatten", "FullyConnected", "GridGenerator", "GroupNorm", "IdentityAttachKLSparseReg", "InstanceNorm",
     "L2Normalization", "LRN", "LayerNorm", "LeakyReLU", "LinearRegressionOutput", "LogisticRegressionOutput",
@@ -31,31 +34,31 @@ __all__ = [
     "cast", "cast_storage", "cbrt", "ceil", "choose_element_0index", "clip", "col2im", "concat", "cos", "cosh", "crop",
     "ctc_loss", "cumsum", "degrees", "depth_to_space", "diag", "divide", "dot", "elemwise_add", "elemwise_div",
     "elemwise_mul", "elemwise_sub", "equal", "erf", "erfinv", "exp", "expand_dims", "expm1", "fill_element_0index",
-    "fix", "flatten", "flip", "floor", "ftml_update", "ftrl_update", "gamma", "gammaln", "gather_nd", "greater",
-    "greater_equal", "hard_sigmoid", "histogram", "hypot", "identity", "im2col", "khatri_rao", "lamb_update_phase1",
-    "lamb_update_phase2", "lesser", "lesser_equal", "linalg_det", "linalg_extractdiag", "linalg_extracttrian",
-    "linalg_gelqf", "linalg_gemm", "linalg_gemm2", "linalg_inverse", "linalg_makediag", "linalg_maketrian",
-    "linalg_potrf", "linalg_potri", "linalg_slogdet", "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm", "linalg_trsm",
-    "log", "log10", "log1p", "log2", "log_softmax", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "make_loss", "max", "max_axis", "maximum", "mean", "min", "min_axis", "minimum", "modulo", "moments",
-    "mp_lamb_update_phase1", "mp_lamb_update_phase2", "mp_nag_mom_update", "mp_sgd_mom_update", "mp_sgd_update",
-    "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update", "multi_mp_sgd_update", "multi_sgd_mom_update",
-    "multi_sgd_update", "multi_sum_sq", "multiply", "nag_mom_update", "nanprod", "nansum", "negative", "norm", "normal",
-    "not_equal", "one_hot", "ones_like", "pad", "pick", "power", "preloaded_multi_mp_sgd_mom_update",
-    "preloaded_multi_mp_sgd_update", "preloaded_multi_sgd_mom_update", "preloaded_multi_sgd_update", "prod", "radians",
-    "random_exponential", "random_gamma", "random_generalized_negative_binomial", "random_negative_binomial",
-    "random_normal", "random_pdf_dirichlet", "random_pdf_exponential", "random_pdf_gamma",
-    "random_pdf_generalized_negative_binomial", "random_pdf_negative_binomial", "random_pdf_normal",
-    "random_pdf_poisson", "random_pdf_uniform", "random_poisson", "random_randint", "random_uniform",
-    "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays", "reshape", "reshape_like", "reverse",
-    "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt", "sample_exponential", "sample_gamma",
-    "sample_generalized_negative_binomial", "sample_multinomial", "sample_negative_binomial", "sample_normal",
-    "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update", "sgd_update", "shape_array", "shuffle",
-    "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh", "size_array", "slice", "slice_axis",
-    "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin", "softsign", "sort", "space_to_depth",
-    "split", "split_v2", "sqrt", "square", "squeeze", "stack", "stop_gradient", "subtract", "sum", "sum_axis",
-    "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "true_divide", "trunc", "uniform", "unravel_index",
-    "where", "zeros_like",
+    "fix", "flatten", "flip", "floor", "ftml_update", "ftrl_update", "gamma", "gammaln", "gather_nd",
+    "get_oshape_of_gather_nd_op", "greater", "greater_equal", "hard_sigmoid", "histogram", "hypot", "identity",
+    "im2col", "imdecode", "khatri_rao", "lamb_update_phase1", "lamb_update_phase2", "lesser", "lesser_equal",
+    "linalg_det", "linalg_extractdiag", "linalg_extracttrian", "linalg_gelqf", "linalg_gemm", "linalg_gemm2",
+    "linalg_inverse", "linalg_makediag", "linalg_maketrian", "linalg_potrf", "linalg_potri", "linalg_slogdet",
+    "linalg_sumlogdiag", "linalg_syrk", "linalg_trmm", "linalg_trsm", "log", "log10", "log1p", "log2", "log_softmax",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "make_loss", "max", "max_axis", "maximum", "mean", "min",
+    "min_axis", "minimum", "modulo", "moments", "mp_lamb_update_phase1", "mp_lamb_update_phase2", "mp_nag_mom_update",
+    "mp_sgd_mom_update", "mp_sgd_update", "multi_all_finite", "multi_lars", "multi_mp_sgd_mom_update",
+    "multi_mp_sgd_update", "multi_sgd_mom_update", "multi_sgd_update", "multi_sum_sq", "multiply", "nag_mom_update",
+    "nanprod", "nansum", "negative", "norm", "normal", "not_equal", "one_hot", "ones_like", "pad", "pick", "power",
+    "preloaded_multi_mp_sgd_mom_update", "preloaded_multi_mp_sgd_update", "preloaded_multi_sgd_mom_update",
+    "preloaded_multi_sgd_update", "prod", "radians", "random_exponential", "random_gamma",
+    "random_generalized_negative_binomial", "random_negative_binomial", "random_normal", "random_pdf_dirichlet",
+    "random_pdf_exponential", "random_pdf_gamma", "random_pdf_generalized_negative_binomial",
+    "random_pdf_negative_binomial", "random_pdf_normal", "random_pdf_poisson", "random_pdf_uniform", "random_poisson",
+    "random_randint", "random_uniform", "ravel_multi_index", "rcbrt", "reciprocal", "relu", "repeat", "reset_arrays",
+    "reshape", "reshape_like", "reverse", "rint", "rmsprop_update", "rmspropalex_update", "round", "rsqrt",
+    "sample_exponential", "sample_gamma", "sample_generalized_negative_binomial", "sample_multinomial",
+    "sample_negative_binomial", "sample_normal", "sample_poisson", "sample_uniform", "scatter_nd", "sgd_mom_update",
+    "sgd_update", "shape_array", "shuffle", "sigmoid", "sign", "signsgd_update", "signum_update", "sin", "sinh",
+    "size_array", "slice", "slice_axis", "slice_like", "smooth_l1", "softmax", "softmax_cross_entropy", "softmin",
+    "softsign", "sort", "space_to_depth", "split", "split_v2", "sqrt", "square", "squeeze", "stack", "stop_gradient",
+    "subtract", "sum", "sum_axis", "swapaxes", "take", "tan", "tanh", "tile", "topk", "transpose", "true_divide",
+    "trunc", "uniform", "unravel_index", "where", "zeros_like",
 ]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
