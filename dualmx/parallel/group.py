@@ -49,6 +49,7 @@ class Group:
         self.peers = peers
         self.name = name
         self._numbers = itertools.count()
+        self._named: dict[str, int] = {}
         self._lane: Lane | None = None
         self._laned = False
         self._thread: ThreadPoolExecutor | None = None
@@ -269,6 +270,21 @@ class Group:
             if block is not None:
                 self._lane = Lane(self, peers, block, views)
         return self._lane
+
+    def sum_named(self, x: np.ndarray, key: str, what: str) -> np.ndarray:
+        """Return the sum of small arrays over the members, which tell exchanges apart by `key`, not by their order.
+
+        Raises:
+            ArgumentError: shapes or dtypes differ. MXNetError: a member is gone.
+        """
+        number = self._named[key] = self._named.get(key, 0) + 1
+        channel, head = f"{self.name}:{key}:{number}", {"k": "sum", **_head(x)}
+        for i in self._others():
+            self.send(i, channel, head, x)
+        parts = [x if i == self.rank else self.receive([i], channel, what, head)[1] for i in range(self.size)]
+        out = np.empty(x.shape, x.dtype)
+        combine(parts, "sum", 1.0, out)
+        return out
 
     def reduce_scatter(self, x: np.ndarray, op: str, postscale: float, what: str) -> np.ndarray:
         """Return this member's equal part, along the first axis, of what `op` makes of all arrays.

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import COLLECTIVES
+from ..op.joint import sum_processes_by
 from ..ps import Job, Peers, leave, seat
 from . import coordinator, processes
 from .group import Group
@@ -84,6 +86,15 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
             processes.watchdogs.append(lambda: next(iter(peers.gone.values()), ""))
         _world.worker, _world.peers, _world.joined = worker, peers, True
         _world.group = Group(range(peers.size), peers, "world", peers.rank)
+        sum_processes_by(_sums)
+
+
+def _sums(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """Sum arrays of one dtype over all processes, for operators that are under way."""
+    whole = np.concatenate([a.reshape(-1) for a in arrays])
+    total = _world.group.sum_named(whole, key, f"exchange {key}")
+    ends = np.cumsum([a.size for a in arrays])[:-1]
+    return [part.reshape(a.shape) for part, a in zip(np.split(total, ends), arrays, strict=True)]
 
 
 def _on_accelerators() -> bool:

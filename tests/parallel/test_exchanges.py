@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
@@ -142,6 +143,22 @@ def test_two_processes_of_the_launcher() -> None:
 def test_three_processes_over_tcp() -> None:
     where = f"tcp://127.0.0.1:{free_port()}"
     run_together([[SCRIPT, where, "3", str(k)] for k in range(3)], {**ENV, "DUALMX_TCP": "1"})
+
+
+@pytest.mark.slow
+def test_statistics_of_two_processes_with_two_devices_are_those_of_one_batch(tmp_path: Path) -> None:
+    script = str(JOBS / "synchronized.py")
+    run_together([["-m", "dualmx.launch", "-n", "2", "-s", "0", sys.executable, script, str(tmp_path)]], ENV)
+    spec = importlib.util.spec_from_file_location("synchronized", script)
+    assert spec is not None and spec.loader is not None
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    whole = job.train([mx.cpu(0)], [slice(0, sum(job.SIZES))], False)
+    for hybridize in (False, True):
+        with np.load(tmp_path / f"{hybridize}-0.npz") as one, np.load(tmp_path / f"{hybridize}-1.npz") as two:
+            for key, want in zip(one.files, whole, strict=True):
+                np.testing.assert_allclose(one[key], want, rtol=1e-10, atol=1e-12)
+                assert one[key].tobytes() == two[key].tobytes()
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...core.errors import ArgumentError
-from ..joint import members, summed
+from ..joint import members, summed_everywhere
 from ..registry import op
 from ..schema import Aux, Free, Ignored, NonNegative, Positive, Tensor, Train
 from ..spatial import check_float, check_shape, known, widen
@@ -77,32 +77,38 @@ def _batch_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, ja
 _batch_normalize.defvjp(_batch_fwd, _batch_bwd)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def _joint_normalize(x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int) -> Any:
-    """Like `_batch_normalize`, by the statistics of the batches of all devices of the program together."""
-    return _joint_fwd(x, gamma, beta, eps, axis)[0]
+@partial(jax.custom_vjp, nondiff_argnums=(3, 4, 5, 6))
+def _joint_normalize(
+    x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int, processes: int, key: str
+) -> Any:
+    """Like `_batch_normalize`, by the statistics of all devices of the program, and of `processes`, together."""
+    return _joint_fwd(x, gamma, beta, eps, axis, processes, key)[0]
 
 
-def _joint_fwd(x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int) -> tuple[Any, Any]:
+def _joint_fwd(
+    x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int, processes: int, key: str
+) -> tuple[Any, Any]:
     others = tuple(i for i in range(x.ndim) if i != axis)
-    count = members() * math.prod(x.shape) // x.shape[axis]
     wide = x.astype(_wide(x))
-    mean = summed([jnp.sum(wide, others)])[0] / count
+    rows = jnp.full((1,), math.prod(x.shape) // x.shape[axis], wide.dtype)  # other processes may have other batches
+    total, count = summed_everywhere([jnp.sum(wide, others), rows], processes, f"{key} mean")
+    mean = total / count
     centred = wide - _spread(mean, axis, x.ndim)
-    var = summed([jnp.sum(centred * centred, others)])[0] / count
+    var = summed_everywhere([jnp.sum(centred * centred, others)], processes, f"{key} var")[0] / count
     inv = lax.rsqrt(var + eps)
-    return (_scale_shift(x, mean, gamma * inv, beta, axis), mean, var), (x, gamma, mean, inv)
+    return (_scale_shift(x, mean, gamma * inv, beta, axis), mean, var), (x, gamma, mean, inv, count)
 
 
-def _joint_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    x, gamma, mean, inv = res
+def _joint_bwd(
+    eps: float, axis: int, processes: int, key: str, res: Any, cts: Any
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    x, gamma, mean, inv, count = res
     others = tuple(i for i in range(x.ndim) if i != axis)
-    count = members() * math.prod(x.shape) // x.shape[axis]
     dy = cts[0].astype(_wide(x))
     centred = x.astype(_wide(x)) - _spread(mean, axis, x.ndim)
     dbeta, dscale = jnp.sum(dy, others), jnp.sum(dy * centred, others)
     # Each device's parameters receive its own share, which the exchange of gradients sums.
-    all_dbeta, all_dscale = summed([dbeta, dscale])
+    all_dbeta, all_dscale = summed_everywhere([dbeta, dscale], processes, f"{key} gradient")
     slope = gamma * inv
     a, b, c = (
         _spread(v, axis, x.ndim) for v in (slope, slope * inv * inv * all_dscale / count, slope * all_dbeta / count)
@@ -111,6 +117,12 @@ def _joint_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, ja
 
 
 _joint_normalize.defvjp(_joint_fwd, _joint_bwd)
+
+
+def _several_normalize(
+    processes: int, key: str, x: jax.Array, gamma: jax.Array, beta: jax.Array, eps: float, axis: int
+) -> Any:
+    return _joint_normalize(x, gamma, beta, eps, axis, processes, key)
 
 
 def _batch_norm(
@@ -262,17 +274,22 @@ def _contrib_SyncBatchNorm(
     output_mean_var: bool = False,
     ndev: Positive = 1,
     key: Annotated[str, Ignored] = "",
+    processes: Positive = 1,
+    exchange: str = "",
 ) -> tuple[jax.Array, ...]:
-    """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices together.
+    """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices of each of some `processes` together.
 
-    Each device must record the same program before a value of one is read.
+    Each device must record the same program before a value of one is read; each process must run the same programs, in
+    which `exchange` names the layer.
 
     Reference: Zhang et al. 2018, Context Encoding for Semantic Segmentation.
     """
     if ndev > 1 and members() not in (1, ndev):
         raise ArgumentError(f"_contrib_SyncBatchNorm: ndev={ndev}: the program runs on {members()} devices")
     batch = train and not use_global_stats
-    normalize = _joint_normalize if min(ndev, members()) > 1 else _batch_normalize
+    normalize: Any = _batch_normalize
+    if min(ndev, members()) > 1 or processes > 1:
+        normalize = partial(_several_normalize, processes, exchange)
     return _batch_norm(
         "_contrib_SyncBatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, 1,
         normalize,

@@ -81,5 +81,27 @@ def module() -> list[np.ndarray]:
 
 
 np.savez(folder / f"module-{rank}.npz", *module())
+
+
+def embedded(store: str | None) -> list[np.ndarray]:
+    """Train an embedding with row_sparse gradients; alone by the batches of both processes."""
+    net = mx.gluon.nn.Embedding(50, 3, sparse_grad=True)
+    net.initialize()
+    net.weight.set_data(mx.nd.array(np.random.RandomState(7).randn(50, 3) + (rank if store else 0)))
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5}, kvstore=store)
+    data = np.random.RandomState(1).randint(0, 50, (3, 8))
+    for step in range(3):
+        x = mx.nd.array(data[step, 4 * rank :][:4] if store else data[step])
+        with mx.autograd.record():
+            loss = (net(x) ** 2).sum()
+        loss.backward()
+        assert net.weight.grad().stype == "row_sparse"
+        trainer.step(8)
+    return [net.weight.data().asnumpy()]
+
+
+for a, b in zip(embedded("collective"), embedded(None), strict=True):
+    if rank == 0:
+        np.testing.assert_allclose(a, b, rtol=1e-5)
 kv.barrier()
 print("finished", rank, flush=True)

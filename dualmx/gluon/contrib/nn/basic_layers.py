@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .... import parallel
 from ...hybrid import HybridBlock
 from ...nn.containers import Concatenate, HybridConcatenate, Identity
 from ...nn.normalization import BatchNorm
@@ -19,14 +20,17 @@ class HybridConcurrent(HybridConcatenate):
 
 
 class SyncBatchNorm(BatchNorm):
-    """`BatchNorm` by the statistics of the batches of several devices together; channels on axis 1.
+    """`BatchNorm` by the statistics of the batches of several devices, and processes, together; channels on axis 1.
 
     The devices run one program that exchanges the sums, so while training each of them must be given its part of the
-    batch before a result of any is read: compute all losses, then run backward on all.
+    batch before a result of any is read: compute all losses, then run backward on all. Processes that have joined
+    (`parallel.init`) make the same layers in the same order, and train them by the same steps; their batches may differ
+    in size.
 
     Args:
         in_channels: number of channels; found at the first forward pass if 0.
-        num_devices: how many devices share the statistics; the number of contexts of the parameters if `None`.
+        num_devices: how many devices share the statistics: as many as there are contexts of the parameters, or these
+            times the number of processes. If `None`, all of all processes.
         momentum, epsilon, center, scale, use_global_stats: see `gluon.nn.BatchNorm`.
         beta_initializer, gamma_initializer, running_mean_initializer, running_variance_initializer: initializers.
 
@@ -71,10 +75,16 @@ class SyncBatchNorm(BatchNorm):
         super()._prepare(op, operands, **params, ndev=self._num_devices or 1, key=self.prefix)
 
     def _count_devices(self) -> None:
-        if self._num_devices is None and (self.gamma._data is not None or self.gamma._deferred_init):
-            found = len(self.gamma.list_ctx())
-            if self._kwargs["ndev"] != found:
-                self._kwargs["ndev"] = found
+        if self.gamma._data is None and not self.gamma._deferred_init:
+            return
+        here, processes = len(self.gamma.list_ctx()), parallel.size() if parallel.is_initialized() else 1
+        if self._num_devices is not None and self._num_devices != here * processes:
+            here, processes = self._num_devices, 1
+        if self._kwargs["ndev"] != here:
+            self._kwargs["ndev"] = here
+        if self._kwargs.get("processes", 1) != processes:
+            self._kwargs["exchange"] = self.prefix
+            self._kwargs["processes"] = processes
 
     def _eager(self, x: Any) -> Any:
         self._count_devices()
