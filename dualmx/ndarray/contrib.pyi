@@ -301,10 +301,12 @@ def SyncBatchNorm(
     output_mean_var: bool = False,
     ndev: int = 1,
     key: str = "",
+    processes: int = 1,
+    exchange: str = "",
     out: NDArray | Sequence[NDArray] | None = None,
     name: str | None = None,
 ) -> NDArray:
-    """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices together."""
+    """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices of each of some `processes` together."""
 
 def allclose(
     a: _Array,

@@ -305,11 +305,13 @@ def SyncBatchNorm(
     output_mean_var: bool = False,
     ndev: int = 1,
     key: str = "",
+    processes: int = 1,
+    exchange: str = "",
     name: str | None = None,
     attr: Mapping[str, str] | None = None,
     **kwargs: Any,
 ) -> Symbol:
-    """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices together."""
+    """`BatchNorm`, axis 1, by the statistics of the batches of `ndev` devices of each of some `processes` together."""
 
 def allclose(
     a: Symbol | None = None,
