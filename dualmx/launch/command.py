@@ -74,6 +74,11 @@ def parser() -> argparse.ArgumentParser:
         help="end the job, or start the server again from its journal (default: fail)",
     )  # fmt: skip
     p.add_argument("--restarts", type=int, default=10, help="most processes that are started again (default: 10)")
+    p.add_argument(
+        "--p3",
+        action="store_true",
+        help="accepted as by MXNet: sets DMLC_PS_VAN_TYPE=p3; arrays travel in slices anyway",
+    )
     p.add_argument("--env", action="append", default=[], metavar="KEY:VALUE", help="variable for all processes")
     p.add_argument("--env-server", action="append", default=[], metavar="KEY:VALUE", help="variable for servers")
     p.add_argument("--env-worker", action="append", default=[], metavar="KEY:VALUE", help="variable for workers")
@@ -99,6 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         p.error(f"--port {options.port}: expected 1 to 65535, or 0 for a free one")
     try:
         shared = {INTERFACE.name: options.network_interface} if options.network_interface else {}
+        shared |= {"DMLC_PS_VAN_TYPE": "p3"} if options.p3 else {}
         shared |= variables(options.env)
         roles = {"server": variables(options.env_server), "worker": variables(options.env_worker)}
         policy = {

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_PROGRAMS = ("ip", "sshd", "ssh", "ssh-keygen", "unshare", "nsenter", "mount", "hostname")
+_PROGRAMS = ("ip", "ss", "sshd", "ssh", "ssh-keygen", "unshare", "nsenter", "mount", "hostname")
 SEARCH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 

@@ -206,7 +206,7 @@ def launcher_in(cluster: Cluster) -> int:
 def test_a_host_that_is_cut_off_ends_the_job_and_its_own_processes(cluster: Cluster) -> None:
     cluster.hosts("one", "two")
     for name in ("one", "two"):  # seconds instead of a quarter of an hour until the system gives a connection up
-        run(*cluster.on(name, ["sysctl", "-qw", "net.ipv4.tcp_retries2=3"]))
+        run(*cluster.on(name, ["sh", "-c", "echo 3 > /proc/sys/net/ipv4/tcp_retries2"]))
     launcher = cluster.start("-n", "2", "-s", "1", *PYTHON, "-c", SLEEPERS)
     try:
         wait_for(partial(sleeping, cluster, "two", 2), 30, cluster.log)
@@ -236,9 +236,11 @@ def test_killed_processes_are_started_again_on_their_hosts(cluster: Cluster) -> 
     env = ["--env", f"PYTHONPATH:{ROOT}", "--env", "JAX_PLATFORMS:cpu", "--env", "MXNET_KVSTORE_BIGARRAY_BOUND:100"]
     waits = ["--on-worker-death", "wait", "--on-server-death", "wait"]
     weights = {}
+    (cluster.folder / "t").mkdir()
     for folder, victims in ((cluster.folder / "quiet", ()), (cluster.folder / "killed", ("server 1", "worker 0"))):
         folder.mkdir()
-        launcher = cluster.start("-n", "2", "-s", "2", *waits, *env, sys.executable, str(job), str(folder), "60")
+        command = [*waits, *env, sys.executable, str(job), str(folder), "60"]
+        launcher = cluster.start("-n", "2", "-s", "2", *command, TMPDIR=str(cluster.folder / "t"))
         try:
             for turn, victim in enumerate(victims):
                 wait_for(partial(reached, folder, 15 * (turn + 1)), 60, cluster.log)
@@ -252,7 +254,7 @@ def test_killed_processes_are_started_again_on_their_hosts(cluster: Cluster) -> 
         with np.load(folder / "0.npz") as f:
             weights[folder.name] = [f[k].tobytes() for k in f.files]
     assert weights["quiet"] == weights["killed"]
-    assert not list(Path("/tmp").glob("dualmx-journal-*/server-*")), "journals are removed from the hosts"
+    assert not list((cluster.folder / "t").iterdir()), "journals are removed from the hosts"
 
 
 def rounds(folder: Path) -> int:

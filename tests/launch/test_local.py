@@ -43,17 +43,19 @@ def wait_for(condition: object, seconds: float = 20.0) -> None:
 def test_everyone_gets_role_rank_secret_and_variables() -> None:
     code = (
         "import os; e = os.environ; print(e['DMLC_ROLE'], e['DMLC_TASK_ID'], e['DMLC_NUM_WORKER'],"
-        " e['DMLC_NUM_SERVER'], len(e['DUALMX_SECRET']), e.get('A'), e.get('B'), e.get('C'), e.get('PORT'))"
+        " e['DMLC_NUM_SERVER'], len(e['DUALMX_SECRET']), e.get('A'), e.get('B'), e.get('C'), e.get('PORT'),"
+        " e.get('DMLC_PS_VAN_TYPE'), e['DUALMX_ON_WORKER_DEATH'])"
     )
     done = launch(
-        "-n", "2", "-s", "1", "--env", "A:x:y", "--env-server", "B=1", "--env", "C", code=code, C="c", PORT="9"
-    )
+        "-n", "2", "-s", "1", "--p3", "--env", "A:x:y", "--env-server", "B=1", "--env", "C", code=code, C="c", PORT="9",
+        DUALMX_ON_WORKER_DEATH="wait",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
-        "[scheduler] scheduler 0 2 1 64 x:y None c None",
-        "[server 0] server 0 2 1 64 x:y 1 c None",
-        "[worker 0] worker 0 2 1 64 x:y None c None",
-        "[worker 1] worker 1 2 1 64 x:y None c None",
+        "[scheduler] scheduler 0 2 1 64 x:y None c None p3 wait",
+        "[server 0] server 0 2 1 64 x:y 1 c None p3 wait",
+        "[worker 0] worker 0 2 1 64 x:y None c None p3 wait",
+        "[worker 1] worker 1 2 1 64 x:y None c None p3 wait",
     ]
 
 
