@@ -13,6 +13,7 @@ from ..core.context import Context
 from ..core.errors import MXNetError
 from .mesh import Mesh, place, spec_of
 from .quiet import hushed
+from .remote import readable
 from .x64 import x64
 
 _FIRST_CPU = Context("cpu", 0)
@@ -74,7 +75,8 @@ def put(value: Any, ctx: Context, like: Any = None) -> jax.Array:
             if isinstance(value, jax.Array) and getattr(value.sharding, "mesh", None) is ctx.mesh:
                 return value.copy()
             spec = None if like is None or like.shape != value.shape else spec_of(like)
-            return place(value, ctx, spec or ())
+            return place(readable(value), ctx, spec or ())
+        value = readable(value)
         if isinstance(value, np.ndarray):
             # XLA on CPU may alias an aligned NumPy buffer; the caller's later writes must not reach the array.
             value = value.copy()

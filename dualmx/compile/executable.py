@@ -37,6 +37,7 @@ class Executable:
         scratch: avals of the buffers it recycles for outputs that have no old value in the program.
         constants, passed: results made without the program: constants on the host, leaves handed through by position.
         tape: recorded steps that must be kept for a later backward.
+        remote: other processes take part.
         at: for each tuple of wanted values met so far, where they stand in the results.
     """
 
@@ -51,6 +52,7 @@ class Executable:
         "constants",
         "passed",
         "at",
+        "remote",
     )
 
     def __init__(
@@ -70,6 +72,7 @@ class Executable:
         self.constants: Any = ()
         self.passed: tuple[int, ...] = ()
         self.at: Any = None
+        self.remote = getattr(ctx, "remote", False)
         self.run = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
 
     def _compile(

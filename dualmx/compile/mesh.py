@@ -15,6 +15,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, suggest
 from .quiet import hushed
+from .remote import agreed, moved
 from .x64 import x64
 
 Spec = tuple[Any, ...]
@@ -26,6 +27,8 @@ class Mesh(Context):
     Arrays on a mesh are either cut along axes of the mesh, by `parallel.shard` and by the `shard` of parameters and
     variables, or whole on every device. Operations on them are compiled into one program for all devices; XLA decides
     what each computes and inserts the exchanges.
+
+    A mesh may have devices of several processes, which must then all make it, and all do the same with its arrays.
 
     Args:
         axes: size of each axis by name, such as `{"data": 2, "model": 4}`.
@@ -45,6 +48,7 @@ class Mesh(Context):
 
     _made: dict[Any, Mesh] = {}
     axes: dict[str, int]
+    remote: bool  # devices of other processes belong to it
 
     def __new__(cls, axes: Mapping[str, int], devices: Iterable[Any] | None = None) -> Mesh:
         sizes = _sizes(axes)
@@ -73,9 +77,14 @@ class Mesh(Context):
             made.device_type = {"cpu": "cpu", "tpu": "tpu"}.get(found[0].platform, "gpu")
             made.device_id, made.axes = 0, sizes
             grid = np.array(found, object).reshape(tuple(sizes.values()))
+            made.remote = len({d.process_index for d in found}) > 1
             made.mesh = jax.sharding.Mesh(grid, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
             made = cls._made.setdefault(key, made)
         return made
+
+    def common_seed(self, seed: int) -> int:
+        """Return the seed of the process of the first device."""
+        return seed if not self.remote else agreed(self, seed)
 
     @property
     def size(self) -> int:
@@ -225,7 +234,20 @@ def place(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: str = "shardin
     """Copy a NumPy or JAX array to a mesh; each device receives its part only. Errors begin with `what`."""
     sharding = mesh.sharding(spec, value.shape, what)
     with x64():
+        if mesh.remote and isinstance(value, jax.Array):
+            if not value.is_fully_addressable:
+                return moved(value, sharding)
+            value = np.asarray(value)
         if isinstance(value, np.ndarray):
             # Each part is made on its own, so that no device ever holds the whole.
             return jax.make_array_from_callback(value.shape, sharding, lambda at: np.array(value[at]))
         return jax.device_put(value, sharding, may_alias=False)
+
+
+def join_parts(part: np.ndarray, mesh: Mesh, spec: Sequence[Any], what: str) -> jax.Array:
+    """Return the array of which each process has a part, cut over the processes along its first axis."""
+    processes = len({d.process_index for d in mesh.mesh.devices.flat})
+    whole = (part.shape[0] * processes, *part.shape[1:]) if part.ndim else ()
+    sharding = mesh.sharding(spec, whole, what)
+    with x64():
+        return jax.make_array_from_process_local_data(sharding, part, whole)

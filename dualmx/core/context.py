@@ -53,6 +53,10 @@ class Context:
             ctx = cls._interned.setdefault(key, ctx)
         return ctx
 
+    def common_seed(self, seed: int) -> int:
+        """Return the seed with which random numbers on this context begin: the same in all processes that share it."""
+        return seed
+
     @property
     def device_typeid(self) -> int:
         """MXNet's number of the device kind (1 cpu, 2 gpu, 3 cpu_pinned, 5 cpu_shared)."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -47,9 +49,22 @@ class Streams:
         stream = self._streams.get(ctx)
         if stream is None:
             # Devices of one seed must differ; device 0 of any kind draws the same numbers.
-            mixed = (self._seed + 0x9E3779B9 * ctx.device_id) & _MASK
+            mixed = ctx.common_seed((self._seed + 0x9E3779B9 * ctx.device_id) & _MASK)
             stream = self._streams.setdefault(ctx, (mixed, itertools.count()))
         return stream[0], next(stream[1]) & _MASK
+
+    @contextmanager
+    def standing_in(self, ctx: Context, other: Context) -> Iterator[None]:
+        """Inside the `with` block, what is drawn on `ctx` follows from the stream of `other`."""
+        seed, number = self.draw(other)
+        before = self._streams.pop(ctx, None)
+        self._streams[ctx] = ((seed + 0x85EBCA6B * (number + 1)) & _MASK, itertools.count())
+        try:
+            yield
+        finally:
+            del self._streams[ctx]
+            if before is not None:
+                self._streams[ctx] = before
 
     def generator(self, ctx: Context) -> np.random.Generator:
         """Return a NumPy generator keyed by the next pair, for values drawn on the host."""

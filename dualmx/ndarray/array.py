@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from ..compile.devices import put
+from ..compile.remote import readable
 from ..core.checks import context as as_context
 from ..core.context import Context
 from ..core.dtypes import as_dtype
@@ -168,7 +169,7 @@ class NDArray(Fluent):
     def asnumpy(self) -> np.ndarray:
         """Return a NumPy copy, computing the value first if it is pending."""
         data = self._array()
-        return self._wait(lambda: np.array(data))
+        return self._wait(lambda: np.array(readable(data)))
 
     def asscalar(self) -> Any:
         """Return the only element as a NumPy scalar; `ValueError` for more elements.

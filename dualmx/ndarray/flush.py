@@ -14,6 +14,7 @@ import numpy as np
 from ..compile.counters import counters
 from ..compile.devices import duplicate, put
 from ..compile.executable import Executable
+from ..compile.remote import completed
 from ..compile.watch import watchers
 from ..compile.x64 import x64
 from ..core.errors import MXNetError
@@ -127,6 +128,8 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         if exe.has_runtime:
             args = [np.array(tr.runtime, np.float32), *args]
         results = exe.run(*args)
+        if exe.remote:
+            completed(results)
         note_in_flight(results)
     for v in exe.constants:
         results.append(put(constant(v), v.ctx))

@@ -8,7 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.mesh import Mesh, as_spec, place, spec_of, spread
+from ..compile.mesh import Mesh, as_spec, join_parts, place, spec_of, spread
+from ..compile.remote import readable
 from ..compile.x64 import x64
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
@@ -18,15 +19,16 @@ from .handle import invalidate
 from .trace import engine
 
 
-def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, what: str = "sharding") -> NDArray:
+def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, local: bool = False) -> NDArray:
     """Return an array cut over a mesh: each device gets its part.
 
     Args:
-        data: an NDArray, a NumPy array (float64 becomes float32, as in `nd.array`) or nested lists.
+        data: an NDArray, a NumPy array (float64 becomes float32, as in `nd.array`) or nested lists; on a mesh over
+            several processes, the same in all of them.
         spec: per axis of the array `None` (not cut), the name of an axis of the mesh, or a tuple of such names; missing
             entries are `None`.
         mesh: where to put it; the mesh of `data`, or the current context.
-        what: how errors about the spec begin.
+        local: each process gives its own rows only, as many as the others, in the order of the processes.
 
     Raises:
         ArgumentError: an axis cannot be cut into equal parts, or the mesh has no such axis.
@@ -37,6 +39,13 @@ def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None
         >>> x.context, x.sharding
         (mesh(data=1), ('data', None))
     """
+    return cut(data, spec, mesh, "sharding", local)
+
+
+def cut(
+    data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, what: str = "sharding", local: bool = False
+) -> NDArray:
+    """`shard`, with what errors about the spec begin with."""
     mesh = mesh or (data.context if isinstance(data, NDArray) and isinstance(data.context, Mesh) else None)
     where = mesh or current_context()
     if not isinstance(where, Mesh):
@@ -44,13 +53,13 @@ def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None
     spec = as_spec(spec)
     if isinstance(data, NDArray):
         value = data._data if data._data is not None else data._force(None)
-        if not isinstance(data.context, Mesh):
-            value = np.asarray(value)
+        if not isinstance(data.context, Mesh) or local:
+            value = np.asarray(readable(value))
     else:
         value = np.asarray(data)
         if not isinstance(data, np.ndarray) or value.dtype == np.float64:
             value = value.astype(np.float32)
-    return concrete(place(value, where, spec, what), where)
+    return concrete(join_parts(value, where, spec, what) if local else place(value, where, spec, what), where)
 
 
 def zeros_on(mesh: Context, shape: Sequence[int], dtype: Any, spec: Sequence[Any] | str, variable: str) -> NDArray:

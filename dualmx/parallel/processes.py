@@ -12,15 +12,12 @@ from typing import Any
 import jax
 
 from ..compile.collective import exchange, process_count, process_index
+from ..compile.remote import watchdogs
 from ..core.errors import MXNetError
 from ..core.knobs import DIST_TIMEOUT, START_TIMEOUT
 from ..ndarray import NDArray
 from ..ndarray.flush import concrete
 from .coordinator import silence
-
-# Functions that say which processes are known to be gone, "" for none; asked while an exchange is under way.
-watchdogs: list[Callable[[], str]] = []
-
 
 PATIENCE = 3.0  # seconds that a process has to end by itself when its script is over
 

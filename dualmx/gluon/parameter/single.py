@@ -16,9 +16,10 @@ from ...core.checks import context as as_context
 from ...core.context import Context, cpu, current_context
 from ...core.dtypes import as_dtype
 from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ...core.seeds import streams
 from ...namespace import nd, sym
 from ...ndarray import NDArray
-from ...ndarray.placement import replace_sharding, shard, shard_like
+from ...ndarray.placement import cut, replace_sharding, shard_like
 from ...ndarray.trace import apart
 from ...sparse import rows_of_table, with_storage
 
@@ -409,7 +410,9 @@ class Parameter:
         if not shape_is_known(self._shape):
             raise DeferredInitializationError(f"Parameter {self.name!r} {_REMEDY_DEFERRED.format(shape=self._shape)}")
         # With several contexts the first one must not get a program of its own by it.
-        with autograd.pause(), apart() if len(contexts) > 1 else nullcontext():
+        mesh = contexts[0]
+        alike = streams.standing_in(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
+        with autograd.pause(), apart() if len(contexts) > 1 else nullcontext(), alike:
             if data is None:
                 # A parameter that is cut over a mesh may be too large for one of its devices.
                 first = contexts[0] if contexts[0].mesh is None else cpu()
@@ -438,7 +441,7 @@ class Parameter:
     def _copied(self, data: NDArray, ctx: Context) -> NDArray:
         if not isinstance(ctx, Mesh):
             return data.copyto(ctx)
-        return shard(data, self._spec_on(ctx, data.shape), ctx, self._cut_as)
+        return cut(data, self._spec_on(ctx, data.shape), ctx, self._cut_as)
 
     @property
     def shard(self) -> tuple[Any, ...]:
