@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compile.devices import context_of, device_of, put
 from ..compile.x64 import x64
+from ..core import np_mode
 from ..core.checks import context as as_context
 from ..core.checks import instance, number, whole
 from ..core.context import Context, current_context
@@ -148,13 +149,15 @@ def to_dlpack_for_write(data: NDArray) -> Any:
 
 
 def _shape(shape: Any, what: str) -> tuple[int, ...]:
-    """Return a creation shape: positive lengths."""
+    """Return a creation shape: positive lengths, or any under NumPy semantics."""
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     try:
         found = tuple(int(n) for n in shape)
     except (TypeError, ValueError):
         raise ArgumentError(f"{what}: shape={shape!r}: expected an int or a tuple of ints") from None
+    if np_mode.shape.get() and all(n >= 0 for n in found):
+        return found
     if not found or any(n <= 0 for n in found):
         raise ArgumentError(f"{what}: shape={found}: expected at least one axis and positive lengths")
     return found

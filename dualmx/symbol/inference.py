@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core import np_mode
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..graph.passes.infer import Key, ShapeT, infer_shapes, is_known
 from ..graph.passes.infer_dtype import infer_dtypes
 from .compose import SymbolBase
 from .node import Node, split_variables, topological
-from .text import parse_dtype, parse_shape
+from .text import as_partial, parse_dtype, parse_shape
 
 Shapes = list[tuple[int, ...]]
 Dtypes = list[type[Any] | None]
@@ -50,7 +51,7 @@ def known_shapes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> di
         if not isinstance(shape, tuple):
             raise ArgumentTypeError(f"infer_shape: {node.name}={shape!r}: shapes are tuples of integers")
         try:
-            known[id(node)] = tuple(max(int(d), 0) for d in shape) or None
+            known[id(node)] = as_partial(tuple(int(d) for d in shape))
         except (TypeError, ValueError):
             raise ArgumentTypeError(f"infer_shape: {node.name}={shape!r}: shapes are tuples of integers") from None
     return known
@@ -88,7 +89,7 @@ class Inference(SymbolBase):
 
         Args:
             args: shapes of the arguments in order, `None` for unknown.
-            kwargs: shapes by variable name; 0 is an unknown dimension.
+            kwargs: shapes by variable name; 0 is an unknown dimension, under NumPy semantics (`npx.set_np`) -1.
 
         Returns:
             Three lists of shapes (arguments, outputs, auxiliary states), or `(None, None, None)` when not all follow.
@@ -107,8 +108,13 @@ class Inference(SymbolBase):
         return (None, None, None) if not all(map(is_known, sum(lists, []))) else lists
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Shapes, Shapes, Shapes]:
-        """Like `infer_shape`, but returns what follows: `()` for an unknown shape, 0 for an unknown dimension."""
+        """Like `infer_shape`, but returns what follows: `()` for an unknown shape, 0 for an unknown dimension.
+
+        Under NumPy semantics they are `None` and -1.
+        """
         arguments, outputs, states = self._infer_shape(args, kwargs)
+        if np_mode.shape.get():
+            return arguments, outputs, states
         return [s or () for s in arguments], [s or () for s in outputs], [s or () for s in states]
 
     def _infer_type(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Dtypes, Dtypes, Dtypes]:

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from ..core.errors import MXNetError
-from ..graph.passes.infer import infer_shapes, is_known
+from ..graph.passes.infer import infer_shapes, is_known, unknown_size
 from ..graph.program import Instr, ProgramCall, program_call, run
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
@@ -79,7 +79,7 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
 def open_shape(node: Node) -> bool:
     """True if a node makes an array of a shape with unknown dimensions."""
     shape = node.params.get("shape")
-    return isinstance(shape, tuple) and 0 in shape
+    return isinstance(shape, tuple) and unknown_size() in shape
 
 
 class _Program(NamedTuple):

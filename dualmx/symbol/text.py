@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import np_mode
 from ..core.dtypes import DTYPE_TO_FLAG, as_dtype
 from ..core.errors import ArgumentError, suggest
 from ..op.schema import to_dtype, to_shape
@@ -63,16 +64,23 @@ def variable_attrs(shape: Any, lr_mult: Any, wd_mult: Any, dtype: Any, init: Any
     return attrs
 
 
+def as_partial(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """A shape in which -1 is unknown, and 0 too without NumPy semantics, where `()` is unknown altogether: `None`."""
+    if np_mode.shape.get():
+        return tuple(max(d, -1) for d in shape)
+    return tuple(max(d, 0) for d in shape) or None
+
+
 def parse_shape(text: str) -> tuple[int, ...] | None:
-    """Read a `__shape__` attribute; -1 and 0 are unknown dimensions, an empty or absent shape is `None`.
+    """Read a `__shape__` attribute; see `as_partial`. An absent shape is `None`.
 
     Raises:
         ArgumentError: the text is not a shape.
     """
-    if text.strip() in ("", "None", "()"):
+    if text.strip() in ("", "None"):
         return None
     try:
-        return tuple(max(d, 0) for d in to_shape(text))
+        return as_partial(to_shape(text))
     except ValueError:
         raise ArgumentError(f"attribute __shape__={text!r}: expected a tuple of integers") from None
 

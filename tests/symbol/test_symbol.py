@@ -229,3 +229,26 @@ def test_summary_and_drawing(capsys):
     source = mx.viz.plot_network(net, shape={"data": (2, 4)}).source
     assert "FullyConnected" in source and "fc_weight" not in source
     assert "fc_weight" in mx.viz.plot_network(net, hide_weights=False).source
+
+
+def test_shapes_under_numpy_semantics():
+    """0 is a size and () a shape; -1 and None are unknown: as MXNet 1.9.1 gave it."""
+    d, e = mx.sym.var("d"), mx.sym.var("e")
+    dense = mx.sym.FullyConnected(d, num_hidden=3, name="f")
+    with mx.util.np_shape(True):
+        assert dense.infer_shape(d=(0, 4)) == ([(0, 4), (3, 4), (3,)], [(0, 3)], [])
+        assert dense.infer_shape(d=(-1, 4)) == (None, None, None)
+        assert dense.infer_shape_partial(d=(-1, 4)) == ([(-1, 4), (3, 4), (3,)], [(-1, 3)], [])
+        assert (d + e).infer_shape(d=(2, -1), e=(2, 3)) == ([(2, 3), (2, 3)], [(2, 3)], [])
+        assert (d + e).infer_shape(d=(2, 0), e=(2, 0))[1] == [(2, 0)]
+        assert (d + e).infer_shape(d=(), e=()) == ([(), ()], [()], [])
+        with pytest.raises(mx.MXNetError, match="shape"):
+            (d + e).infer_shape(d=(2, 0), e=(2, 3))
+        assert (mx.sym.var("v", shape=(2, 0)) * 1).infer_shape() == ([(2, 0)], [(2, 0)], [])
+        assert (mx.sym.var("v", shape=(2, -1)) * 1).infer_shape_partial() == ([(2, -1)], [(2, -1)], [])
+        assert mx.sym.concat(d, e, dim=0).infer_shape(d=(0, 3), e=(2, 3))[1] == [(2, 3)]
+        assert mx.sym.zeros((2, 0)).infer_shape()[1] == [(2, 0)]
+        assert mx.sym.dot(d, e).infer_shape(d=(2, 0), e=(0, 3))[1] == [(2, 3)]
+        assert (d * 2).simple_bind(mx.cpu(), d=(0, 3)).forward()[0].shape == (0, 3)
+        assert (d * 2).simple_bind(mx.cpu(), d=()).forward()[0].shape == ()
+    assert dense.infer_shape(d=(0, 4)) == (None, None, None)

@@ -317,9 +317,13 @@ class Parameter:
     def var(self) -> Any:
         """Return the symbol variable that stands for this parameter, always the same one."""
         if self._var is None:
+            shape = self._shape
+            if shape is not None and np_mode.shape.get():
+                # There 0 is a size, and -1 stands for an unknown one.
+                shape = tuple(d or -1 for d in shape)
             self._var = sym.var(
                 self.name,
-                shape=self._shape,
+                shape=shape,
                 dtype=self._dtype,
                 lr_mult=self.lr_mult,
                 wd_mult=self.wd_mult,

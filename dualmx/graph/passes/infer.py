@@ -1,6 +1,7 @@
 """Two-way inference of shapes over a graph of nodes.
 
-An unknown shape is `None`, an unknown dimension of a known rank is 0. Facts travel forwards through `Call.infer`, and
+An unknown shape is `None`, an unknown dimension of a known rank is 0, or -1 under NumPy semantics (`mx.npx.set_np`),
+where 0 is a size like any other. Facts travel forwards through `Call.infer`, and
 backwards and sideways through the operators' `complete=` functions, until nothing changes.
 """
 
@@ -12,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ...core import np_mode
 from ...core.errors import DtypeError, MXNetError
 from ...op.registry import Call, Op
 
@@ -49,18 +51,30 @@ class GraphNode(Protocol):
         ...
 
 
+def unknown_size() -> int:
+    """What stands for an unknown dimension: 0, or -1 under NumPy semantics."""
+    return -1 if np_mode.shape.get() else 0
+
+
 def is_known(shape: ShapeT | None) -> bool:
     """True if rank and all dimensions are known."""
-    return shape is not None and 0 not in shape
+    return shape is not None and unknown_size() not in shape
 
 
 def merge(old: ShapeT | None, new: ShapeT | None) -> ShapeT | None:
     """Combine two partial shapes; `ValueError` if they contradict each other."""
     if old is None or new is None:
         return new if old is None else old
-    if len(old) != len(new) or any(a and b and a != b for a, b in zip(old, new, strict=True)):
+    gap = unknown_size()
+    if len(old) != len(new) or any(gap not in (a, b) and a != b for a, b in zip(old, new, strict=True)):
         raise ValueError(f"{new} against {old}")
-    return tuple(a or b for a, b in zip(old, new, strict=True))
+    return tuple(b if a == gap else a for a, b in zip(old, new, strict=True))
+
+
+def _filled(shape: ShapeT, size: int) -> ShapeT:
+    """A shape with `size` in place of unknown dimensions."""
+    gap = unknown_size()
+    return tuple(size if d == gap else d for d in shape)
 
 
 class Params:
@@ -149,10 +163,11 @@ class ShapePass:
             if shape is not None:
                 known[f"output{i}" if i else "output"] = shape
         try:
-            found = dict(completed(node, known))
+            found = dict(completed(node, {n: _filled(s, 0) for n, s in known.items()}))
         except MXNetError as e:
             raise _at(node, e) from None
-        partial = {n for n, s in known.items() if 0 in s}
+        gap = unknown_size()
+        partial = {n for n, s in known.items() if gap in s}
         if partial:
             for name, shape in _completed_partly(node, known).items():
                 if name not in partial and found.get(name) is None:
@@ -160,7 +175,7 @@ class ShapePass:
         at = dict(zip(names, keys, strict=True))
         for name, shape in found.items():
             if name in at and shape is not None:
-                self._put(node, f"input {name!r}", at[name], tuple(max(int(d), 0) for d in shape))
+                self._put(node, f"input {name!r}", at[name], tuple(int(d) if d > 0 else gap for d in shape))
 
     def _forward(self, node: GraphNode, ins: Sequence[ShapeT]) -> None:
         assert node.op is not None
@@ -178,7 +193,7 @@ class ShapePass:
         tries: list[list[ShapeT]] = []
         for size in _sizes(ins):
             try:
-                tries.append(infer_call(node.call, [tuple(d or size for d in s) for s in ins]))
+                tries.append(infer_call(node.call, [_filled(s, size) for s in ins]))
             except MXNetError:
                 continue
         for i in range(node.n_outputs if tries else 0):
@@ -189,14 +204,14 @@ class ShapePass:
 
         def gives(size: int) -> bool:
             try:
-                return infer_call(node.call, [tuple(d or size for d in s) for s in ins])[: len(outs)] == list(outs)
+                return infer_call(node.call, [_filled(s, size) for s in ins])[: len(outs)] == list(outs)
             except MXNetError:
                 return False
 
         fitting = [size for size in sorted({d for s in outs for d in s}) if gives(size)]
         if len(fitting) == 1 and not gives(fitting[0] + 1):
             for name, key, shape in zip(schema_names(node), keys, ins, strict=True):
-                self._put(node, f"input {name!r}", key, tuple(d or fitting[0] for d in shape))
+                self._put(node, f"input {name!r}", key, _filled(shape, fitting[0]))
 
 
 def infer_shapes(order: Sequence[GraphNode], known: Mapping[int, ShapeT | None]) -> dict[Key, ShapeT | None]:
@@ -228,7 +243,7 @@ def _completed_partly(node: GraphNode, known: Mapping[str, ShapeT]) -> dict[str,
     tries = []
     for size in _sizes(known.values()):
         try:
-            tries.append(completed(node, {n: tuple(d or size for d in s) for n, s in known.items()}))
+            tries.append(completed(node, {n: _filled(s, size) for n, s in known.items()}))
         except MXNetError:
             continue
     return {n: _agreed([t.get(n) for t in tries]) for n in (tries[0] if tries else {})}
@@ -236,14 +251,16 @@ def _completed_partly(node: GraphNode, known: Mapping[str, ShapeT]) -> dict[str,
 
 def _sizes(shapes: Iterable[ShapeT]) -> list[int]:
     """Sizes to try for unknown dimensions: some unrelated ones, and those of the known dimensions."""
-    return list(dict.fromkeys((*STAND_INS, *(d for s in shapes for d in s if d))))
+    return list(dict.fromkeys((*STAND_INS, *(d for s in shapes for d in s if d > 0))))
 
 
 def _agreed(shapes: Sequence[ShapeT | None]) -> ShapeT | None:
-    """What is common to several shapes: 0 where dimensions differ, `None` where ranks do."""
+    """What is common to several shapes: unknown where dimensions differ, `None` where ranks do."""
     if None in shapes or len({len(s) for s in shapes if s is not None}) != 1:
         return None
-    return tuple(d[0] if len(set(d)) == 1 else 0 for d in zip(*(s for s in shapes if s is not None), strict=True))
+    return tuple(
+        d[0] if len(set(d)) == 1 else unknown_size() for d in zip(*(s for s in shapes if s is not None), strict=True)
+    )
 
 
 def infer_call(call: Call, ins: Sequence[ShapeT]) -> list[ShapeT]:
