@@ -66,6 +66,18 @@ class Streams:
             if before is not None:
                 self._streams[ctx] = before
 
+    def state(self) -> dict[str, Any]:
+        """Return the seed and how far each stream is, as JSON."""
+        # The number of a counter can be seen in its text alone.
+        told = {str(ctx): [seed, int(repr(count)[6:-1])] for ctx, (seed, count) in self._streams.items()}
+        return {"seed": self._seed, "streams": told}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was told."""
+        self._seed = int(state["seed"]) & _MASK
+        told = {Context.parse(ctx): (int(seed) & _MASK, int(n)) for ctx, (seed, n) in state["streams"].items()}
+        self._streams = {ctx: (seed, itertools.count(n)) for ctx, (seed, n) in told.items()}
+
     def generator(self, ctx: Context) -> np.random.Generator:
         """Return a NumPy generator keyed by the next pair, for values drawn on the host."""
         seed, number = self.draw(ctx)

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import DETERMINISM
-from ..ndarray import NDArray, waitall
+from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
 from ..optimizer.states import dump_states, load_states
@@ -23,9 +23,11 @@ from ..ps.row_messages import by_rows, push_rows
 from ..ps.worker import Queued
 from ..sparse import RowSparseNDArray
 from . import by_rows as sparse
+from . import snapshot
 from .compression import Compression, make
 from .config import describe, factors, is_elementwise, obstacle, settings
-from .local import KVStore, _flat
+from .local import _flat
+from .member import MemberStore
 from .states import gathered, give
 
 _log = logging.getLogger(__name__)
@@ -42,7 +44,7 @@ class _Like(NamedTuple):
     stype: str = "default"
 
 
-class DistKVStore(KVStore):
+class DistKVStore(MemberStore):
     """Key-value store of a distributed job.
 
     Synchronous stores sum what all workers push in a round, in the order of ranks, so that all workers see the same
@@ -77,10 +79,8 @@ class DistKVStore(KVStore):
         opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})")
         self._completed, self._whole = opening.done()
         self._prepared_by: dict[str, int] = {}
+        self._restored = 0  # rounds of a snapshot that this job went on from
         set_kvstore_handle(self)
-
-    def _meta(self, op: str, **more: Any) -> dict[str, Any]:
-        return {"op": op, "store": self._number, **more}
 
     # -- values
 
@@ -374,76 +374,38 @@ class DistKVStore(KVStore):
             raise MXNetError("kvstore: there are no optimizer states; call set_optimizer first")
         return self._optimizer
 
-    # -- commands
+    def save_snapshot(self, fname: str, extra: Any = None) -> None:
+        """Write values, optimizer and states after the same round, and where random streams are; all workers call it.
 
-    def send_command_to_servers(self, head: int, body: str) -> None:
-        """Send a command to all servers, which log those that they do not know.
+        Synchronous workers need not wait for each other: no round ends before rank 0 has written its file. The others
+        write their random streams beside it, to `fname.<rank>`.
 
         Args:
-            head: number of the command: 5 has the profiler do what `body` says, see `profile_servers`.
-            body: text.
+            fname: the file.
+            extra: anything that JSON can hold, such as the position in the data.
 
         Raises:
-            ArgumentError: a server cannot do it. MXNetError: a server is gone.
+            ArgumentError: JSON cannot hold `extra`. MXNetError: the file cannot be written, or a peer is gone.
         """
-        message = self._meta("command", head=int(head), body=str(body))
-        self._kv.wait(self._kv.ask_all("kvstore.send_command_to_servers", message))
+        snapshot.save(self, fname, extra)
 
-    _send_command_to_servers = send_command_to_servers
+    def restore_snapshot(self, fname: str) -> Any:
+        """Go on from a snapshot, with any number of servers; in place of `init` and `set_optimizer`, by all workers.
+
+        `completed_rounds` is what it was then; workers of ranks that were there draw the random numbers that followed.
+
+        Returns:
+            The `extra` that was saved.
+
+        Raises:
+            FormatError: no snapshot. MXNetError: it cannot be read, or a peer is gone.
+        """
+        return snapshot.restore(self, fname)
 
     def profile_servers(self, call: str, arguments: Mapping[str, Any]) -> None:
         """Call a function of `dualmx.profiler` on all servers, such as `"set_state"` with `{"state": "run"}`."""
         self._settle(list(self._under_way))
         self.send_command_to_servers(PROFILER, json.dumps({"call": call, "arguments": dict(arguments)}))
-
-    # -- workers
-
-    @property
-    def rank(self) -> int:
-        """Number of this worker, from 0."""
-        return self._worker.rank
-
-    @property
-    def num_workers(self) -> int:
-        """Workers of the job."""
-        return self._worker.job.workers
-
-    @property
-    def is_recovery(self) -> bool:
-        """Whether this process takes the place of a worker that died (`DUALMX_ON_WORKER_DEATH=wait`).
-
-        `init` and `set_optimizer` keep what the servers have then; the script goes on at round `completed_rounds`.
-        """
-        return self._worker.back
-
-    @property
-    def completed_rounds(self) -> int:
-        """Rounds of pushes that this worker had completed when it died; 0 for one that did not."""
-        return self._completed
-
-    def barrier(self) -> None:
-        """Wait until all workers have called it.
-
-        Raises:
-            MXNetError: a worker or the scheduler is gone.
-        """
-        waitall()
-        self._worker.barrier()
-
-    _barrier = barrier
-
-    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
-        """Return how many processes of the job have died.
-
-        Args:
-            node_id: a sum of groups: 1 the scheduler, 2 the servers, 4 the workers; 0 for all; or the number of one
-                process: 8 + 2 * rank of a server, 9 + 2 * rank of a worker.
-            timeout: accepted; `PS_HEARTBEAT_TIMEOUT` decides when a silent process is dead.
-        """
-        if node_id >= 8:
-            return int((("worker" if node_id % 2 else "server"), (node_id - 8) // 2) in self._worker.dead)
-        groups = {"scheduler": 1, "server": 2, "worker": 4}
-        return sum(bool(groups[role] & (node_id or 7)) for role, _ in self._worker.dead)
 
 
 __all__ = ["DistKVStore"]

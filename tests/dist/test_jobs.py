@@ -224,3 +224,24 @@ def test_weights_do_not_depend_on_how_devices_are_spread() -> None:
         assert spread("dist_sync", "sgd", counts=counts) == expected, counts
     assert spread("dist_sync", "adam", counts=(4, 2)) == spread("device", "adam")
     assert spread("dist_sync", "sgd", counts=(3, 2), fixed="0") != expected  # the control
+
+
+@pytest.mark.slow
+def test_a_snapshot_goes_on_with_another_number_of_servers(tmp_path: Path) -> None:
+    """Weights, a table, states, random numbers and the position: the bits of the job that was not interrupted."""
+
+    def weights(what: str, servers: int, file: Path) -> set[str]:
+        command = [sys.executable, "-W", "error", str(JOBS / "snapshots.py"), str(file), what]
+        lines = launch(*command, env={"MXNET_KVSTORE_BIGARRAY_BOUND": "50"}, counts=(2, servers))
+        return {line[line.index("weights") :] for line in lines if "weights" in line}
+
+    file = tmp_path / "snapshot"
+    expected = weights("begin", 2, file)
+    assert len(expected) == 1
+    assert weights("go on", 3, file) == expected
+    with np.load(file) as parts:
+        held = {name: parts[name] for name in parts.files if name != "states"}
+    control = tmp_path / "control"
+    with open(control, "wb") as f:
+        np.savez(f, **held)  # without the optimizer's states
+    assert weights("go on", 3, control) != expected
