@@ -55,7 +55,14 @@ class LRScheduler:
         self.warmup_mode = warmup_mode
 
     def get_warmup_lr(self, num_update: int) -> float:
-        """Rate during the warm-up: `begin + (final - begin) * num_update / warmup_steps`."""
+        """Rate during the warm-up: `begin + (final - begin) * num_update / warmup_steps`.
+
+        Raises:
+            ArgumentError: the warm-up is over at `num_update`.
+        """
+        if num_update >= self.warmup_steps:
+            kind = type(self).__name__
+            raise ArgumentError(f"{kind}: num_update={num_update}: the warm-up has {self.warmup_steps} steps")
         if self.warmup_mode == "constant":
             return self.warmup_begin_lr
         return self.warmup_begin_lr + (self.warmup_final_lr - self.warmup_begin_lr) * num_update / self.warmup_steps
@@ -185,11 +192,12 @@ class _Decay(LRScheduler):
         raise NotImplementedError
 
     def __call__(self, num_update: int) -> float:
-        """Return the rate; from `max_update` on it is `final_lr`."""
+        """Return the rate: `final_lr` at `max_update`; later updates keep the rate of the call before."""
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
-        done = (num_update - self.warmup_steps) / self.max_steps if num_update < self.max_update else 1.0
-        self.base_lr = self.final_lr + (self.base_lr_orig - self.final_lr) * self._left(done)
+        if num_update <= self.max_update:
+            done = (num_update - self.warmup_steps) / self.max_steps if self.max_steps else 1.0
+            self.base_lr = self.final_lr + (self.base_lr_orig - self.final_lr) * self._left(done)
         return self.base_lr
 
 

@@ -10,16 +10,16 @@ class MXNetError(RuntimeError):
     """Base of all errors raised by dualmx; a `RuntimeError`, as in MXNet."""
 
 
-class ArgumentError(MXNetError, ValueError):
-    """An argument has a value that the operation cannot accept."""
+class ArgumentError(MXNetError, ValueError, AssertionError):
+    """An argument has a value that the operation cannot accept; MXNet's Python layers assert where others raise."""
 
 
 class DtypeError(ArgumentError):
     """An array has an element type that the operator does not take."""
 
 
-class ArgumentTypeError(MXNetError, TypeError):
-    """An argument has a type that the operation cannot accept."""
+class ArgumentTypeError(MXNetError, TypeError, AssertionError):
+    """An argument has a type that the operation cannot accept; MXNet asserts many of these."""
 
 
 class RangeError(MXNetError, IndexError):

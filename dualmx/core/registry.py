@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
@@ -41,17 +41,28 @@ class Registry:
             raise ArgumentError(f"{self.kind}: unknown name {name!r}; {suggest(name, self._table)}") from None
 
     def create(self, spec: Any, *args: Any, **kwargs: Any) -> Any:
-        """Build an instance from an instance (returned as is), a class, a name, or a JSON string `["name", {…}]`."""
+        """Build an instance from an instance (returned as is), a class, a name, a mapping or JSON.
+
+        A mapping is `{kind: name, parameter: value, ...}`; JSON is such an object or a pair `["name", {...}]`.
+        """
+        if isinstance(spec, Mapping):
+            described = {**spec, **kwargs}
+            if self.kind not in described:
+                raise ArgumentError(f"{self.kind}: {dict(spec)!r} has no entry {self.kind!r} that names the class")
+            return self.create(described.pop(self.kind), *args, **described)
         if isinstance(spec, type):
             return spec(*args, **kwargs)
         if not isinstance(spec, str):
             return spec
-        if spec.startswith("["):
+        if spec.startswith(("[", "{")):
             try:
-                name, described = json.loads(spec)
+                read = json.loads(spec)
+                name, described = (read, {}) if isinstance(read, dict) else read
                 described = dict(described)
             except (ValueError, TypeError) as e:
                 raise ArgumentError(f"{self.kind}: {spec!r} is not a JSON pair [name, {{parameters}}]: {e}") from None
+            if isinstance(name, dict):
+                return self.create(name, *args, **kwargs)
             return self._made(name, args, {**described, **kwargs})
         return self._made(spec, args, kwargs)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.checks import instance
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
 from ..namespace import nd
 from ..ndarray import NDArray
@@ -47,6 +47,7 @@ class Initializer:
 
     Names ending in `weight` get `_init_weight`, which subclasses define; `bias`, `beta`, `min` and moving means get 0,
     `gamma`, `max` and moving variances 1. Other names raise, unless the variable carries an `__init__` attribute.
+    Of plain strings, those that begin with `upsampling` get a bilinear kernel and those with `stn_loc` the identity.
 
     Args:
         **kwargs: parameters, kept for `dumps`.
@@ -85,7 +86,7 @@ class Initializer:
             ArgumentError: the name has no known ending and the variable no initializer of its own.
         """
         if not isinstance(desc, str):
-            raise ArgumentError(f"initializer: {desc!r}: expected a name or an InitDesc")
+            raise ArgumentTypeError(f"initializer: {desc!r}: expected a name or an InitDesc")
         instance(type(self).__name__, "arr", arr, NDArray, "an NDArray")
         own = desc.attrs.get("__init__") if isinstance(desc, InitDesc) else None
         if isinstance(desc, InitDesc) and desc.global_init is None:
@@ -94,28 +95,38 @@ class Initializer:
             create(own)._init_weight(desc, arr)
             self._report(desc, own, arr)
             return
-        for ending, fill in self._endings(desc):
-            if desc.endswith(ending):
+        for beginning, ending, fill in self._patterns(desc):
+            if desc.startswith(beginning) and desc.endswith(ending):
                 fill(desc, arr)
-                self._report(desc, ending, arr)
+                self._report(desc, ending or beginning, arr)
                 return
         self._init_default(desc, arr)
 
-    def _endings(self, desc: str) -> tuple[tuple[str, Callable[[str, NDArray], None]], ...]:
+    def _patterns(self, desc: str) -> tuple[tuple[str, str, Callable[[str, NDArray], None]], ...]:
+        """Beginning and end of a name, and what fills it; the first that fits counts."""
         plain = (
-            ("weight", self._init_weight),
-            ("bias", self._init_bias),
-            ("gamma", self._init_gamma),
-            ("beta", self._init_beta),
-            ("min", self._init_zero),
-            ("max", self._init_one),
-            ("weight_quantize", self._init_quantized_weight),
-            ("bias_quantize", self._init_quantized_bias),
+            ("", "weight", self._init_weight),
+            ("", "bias", self._init_bias),
+            ("", "gamma", self._init_gamma),
+            ("", "beta", self._init_beta),
+            ("", "min", self._init_zero),
+            ("", "max", self._init_one),
         )
         if isinstance(desc, InitDesc):
-            return plain
-        moving = ("moving_mean", "moving_inv_var", "moving_avg")
-        return (*plain, *((n, self._init_zero) for n in moving), ("moving_var", self._init_one))
+            quantized = (
+                ("", "weight_quantize", self._init_quantized_weight),
+                ("", "bias_quantize", self._init_quantized_bias),
+            )
+            return (*plain, *quantized)
+        moving = (("", n, self._init_zero) for n in ("moving_mean", "moving_inv_var", "moving_avg"))
+        return (
+            ("upsampling", "", self._init_bilinear),
+            ("stn_loc", "weight", self._init_zero),
+            ("stn_loc", "bias", self._init_loc_bias),
+            *plain,
+            *moving,
+            ("", "moving_var", self._init_one),
+        )
 
     def _report(self, desc: str, what: str, arr: NDArray) -> None:
         if self._verbose:
@@ -126,6 +137,14 @@ class Initializer:
 
     def _init_one(self, _: str, arr: NDArray) -> None:
         arr[:] = 1.0
+
+    def _init_bilinear(self, name: str, arr: NDArray) -> None:
+        create("bilinear")._init_weight(name, arr)
+
+    def _init_loc_bias(self, name: str, arr: NDArray) -> None:
+        if arr.shape[0] != 6:
+            raise ArgumentError(f"initializer: {str(name)!r} has shape {arr.shape}: an affine map has 6 numbers")
+        arr[:] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
 
     def _init_bias(self, _: str, arr: NDArray) -> None:
         arr[:] = 0.0

@@ -161,7 +161,9 @@ def np(
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
-    """Build a metric from a name, a list of metrics, a function of (label, pred), or return a metric as it is.
+    """Build a metric from a name, a list, a function of (label, pred) or a mapping `{"metric": name, parameter: value}`.
+
+    A mapping may also be given as JSON; a metric is returned as it is.
 
     Raises:
         ArgumentError: unknown name, with the nearest known one.
@@ -174,6 +176,6 @@ def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
         return CompositeEvalMetric([create(m, *args, **kwargs) for m in metric])
     if callable(metric) and not isinstance(metric, type):
         return CustomMetric(metric, *args, **kwargs)
-    if not isinstance(metric, (str, EvalMetric)):
+    if not isinstance(metric, (str, dict, EvalMetric)):
         raise ArgumentError(f"metric.create: metric={metric!r}: expected a name, a metric or a function")
     return METRICS.create(metric, *args, **kwargs)

@@ -73,6 +73,18 @@ def test_plain_names_know_moving_statistics():
     assert (arr.asnumpy() == 0).all()
 
 
+def test_plain_names_know_upsampling_and_affine_maps():
+    kernel, same, weight, bias = (mx.nd.full(shape, 9) for shape in ((1, 1, 4, 4), (1, 1, 4, 4), (6, 2), (6,)))
+    init.Bilinear()("x_weight", kernel)
+    for name, arr in (("upsampling_weight", same), ("stn_loc_weight", weight), ("stn_loc_bias", bias)):
+        init.One()(name, arr)
+    assert same.asnumpy().tolist() == kernel.asnumpy().tolist() and not weight.asnumpy().any()
+    assert bias.asnumpy().tolist() == [1, 0, 0, 0, 1, 0]
+    assert (filled(init.One(), "stn_loc_weight") == 1).all()
+    with pytest.raises(mx.MXNetError, match="6 numbers"):
+        init.One()("stn_loc_bias", mx.nd.ones((8,)))
+
+
 def test_own_initializer_of_a_variable_wins():
     assert (filled(init.Uniform(), "foo", attrs={"__init__": '["one", {}]'}) == 1).all()
     assert (filled(init.Uniform(), "x_weight", attrs={"__init__": "zeros"}) == 0).all()

@@ -44,9 +44,17 @@ def test_constant_warmup_holds_the_first_rate():
     assert [schedule(n) for n in (1, 2, 3, 4)] == [0.2, 0.2, 0.2, 0.5]
 
 
-@pytest.mark.parametrize("schedule", [PolyScheduler(10, base_lr=1, final_lr=0.1), CosineScheduler(10, final_lr=0.001)])
-def test_a_jump_past_the_end_gives_the_final_rate(schedule):
-    assert schedule(25) == pytest.approx(schedule.final_lr)
+@pytest.mark.parametrize("kind", [PolyScheduler, CosineScheduler])
+def test_after_the_end_the_rate_of_the_call_before_stays(kind):
+    schedule = kind(10, base_lr=1, final_lr=0.1)
+    assert schedule(25) == 1
+    assert schedule(25) != schedule(9) == schedule(25)
+    assert schedule(10) == schedule(25) == pytest.approx(0.1)
+
+
+def test_a_warmup_that_is_over_has_no_rate():
+    with pytest.raises(AssertionError, match="the warm-up has 4 steps"):
+        FactorScheduler(3, warmup_steps=4).get_warmup_lr(4)
 
 
 @pytest.mark.parametrize(

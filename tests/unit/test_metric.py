@@ -152,6 +152,13 @@ def test_a_registered_class_is_found():
     assert isinstance(mx.metric.create("always", name="x"), Always)
 
 
+def test_mappings_and_json_name_a_metric():
+    assert mx.metric.create({"metric": "top_k_accuracy", "top_k": 2}).get()[0] == "top_k_accuracy_2"
+    assert mx.metric.create('{"metric": "mse", "name": "m"}').get()[0] == "m"
+    with pytest.raises(mx.MXNetError, match="no entry 'metric'"):
+        mx.metric.create({"name": "acc"})
+
+
 def test_perplexity_of_sequences_flattens_them():
     label, pred = mx.nd.array([[0, 1], [1, 1]]), mx.nd.array(np.full((2, 2, 4), 0.25))
     metric = mx.metric.Perplexity(ignore_label=0)
