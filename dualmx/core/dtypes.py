@@ -54,6 +54,16 @@ def as_dtype(value: Any) -> np.dtype:
     raise ArgumentTypeError(f"dtype={value!r}: not a supported element type; {suggest(str(value), NAMES)}")
 
 
+def is_dtype(value: Any) -> bool:
+    """True if `value` names an element type, supported or not."""
+    if isinstance(value, str) and value in _BY_NAME:
+        return True
+    try:
+        return np.dtype(value) is not None
+    except TypeError:
+        return False
+
+
 def is_float(dtype: np.dtype) -> bool:
     """True for the floating types, bfloat16 included."""
     return dtype.kind == "f" or dtype == bfloat16

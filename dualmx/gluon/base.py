@@ -87,12 +87,10 @@ class Block:
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)
         if isinstance(held, (Parameter, Block)) and not isinstance(value, type(held)):
-            kind = Parameter if isinstance(held, Parameter) else Block
-            if not isinstance(value, kind):
-                raise ArgumentTypeError(
-                    f"{self.name}: attribute {name!r} holds a {type(held).__name__}; it cannot become a "
-                    f"{type(value).__name__}"
-                )
+            raise ArgumentTypeError(
+                f"{self.name}: attribute {name!r} holds a {type(held).__name__}; it cannot become a "
+                f"{type(value).__name__}"
+            )
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):

@@ -250,11 +250,11 @@ class CTCLoss(Loss):
             pred = F.swapaxes(pred, dim1=0, dim2=1)
         if self._batch_axis == 1:
             label = F.swapaxes(label, dim1=0, dim2=1)
-        given = [x for x in (pred_lengths, label_lengths) if x is not None]
         loss = F.CTCLoss(
             pred,
             label,
-            *given,
+            pred_lengths,
+            label_lengths,
             use_data_lengths=pred_lengths is not None,
             use_label_lengths=label_lengths is not None,
             blank_label="last",

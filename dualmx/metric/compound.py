@@ -161,9 +161,9 @@ def np(
 
 
 def create(metric: Any, *args: Any, **kwargs: Any) -> EvalMetric:
-    """Build a metric from a name, a list, a function of (label, pred) or a mapping `{"metric": name, parameter: value}`.
+    """Build a metric from a name, a list, a function of (label, pred) or a mapping.
 
-    A mapping may also be given as JSON; a metric is returned as it is.
+    A mapping is `{"metric": name, parameter: value}`, also as JSON; a metric is returned as it is.
 
     Raises:
         ArgumentError: unknown name, with the nearest known one.

@@ -17,8 +17,8 @@ from ..op.registry import OPS
 from .array_functions import as_input
 
 
-def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> list[NDArray]:
-    """Split an array into equal sections, or at the given indices.
+def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False) -> Any:
+    """Split an array into equal sections, or at the given indices; a single part is an array, several are a list.
 
     Args:
         ary: the array.
@@ -45,7 +45,8 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
                          "a number of parts or a list of positions")  # fmt: skip
         at = (0, *(whole("split_v2", "indices_or_sections", i) for i in given))
         call = OPS["_split_v2"].call(indices=at, axis=axis, squeeze_axis=squeeze_axis)
-    return invoke(call, (ary,))
+    parts = invoke(call, (ary,))
+    return parts[0] if len(parts) == 1 else parts
 
 
 def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> list[NDArray]:

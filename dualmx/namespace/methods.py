@@ -46,7 +46,7 @@ def broadcast_to(self: NDArray, shape: Sequence[int]) -> NDArray:
     return nd.broadcast_to(self, shape=shape)
 
 
-def split_v2(self: NDArray, *args: Any, **kwargs: Any) -> list[NDArray]:
+def split_v2(self: NDArray, *args: Any, **kwargs: Any) -> Any:
     """Fluent form of `nd.split_v2(x, indices_or_sections, axis, squeeze_axis)`."""
     return nd.split_v2(self, *args, **kwargs)
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..op.defs.window import to_spec
 from ..op.registry import OPS
+from . import verify
 from .array import NDArray, make_view
 from .creation import array, from_host
 from .handle import assign, check_writable, create, invoke, invoke1, invoke2, write_window
@@ -165,7 +166,11 @@ def _advanced(a: NDArray, items: list[Any]) -> tuple[str, list[NDArray]]:
 
 def _advanced_get(a: NDArray, items: list[Any]) -> NDArray:
     spec, arrays = _advanced(a, items)
-    return invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (a, *arrays))[0]
+    call = OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays))
+    outs = invoke(call, (a, *arrays))
+    if any(isinstance(item, NDArray) for item in items):
+        verify.state(verify.looked_up, call, (a, *arrays), outs)
+    return outs[0]
 
 
 def setitem(self: NDArray, key: Any, value: Any) -> None:

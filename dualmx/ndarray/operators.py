@@ -132,7 +132,9 @@ def install(cls: type[NDArray]) -> None:
     for key, (symbol, name, scalar_name) in _COMPARISON.items():
         setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
     negative, absolute = OPS["negative"].call(), OPS["abs"].call()
-    cls.__neg__ = lambda self: invoke1(negative, self)
+    # Of truth values the negative is a whole number, as that of a product with -1.
+    minus_one = OPS["_mul_scalar"].call(scalar=-1.0)
+    cls.__neg__ = lambda self: invoke1(minus_one if self._v.dtype.kind == "b" else negative, self)
     cls.__abs__ = lambda self: invoke1(absolute, self)
     cls.__matmul__ = lambda self, other: invoke2(OPS["dot"].call(), self, other)
 

@@ -69,7 +69,7 @@ class Trace:
         self.saved: dict[Value, Any] = {}
         self.entered: dict[Any, Value] = {}
         self.again: list[Any] = []
-        self.expected: list[tuple[Any, list[Value], str]] = []
+        self.expected: list[tuple[Any, list[Value], MXNetError]] = []
         self.lock = threading.RLock()
         self.sealed = False
         self.state = trie.root(ctx)

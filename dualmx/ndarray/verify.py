@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import MXNetError
+from ..core.errors import MXNetError, RangeError
 from ..graph.trie import Value, chain
 from ..op.registry import OPS, Call
 from .handle import Handle, invoke1, invoke2
 from .trace import Trace, local
 
 
-def expect(flag: Handle, outs: Sequence[Handle], text: str) -> None:
-    """Demand that `flag`, of one element, is not 0; otherwise the program that computes it raises `text` as MXNetError.
+def expect(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
+    """Demand that `flag`, of one element, is not 0; otherwise the program that computes it raises `error`.
 
     What depends on `outs` within that program raises the same error whenever it is read.
     """
     if flag._tr is not None and flag._data is None:
-        flag._tr.expected.append((flag, [o._v for o in outs], text))
+        flag._tr.expected.append((flag, [o._v for o in outs], error))
     elif not _holds(flag):
-        error = MXNetError(text)
         for o in outs:
             _poison(o, error)
         raise error
@@ -33,10 +33,10 @@ def check(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
     expected, tr.expected = tr.expected, []
     flags = {id(flag) for flag, _, _ in expected}
     failed = None
-    for flag, outs, text in expected:
+    for flag, outs, error in expected:
         if _holds(flag):
             continue
-        error, reached = MXNetError(text), set(outs)
+        reached = set(outs)
         for step in chain(tr.state):
             if any(v in reached for v in step.ins):
                 reached.update(step.outs)
@@ -57,25 +57,66 @@ def _poison(h: Handle, error: MXNetError) -> None:
     h._extra().error = error
 
 
-def _positive_definite(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, str]:
+def _positive_definite(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError]:
     text = "expected symmetric positive-definite matrices; this one has no finite Cholesky factor"
-    return invoke1(OPS["all_finite"].call(), outs[0]), f"_linalg_potrf: {text}"
+    return invoke1(OPS["all_finite"].call(), outs[0]), MXNetError(f"_linalg_potrf: {text}")
 
 
-def _in_bounds(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, str] | None:
+def _within(index: Handle, length: int, negative: bool) -> Handle:
+    """A flag: every element of `index` lies in [0, length), or in [-length, length) if `negative`."""
+    # Floats are cut toward zero, so -0.9 is index 0; float64 holds every index.
+    at = invoke1(OPS["Cast"].call(dtype="float64"), index)
+    above = OPS["_greater_scalar"].call(scalar=-1.0 - (length if negative else 0))
+    below = OPS["_lesser_scalar"].call(scalar=float(length))
+    inside = invoke2(OPS["elemwise_mul"].call(), invoke1(above, at), invoke1(below, at))
+    return invoke1(OPS["min"].call(), inside)
+
+
+def _every(flags: list[Handle]) -> Handle:
+    return functools.reduce(lambda a, b: invoke2(OPS["elemwise_mul"].call(), a, b), flags)
+
+
+def _taken(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
     if call.params["mode"] != "raise":
         return None
     data, indices = ins
     length = data._v.shape[call.params["axis"]]
-    # Floats are cut toward zero, so -0.9 is index 0; float64 holds every index.
-    at = invoke1(OPS["Cast"].call(dtype="float64"), indices)
-    above, below = OPS["_greater_scalar"].call(scalar=-1.0), OPS["_lesser_scalar"].call(scalar=float(length))
-    inside = invoke2(OPS["elemwise_mul"].call(), invoke1(above, at), invoke1(below, at))
-    return invoke1(OPS["min"].call(), inside), f"take: an index is outside [0, {length}), and mode='raise'"
+    error = RangeError(f"take: an index is outside [0, {length}), and mode='raise'")
+    return _within(indices, length, negative=False), error
 
 
-Condition = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, str] | None]
-CONDITIONS: dict[str, Condition] = {"_linalg_potrf": _positive_definite, "take": _in_bounds}
+def _gathered(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+    data, indices = ins
+    if not _looks(outs[0], indices):
+        return None
+    lengths = data._v.shape[: indices._v.shape[0]]
+    rows = (OPS["slice_axis"].call(axis=0, begin=k, end=k + 1) for k in range(len(lengths)))
+    flags = [_within(invoke1(row, indices), n, negative=True) for row, n in zip(rows, lengths, strict=True)]
+    return _every(flags), RangeError(f"gather_nd: an index is out of bounds for {lengths}")
+
+
+def looked_up(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+    """The condition of `x[index arrays]`: all of them lie within their axes."""
+    data, *arrays = ins
+    if not all(_looks(outs[0], index) for index in arrays):
+        return None
+    axes = [axis for axis, word in enumerate(w for w in call.params["spec"].split(",") if w != "n") if word == "a"]
+    lengths = [data._v.shape[axis] for axis in axes]
+    flags = [_within(index, n, negative=True) for index, n in zip(arrays, lengths, strict=True)]
+    return _every(flags), RangeError(f"an index is out of bounds for axes {axes} of {data._v.shape}")
+
+
+def _looks(out: Handle, index: Handle) -> bool:
+    """MXNet looks at these indices on processors only: elsewhere it would have to wait for the device."""
+    return out._v.ctx.device_type == "cpu" and 0 not in index._v.shape
+
+
+Condition = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, MXNetError] | None]
+CONDITIONS: dict[str, Condition] = {
+    "_linalg_potrf": _positive_definite,
+    "take": _taken,
+    "gather_nd": _gathered,
+}
 
 
 def state(condition: Condition, call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> None:

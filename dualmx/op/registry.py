@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core.dtypes import is_float
-from ..core.errors import ArgumentError, MXNetError, suggest
+from ..core.dtypes import is_dtype, is_float
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from .schema import AUX, FREE, TENSOR, Field, Input, read_schema
 
 
@@ -138,10 +138,14 @@ class Op:
                     raise ArgumentError(f"{self.name}: missing required parameter {f.name!r}")
                 out[f.name] = f.default
                 continue
+            given = kwargs[f.name]
+            if given is None and f.default == ():
+                given = ()
             try:
-                out[f.name] = f.convert(kwargs[f.name])
+                out[f.name] = f.convert(given)
             except (ValueError, TypeError, KeyError, OverflowError) as e:
-                raise ArgumentError(f"{self.name}: {f.name}={kwargs[f.name]!r}: {e}") from None
+                kind = ArgumentError if f.name != "dtype" or is_dtype(given) else ArgumentTypeError
+                raise kind(f"{self.name}: {f.name}={given!r}: {e}") from None
         return out
 
     def bind(self, params: Mapping[str, Any], train: bool = False) -> Call:

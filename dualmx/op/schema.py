@@ -145,7 +145,7 @@ def to_bool(value: Any) -> bool:
             return {"true": True, "1": True, "false": False, "0": False}[value.lower()]
         except KeyError:
             raise ValueError("expected True or False") from None
-    if isinstance(value, (bool, int, float, np.bool_, np.number)):
+    if isinstance(value, (bool, int, float, np.bool_, np.number)) and value in (0, 1):
         return bool(value)
     raise ValueError("expected True or False")
 

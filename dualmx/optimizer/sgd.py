@@ -175,11 +175,9 @@ class Signum(Optimizer):
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         if state is None:
-            call = update_call("signsgd_update", wd=wd, clip_gradient=self._clip)
-        else:
-            call = update_call(
-                "signum_update", momentum=self.momentum, wd=wd, wd_lh=self.wd_lh, clip_gradient=self._clip
-            )
+            invoke_out(update_call("signsgd_update", wd=wd), (weight, grad), (weight,), (lr,))
+            return
+        call = update_call("signum_update", momentum=self.momentum, wd=wd, wd_lh=self.wd_lh, clip_gradient=self._clip)
         invoke_out(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
 
 

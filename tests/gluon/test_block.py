@@ -102,7 +102,9 @@ def test_attributes_keep_their_kind() -> None:
     net.fc = nn.Dense(2)
     with pytest.raises(TypeError, match="'fc' holds a Dense"):
         net.fc = 3
-    net.fc = nn.Flatten()
+    with pytest.raises(TypeError, match="cannot become a Flatten"):
+        net.fc = nn.Flatten()
+    net.fc = nn.Dense(3)
     dense = nn.Dense(2)
     with pytest.raises(ValueError, match="already holds a parameter"):
         dense.weight = gluon.Parameter("other")

@@ -10,7 +10,7 @@ import pytest
 
 import dualmx as mx
 
-pytest.importorskip("cv2", reason="images need opencv-python-headless")
+cv2 = pytest.importorskip("cv2", reason="images need opencv-python-headless")
 
 SAVED = dict(np.load(Path(__file__).parents[1] / "goldens" / "image.npz"))
 PICTURE = SAVED["picture"]
@@ -45,6 +45,14 @@ def test_resizing(interp: int) -> None:
     same(mx.image.imresize(fresh(), 10, 12, interp=interp), f"smaller_{interp}", 1)
     same(mx.image.imresize(fresh(), 50, 45, interp=interp), f"larger_{interp}", 1)
     same(mx.image.imresize(PICTURE, 50, 45, interp), f"larger_{interp}", 1)
+
+
+def test_the_resize_operator_gives_the_bytes_of_opencv() -> None:
+    rng = np.random.RandomState(0)
+    for before, (height, width) in (((4, 6), (2, 3)), ((2, 2), (3, 3)), ((7, 5), (3, 9)), ((3, 4), (30, 20))):
+        image = rng.randint(0, 256, (*before, 3)).astype("uint8")
+        got = mx.nd.image.resize(mx.nd.array(image, dtype="uint8"), size=(width, height)).asnumpy()
+        assert (got == cv2.resize(image, (width, height))).all()
 
 
 def test_resizing_otherwise() -> None:

@@ -106,6 +106,15 @@ SHAPES = [
     "nd.L2Normalization(b)", "nd.cumsum(b, axis=1)", "nd.histogram(f, bins=4, range=(-4, 4))", "nd.unravel_index(nd.array([5, 7]), shape=(3, 4))", "nd.ravel_multi_index(nd.array([[1, 1], [1, 3]]), shape=(3, 4))", "nd.khatri_rao(b, b)", "nd.linalg.gemm2(b, b, transpose_b=True)", "nd.linalg.potrf(nd.array([[4., 2.], [2., 3.]]))", "nd.contrib.arange_like(b, axis=0)", "nd.moments(b, axes=(0,))",
 ]  # fmt: skip
 
+CHECKS = [
+    "nd.gather_nd(b, nd.array([[0, 3], [1, 1]]))", "nd.gather_nd(b, nd.array([[-1], [-4]]))", "nd.gather_nd(b, nd.array([[-4], [0]]))",
+    "b[nd.array([9])]", "b[nd.array([0, -1])]", "c[:, nd.array([5], dtype='int32')]", "nd.split_v2(b, 1)", "-nd.array([1, 0], dtype='bool')",
+    "nd.one_hot(i, 3, dtype='foo')", "nd.cast(b, dtype='foo')", "nd.sum(b, keepdims=2)", "nd.sgd_update(b, b, lr=1, clip_gradient=0)",
+    "nd.signsgd_update(b, b, lr=1, rescale_grad=0)", "nd.im2col(nd.ones((1, 1, 2, 2), dtype='int32'), kernel=(1, 1))",
+    "nd.Deconvolution(nd.ones((1, 1, 3)), nd.ones((1, 1, 2)), kernel=(2,), num_filter=1, target_shape=None)",
+    "mx.gluon.loss.CTCLoss()(nd.ones((1, 3, 3)), nd.array([[0, 1]]), None, nd.array([1]))",
+]  # fmt: skip
+
 
 def program(snippet: str) -> str:
     """Return the snippet as a program that sets `out`."""
@@ -118,7 +127,7 @@ def program(snippet: str) -> str:
     return f"{PRELUDE}\n{body}\n"
 
 
-SNIPPETS = CREATION + INSPECTION + ARITHMETIC + INDEXING + ASSIGNMENT + SHAPES
+SNIPPETS = CREATION + INSPECTION + ARITHMETIC + INDEXING + ASSIGNMENT + SHAPES + CHECKS
 
 
 def describe(value, array_type):

@@ -195,7 +195,7 @@ def test_many_lamb_equals_the_two_phases():
     [
         (lambda w, g: nd.sgd_update(w, g), "missing required parameter 'lr'"),
         (lambda w, g: nd.sgd_update(w, g[:1], lr=1), "grad has shape (1,)"),
-        (lambda w, g: nd.sgd_mom_update(w, g, g[:1], lr=1), "a state"),
+        (lambda w, g: nd.sgd_mom_update(w, g, g[:1], lr=1), "mom has shape (1,)"),
         (lambda w, g: nd.sgd_update(w, g.astype("float16"), lr=1), "different dtypes"),
         (lambda w, g: nd.multi_sgd_update(w, g, lrs=[1, 2], wds=[0, 0], num_weights=2), "got 2 arrays"),
         (lambda w, g: nd.multi_sgd_update(w, g, lrs=[1, 2], wds=[0], num_weights=1), "got 2 rates"),
@@ -206,6 +206,12 @@ def test_errors_name_the_argument(act, words):
     with pytest.raises(mx.MXNetError) as e:
         act(*arrays(W, G))
     assert words in str(e.value)
+
+
+def test_a_bound_of_zero_clips_to_nothing():
+    w, g = arrays(W, G)
+    assert nd.sgd_update(w, g, lr=1, clip_gradient=0).asnumpy().tolist() == w.asnumpy().tolist()
+    assert nd.sgd_update(w, g, lr=1).asnumpy().tolist() != w.asnumpy().tolist()
 
 
 def test_rates_and_steps_compile_nothing():

@@ -97,6 +97,17 @@ ARRAYS = {
     "batch norm": (lambda t: nd.BatchNorm(t.x, t.y, t.y, t.y, t.y), "BatchNorm: gamma has shape"),
     "convolution": (lambda t: nd.Convolution(t.x, t.x, t.x, kernel=(3, 3), num_filter=2), "Convolution: .*4-d"),
     "update": (lambda t: nd.sgd_update(t.x, t.y, lr=0.1), "sgd_update: grad has shape"),
+    "update of integers": (lambda t: nd.sgd_update(t.i, t.i, lr=0.1), "sgd_update: weight is int32"),
+    "update with a state": (lambda t: nd.adam_update(t.x, t.x, t.y, t.x, lr=0.1), "adam_update: mean has shape .3, 2."),
+    "updates of groups": (
+        lambda t: nd.multi_mp_sgd_update(t.x, t.x, t.y, lrs=(1,), wds=(0,), num_weights=1),
+        "multi_mp_sgd_update: state 0 of group 0 has shape",
+    ),
+    "reset": (lambda t: nd.reset_arrays(t.x, num_arrays=2), "reset_arrays: got 1 arrays"),
+    "columns of integers": (
+        lambda t: nd.col2im(nd.ones((1, 8, 4), dtype="int32"), kernel=(2, 2), output_size=(3, 3)),
+        "col2im: data is int32",
+    ),
     "out shape": (lambda t: nd.relu(t.x, out=t.y), "relu: out has shape .3, 2."),
     "out type": (lambda t: nd.relu(t.x, out=3), "relu: out=3"),
     "zeros negative": (lambda t: nd.zeros((2, -1)), "zeros: shape=.2, -1."),

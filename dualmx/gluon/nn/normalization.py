@@ -114,7 +114,7 @@ class BatchNorm(_Affine):
         return F.BatchNorm(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{k}={v}" for k, v in self._kwargs.items())
+        shown = ", ".join(f"{k}={v!r}" for k, v in self._kwargs.items())
         return f"{type(self).__name__}({shown}, in_channels={(self.gamma.shape or (0,))[0] or None})"
 
 

@@ -557,7 +557,7 @@ class Parameter:
                     f"{as_dtype(data.dtype).name}; set cast_dtype=True to convert"
                 )
             if dtype_source == "saved":
-                self.cast(as_dtype(data.dtype))
+                self.cast(data.dtype)
             else:
                 data = data.astype(as_dtype(self._dtype))
         held = self.list_ctx() if self._data is not None or self._deferred_init else None

@@ -81,6 +81,30 @@ def _image_crop(data: Free, *, x: int, y: int, width: Positive, height: Positive
     return data[..., y : y + height, x : x + width, :]
 
 
+def _between(n: int, out: int) -> tuple[jax.Array, jax.Array]:
+    """Row of length n below each of `out` pixel centres, -1 before the first, and the share of the next in 1/2048."""
+    at = ((jnp.arange(out, dtype=jnp.float64) + 0.5) * (n / out) - 0.5).astype(jnp.float32)
+    below = jnp.floor(at)
+    return below.astype(jnp.int32), jnp.rint((at - below) * 2048).astype(jnp.int32)
+
+
+def _resized_bytes(data: jax.Array, height: int, width: int) -> jax.Array:
+    """Bilinear resize of uint8 images in the whole numbers that OpenCV computes with, so that every byte agrees."""
+    wide, (rows, columns) = data.astype(jnp.int32), data.shape[-3:-1]
+    if (rows, columns) == (2 * height, 2 * width):
+        corners = (wide[..., i::2, j::2, :] for i in (0, 1) for j in (0, 1))
+        return ((sum(corners) + 2) >> 2).astype(data.dtype)
+    left, share = _between(columns, width)
+    # Columns beyond the border count whole; rows there are mixed with themselves.
+    share = jnp.where((left < 0) | (left >= columns - 1), 0, share)[:, None]
+    near, far = (wide[..., jnp.clip(left + i, 0, columns - 1), :] for i in (0, 1))
+    lines = near * (2048 - share) + far * share
+    top, share = _between(rows, height)
+    share = share[:, None, None]
+    near, far = (lines[..., jnp.clip(top + i, 0, rows - 1), :, :] >> 4 for i in (0, 1))
+    return ((((2048 - share) * near >> 16) + (share * far >> 16) + 2) >> 2).astype(data.dtype)
+
+
 @op()
 def _image_resize(data: Free, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1):
     """Return the images in `size` = (width, height), bilinear (`interp=1`) or nearest (0), pixel centres at .5.
@@ -100,5 +124,7 @@ def _image_resize(data: Free, *, size: Shape = (), keep_ratio: bool = False, int
         at_row = jnp.arange(height, dtype=jnp.int32) * rows // height
         at_column = jnp.arange(width, dtype=jnp.int32) * columns // width
         return data[..., at_row[:, None], at_column[None, :], :]
+    if data.dtype == jnp.uint8:
+        return _resized_bytes(data, height, width)
     out = jax.image.resize(data.astype(jnp.float32), shape, "bilinear", antialias=False)
     return (jnp.rint(out) if jnp.issubdtype(data.dtype, jnp.integer) else out).astype(data.dtype)

@@ -96,7 +96,7 @@ def rmsprop_update(
 ):
     """RMSProp with coupled decay: `n = gamma1 * n + (1 - gamma1) * g**2; w - lr * g / sqrt(n + epsilon)`.
 
-    Shapes: all equal. `clip_weights > 0` limits the next weight (Tieleman & Hinton, 2012).
+    Shapes: all equal. `clip_weights`, unless negative, limits the next weight (Tieleman & Hinton, 2012).
     """
     w = wide(weight)
     g = coupled(w, grad, rescale_grad, clip_gradient, wd)

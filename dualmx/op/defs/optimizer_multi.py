@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import Floats, Free, Ignored, Positive, Rate, Rates, Tensor
-from .optimizer_update import as_rate, decoupled, momentum_step, wide
+from .optimizer_update import alike_floats, as_rate, decoupled, momentum_step, wide
 
 Array = jax.Array
 
@@ -35,7 +35,10 @@ def groups(
         if len(values) != count:
             raise ArgumentError(f"got {len(values)} rates or decays, expected one for each of the {count} weights")
     for i in range(count):
-        yield (tuple(data[i * size : (i + 1) * size]), *(values[i] for values in per_weight))
+        group = tuple(data[i * size : (i + 1) * size])
+        names = ("weight", "grad", *(f"state {n}" for n in range(size - 2)))
+        alike_floats({f"{name} of group {i}": x for name, x in zip(names, group, strict=True)})
+        yield (group, *(values[i] for values in per_weight))
 
 
 def sgd_many(
@@ -150,6 +153,9 @@ def multi_lars(
 
     Shapes: all (n,), the norms given squared.
     """
+    for name, x in (("weights_sum_sq", weights_sum_sq), ("grads_sum_sq", grads_sum_sq), ("wds", wds)):
+        if x.shape != lrs.shape:
+            raise ArgumentError(f"{name} has shape {x.shape}, expected that of lrs, {lrs.shape}")
     w, g = jnp.sqrt(weights_sum_sq), jnp.sqrt(grads_sum_sq)
     layer = lrs * eta * w / (as_rate(rescale_grad, g) * g + wds * w + eps)
     return jnp.where((w > 0) & (g > 0), layer, lrs)
@@ -186,4 +192,6 @@ def multi_all_finite(*data: Free, num_arrays: Positive = 1, init_output: Annotat
 @op(outputs=0, mutates=lambda p: range(p.num_arrays))
 def reset_arrays(*data: Free, num_arrays: Positive):
     """Fill every array with zeros, in place; no output."""
+    if len(data) != num_arrays:
+        raise ArgumentError(f"got {len(data)} arrays, expected num_arrays={num_arrays}")
     return tuple(jnp.zeros_like(x) for x in data)

@@ -3,12 +3,13 @@
 Learning rates, `rescale_grad` and step counts are runtime scalars, so that a schedule compiles nothing; `wd`,
 momenta and clipping bounds are compiled in, and terms that they switch off cost nothing. 16-bit weights without
 a 32-bit master copy are still computed in float32 and rounded once at the end. Throughout,
-`g' = clip(rescale_grad * grad, ±clip_gradient)`, clipping only when `clip_gradient > 0`; updates "with coupled
+`g' = clip(rescale_grad * grad, ±clip_gradient)`, clipping unless `clip_gradient < 0`; updates "with coupled
 decay" clip after adding `wd * weight`, the others decay outside the clip.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..registry import Op, op
 from ..schema import Aux, Ignored, Key, Rate, Tensor
@@ -42,8 +44,8 @@ def as_rate(rate: Array | float, like: Array) -> Array:
 
 
 def clipped(grad: Array, bound: float) -> Array:
-    """`grad` limited to ±`bound` when `bound` is positive."""
-    return jnp.clip(grad, -bound, bound) if bound > 0 else grad
+    """`grad` limited to ±`bound` unless `bound` is negative."""
+    return jnp.clip(grad, -bound, bound) if bound >= 0 else grad
 
 
 def rest(beta: float) -> float:
@@ -66,8 +68,18 @@ def coupled(weight: Array, grad: Array, rescale: Array | float, bound: float, wd
     return clipped(decayed(scaled(grad, rescale, weight), weight, wd), bound)
 
 
+def alike_floats(arrays: Mapping[str, Array]) -> None:
+    """Require floating-point arrays of one shape, that of the first, the weight."""
+    weight = next(iter(arrays.values()))
+    for name, x in arrays.items():
+        if not is_float(np.dtype(x.dtype)):
+            raise ArgumentError(f"{name} is {x.dtype}: expected floating-point; cast with .astype()")
+        if x.shape != weight.shape:
+            raise ArgumentError(f"{name} has shape {x.shape}, expected the weight's {weight.shape}")
+
+
 def update(name: str | None = None, *, separate: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Op]:
-    """Register an update op whose inputs, those in `separate` excepted, all have the weight's shape."""
+    """Register an update op whose inputs, those in `separate` excepted, are all floating and of the weight's shape."""
 
     def register(fn: Callable[..., Any]) -> Op:
         equal = [
@@ -76,11 +88,16 @@ def update(name: str | None = None, *, separate: Sequence[str] = ()) -> Callable
             if p.kind is p.POSITIONAL_OR_KEYWORD and p.name not in separate
         ]
 
+        @functools.wraps(fn)
+        def body(**given: Any) -> Any:
+            alike_floats({name: given[name] for name in equal})
+            return fn(**given)
+
         def complete(p: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
             known = next((shapes[n] for n in equal if n in shapes), None)
             return {} if known is None else dict.fromkeys(equal, known)
 
-        return op(name=name, complete=complete)(fn)
+        return op(name=name, complete=complete)(body)
 
     return register
 
@@ -229,14 +246,14 @@ def signsgd_update(
     *,
     lr: Rate,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
-    clip_gradient: float = -1.0,
+    rescale_grad: Annotated[float, Ignored] = 1.0,
+    clip_gradient: Annotated[float, Ignored] = -1.0,
 ):
     """SignSGD: `(1 - lr * wd) * w - lr * sign(grad)` (Bernstein et al., 2018). Shapes: all equal."""
     w = wide(weight)
     rate = as_rate(lr, w)
     kept = (1 - rate * wd) * w if wd else w
-    return (kept - rate * jnp.sign(scaled(grad, rescale_grad, w))).astype(weight.dtype)
+    return (kept - rate * jnp.sign(grad.astype(w.dtype))).astype(weight.dtype)
 
 
 @update()
@@ -285,7 +302,7 @@ def dcasgd_update(
     return new.astype(weight.dtype), m.astype(mom.dtype), w.astype(previous.dtype)
 
 
-@update("_sgld_update")
+@update("_sgld_update", separate=("key",))
 def sgld_update(
     weight: Tensor,
     grad: Tensor,

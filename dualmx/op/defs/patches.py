@@ -11,6 +11,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import Count, Shape, Tensor
 from ..spatial import per_axis
+from .rules import need_float
 
 
 def _patches(data: jax.Array, kernel: tuple, stride: tuple, dilate: tuple, pad: tuple) -> jax.Array:
@@ -34,6 +35,7 @@ def im2col(data: Tensor, *, kernel: Shape, stride: Shape = (), dilate: Shape = (
 
     Shapes: data (n, c, …) -> (n, c · prod(kernel), positions); rows are ordered by channel, then place in the window.
     """
+    need_float("im2col", data=data)
     return _patches(data, kernel, stride, dilate, pad)
 
 
@@ -45,6 +47,7 @@ def col2im(
 
     Shapes: data (n, c · prod(kernel), positions) -> (n, c, *output_size).
     """
+    need_float("col2im", data=data)
     channels = data.shape[1] // max(prod(kernel), 1) if data.ndim == 3 else 0
     image = jax.ShapeDtypeStruct((data.shape[0], channels, *output_size), data.dtype)
 
