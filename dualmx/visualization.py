@@ -102,7 +102,7 @@ def print_summary(
         kind = "null" if node.op is None else node.op.name
         parameters = [v for v in _parameters(node) if id(v) not in counted] if node.op is not None else []
         counted.update(id(v) for v in parameters)
-        size = sum(prod(s) for v in parameters if (s := shapes.get((id(v), 0))))
+        size = sum(prod(s) for v in parameters if (s := shapes.get((id(v), 0)))) if shapes else _certain(node)
         total += size
         before = [c.name for c, _ in node.inputs if c.op is not None or id(c) in data] or [""]
         print(row([f"{node.name}({kind})", _text(shapes.get((id(node), 0))), size, before[0]]))
@@ -111,6 +111,19 @@ def print_summary(
         print(("=" if i == len(shown) - 1 else "_") * line_length)
     print(f"Total params: {total}")
     print("_" * line_length)
+
+
+def _certain(node: Node) -> int:
+    """How many parameters a node has for sure when no shape is known."""
+    p = node.params
+    match node.op.name if node.op is not None else "":
+        case "FullyConnected":
+            return 0 if p["no_bias"] else p["num_hidden"]
+        case "Convolution":
+            return 0 if p["no_bias"] else p["num_filter"]
+        case "Embedding":
+            return p["input_dim"] * p["output_dim"]
+    return 0
 
 
 def _data_variables(order: Sequence[Node]) -> set[int]:

@@ -121,6 +121,16 @@ class CSVIter(DataIter):
         return self._now.astype(np.uint64)
 
 
+def _table(file: Path, dtype: np.dtype) -> np.ndarray:
+    try:
+        return np.loadtxt(file, dtype, delimiter=",", ndmin=2)
+    except ValueError:
+        if dtype.kind not in "iu":
+            raise
+        # Whole numbers may be written as others, "3.0e+00"; a fraction is cut.
+        return np.loadtxt(file, np.float64, delimiter=",", ndmin=2).astype(dtype)
+
+
 def _read(where: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     path = Path(where)
     files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
@@ -129,7 +139,7 @@ def _read(where: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an empty file is reported below, with its name
-                parts.append(np.loadtxt(file, dtype, delimiter=",", ndmin=2))
+                parts.append(_table(file, dtype))
         except OSError as e:
             raise MXNetError(f"CSVIter: cannot read {str(file)!r}: {e.strerror or e}") from e
         except ValueError as e:

@@ -425,7 +425,7 @@ class Fluent(Handle):
     ) -> NDArray | list[NDArray]:
         """Split `data` along `axis` into `num_outputs` parts of equal length; `squeeze_axis` drops that axis."""
 
-    def split_v2(self, *args: Any, **kwargs: Any) -> list[NDArray]:
+    def split_v2(self, *args: Any, **kwargs: Any) -> Any:
         """Fluent form of `nd.split_v2(x, indices_or_sections, axis, squeeze_axis)`."""
 
     def sqrt(self, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:

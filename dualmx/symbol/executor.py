@@ -162,13 +162,16 @@ class Executor:
         self._watch(is_train)
         if is_train:
             with training_scope():
-                self._replay = Replay(self._call(True), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
+                self._replay = self._recorded(True)
                 self._outputs = self._replay.run(self.aux_arrays)
         else:
             with without_recording():
                 inputs = [a.as_in_context(self._ctx) for a in (*self.arg_arrays, *self.aux_arrays)]
                 self._outputs = execute(self._call(False), inputs, self._ctx)
         return list(self._outputs)
+
+    def _recorded(self, train: bool) -> Replay:
+        return Replay(self._call(train), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
 
     def _feed(self, name: str, value: Any) -> None:
         try:
@@ -187,7 +190,9 @@ class Executor:
             value.copyto(target)
 
     def backward(self, out_grads: Any = None, is_train: bool = True) -> None:
-        """Compute gradients of the last `forward(is_train=True)` into the gradient arrays.
+        """Compute gradients of the last `forward` into the gradient arrays.
+
+        A forward in inference mode keeps nothing for gradients, so that its graph runs again.
 
         `"write"` gradients are overwritten, `"add"` gradients are added to. A second backward after the same forward
         computes the forward pass again, from the present values of the arguments.
@@ -198,14 +203,16 @@ class Executor:
             is_train: accepted for compatibility; the mode is that of the forward pass.
 
         Raises:
-            MXNetError: there was no forward in training mode, or a gradient is missing for an output that is no loss.
+            MXNetError: a gradient is missing for an output that is no loss.
             ArgumentTypeError: a gradient is not an NDArray. ArgumentError: it has the wrong shape.
         """
+        if not any(g is not None and r != "null" for g, r in zip(self.grad_arrays, self._grad_req, strict=True)):
+            return
         seeds = self._seeds(out_grads)
         if self._replay is None:
-            if not self._outputs or not is_train:
-                raise MXNetError("backward: call forward(is_train=True) first; it records what gradients need")
-            raise MXNetError("backward: the last forward was not in training mode; call forward(is_train=True)")
+            with training_scope(training=False):
+                self._replay = self._recorded(False)
+                self._outputs = self._replay.run(self.aux_arrays)
         heads = self._replay.heads()
         pairs = [(h, s) for h, s in zip(heads, seeds, strict=True) if np.dtype(h.dtype).kind not in "biu"]
         if pairs and self._replay.has_variables:

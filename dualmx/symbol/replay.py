@@ -33,12 +33,12 @@ def _mode(recording: bool, training: bool) -> Iterator[None]:
 
 
 @contextmanager
-def training_scope() -> Iterator[None]:
+def training_scope(training: bool = True) -> Iterator[None]:
     """Record in training mode; what is pending runs first, so that every step begins with the same empty program."""
     if not local.scopes:
         for trace in list(local.traces.values()):
             engine.flush(trace)
-    with _mode(True, True):
+    with _mode(True, training):
         yield
 
 

@@ -274,6 +274,9 @@ def test_csv_iter_without_rounding_keeps_old_rows(table):
 
 
 def test_csv_iter_labels_dtype_and_index(table, tmp_path):
+    (tmp_path / "f.csv").write_text("1.0e+00,2.9\n")
+    whole = CSVIter(data_csv=str(tmp_path / "f.csv"), data_shape=(2,), batch_size=1, dtype="int32")
+    assert whole.next().data[0].asnumpy().tolist() == [[1, 2]]
     it = CSVIter(**table, label_csv=str(tmp_path / "l.csv"), dtype="int32")
     b = it.next()
     assert b.label[0].asnumpy().tolist() == [1, 2, 3] and b.data[0].dtype is np.int32 and b.label[0].dtype is np.int32

@@ -94,6 +94,13 @@ def test_attributes():
         sym.var(3)
 
 
+def test_operators_without_parameters_take_any_attribute():
+    with mx.AttrScope(a="1"):
+        assert mx.sym.relu(mx.sym.var("x"), b="2").list_attr() == {"a": "1", "b": "2"}
+        with pytest.raises(mx.MXNetError, match="'a'"):
+            mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2)
+
+
 def test_an_attribute_that_is_a_parameter_changes_the_operator(x):
     net = sym.FullyConnected(x, num_hidden=2, name="fc")
     net._set_attr(num_hidden="5")

@@ -33,8 +33,9 @@ def _weight_shape(p: Any, channels: int, transposed: bool) -> tuple[int, ...]:
 
 def _complete(transposed: bool) -> Any:
     def complete(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-        out: dict[str, tuple[int, ...]] = {} if p.no_bias else {"bias": (p.num_filter,)}
         data = shapes.get("data")
+        # Without the data nothing is said of the parameters, not even of the bias.
+        out: dict[str, tuple[int, ...]] = {} if p.no_bias or data is None else {"bias": (p.num_filter,)}
         if data and len(data) == len(p.kernel) + 2:
             weight = _weight_shape(p, data[_channels_at(p.layout)], transposed)
             if known(*weight):

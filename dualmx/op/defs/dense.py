@@ -15,8 +15,9 @@ from ..spatial import check_float, check_shape, known
 
 
 def _inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    out: dict[str, tuple[int, ...]] = {} if p.no_bias else {"bias": (p.num_hidden,)}
     data = shapes.get("data")
+    # Without the data nothing is said of the parameters, not even of the bias.
+    out: dict[str, tuple[int, ...]] = {} if p.no_bias or data is None else {"bias": (p.num_hidden,)}
     if data:
         used = data[1:] if p.flatten else data[-1:]
         if known(*used):
