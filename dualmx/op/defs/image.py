@@ -92,8 +92,8 @@ def _resized_bytes(data: jax.Array, height: int, width: int) -> jax.Array:
     """Bilinear resize of uint8 images in the whole numbers that OpenCV computes with, so that every byte agrees."""
     wide, (rows, columns) = data.astype(jnp.int32), data.shape[-3:-1]
     if (rows, columns) == (2 * height, 2 * width):
-        corners = (wide[..., i::2, j::2, :] for i in (0, 1) for j in (0, 1))
-        return ((sum(corners) + 2) >> 2).astype(data.dtype)
+        a, b, c, d = (wide[..., i::2, j::2, :] for i in (0, 1) for j in (0, 1))
+        return ((a + b + c + d + 2) >> 2).astype(data.dtype)
     left, share = _between(columns, width)
     # Columns beyond the border count whole; rows there are mixed with themselves.
     share = jnp.where((left < 0) | (left >= columns - 1), 0, share)[:, None]
