@@ -99,6 +99,12 @@ NODE_PORT = Knob("PORT", "0", "Port that a server of a distributed job listens o
 KUBERNETES = Knob("DMLC_USE_KUBERNETES", "0", "1 makes the scheduler and servers listen on all addresses.", ("0", "1"))
 TASK_ID = Knob("DMLC_TASK_ID", "", "Wished rank among the processes of the same role.")
 ATTEMPT = Knob("DMLC_NUM_ATTEMPT", "0", "How often the local launcher restarts the whole job after a failure.")
+CLUSTER = Knob(
+    "DMLC_SUBMIT_CLUSTER",
+    "local",
+    "Default of dualmx-launch --launcher.",
+    ("local", "ssh", "mpi", "slurm", "ray", "sge", "kubernetes", "k8s", "yarn"),
+)
 VERBOSE = Knob(
     "PS_VERBOSE",
     "0",

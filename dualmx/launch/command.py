@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from ..core.errors import ArgumentError, MXNetError
-from ..core.knobs import ATTEMPT, INTERFACE, ON_SERVER_DEATH, ON_WORKER_DEATH, SECRET
+from ..core.knobs import ATTEMPT, CLUSTER, INTERFACE, ON_SERVER_DEATH, ON_WORKER_DEATH, SECRET
 from .hosts import read_hosts
 from .plan import Plan
 from .texts import HINTS, TEXTS, commands
-from .watch import LAUNCHERS, run
+from .watch import run
 
 
 def variables(given: Sequence[str]) -> dict[str, str]:
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
         "-s", "--num-servers", type=int, help="number of servers (default: as many as workers); 0 for collectives alone"
     )
     p.add_argument(
-        "--launcher", "--cluster", choices=(*LAUNCHERS, *TEXTS), default="local", help="how processes are started"
+        "--launcher", "--cluster", choices=CLUSTER.choices, help="how processes are started (default: local)"
     )
     p.add_argument(
         "--dry-run", action="store_true",
@@ -90,6 +90,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status of the job."""
     p = parser()
     options = p.parse_args(argv)
+    try:
+        options.launcher = options.launcher or CLUSTER.read()
+    except ArgumentError as e:
+        p.error(str(e))
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     servers = options.num_workers if options.num_servers is None else options.num_servers
     if not command:

@@ -17,7 +17,7 @@ from .hosts import Host
 # The launcher decides these, or they belong to one host.
 _OWN = {
     "DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER", "DMLC_TASK_ID",
-    "DMLC_NODE_HOST", "DMLC_NUM_ATTEMPT", "DUALMX_SECRET", "PORT",
+    "DMLC_NODE_HOST", "DMLC_NUM_ATTEMPT", "DMLC_SUBMIT_CLUSTER", "DUALMX_SECRET", "PORT",
 }  # fmt: skip
 _ALSO_FORWARDED = ("OMP_NUM_THREADS", "KMP_AFFINITY", "LD_LIBRARY_PATH", "GLIBC_TUNABLES")
 

@@ -149,7 +149,8 @@ def test_a_scheduler_that_hosts_cannot_reach_is_noticed_at_once(cluster: Cluster
     assert "--network-interface" in done.stderr
 
 
-def test_the_data_take_the_chosen_network(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("store", "servers"), [("dist_sync", "1"), ("collective", "0")])
+def test_the_data_take_the_chosen_network(tmp_path: Path, store: str, servers: str) -> None:
     """Logins through one network, gradients through another; the control sends them through the first."""
     cluster = Cluster(tmp_path, networks=2)
     try:
@@ -158,14 +159,14 @@ def test_the_data_take_the_chosen_network(tmp_path: Path) -> None:
         for chosen in ([], ["--network-interface", "absent,net2"]):
             before = [cluster.counted("two", k) for k in (1, 2)]
             done = cluster.launch(
-                "-n", "2", "-s", "1", *chosen, "--env", f"PYTHONPATH:{ROOT}", "--env", "JAX_PLATFORMS:cpu",
-                sys.executable, "-m", "dualmx.cli", "bandwidth", "--kv-store", "dist_sync", "--sizes", "4MB",
-                "--rounds", "3", "--json",
+                "-n", "2", "-s", servers, *chosen, "--env", f"PYTHONPATH:{ROOT}", "--env", "JAX_PLATFORMS:cpu",
+                sys.executable, "-m", "dualmx.cli", "bandwidth", "--kv-store", store, "--sizes", "4MB", "--rounds", "3",
+                "--json",
             )  # fmt: skip
             assert done.returncode == 0 and '"error": 0.0' in done.stdout, done.stdout + done.stderr
             sent[bool(chosen)] = [cluster.counted("two", k) - b for k, b in zip((1, 2), before, strict=True)]
-        assert sent[False][0] > 20e6 and sent[False][1] < 1e5, sent
-        assert sent[True][1] > 20e6 and sent[True][0] < 1e6, sent
+        assert sent[False][0] > 16e6 and sent[False][1] < 1e5, sent
+        assert sent[True][1] > 16e6 and sent[True][0] < 1e6, sent
     finally:
         cluster.close()
 

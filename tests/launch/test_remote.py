@@ -242,6 +242,23 @@ def test_no_process_outlives_a_killed_launcher(remote: Remote, tmp_path: Path) -
         process.wait()
 
 
+@pytest.mark.parametrize("remote", ["ray-real"], indirect=True)
+def test_a_dead_task_is_started_again_alone(remote: Remote, tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, signal\n"
+        "me = pathlib.Path(os.environ['FOLDER'], os.environ['DMLC_ROLE'] + os.environ['DMLC_TASK_ID'])\n"
+        "with open(me, 'a') as f: f.write('x')\n"
+        "if me.name == 'worker1' and me.read_text() == 'x': os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    options = ["-n", "2", "-s", "1", "--on-worker-death", "wait", "--env", f"FOLDER:{tmp_path}"]
+    done = subprocess.run(
+        remote.command(*options, sys.executable, "-S", "-c", code), env={**os.environ, **remote.env},
+        capture_output=True, text=True, timeout=90,
+    )  # fmt: skip
+    assert done.returncode == 0 and "worker 1" in done.stderr and "it is started again" in done.stderr, done.stderr
+    assert (tmp_path / "worker1").read_text() == "xx" and (tmp_path / "worker0").read_text() == "x"
+
+
 def test_unreachable_hosts_are_all_named_before_anything_starts(tmp_path: Path) -> None:
     remote = fake("ssh", tmp_path)
     (tmp_path / "hosts").write_text("unreachable\none\nunreachable:23\n")

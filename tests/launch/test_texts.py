@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from dualmx.core.knobs import CLUSTER
 from dualmx.launch.command import main
+from dualmx.launch.texts import TEXTS
+from dualmx.launch.watch import LAUNCHERS
 from tests.launch.cluster import ROOT
 
 SAYS = (
@@ -143,6 +146,18 @@ def test_what_would_be_run_is_shown_without_the_secret(
         assert sum(line.startswith("# ") and not line.startswith("#  ") for line in text.splitlines()) == count
         assert text.count("DMLC_ROLE=worker") == 2 and text.count("python train.py") == 5
     assert f"-p 23 two {shlex.quote('exec AGENT agent stdin')}" in text
+
+
+def test_the_system_may_be_chosen_by_a_variable(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert set(CLUSTER.choices) == {*LAUNCHERS, *TEXTS}
+    monkeypatch.setenv("DMLC_SUBMIT_CLUSTER", "yarn")
+    assert json.loads(written(capsys, "-n", "1", "--dry-run", "true"))["components"]
+    monkeypatch.setenv("DMLC_SUBMIT_CLUSTER", "mesos")
+    with pytest.raises(SystemExit):
+        main(["-n", "1", "true"])
+    assert "DMLC_SUBMIT_CLUSTER='mesos': expected one of local, ssh" in capsys.readouterr().err
 
 
 def test_what_is_only_written_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
