@@ -59,7 +59,7 @@ class Pushes:
     """
 
     def __init__(self, seat: dict[int, Any], take: Callable[[int], np.ndarray]):
-        self.parts: list[np.ndarray] = [seat[rank] for rank in sorted(seat)]
+        self.parts: list[np.ndarray] = list(_terms([seat[rank] for rank in sorted(seat)]))
         self._seat, self._take = seat, take
 
     def dense(self) -> np.ndarray:
@@ -322,6 +322,15 @@ class Store:
         return None
 
 
+def _terms(parts: Iterable[Sum]) -> Iterator[np.ndarray]:
+    """The terms (n,) of pushes, of which some are sent apart."""
+    for part in parts:
+        if isinstance(part, np.ndarray) and part.ndim == 2:
+            yield from part
+        else:
+            yield dense(part)
+
+
 def _take(nbytes: int) -> np.ndarray:
     return np.empty(nbytes, np.uint8)
 
@@ -332,7 +341,7 @@ def _sum(seat: dict[int, Sum], take: Callable[[int], np.ndarray] = _take) -> Sum
     rows = [p for p in parts if isinstance(p, Rows)]
     if len(rows) == len(parts):
         return add_up(rows)
-    pushed = [term for p in parts for term in (p if isinstance(p, np.ndarray) and p.ndim == 2 else (dense(p),))]
+    pushed = list(_terms(parts))
     dtype = pushed[0].dtype
     if is_float(dtype) and dtype.itemsize == 2:
         wide = pushed[0].astype(np.float32)

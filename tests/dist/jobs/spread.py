@@ -21,7 +21,7 @@ own = DEVICES // workers
 contexts = [mx.cpu(i) for i in range(own)]
 net = mx.gluon.nn.HybridSequential(prefix="")
 net.add(mx.gluon.nn.Conv2D(4, 3, in_channels=1, activation="tanh"), mx.gluon.nn.Flatten())
-net.add(mx.gluon.nn.Dense(17, in_units=144, activation="relu"), mx.gluon.nn.Dense(5, in_units=17))
+net.add(mx.gluon.nn.Dense(80, in_units=144, activation="relu"), mx.gluon.nn.Dense(5, in_units=80))
 net.initialize(mx.init.Zero(), ctx=contexts)
 for i, p in enumerate(net.collect_params().values()):
     p.set_data(mx.nd.array(np.random.default_rng(i).standard_normal(p.shape) * 0.2))
