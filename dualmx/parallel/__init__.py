@@ -2,6 +2,7 @@
 
 from ..compile.mesh import Mesh
 from ..ndarray.placement import shard
+from . import rpc
 from .collectives import all_gather, all_reduce, barrier, broadcast, join
 from .group import Group
 from .mail import Handle
@@ -27,5 +28,5 @@ __all__ = [
     "Group", "Handle", "Mesh", "Receipt", "Schedule", "all_gather", "all_gather_object", "all_reduce", "all_to_all",
     "barrier", "broadcast", "broadcast_object", "cross_rank", "cross_size", "device_bytes", "gather", "init", "irecv",
     "is_initialized", "isend", "join", "local_rank", "local_size", "match_rules", "new_group", "rank", "recv",
-    "reduce", "reduce_scatter", "scatter", "send", "shard", "shutdown", "size",
+    "reduce", "reduce_scatter", "rpc", "scatter", "send", "shard", "shutdown", "size",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ CASES = {
     "sharded.py --steps 5": "on each device",
     "transformer.py --steps 3": "on each device",
     "pipeline.py --steps 3": "stages work",
+    "remote.py --steps 3": "step 2: loss",
 }
 
 
