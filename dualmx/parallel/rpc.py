@@ -119,7 +119,7 @@ class _Service:
 
     def answer(self, request: dict[str, Any]) -> np.ndarray:
         """Call a function as asked for, and return what the caller is told."""
-        name = request.get("name")
+        name = str(request.get("name"))
         try:
             args, named = request["args"], request["named"]
             for k in request["kept"]:
