@@ -150,10 +150,14 @@ assert (nd.ones(2, dtype="float16") + nd.ones(2)).dtype.__name__ == "float32"
 outputs = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="f").get_internals().list_outputs()
 assert outputs == ["x", "amp_cast0_output", "f_weight", "amp_cast1_output", "f_bias", "amp_cast2_output", "f_output"]
 for hybrid in (False, True):
+    chain = gluon.nn.HybridSequential()
     net = gluon.nn.Dense(3, in_units=4)
+    chain.add(net)
     net.initialize(mx.init.One())
     if hybrid:
         net.hybridize()
+        chain.hybridize()
+    assert chain(nd.ones((1, 4))).dtype.__name__ == "float16"
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
     amp.init_trainer(trainer)
     scales = []

@@ -41,7 +41,7 @@ ORDER: list[dict[str, set[str]]] = [
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set()},
     {"gluon": set(), "module": set(), "rnn": set()},
     {"contrib": set(), "horovod": set(), "keras": set()},
-    {"model": set(), "executor_manager": set()},
+    {"model": set(), "executor_manager": set(), "lightning": set()},
 ]
 LEFT: dict[str, set[str]] = {}
 for _line in ORDER:

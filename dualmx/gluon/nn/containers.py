@@ -72,7 +72,10 @@ class HybridSequential(_Listed, HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Call the blocks in turn."""
-        return self._eager(x)
+        # Not by _eager, which mixed precision takes away.
+        for block in self._children.values():
+            x = block(x)
+        return x
 
 
 class Concatenate(Sequential):

@@ -1,0 +1,80 @@
+"""Files with parameters, states of the optimizer and the numbers of epoch and step."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ArgumentError, FormatError
+from ..gluon.block import Block
+from ..gluon.trainer import Trainer
+from ..namespace import nd
+
+_PARAM, _OPTIMIZER, _PROGRESS = "param:", "optimizer", "progress"
+
+
+def write(path: str, module: Block, trainer: Trainer | None, progress: dict[str, int]) -> None:
+    """Write a checkpoint, whole or not at all."""
+    found = {_PARAM + name: p._reduce() for name, p in module._collect_params_with_prefix().items()}
+    found[_PROGRESS] = _bytes(json.dumps(progress).encode())
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    if trainer is not None:
+        with tempfile.TemporaryDirectory() as scratch:
+            states = os.path.join(scratch, "states")
+            trainer.save_states(states)
+            with open(states, "rb") as f:
+                found[_OPTIMIZER] = _bytes(f.read())
+    draft = f"{path}.{os.getpid()}"
+    nd.save(draft, found)
+    os.replace(draft, path)
+
+
+def _bytes(content: bytes) -> Any:
+    return nd.array(np.frombuffer(content, np.uint8), dtype="uint8")
+
+
+def read(path: str) -> dict[str, Any]:
+    """Return the arrays of a checkpoint.
+
+    Raises:
+        FormatError: the file is no checkpoint.
+    """
+    found = nd.load(path)
+    if not isinstance(found, dict) or _PROGRESS not in found:
+        raise FormatError(f"{path}: not a checkpoint of a Trainer")
+    return found
+
+
+def progress_of(found: dict[str, Any]) -> dict[str, int]:
+    """Return the numbers of epoch and step."""
+    return json.loads(found[_PROGRESS].asnumpy().tobytes())
+
+
+def restore(module: Block, found: dict[str, Any]) -> None:
+    """Overwrite the parameters of a module.
+
+    Raises:
+        ArgumentError: the checkpoint is of another network.
+    """
+    params = module._collect_params_with_prefix()
+    values = {name.removeprefix(_PARAM): v for name, v in found.items() if name.startswith(_PARAM)}
+    if set(params) != set(values):
+        other = sorted(set(params) ^ set(values))
+        raise ArgumentError(f"checkpoint of another network: {other[0]!r} is in one of them only")
+    for name, p in params.items():
+        p._load_init(values[name], None)
+
+
+def restore_optimizer(trainer: Trainer, found: dict[str, Any]) -> None:
+    """Overwrite the states of the optimizer, if the checkpoint has some."""
+    if _OPTIMIZER in found:
+        with tempfile.TemporaryDirectory() as scratch:
+            states = os.path.join(scratch, "states")
+            with open(states, "wb") as f:
+                f.write(found[_OPTIMIZER].asnumpy().tobytes())
+            trainer.load_states(states)

@@ -1,0 +1,461 @@
+"""`Trainer`: makes the steps that a `LightningModule` describes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import autograd, initializer, optimizer, parallel
+from ..context import Context
+from ..contrib import amp
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..gluon.parallel import rest, sync_initial_weights
+from ..gluon.split import clip_global_norm
+from ..gluon.trainer import Trainer as GluonTrainer
+from . import checkpoints
+from .batches import batches_of, parts_of, rows_of
+from .callbacks import Callback, ModelCheckpoint
+from .loggers import CSVLogger, Logger
+from .module import LightningDataModule, LightningModule
+from .places import places
+from .results import Results
+
+# Dtype of the parameters, and what operators cast to.
+_PRECISIONS: dict[str, tuple[str, str]] = {
+    "32-true": ("float32", ""), "32": ("float32", ""), "64-true": ("float64", ""), "64": ("float64", ""),
+    "16-true": ("float16", ""), "bf16-true": ("bfloat16", ""), "16-mixed": ("float32", "float16"),
+    "16": ("float32", "float16"), "bf16-mixed": ("float32", "bfloat16"), "bf16": ("float32", "bfloat16"),
+}  # fmt: skip
+
+
+class Trainer:
+    """Train, validate and test `LightningModule`s.
+
+    Args:
+        accelerator: `"auto"`, `"cpu"`, `"gpu"` or `"tpu"`.
+        strategy: `"ddp"`: one process per device, as started by `dualmx-launch -n`; `"dp"`: several devices in this
+            process; `"auto"`: the first in a job of several processes, the second otherwise.
+        devices: a number or a list of numbers, on each node; `"auto"` for all accelerators, or one CPU device.
+        num_nodes: hosts of the job.
+        precision: `"32-true"`, `"64-true"`, `"16-true"`, `"bf16-true"`, `"16-mixed"` or `"bf16-mixed"`. The mixed ones
+            change operators for the whole process; see `contrib.amp`.
+        logger: a `Logger`, a list of them, True for a `CSVLogger`, False for none.
+        callbacks: callbacks.
+        max_epochs, max_steps: when training ends; 1000 epochs if neither is given.
+        limit_train_batches, limit_val_batches, limit_test_batches: most batches of an epoch, or a share of them.
+        check_val_every_n_epoch: epochs from one validation to the next.
+        log_every_n_steps: steps from one report of numbers of a batch to the next.
+        enable_checkpointing: add a `ModelCheckpoint` if there is none.
+        enable_progress_bar: print a line per epoch.
+        accumulate_grad_batches: batches of one update.
+        gradient_clip_val: bound of the norm of all gradients together, or of each element.
+        gradient_clip_algorithm: `"norm"` or `"value"`.
+        fast_dev_run: one batch (or so many) of everything, without logs and checkpoints.
+        default_root_dir: where logs and checkpoints go; the working directory by default.
+
+    Raises:
+        ArgumentError: an unknown name, or a device that is not there. MXNetError: another number of processes.
+
+    Attributes:
+        callback_metrics: what was logged last, by name.
+        current_epoch, global_step: numbers of epochs and updates.
+        should_stop: set it to end training after the epoch.
+    """
+
+    def __init__(
+        self, *, accelerator: str = "auto", strategy: str = "auto", devices: Any = "auto", num_nodes: int = 1,
+        precision: Any = "32-true", logger: Any = True, callbacks: Any = None, max_epochs: int | None = None,
+        max_steps: int = -1, limit_train_batches: Any = 1.0, limit_val_batches: Any = 1.0,
+        limit_test_batches: Any = 1.0, check_val_every_n_epoch: int = 1, log_every_n_steps: int = 50,
+        enable_checkpointing: bool = True, enable_progress_bar: bool = True, accumulate_grad_batches: int = 1,
+        gradient_clip_val: float | None = None, gradient_clip_algorithm: str = "norm", fast_dev_run: Any = False,
+        default_root_dir: Any = None,
+    ):  # fmt: skip
+        if str(precision) not in _PRECISIONS:
+            raise ArgumentError(f"Trainer: precision={precision!r}: expected one of {', '.join(_PRECISIONS)}")
+        if not isinstance(accumulate_grad_batches, int) or accumulate_grad_batches < 1:
+            raise ArgumentError(
+                f"Trainer: accumulate_grad_batches={accumulate_grad_batches!r}: expected a number of 1 or more"
+            )
+        if gradient_clip_algorithm not in ("norm", "value"):
+            raise ArgumentError(
+                f"Trainer: gradient_clip_algorithm={gradient_clip_algorithm!r}: expected 'norm' or 'value'"
+            )
+        self.contexts = places(accelerator, devices, num_nodes, strategy)
+        self.global_rank, self.world_size, self.num_nodes = parallel.rank(), parallel.size(), num_nodes
+        self._dtype, self._mixed = _PRECISIONS[str(precision)]
+        self.precision = str(precision)
+        self.max_epochs = 1000 if max_epochs is None and max_steps < 0 else max_epochs
+        self.max_steps = max_steps
+        self.default_root_dir = os.getcwd() if default_root_dir is None else str(default_root_dir)
+        self._limits = {"train": limit_train_batches, "val": limit_val_batches, "test": limit_test_batches}
+        if fast_dev_run:
+            self._limits = dict.fromkeys(self._limits, int(fast_dev_run))
+            self.max_epochs, logger, enable_checkpointing = 1, False, False
+        self.check_val_every_n_epoch, self.log_every_n_steps = check_val_every_n_epoch, log_every_n_steps
+        self.accumulate_grad_batches = accumulate_grad_batches
+        self.gradient_clip_val, self.gradient_clip_algorithm = gradient_clip_val, gradient_clip_algorithm
+        made = CSVLogger(self.default_root_dir) if logger is True else logger
+        self.loggers: list[Logger] = list(made) if isinstance(made, (list, tuple)) else [made] if made else []
+        self.callbacks = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
+        for one in self.callbacks:
+            if not isinstance(one, Callback):
+                raise ArgumentTypeError(f"Trainer: callbacks: a {type(one).__name__}: expected lightning.Callback")
+        if enable_checkpointing and not any(isinstance(c, ModelCheckpoint) for c in self.callbacks):
+            self.callbacks.append(ModelCheckpoint())
+        # Checkpoints hold what the other callbacks have done.
+        self.callbacks.sort(key=lambda c: isinstance(c, ModelCheckpoint))
+        self._prints = enable_progress_bar and self.global_rank == 0
+        self.callback_metrics: dict[str, float] = {}
+        self.current_epoch = self.global_step = 0
+        self.should_stop = False
+        self._updates: GluonTrainer | None = None
+        self._results = Results(True)
+        self._rows = 0
+        self._trained: Any = None
+
+    @property
+    def is_global_zero(self) -> bool:
+        """Whether this is the first process."""
+        return self.global_rank == 0
+
+    @property
+    def logger(self) -> Logger | None:
+        """The first logger."""
+        return self.loggers[0] if self.loggers else None
+
+    @property
+    def checkpoint_callback(self) -> ModelCheckpoint | None:
+        """The first `ModelCheckpoint`."""
+        return next((c for c in self.callbacks if isinstance(c, ModelCheckpoint)), None)
+
+    @property
+    def optimizers(self) -> list[Any]:
+        """The optimizer, in a list."""
+        return [] if self._updates is None else [self._updates.optimizer]
+
+    # -- training
+
+    def fit(
+        self, model: LightningModule, train_dataloaders: Any = None, val_dataloaders: Any = None,
+        datamodule: LightningDataModule | None = None, ckpt_path: str | None = None,
+    ) -> None:  # fmt: skip
+        """Train.
+
+        Args:
+            model: the module.
+            train_dataloaders, val_dataloaders: a `DataLoader` each, or any iterable of batches. With several processes
+                batches are dealt out to them.
+            datamodule: instead of loaders.
+            ckpt_path: a checkpoint to go on from.
+
+        Raises:
+            ArgumentError: there is no data, or a step returns no loss. ArgumentTypeError: not a LightningModule.
+        """
+        train = self._data("fit", "train", model, train_dataloaders, datamodule)
+        val = self._data("fit", "val", model, val_dataloaders, datamodule)
+        if train is None:
+            raise ArgumentError("Trainer.fit: there is no data for training; give train_dataloaders or a datamodule")
+        self._begin(model)
+        start = 0
+        try:
+            self._tell("on_fit_start", model)
+            first = next(batches_of(train, 0, 1, 0), None)
+            if first is None:
+                raise ArgumentError("Trainer.fit: the loader for training has no batches")
+            self._make_weights(model, first)
+            found = None if ckpt_path is None else checkpoints.read(ckpt_path)
+            if found is not None:
+                checkpoints.restore(model, found)
+            self._updates = self._make_updates(model)
+            if found is not None:
+                checkpoints.restore_optimizer(self._updates, found)
+                told = checkpoints.progress_of(found)
+                start, self.global_step = told["epoch"] + 1, told["step"]
+            seed = int(parallel.broadcast_object(int(np.random.randint(2**31 - 1))))
+            self._tell("on_train_start", model)
+            for epoch in range(start, self.max_epochs if self.max_epochs is not None else 2**31):
+                if self.should_stop or 0 <= self.max_steps <= self.global_step:
+                    break
+                self.current_epoch = epoch
+                self._train_epoch(model, train, val, seed + epoch)
+            self._tell("on_train_end", model)
+            self._tell("on_fit_end", model)
+        finally:
+            model.trainer = None
+
+    def _begin(self, model: Any) -> None:
+        if not isinstance(model, LightningModule):
+            raise ArgumentTypeError(f"Trainer: a {type(model).__name__}: expected a LightningModule")
+        self._trained = model
+        model.trainer = self
+        self.should_stop = False
+        if self._mixed:
+            amp.init(self._mixed)
+        if self._dtype != "float32":
+            model.cast(self._dtype)
+
+    def _make_weights(self, model: LightningModule, batch: Any) -> None:
+        """Initialize what is not, on this Trainer's devices, and let all processes have the same values."""
+        params = model.collect_params()
+        for p in params.values():
+            if p._data is None and not p._deferred_init:
+                p.initialize(None, self.contexts, initializer.Xavier())
+        if any(p.list_ctx() != self.contexts for p in params.values()):
+            params.reset_ctx(self.contexts)
+        if any(p._data is None for p in params.values()):
+            with autograd.pause():  # a pass that nobody sees tells the shapes
+                part = self._parts(batch, self.contexts[:1])[0]
+                self._results = Results(True)
+                model.training_step(part, 0)
+        sync_initial_weights(model)
+
+    def _make_updates(self, model: LightningModule) -> GluonTrainer:
+        chosen: Any = model.configure_optimizers()
+        while isinstance(chosen, (list, tuple, dict)):
+            if not isinstance(chosen, dict) and len(chosen) != 1:
+                raise ArgumentError(
+                    f"Trainer: configure_optimizers returned {len(chosen)} things; expected one optimizer, whose "
+                    "lr_scheduler is an argument of it"
+                )
+            chosen = chosen.get("optimizer") if isinstance(chosen, dict) else chosen[0]
+        if isinstance(chosen, str):
+            chosen = optimizer.create(chosen)
+        if not isinstance(chosen, optimizer.Optimizer):
+            raise ArgumentTypeError(
+                f"Trainer: configure_optimizers returned a {type(chosen).__name__}; expected an optimizer of "
+                "mx.optimizer, or its name"
+            )
+        grads_seen = self.gradient_clip_val is not None or self._mixed == "float16"
+        made = GluonTrainer(
+            model.collect_params(),
+            chosen,
+            kvstore="collective" if self.world_size > 1 else "device",
+            update_on_kvstore=False if grads_seen else None,
+        )
+        if self._mixed == "float16":
+            amp.init_trainer(made)
+        if self.accumulate_grad_batches > 1:
+            for p in model.collect_params().values():
+                if p.grad_req != "null":
+                    p.grad_req = "add"
+        return made
+
+    def _train_epoch(self, model: LightningModule, train: Any, val: Any, seed: int) -> None:
+        self._results = results = Results(True)
+        self._tell("on_train_epoch_start", model)
+        waiting = 0
+        for number, batch in enumerate(self._limited("train", train, seed)):
+            for one in self.callbacks:
+                one.on_train_batch_start(self, model, batch, number)
+            losses = self._backward(model, batch, number)
+            waiting += 1
+            if waiting == self.accumulate_grad_batches:
+                self._step(model)
+                waiting = 0
+            for one in self.callbacks:
+                one.on_train_batch_end(self, model, losses, batch, number)
+            if not waiting and self.global_step % self.log_every_n_steps == 0:
+                self._report(results.of_step())
+            if 0 <= self.max_steps <= self.global_step:
+                break
+        if waiting:
+            self._step(model)
+        numbers = results.of_step()
+        if val is not None and (self.current_epoch + 1) % self.check_val_every_n_epoch == 0:
+            self._results = checked = Results(False)
+            self._evaluate(model, val, "val", model.validation_step, seed)
+            numbers |= checked.of_epoch()
+            results.shown += checked.shown
+        # Hooks of the module may log numbers of the epoch.
+        self._results = results
+        model.on_train_epoch_end()
+        numbers |= results.of_epoch()
+        self._report({**numbers, "epoch": self.current_epoch})
+        for one in self.callbacks:
+            one.on_train_epoch_end(self, model)
+        self.should_stop = any(parallel.all_gather_object(self.should_stop))
+        for logger in self.loggers if self.is_global_zero else ():
+            logger.save()
+        if self._prints:
+            there = self.callback_metrics
+            shown = "".join(f" - {name}: {there[name]:.4g}" for name in results.shown if name in there)
+            print(f"Epoch {self.current_epoch}: {self.global_step} steps{shown}", flush=True)
+
+    def _backward(self, model: LightningModule, batch: Any, number: int) -> list[Any]:
+        rows = rows_of(batch)
+        used = self.contexts[:rows]
+        losses, heads = [], []
+        self._results.begin_batch()
+        with autograd.record():
+            for part in self._parts(batch, used):
+                self._rows = rows_of(part)
+                loss: Any = model.training_step(part, number)
+                loss = loss.get("loss") if isinstance(loss, dict) else loss
+                if not hasattr(loss, "backward") or loss.size != 1:
+                    raise ArgumentError(
+                        f"Trainer: training_step returned {_described(loss)}; expected the loss, an array with one "
+                        "element, or a dict with it under 'loss'"
+                    )
+                losses.append(loss)
+                heads.append(loss * (self._rows / rows / self.accumulate_grad_batches))
+            if self._mixed == "float16":
+                with amp.scale_loss(heads, self._updates) as scaled:
+                    heads = list(scaled)
+        rest(model.collect_params().values(), self.contexts[len(used) :])
+        autograd.backward(heads)
+        return losses
+
+    def _step(self, model: LightningModule) -> None:
+        updates = self._updates
+        assert updates is not None
+        if self.gradient_clip_val is None:
+            updates.step(self.world_size)
+        else:
+            updates.allreduce_grads()
+            if self._mixed == "float16":
+                amp.unscale(updates)
+            bound = self.gradient_clip_val * self.world_size  # of sums over processes
+            for ctx in self.contexts:
+                grads = [p.grad(ctx) for p in model.collect_params().values() if p.grad_req != "null"]
+                if self.gradient_clip_algorithm == "norm":
+                    clip_global_norm(grads, bound, check_isfinite=False)
+                else:
+                    for g in grads:
+                        g[:] = g.clip(-bound, bound)
+            updates.update(self.world_size)
+        if self.accumulate_grad_batches > 1:
+            model.collect_params().zero_grad()
+        self.global_step += 1
+
+    # -- validation, tests, predictions
+
+    def validate(
+        self, model: LightningModule, dataloaders: Any = None, datamodule: Any = None
+    ) -> list[dict[str, float]]:
+        """Call `validation_step` for all batches; returns the means of what was logged."""
+        return self._whole(model, "validate", "val", dataloaders, datamodule, "validation_step")
+
+    def test(self, model: LightningModule, dataloaders: Any = None, datamodule: Any = None) -> list[dict[str, float]]:
+        """Call `test_step` for all batches; returns the means of what was logged."""
+        return self._whole(model, "test", "test", dataloaders, datamodule, "test_step")
+
+    def _whole(
+        self, model: LightningModule, what: str, kind: str, dataloaders: Any, datamodule: Any, step: str
+    ) -> list[dict[str, float]]:
+        data = self._data(what, kind, model, dataloaders, datamodule)
+        if data is None:
+            raise ArgumentError(f"Trainer.{what}: there is no data; give dataloaders or a datamodule")
+        self._begin(model)
+        self._move(model)
+        try:
+            self._results = results = Results(False)
+            self._evaluate(model, data, kind, getattr(model, step), 0)
+            found = results.of_epoch()
+        finally:
+            model.trainer = None
+        self.callback_metrics.update(found)
+        return [found]
+
+    def _move(self, model: LightningModule) -> None:
+        params = model.collect_params()
+        for p in params.values():
+            if p._data is None and not p._deferred_init:
+                raise MXNetError(f"Trainer: parameter {p.name!r} was never initialized; fit the module first")
+        if any(p.list_ctx() != self.contexts for p in params.values()):
+            params.reset_ctx(self.contexts)
+
+    def _evaluate(self, model: LightningModule, data: Any, kind: str, step: Any, seed: int) -> None:
+        if kind == "val":
+            self._tell("on_validation_epoch_start", model)
+        with autograd.predict_mode():
+            for number, batch in enumerate(self._limited(kind, data, seed)):
+                self._results.begin_batch()
+                for part in self._parts(batch, self.contexts[: rows_of(batch)]):
+                    self._rows = rows_of(part)
+                    step(part, number)
+        if kind == "val":
+            self._tell("on_validation_epoch_end", model)
+
+    def predict(self, model: LightningModule, dataloaders: Any = None, datamodule: Any = None) -> list[Any]:
+        """Return what `predict_step` returns for all batches, on the first device; every process computes all."""
+        data = self._data("predict", "predict", model, dataloaders, datamodule)
+        if data is None:
+            raise ArgumentError("Trainer.predict: there is no data; give dataloaders or a datamodule")
+        self._begin(model)
+        self._move(model)
+        try:
+            with autograd.predict_mode():
+                batches = batches_of(data, 0, 1, 0)
+                return [model.predict_step(self._parts(b, self.contexts[:1])[0], i) for i, b in enumerate(batches)]
+        finally:
+            model.trainer = None
+
+    # -- data, logs, files
+
+    @staticmethod
+    def _data(what: str, kind: str, model: Any, given: Any, datamodule: Any) -> Any:
+        if isinstance(given, LightningDataModule):
+            given, datamodule = None, given
+        if given is not None:
+            return given
+        if datamodule is None:
+            return None
+        datamodule.setup(what)
+        return getattr(datamodule, f"{kind}_dataloader")()
+
+    def _parts(self, batch: Any, contexts: Sequence[Context]) -> list[Any]:
+        return parts_of(batch, contexts, self._dtype)
+
+    def _limited(self, kind: str, loader: Any, seed: int) -> Iterator[Any]:
+        limit = self._limits[kind]
+        if isinstance(limit, float) and limit < 1.0:
+            if not hasattr(loader, "__len__"):
+                raise ArgumentError(f"Trainer: limit_{kind}_batches={limit}: a share of a loader without length")
+            limit = int(limit * len(loader) / self.world_size)
+        for number, batch in enumerate(batches_of(loader, self.global_rank, self.world_size, seed, kind == "train")):
+            if isinstance(limit, int) and not isinstance(limit, bool) and number >= limit:
+                return
+            yield batch
+
+    def _tell(self, moment: str, model: LightningModule) -> None:
+        for one in self.callbacks:
+            getattr(one, moment)(self, model)
+        getattr(model, moment)()
+
+    def _log(self, name: str, value: Any, shown: bool, on_step: Any, on_epoch: Any, rows: int | None) -> None:
+        self._results.add(name, value, self._rows or 1 if rows is None else rows, shown, on_step, on_epoch)
+
+    def _report(self, numbers: dict[str, float]) -> None:
+        """Let the callbacks and the loggers know numbers."""
+        self.callback_metrics.update({k: v for k, v in numbers.items() if k != "epoch"})
+        for logger in self.loggers if self.is_global_zero else ():
+            logger.log_metrics(numbers, self.global_step)
+
+    def _folder(self, name: str) -> str:
+        beside = self.logger.log_dir if isinstance(self.logger, CSVLogger) else self.default_root_dir
+        return os.path.join(beside, name)
+
+    def save_checkpoint(self, filepath: str) -> None:
+        """Write parameters, states of the optimizer, epoch and step; all processes call it, the first one writes.
+
+        Raises:
+            MXNetError: nothing was trained.
+        """
+        if self._updates is None:
+            raise MXNetError("Trainer.save_checkpoint: nothing was trained; call fit first")
+        if self.is_global_zero:
+            progress = {"epoch": self.current_epoch, "step": self.global_step}
+            checkpoints.write(str(filepath), self._trained, self._updates, progress)
+
+    def _remove(self, path: str) -> None:
+        if self.is_global_zero and os.path.exists(path):
+            os.remove(path)
+
+
+def _described(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" + (f" of shape {shape}" if shape is not None else "")
