@@ -84,3 +84,22 @@ def group_of(contexts: tuple[Context, ...]) -> Group | None:
     """Return the group of these contexts, None if two of them share a device."""
     devices = [device_of(c) for c in contexts]
     return Group(contexts, devices) if len(set(devices)) == len(devices) > 1 else None
+
+
+@cache
+def group_everywhere(contexts: tuple[Context, ...]) -> Group | None:
+    """Return the group of these contexts and of those in their places in all processes that XLA has joined.
+
+    None if XLA knows of no other process, or one has fewer devices.
+    """
+    here = [device_of(c) for c in contexts]
+    by_process: dict[int, list[Any]] = {}
+    for d in jax.devices(here[0].platform):
+        by_process.setdefault(d.process_index, []).append(d)
+    own = by_process[here[0].process_index]
+    if len(by_process) == 1 or len(set(here)) < len(here) or any(d not in own for d in here):
+        return None
+    at = [own.index(d) for d in here]
+    if any(len(devices) <= max(at) for devices in by_process.values()):
+        return None
+    return Group(contexts, [devices[i] for _, devices in sorted(by_process.items()) for i in at])

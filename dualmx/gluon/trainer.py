@@ -187,15 +187,17 @@ class Trainer:
         return self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow([p for _, p in chosen])
 
     def _update_together(self, chosen: list[tuple[int, Parameter]]) -> bool:
-        """Sum and update on all contexts as one program, if the store is one of this process and it is possible."""
+        """Sum and update on all contexts, and in all processes that XLA has joined, as one program, if possible."""
         store = self._kvstore
-        if type(store) is not kvstore.KVStore or not chosen or store._compression is not None:
+        everywhere = getattr(store, "everywhere", None)
+        alone = type(store) is kvstore.KVStore
+        if not (alone or everywhere is not None) or not chosen or store._compression is not None:
             return False
         keys = [i for i, _ in chosen]
         grads, weights = [p.list_grad() for _, p in chosen], [p.list_data() for _, p in chosen]
         if self._update_on_kvstore:
             return store.update_together(keys, grads, weights)
-        return step_together(self._updaters, keys, grads, weights, True)
+        return step_together(self._updaters, keys, grads, weights, True, everywhere)
 
     def allreduce_grads(self) -> None:
         """Sum the gradients over contexts and workers, to be followed by `update`.

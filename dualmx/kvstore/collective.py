@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 from .. import parallel
 from ..ndarray import NDArray, waitall
+from ..ndarray.joint import Everywhere
+from ..parallel import processes
 from ..parallel.world import num_dead
 from .local import KVStore
+
+
+class _Processes:
+    """All processes that XLA has joined."""
+
+    def agree(self, text: str) -> bool:
+        """Whether all processes say the same."""
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return len(set(parallel.all_gather_object(digest))) == 1 and text != "no"
+
+    def run(self, work: Any) -> Any:
+        """Run a program of all processes, and wait for its results.
+
+        Raises:
+            MXNetError: a process is gone.
+        """
+        return processes.in_time(work, "Trainer.step")
 
 
 class CollectiveKVStore(KVStore):
@@ -59,6 +79,29 @@ class CollectiveKVStore(KVStore):
             for i, a in zip(at, parallel.all_reduce([sums[i] for i in at]), strict=True):
                 sums[i] = a
         return sums
+
+    @property
+    def everywhere(self) -> Everywhere | None:
+        """The other processes, if XLA exchanges values with them inside of compiled steps; None otherwise."""
+        return _Processes() if parallel.size() == processes.size() > 1 else None
+
+    def update_together(self, keys: Sequence[Any], grads: Any, weights: Any) -> bool:
+        """Like `push` of gradients and `pull` of the updated weights, as one program on all devices of all processes.
+
+        Args:
+            keys: initialized keys.
+            grads, weights: for each key a list with one array per context.
+
+        Returns:
+            Whether it was done, the same in all processes: they must have recorded the same.
+        """
+        everywhere = self.everywhere
+        if everywhere is None or self._replicas is None or self._compression is not None:
+            return False
+        if any(k not in self._stored for k in keys) or not self._replicas.step(keys, grads, weights, everywhere):
+            return False
+        self._followed.update((k, arrays[0]) for k, arrays in zip(keys, weights, strict=True))
+        return True
 
     @staticmethod
     def _alike(arrays: Sequence[NDArray]) -> list[list[int]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ndarray import NDArray
 from ..ndarray.handle import assign
-from ..ndarray.joint import joinable, joined, sum_over
+from ..ndarray.joint import Everywhere, joinable, joined, sum_over
 from ..optimizer import LBSGD, SGLD, Optimizer, Updater
 
 Column = Sequence[Sequence[NDArray]]
@@ -26,7 +26,10 @@ def updates_alike(optimizer: Any) -> bool:
     )
 
 
-def step_together(updaters: Sequence[Any], indices: Sequence[Any], grads: Column, weights: Column, keep: bool) -> bool:
+def step_together(
+    updaters: Sequence[Any], indices: Sequence[Any], grads: Column, weights: Column, keep: bool,
+    everywhere: Everywhere | None = None,
+) -> bool:  # fmt: skip
     """Sum gradients over contexts and update all weights, as one program on all devices, if that is possible.
 
     Args:
@@ -34,6 +37,7 @@ def step_together(updaters: Sequence[Any], indices: Sequence[Any], grads: Column
         indices: of the parameters.
         grads, weights: for each parameter one array per context.
         keep: write the sums back into `grads`.
+        everywhere: other processes, on whose contexts the same program runs as well.
 
     Returns:
         Whether it was done: each context must have a device of its own and the same pending work, and the optimizer
@@ -44,11 +48,11 @@ def step_together(updaters: Sequence[Any], indices: Sequence[Any], grads: Column
     contexts = [w.context for w in weights[0]]
     if any(a.is_sparse for group in (*grads, *weights) for a in group):
         return False
-    if len(contexts) < 2 or any([w.context for w in arrays] != contexts for arrays in weights):
+    if (len(contexts) < 2 and everywhere is None) or any([w.context for w in arrays] != contexts for arrays in weights):
         return False
-    if not joinable(contexts, len(grads)):
+    if not joinable(contexts, len(grads), everywhere):
         return False
-    with joined(contexts):
+    with joined(contexts, everywhere):
         sums = sum_over(grads)
         for k, updater in enumerate(updaters):
             own = [s[k] for s in sums]
@@ -72,14 +76,16 @@ class Replicas:
         self._seen: Any = None
         self.stale = True
 
-    def step(self, indices: Sequence[Any], grads: Column, weights: Column) -> bool:
+    def step(
+        self, indices: Sequence[Any], grads: Column, weights: Column, everywhere: Everywhere | None = None
+    ) -> bool:
         """Sum and update on all contexts; see `step_together`."""
         if not weights or not updates_alike(self._first.optimizer):
             return False
         contexts = [w.context for w in weights[0]]
         if self.stale or self._seen is not self._first.states or len(self._others) != len(contexts) - 1:
             self._copy([c.device_id for c in contexts])
-        return step_together([self._first, *self._others], indices, grads, weights, False)
+        return step_together([self._first, *self._others], indices, grads, weights, False, everywhere)
 
     def _copy(self, devices: Sequence[int]) -> None:
         """Take over the states and the counts of updates of the first context."""

@@ -6,14 +6,15 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..compile.counters import counters
 from ..compile.devices import duplicate, put
 from ..compile.executable import Executable
-from ..compile.spmd import Group, group_of
+from ..compile.spmd import Group, group_everywhere, group_of
 from ..compile.watch import watchers
 from ..core.context import Context
 from ..core.errors import MXNetError
@@ -29,8 +30,22 @@ from .trace import Trace, engine, failed, local
 
 Place = tuple[int, int]
 
+
+class Everywhere(Protocol):
+    """Other processes that XLA has joined, which run the same programs."""
+
+    def agree(self, text: str) -> bool:
+        """Whether all processes say the same; called by all of them."""
+        ...
+
+    def run(self, work: Any) -> Any:
+        """Run a program of all processes, and wait for its results."""
+        ...
+
+
 _signatures: dict[Any, object] = {}
 _BOUND = 200_000
+_tellings: WeakKeyDictionary[State, str] = WeakKeyDictionary()
 
 
 def place(v: Value) -> Place:
@@ -81,7 +96,31 @@ def _sum_call(count: int) -> Call:
     return Call(op, {}, False)
 
 
-def joinable(contexts: Sequence[Context], inputs: int) -> bool:
+def _pending(contexts: Sequence[Context]) -> str:
+    """Tell what is recorded on contexts and asked for, in words that other processes would use as well."""
+    told = []
+    for c in contexts:
+        tr = local.switch(c)
+        steps = _tellings.get(tr.state)
+        if steps is None:
+            steps = _tellings[tr.state] = ";".join(map(_told, chain(tr.state)))
+        live = {place(h._v) for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None}
+        told.append(f"{steps} {sorted(live)}")
+    return "|".join(told)
+
+
+def _told(st: State) -> str:
+    if st.kind == LEAF:
+        return f"leaf {st.out.shape} {st.out.dtype} {st.out.tracked}"
+    if st.kind == BACKWARD:
+        p = st.payload
+        groups = (p.heads, p.seeds, p.adds, *p.targets)
+        places = [[None if v is None else place(v) for v in group] for group in groups]
+        return f"backward {places} {p.retain}"
+    return f"{st.kind} {st.call!r} {st.call and st.call.train} {[place(v) for v in st.ins]} {st.rec}"
+
+
+def joinable(contexts: Sequence[Context], inputs: int, everywhere: Everywhere | None = None) -> bool:
     """Make ready for one program on several contexts; true if that is possible.
 
     It needs a device for each context, and lazy execution. What this thread has recorded becomes part of the program if
@@ -90,9 +129,11 @@ def joinable(contexts: Sequence[Context], inputs: int) -> bool:
     Args:
         contexts: at least one.
         inputs: number of arrays that the first exchange reads; there must be room for them in the program.
+        everywhere: other processes, which must all be ready as well, and have recorded the same.
     """
-    if engine.naive or local.scopes or local.recording or group_of(tuple(contexts)) is None:
-        return False
+    grouped = group_of if everywhere is None else group_everywhere
+    if engine.naive or local.scopes or local.recording or grouped(tuple(contexts)) is None:
+        return everywhere is not None and everywhere.agree("no") and False
     states = [local.switch(c).state for c in contexts]
     first = states[0]
     if (
@@ -102,11 +143,11 @@ def joinable(contexts: Sequence[Context], inputs: int) -> bool:
     ):
         for c in contexts:
             engine.flush(local.switch(c))
-    return True
+    return everywhere is None or everywhere.agree(_pending(contexts))
 
 
 @contextlib.contextmanager
-def joined(contexts: Sequence[Context]) -> Iterator[None]:
+def joined(contexts: Sequence[Context], everywhere: Everywhere | None = None) -> Iterator[None]:
     """Execute what these contexts record in this scope as one program at its end; only if they are `joinable`.
 
     Within the scope each context must record the same steps, reading no values.
@@ -120,9 +161,9 @@ def joined(contexts: Sequence[Context]) -> Iterator[None]:
         except BaseException:
             # The contexts differ now: what depends on the exchange is lost.
             with contextlib.suppress(MXNetError):
-                flush_together(traces)
+                flush_together(traces, everywhere)
             raise
-        flush_together(traces)
+        flush_together(traces, everywhere)
 
 
 def sum_over(groups: Sequence[Sequence[Handle]]) -> list[list[Handle]]:
@@ -149,8 +190,8 @@ def flush_joint(tr: Trace) -> None:
     flush_together(together)
 
 
-def flush_together(traces: Sequence[Trace]) -> None:
-    """Execute traces that recorded the same program as one program on all their devices.
+def flush_together(traces: Sequence[Trace], everywhere: Everywhere | None = None) -> None:
+    """Execute traces that recorded the same program as one program on all their devices, and those of other processes.
 
     Raises:
         MXNetError: they recorded different programs, two of them share a device, or the program failed; the arrays
@@ -168,14 +209,15 @@ def flush_together(traces: Sequence[Trace]) -> None:
                 del local.traces[tr.ctx]
             lives.append([h for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None])
         if any(lives):
-            _execute(traces, lives)
+            _execute(traces, lives, everywhere)
 
 
-def _execute(traces: Sequence[Trace], lives: list[list[Handle]]) -> None:
+def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Everywhere | None) -> None:
     states = [tr.state for tr in traces]
     began = time.perf_counter() if watchers else 0.0
     try:
-        group = group_of(tuple(tr.ctx for tr in traces)) if len(traces) > 1 else None
+        contexts = tuple(tr.ctx for tr in traces)
+        group = group_everywhere(contexts) if everywhere else group_of(contexts) if len(traces) > 1 else None
         if group is None or any(signature(s) is not signature(states[0]) for s in states):
             listed = ", ".join(str(tr.ctx) for tr in traces)
             raise MXNetError(
@@ -187,7 +229,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]]) -> None:
         exe = states[0].programs.get(key)
         if exe is None:
             exe = states[0].programs[key] = _compile(traces, group, wanted)
-        results = _run(exe, traces, group)
+        results = _run(exe, traces, group, everywhere)
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else failed(single.last_line(states[0]), e)
         for h in (h for live in lives for h in live):
@@ -268,7 +310,7 @@ def _pairs(
     return [i for i, _ in wanted], [value_at(steps, at) for _, at in wanted]
 
 
-def _run(exe: Executable, traces: Sequence[Trace], group: Group) -> list[list[Any]]:
+def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Everywhere | None) -> list[list[Any]]:
     """Run the program; returns each member's results."""
     wholes: list[Any] = []
     if exe.run is not None:
@@ -288,7 +330,8 @@ def _run(exe: Executable, traces: Sequence[Trace], group: Group) -> list[list[An
             args.insert(0, group.joined_values([tr.keys for tr in traces], np.uint32))
         if exe.has_runtime:
             args.insert(0, group.joined_values([tr.runtime for tr in traces], np.float32))
-        wholes = exe.run(*args)
+        program = exe.run
+        wholes = program(*args) if everywhere is None else everywhere.run(lambda: program(*args))
     members = [list(parts) for parts in zip(*map(group.split, wholes), strict=True)] or [[] for _ in traces]
     for tr, own in zip(traces, members, strict=True):
         if exe.run is not None:

@@ -98,7 +98,7 @@ def size() -> int:
     return process_count()
 
 
-def _in_time(work: Callable[[], Any], what: str) -> Any:
+def in_time(work: Callable[[], Any], what: str) -> Any:
     """Run an exchange in a thread of its own, and wait for it: XLA cannot be interrupted while others do not come.
 
     Raises:
@@ -166,5 +166,5 @@ def exchanged(kind: str, what: str, arrays: Sequence[NDArray], root: int = 0) ->
     datas = [a._data if a._data is not None else a._force(None) for a in arrays]
     if process_count() == 1:
         return [concrete(d[None] if kind == "gather" else d, a.context) for d, a in zip(datas, arrays, strict=True)]
-    results = _in_time(lambda: exchange(kind, datas, root), what)
+    results = in_time(lambda: exchange(kind, datas, root), what)
     return [concrete(r, a.context) for r, a in zip(results, arrays, strict=True)]

@@ -146,9 +146,10 @@ def test_three_processes_over_tcp() -> None:
 
 
 @pytest.mark.slow
-def test_statistics_of_two_processes_with_two_devices_are_those_of_one_batch(tmp_path: Path) -> None:
-    script = str(JOBS / "synchronized.py")
-    run_together([["-m", "dualmx.launch", "-n", "2", "-s", "0", sys.executable, script, str(tmp_path)]], ENV)
+@pytest.mark.parametrize("transport", ["host", "xla"])
+def test_statistics_of_two_processes_with_two_devices_are_those_of_one_batch(tmp_path: Path, transport: str) -> None:
+    script, env = str(JOBS / "synchronized.py"), {**ENV, "DUALMX_COLLECTIVES": transport}
+    run_together([["-m", "dualmx.launch", "-n", "2", "-s", "0", sys.executable, script, str(tmp_path)]], env)
     spec = importlib.util.spec_from_file_location("synchronized", script)
     assert spec is not None and spec.loader is not None
     job = importlib.util.module_from_spec(spec)

@@ -37,10 +37,12 @@ def test_joining_after_xla_has_started_is_refused() -> None:
 
 
 @pytest.mark.slow
-def test_stores_and_trainers_by_collectives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", ["host", "xla"])
+def test_stores_and_trainers_by_collectives(tmp_path: Path, transport: str) -> None:
     job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local"]
     command = [*job, sys.executable, str(JOBS / "collective.py"), str(tmp_path)]
-    done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=200)
+    env = {**ENV, "DUALMX_COLLECTIVES": transport}
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
     for name in ("gluon-True", "gluon-False", "module"):
         with np.load(tmp_path / f"{name}-0.npz") as one, np.load(tmp_path / f"{name}-1.npz") as two:

@@ -284,12 +284,14 @@ def _contrib_SyncBatchNorm(
 
     Reference: Zhang et al. 2018, Context Encoding for Semantic Segmentation.
     """
-    if ndev > 1 and members() not in (1, ndev):
+    if ndev > 1 and members() not in (1, ndev, ndev * processes):
         raise ArgumentError(f"_contrib_SyncBatchNorm: ndev={ndev}: the program runs on {members()} devices")
     batch = train and not use_global_stats
     normalize: Any = _batch_normalize
     if min(ndev, members()) > 1 or processes > 1:
-        normalize = partial(_several_normalize, processes, exchange)
+        # A program that runs on the devices of all processes exchanges everything by itself.
+        beyond = 1 if members() == ndev * processes else processes
+        normalize = partial(_several_normalize, beyond, exchange)
     return _batch_norm(
         "_contrib_SyncBatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, 1,
         normalize,
