@@ -13,7 +13,7 @@ from ..core.checks import number
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
-from ..kvstore import is_distributed, known, pull_all
+from ..kvstore import is_asynchronous, is_distributed, known, pull_all
 from ..kvstore.replicas import step_together
 from ..ndarray import NDArray, flush
 from .bridge import OptaxOptimizer
@@ -309,8 +309,8 @@ class Trainer:
             in_store = self._wanted_update_on_kvstore
             if in_store is None:
                 capable = store.is_capable("optimizer") and not getattr(store, "obstacle", _none)(self._optimizer)
-                in_store = "async" in store.type or (UPDATE_ON_KVSTORE.read() == "1" and capable)
-            if "async" in store.type and not in_store:
+                in_store = is_asynchronous(store.type) or (UPDATE_ON_KVSTORE.read() == "1" and capable)
+            if is_asynchronous(store.type) and not in_store:
                 raise ArgumentError(f"Trainer: kvstore={store.type!r} needs update_on_kvstore=True")
             if self._compression_params:
                 store.set_gradient_compression(self._compression_params)

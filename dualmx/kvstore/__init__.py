@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from . import kvstore, kvstore_server
-from .base import KVStoreBase, pull_all, unknown
+from .base import KVStoreBase, pull_all, slack_of, unknown
 from .kvstore_server import KVStoreServer
 from .local import KVStore
 from .teststore import TestStore  # noqa: F401 (registers itself)
@@ -32,9 +32,14 @@ def known(name: str) -> str:
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"kvstore.create: name={name!r}: expected a string")
-    if name.lower() not in names():
+    if name.lower() not in names() and slack_of(name) is None:
         raise unknown(name, names())
     return name.lower()
+
+
+def is_asynchronous(name: str) -> bool:
+    """True for the name of a distributed store that updates at each worker's push."""
+    return "async" in name.lower() or slack_of(name) is not None
 
 
 def is_distributed(name: str) -> bool:
@@ -48,6 +53,7 @@ def create(name: str = "local") -> KVStore | Any:
     Args:
         name: `"local"`, `"device"` or `"nccl"` within this process; `"dist_sync"` (also `"dist"`, `"dist_sync_device"`,
             `"dist_device_sync"`) or `"dist_async"` (also `"dist_async_device"`) among the processes of a job;
+            `"dist_ssp:k"` for an asynchronous store whose workers are at most k pushes ahead of the slowest;
             `"collective"` for XLA's own collectives among processes, which `"dist_sync_device"` and
             `"dist_device_sync"` use too once the processes have joined (`parallel.init`); or the name of a registered
             store; upper or lower case.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from ..core.errors import ArgumentError, ArgumentTypeError, suggest
@@ -79,6 +80,17 @@ def pull_all(store: Any, keys: list[Any], out: list[list[Any]]) -> None:
         store.pull(keys, out=out, ignore_sparse=False)
     else:
         store.pull(keys, out=out)
+
+
+def slack_of(name: str) -> int | None:
+    """The k of `"dist_ssp:k"`, None for any other name.
+
+    Example:
+        >>> slack_of("dist_ssp:3"), slack_of("dist_async")
+        (3, None)
+    """
+    found = re.fullmatch(r"dist_ssp:(\d{1,9})", name.lower())
+    return int(found[1]) if found else None
 
 
 def unknown(name: str, known: list[str]) -> ArgumentError:

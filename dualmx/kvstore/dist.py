@@ -24,6 +24,7 @@ from ..ps.worker import Queued
 from ..sparse import RowSparseNDArray
 from . import by_rows as sparse
 from . import snapshot
+from .base import slack_of
 from .compression import Compression, make
 from .config import describe, factors, is_elementwise, obstacle, settings
 from .local import _flat
@@ -54,12 +55,13 @@ class DistKVStore(MemberStore):
     All workers make the same calls of `init` and `set_optimizer`, in the same order.
 
     Args:
-        name: contains `dist`; with `async` asynchronous.
+        name: contains `dist`; with `async` asynchronous, as `dist_ssp:k` with workers at most k pushes ahead of others.
     """
 
     def __init__(self, name: str):
         super().__init__(name)
-        self._sync = "async" not in name
+        slack = slack_of(name)
+        self._sync = "async" not in name and slack is None
         self._apart = self._sync and DETERMINISM.read() == "1"
         self._worker = seat(f"kvstore.create: name={name!r}")
         if not self._worker.job.servers:
@@ -76,7 +78,7 @@ class DistKVStore(MemberStore):
         self._told: dict[str, Any] = {}
         self._told_factors: dict[Any, list[Any]] = {}
         self._whole = False
-        opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})")
+        opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})", slack)
         self._completed, self._whole = opening.done()
         self._prepared_by: dict[str, int] = {}
         self._restored = 0  # rounds of a snapshot that this job went on from

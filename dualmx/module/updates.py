@@ -9,7 +9,7 @@ from .. import optimizer as opt
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
-from ..kvstore import is_distributed, known, pull_all
+from ..kvstore import is_asynchronous, is_distributed, known, pull_all
 from ..kvstore.replicas import Replicas
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
@@ -105,14 +105,14 @@ class StoreUpdates(Updates):
         self._stale = False
         kind = getattr(store, "type", "")
         self._in_store = not hasattr(store, "is_capable") or store.is_capable("optimizer")
-        if is_distributed(kind) and "async" not in kind:
+        if is_distributed(kind) and not is_asynchronous(kind):
             self.num_workers = store.num_workers
             self._in_store &= UPDATE_ON_KVSTORE.read() == "1"
 
     def start(self, optimizer: opt.Optimizer) -> None:
         main = self._devices[0]
         self._store.init(self._names, [main.args[n] for n in self._names])
-        if self._in_store and "async" not in getattr(self._store, "type", ""):
+        if self._in_store and not is_asynchronous(getattr(self._store, "type", "")):
             self._in_store = not (hasattr(self._store, "obstacle") and self._store.obstacle(optimizer))
         if self._in_store:
             optimizer.idx2name = {**optimizer.idx2name, **{n: n for n in self._names}}

@@ -389,7 +389,7 @@ class Server(_Registered):
     def _bye(self, link: int) -> None:
         rank = self.kv.ranks.get(link)
         if rank is not None:
-            self.kv.lose(rank, f"worker {rank} has left the job")
+            self.kv.lose(rank, f"worker {rank} has left the job", left=True)
 
     def _down(self, link: int, reason: str, sure: bool) -> None:
         rank = self.kv.ranks.pop(link, None)

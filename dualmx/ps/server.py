@@ -92,6 +92,7 @@ class KVServer:
         self.clients: dict[int, _Client] = {}
         self.gone: dict[int, str] = {}
         self.excluded: dict[int, str] = {}
+        self.left: set[int] = set()
         self._parked: dict[int, Parked] = {}
         self._full = False
         self._replaying = False
@@ -188,7 +189,7 @@ class KVServer:
     def _change(self, rank: int, op: str, number: int, message: Message) -> Record:
         """Do what changes the server's state by other things than rounds."""
         if op == "open":
-            self._open(number, message.take("sync", bool))
+            self._open(number, message.take("sync", bool), _slack(message))
             return self._resumed(rank, number, message), []
         store = self._store(number)
         step = message.meta.get("step")
@@ -210,20 +211,23 @@ class KVServer:
             store.steps[rank] = step
         return done
 
-    def _open(self, number: int, sync: bool) -> None:
+    def _open(self, number: int, sync: bool, slack: int | None) -> None:
         store = self.stores.get(number)
         if store is None:
             require(len(self.stores) < 4096, "too many stores")
-            self.stores[number] = store = Store(range(self._workers), sync, self._done, self._failed)
+            self.stores[number] = store = Store(range(self._workers), sync, self._done, self._failed, slack)
             store.keep_previous = self._returns and sync
             store.take = self._van.take
             if self._journal is not None:
                 store.record = lambda closed: self._write_closed(number, closed)
             for rank, reason in self.gone.items():
+                if slack is not None and rank in self.left:
+                    store.exclude(rank)
                 store.lose(rank, reason)
             for rank in self.excluded:
                 store.exclude(rank)
         require(store.sync == sync, f"store {number} is {'synchronous' if store.sync else 'asynchronous'}")
+        require(store.slack == slack, f"store {number} lets workers be {store.slack} pushes ahead, not {slack}")
 
     def _resumed(self, rank: int, number: int, message: Message) -> dict[str, Any]:
         """What a worker that came back must know of a store: how keys are placed, and which rounds it has pushed."""
@@ -247,7 +251,7 @@ class KVServer:
 
     def _records(self) -> Iterator[Record]:
         for number, store in self.stores.items():
-            yield {"op": "open", "store": number, "sync": store.sync}, []
+            yield {"op": "open", "store": number, "sync": store.sync, "slack": store.slack}, []
             steps = [[r, n] for r, n in store.steps.items()]
             yield {"op": "prepared", "store": number, "whole": store.whole, "steps": steps}, []
             for held in store.held.values():
@@ -380,11 +384,18 @@ class KVServer:
 
     # -- members
 
-    def lose(self, rank: int, reason: str) -> None:
-        """Worker `rank` has left or is given up: rounds that lack it end in an error."""
+    def lose(self, rank: int, reason: str, left: bool = False) -> None:
+        """Worker `rank` has left (`left`) or is given up: rounds that lack it end in an error.
+
+        Stores with slack do not wait for one that has left.
+        """
         if rank not in self.gone:
             self.gone[rank] = reason
+            if left:
+                self.left.add(rank)
             for store in self.stores.values():
+                if left and store.slack is not None:
+                    store.exclude(rank)
                 if rank not in self.excluded:
                     store.lose(rank, reason)
 
@@ -428,6 +439,13 @@ class KVServer:
                     text = store.missing(who)
                     if text is not None:
                         self._van.send(who.link, Message(NOTE, 0, {"op": "waiting", "text": text}))
+
+
+def _slack(message: Message) -> int | None:
+    slack = message.meta.get("slack")
+    if slack is not None and not (isinstance(slack, int) and slack >= 0):
+        raise FormatError(f"open: slack={slack!r}: expected a number of pushes")
+    return slack
 
 
 __all__ = ["Apply", "Control", "KVServer", "Record"]

@@ -106,6 +106,7 @@ class Store:
     Args:
         workers: ranks that take part.
         sync: close rounds when all workers have pushed; otherwise each push is a round of its own.
+        slack: without `sync`, how many pushes a worker may be ahead of the slowest; None for any number.
         done: called with a request whose parts are all ready.
         failed: called with a request and the reason that it cannot be fulfilled.
 
@@ -125,9 +126,10 @@ class Store:
         sync: bool,
         done: Callable[[Parked], None],
         failed: Callable[[Parked, str], None],
+        slack: int | None = None,
     ):
         self.workers = sorted(workers)
-        self.sync = sync
+        self.sync, self.slack = sync, slack
         self.held: dict[tuple[Key, int], Held] = {}
         self.gone: dict[int, str] = {}
         self.apply: Apply | None = None
@@ -183,7 +185,7 @@ class Store:
         for position, (key, number, turn, data) in enumerate(parts):
             held = self.at(key, number)
             touched[id(held)] = held
-            held.waiting.append((turn if self.sync else 0, position if pulls else -1, who))
+            held.waiting.append((self._awaited(turn), position if pulls else -1, who))
             if self.sync:
                 self._seat(held, turn, rank, data)
                 self._advance(held, ready)
@@ -196,6 +198,14 @@ class Store:
             self._finish(who)
         for held in touched.values():
             self._settle(held)
+
+    def _awaited(self, turn: int) -> int:
+        """The round that must be over before a worker that has pushed `turn` rounds is answered."""
+        return turn if self.sync else 0 if self.slack is None else turn - self.slack
+
+    def _slowest(self, held: Held) -> int:
+        """How often the slowest worker has pushed a slice."""
+        return min((held.seen.get(rank, 0) for rank in self.workers), default=0)
 
     def _seat(self, held: Held, turn: int, rank: int, data: Sum) -> None:
         """Note a push, unless it is there or its round is over."""
@@ -234,6 +244,8 @@ class Store:
                     held.closed = turn
                 else:
                     held.seen[rank] = turn
+                    if self.slack is not None:
+                        held.closed = self._slowest(held)
             if self.record is not None:
                 self.record(batch)
             ready = later
@@ -254,7 +266,7 @@ class Store:
         require(self.broken is None, str(self.broken))
         slices = [self.at(key, number) for key, number, _ in parts]
         for position, (held, (_, _, turn)) in enumerate(zip(slices, parts, strict=True)):
-            held.waiting.append((turn if self.sync else 0, position, who))
+            held.waiting.append((self._awaited(turn), position, who))
         for held in slices:
             self._settle(held)
 
@@ -289,13 +301,16 @@ class Store:
         """Why the next round of a slice will never be closed."""
         if not self.gone:
             return None
+        if self.slack is not None:
+            behind = (r for r in sorted(self.gone) if r in self.workers and held.seen.get(r, 0) <= held.closed)
+            return next((self.gone[r] for r in behind), None)
         seat = held.rounds.get(held.closed + 1, {})
         return next((reason for rank, reason in sorted(self.gone.items()) if rank not in seat), None)
 
     def lose(self, rank: int, reason: str) -> None:
         """Worker `rank` will push no more: end what waits for it. Without rounds (async) nobody does."""
         self.gone.setdefault(rank, reason)
-        if self.sync:
+        if self.sync or self.slack is not None:
             for held in list(self.held.values()):
                 self._settle(held)
 
@@ -304,6 +319,10 @@ class Store:
         if rank not in self.workers:
             return
         self.workers.remove(rank)
+        if self.slack is not None and self.workers:
+            for held in list(self.held.values()):
+                held.closed = self._slowest(held)
+                self._settle(held)
         if self.sync and self.workers:
             ready: list[Closing] = []
             for held in self.held.values():
@@ -317,6 +336,8 @@ class Store:
         for held in self.held.values():
             if any(w is who for _, _, w in held.waiting):
                 seat = held.rounds.get(held.closed + 1, {})
+                if self.slack is not None:
+                    seat = {r: None for r in self.workers if held.seen.get(r, 0) > held.closed}
                 ranks = ", ".join(str(r) for r in self.workers if r not in seat)
                 return f"round {held.closed + 1} of key {held.key!r} still lacks the push of worker {ranks}"
         return None

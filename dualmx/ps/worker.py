@@ -89,9 +89,10 @@ class KVWorker:
         self._steps[store] = self._steps.get(store, 0) + 1
         return self._steps[store]
 
-    def open(self, store: int, sync: bool, what: str) -> Opening:
-        """Ask for a store on all servers; it is made by the first who asks."""
-        return Opening(self, store, self.ask_all(what, {"op": "open", "store": store, "sync": sync, "back": self.back}))
+    def open(self, store: int, sync: bool, what: str, slack: int | None = None) -> Opening:
+        """Ask for a store on all servers; it is made by the first who asks. See `Store` for `sync` and `slack`."""
+        meta = {"op": "open", "store": store, "sync": sync, "slack": slack, "back": self.back}
+        return Opening(self, store, self.ask_all(what, meta))
 
     # -- keys
 

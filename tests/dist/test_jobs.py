@@ -172,6 +172,24 @@ def test_asynchronous_workers_do_not_need_each_other(hand: Hand) -> None:
     assert hand.processes["worker 0"].returncode == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("hand", ["dist_ssp:4"], indirect=True)
+def test_workers_stop_when_they_are_too_far_ahead_of_a_stopped_one(hand: Hand) -> None:
+    for _ in range(2):
+        hand.processes["worker 1"].send_signal(signal.SIGSTOP)
+        time.sleep(1.2)
+        first = hand.round(0)
+        assert 4 <= first - hand.round(1) <= 5  # its last push may have been on its way
+        time.sleep(0.3)
+        assert hand.round(0) == first
+        hand.processes["worker 1"].send_signal(signal.SIGCONT)
+        hand.wait_for_rounds(20)
+    (hand.folder / "stop").touch()
+    for name in ("worker 0", "worker 1"):  # one that has left holds nobody
+        hand.output(name)
+        assert hand.processes[name].returncode == 0
+
+
 def test_a_store_needs_a_job() -> None:
     code = "import dualmx as mx; mx.kv.create('dist_sync')"
     done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, timeout=60)

@@ -12,7 +12,7 @@ kind, folder = sys.argv[1:3]
 kv = mx.kv.create(kind)
 x = mx.nd.ones(1000)
 kv.init("w", x)
-if "async" in kind:
+if "async" in kind or "ssp" in kind:
     kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.001))
 out = mx.nd.zeros(1000)
 print("pid", os.getpid(), flush=True)
