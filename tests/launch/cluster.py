@@ -142,8 +142,9 @@ class Cluster:
 
     def on(self, name: str, command: Sequence[str]) -> list[str]:
         """Command that runs `command` in a host's network, where the others' names are known."""
-        inside = ["sh", "-c", f'mount --bind {self.folder}/names /etc/hosts && exec "$0" "$@"', *command]
-        return [shutil.which("ip", path=SEARCH) or "ip", "netns", "exec", f"{self._tag}-{name}", *inside]
+        ip, mount = (shutil.which(p, path=SEARCH) or p for p in ("ip", "mount"))
+        inside = ["/bin/sh", "-c", f'{mount} --bind {self.folder}/names /etc/hosts && exec "$0" "$@"', *command]
+        return [ip, "netns", "exec", f"{self._tag}-{name}", *inside]
 
     def processes(self, name: str) -> dict[int, str]:
         """Process ids and command lines of what runs on a host, less its sshd."""
