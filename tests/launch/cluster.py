@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ def run(*command: str, check: bool = True) -> str:
     return done.stdout
 
 
+@functools.cache
 def why_not() -> str:
     """Why no cluster can be pretended here; empty if it can."""
     if not sys.platform.startswith("linux") or os.getuid() != 0:
