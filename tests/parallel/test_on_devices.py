@@ -12,7 +12,12 @@ import pytest
 FOLDER = Path(__file__).parent / "devices"
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in FOLDER.glob("test_*.py")))
+# Files that compile for more than some seconds.
+LONG = {"test_layers.py", "test_pipelines.py"}
+NAMES = sorted(p.name for p in FOLDER.glob("test_*.py"))
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in NAMES])
 def test_on_eight_devices(name: str) -> None:
     env = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8"}
     env = {k: v for k, v in env.items() if not k.startswith("PYTEST_")}
