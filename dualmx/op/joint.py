@@ -49,6 +49,12 @@ def mesh() -> Any:
     return _mesh.get()
 
 
+def grid() -> Any:
+    """Return the devices of the mesh as JAX names them here: inside of `shard_map` it takes its own name only."""
+    there = jax.sharding.get_abstract_mesh()
+    return mesh().mesh if there.empty else there
+
+
 def members() -> int:
     """Return how many devices run the program that is being lowered together; 1 while shapes are inferred."""
     found = _axis.get()

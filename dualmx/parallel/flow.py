@@ -10,7 +10,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from ..core.errors import ArgumentError
-from ..op.joint import mesh
+from ..op.joint import grid, mesh
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
 from .schedule import Schedule
@@ -45,7 +45,7 @@ def pipeline_call(name: str, stage: Call, slots: list[int], schedule: Schedule, 
         micro = jnp.swapaxes(x.reshape(x.shape[0] // count, count, *x.shape[1:]), 0, 1)
         flow = jax.shard_map(
             lambda micro, key, *own: _flow(apply, micro, own, key, schedule, axis),
-            mesh=there.mesh,
+            mesh=grid(),
             in_specs=(PartitionSpec(), PartitionSpec(), *[PartitionSpec(axis)] * len(params)),
             out_specs=PartitionSpec(),
             axis_names={axis},

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import jax
 from jax.ad_checkpoint import checkpoint_name
-from jax.sharding import PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
-from ..joint import UNSAVED, mesh
+from ..joint import UNSAVED, grid, mesh
 from ..registry import op
 from ..schema import Free
 
@@ -30,5 +30,5 @@ def _contrib_sharding_constraint(data: Free, *, spec: str = "()", saved: bool = 
         return data
     open_axes = PartitionSpec.UNCONSTRAINED
     cut = there.sharding(spec, data.shape, "sharding_constraint", open_axes)
-    out = jax.lax.with_sharding_constraint(data, cut)
+    out = jax.lax.with_sharding_constraint(data, NamedSharding(grid(), cut.spec))
     return out if saved else checkpoint_name(out, UNSAVED)

@@ -14,6 +14,7 @@ from dualmx.gluon import nn, parallel
 
 RNG = np.random.RandomState(0)
 X, Y = RNG.randn(12, 6), RNG.randn(12, 3)
+TEXTS = RNG.randn(8, 3, 4)
 
 
 def stages() -> list[Any]:
@@ -152,6 +153,27 @@ def test_equal_stages_are_one_program(axes: dict[str, int]) -> None:
     held = [p.data() for p in net[1].collect_params().values()]
     assert all(a.sharding[0] == "pipe" for a in held)
     assert set(mx.parallel.device_bytes(held).values()) == {sum(a.size for a in held) * 8 // 4}
+
+
+def test_stages_may_be_divided_themselves() -> None:
+    mesh = mx.parallel.Mesh({"data": 2, "pipe": 2, "model": 2})
+
+    def run(ctx) -> list[np.ndarray]:
+        net = parallel.StackedPipeline(parallel.ParallelTransformerCell(4, 8, heads=2, causal=True), 2, 2)
+        net.cast("float64")
+        net.initialize(ctx=ctx)
+        fill(net.collect_params().values())
+        x = mx.nd.array(TEXTS, dtype="float64")
+        x = mx.parallel.shard(x, ("data",), mesh) if ctx is mesh else x
+        with mx.autograd.record():
+            loss = (net(x) ** 2).sum()
+        loss.backward()
+        if ctx is mesh:
+            assert ("pipe", "model", None) in [p.grad().sharding for p in net.collect_params().values()]
+        return [loss.asnumpy(), *(p.grad().asnumpy() for p in net.collect_params().values())]
+
+    for a, b in zip(run(mesh), run(mx.cpu(0)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
 
 
 def test_random_stages_and_stages_of_unknown_shape() -> None:
