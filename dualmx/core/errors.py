@@ -22,6 +22,10 @@ class ArgumentTypeError(MXNetError, TypeError, AssertionError):
     """An argument has a type that the operation cannot accept; MXNet asserts many of these."""
 
 
+class OrderError(MXNetError, AssertionError):
+    """A call came before another that it needs; MXNet asserts the order."""
+
+
 class RangeError(MXNetError, IndexError):
     """An index lies outside an axis."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import metric as metrics
 from ..checkpoint import BatchEndParam, join_params, split_params
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..initializer import Uniform
 from ..io import DataBatch
 from ..namespace import nd
@@ -203,7 +203,7 @@ class BaseModule:
         }
         for name in what:
             if not getattr(self, name):
-                raise MXNetError(f"{type(self).__name__}: call {steps[name]} first")
+                raise OrderError(f"{type(self).__name__}: call {steps[name]} first")
 
     # ---- parameters
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checkpoint import load_params
-from ..core.errors import ArgumentError, MXNetError
+from ..core.errors import ArgumentError, MXNetError, OrderError
 from ..io import DataBatch
 from ..ndarray import NDArray, array, load, save
 from ..symbol import Symbol
@@ -70,7 +70,7 @@ class BucketingModule(BaseModule):
     @property
     def _curr_module(self) -> Module:
         if not self._buckets:
-            raise MXNetError("BucketingModule: call bind() first")
+            raise OrderError("BucketingModule: call bind() first")
         return self._buckets[self._curr_bucket_key]
 
     # ---- descriptions

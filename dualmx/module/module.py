@@ -11,7 +11,7 @@ from .. import optimizer as opt
 from ..checkpoint import load_checkpoint
 from ..core.checks import instance
 from ..core.context import Context, cpu
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError, suggest
 from ..initializer import InitDesc
 from ..io import DataBatch, DataDesc
 from ..io.batch import as_descs
@@ -144,7 +144,7 @@ class Module(BaseModule):
     @property
     def _bound(self) -> ExecutorGroup:
         if self._group is None:
-            raise MXNetError(f"{type(self).__name__}: call bind() first")
+            raise OrderError(f"{type(self).__name__}: call bind() first")
         return self._group
 
     # ---- memory
@@ -478,7 +478,7 @@ class Module(BaseModule):
     @property
     def _active_updates(self) -> Updates:
         if self._updates is None:
-            raise MXNetError(f"{type(self).__name__}: call init_optimizer() first")
+            raise OrderError(f"{type(self).__name__}: call init_optimizer() first")
         return self._updates
 
     def update(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
 from ..kvstore import is_asynchronous, is_distributed, known, pull_all
@@ -42,7 +42,7 @@ class Updates:
     @property
     def _started(self) -> opt.Updater:
         if self._updater is None:
-            raise MXNetError("Module: no optimizer is set; call init_optimizer() first")
+            raise OrderError("Module: no optimizer is set; call init_optimizer() first")
         return self._updater
 
     def _all(self, table: str) -> list[list[NDArray]]:

@@ -112,6 +112,8 @@ CHECKS = [
     "nd.one_hot(i, 3, dtype='foo')", "nd.cast(b, dtype='foo')", "nd.sum(b, keepdims=2)", "nd.sgd_update(b, b, lr=1, clip_gradient=0)",
     "nd.signsgd_update(b, b, lr=1, rescale_grad=0)", "nd.im2col(nd.ones((1, 1, 2, 2), dtype='int32'), kernel=(1, 1))",
     "nd.Deconvolution(nd.ones((1, 1, 3)), nd.ones((1, 1, 2)), kernel=(2,), num_filter=1, target_shape=None)",
+    "nd.log2(nd.array([1, 2, 8, 1024, 2 ** 29], dtype='int32'))", "mx.np.ldexp(mx.np.array([1, 2, 3], dtype='int32'), mx.np.array([2, 3, 1], dtype='int32')).asnumpy().tolist()",
+    "mx.mod.Module(mx.sym.var('data'), label_names=None).data_shapes", "mx.mod.Module(mx.sym.var('data'), label_names=None).update()",
     "mx.gluon.loss.CTCLoss()(nd.ones((1, 3, 3)), nd.array([[0, 1]]), None, nd.array([1]))",
 ]  # fmt: skip
 

@@ -53,7 +53,7 @@ def test_snippet(text):
     if "error" in want:
         classes = {
             "MXNetError": mx.MXNetError, "IndexError": IndexError, "ValueError": ValueError, "TypeError": TypeError,
-            "AttributeError": AttributeError, "AssertionError": mx.MXNetError,
+            "AttributeError": AttributeError, "AssertionError": AssertionError,
         }  # fmt: skip
         with pytest.raises(classes[want["error"]]):
             exec(snippets.program(text), scope)

@@ -67,6 +67,14 @@ def rint(x: jax.Array) -> jax.Array:
     return jnp.where(x - low > 0.5, low + 1, low)
 
 
+def log2(x: jax.Array) -> jax.Array:
+    """Logarithm to base 2, whole for powers of 2: integers are cut, so that a bit less would be one less."""
+    y = jnp.log2(x)
+    whole = jnp.round(y)
+    exact = jnp.isfinite(whole) & (jnp.power(jnp.asarray(2, x.dtype), whole) == x)
+    return y + lax.stop_gradient(jnp.where(exact, whole - y, jnp.zeros_like(y)))
+
+
 def _floats_only(fn: Map) -> Map:
     """Rounding leaves integers as they are."""
     return lambda x: fn(x) if is_float(np.dtype(x.dtype)) else x
@@ -103,7 +111,7 @@ SMOOTH: tuple[tuple[str, Map, str], ...] = (
     ("expm1", jnp.expm1, "e ** x - 1, exact near 0."),
     ("log", jnp.log, "Natural logarithm of x."),
     ("log10", jnp.log10, "Logarithm of x to base 10."),
-    ("log2", jnp.log2, "Logarithm of x to base 2."),
+    ("log2", log2, "Logarithm of x to base 2."),
     ("log1p", jnp.log1p, "log(1 + x), exact near 0."),
     ("sin", jnp.sin, "Sine of x in radians."),
     ("cos", jnp.cos, "Cosine of x in radians."),
