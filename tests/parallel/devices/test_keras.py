@@ -37,9 +37,10 @@ def classifier(strategy: Any, dtype: str = "float64", **settings: Any) -> keras.
     return model
 
 
-def test_devices_do_not_change_the_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [4, pytest.param(8, marks=pytest.mark.slow)])
+def test_devices_do_not_change_the_result(tmp_path: Path, count: int) -> None:
     found = []
-    for devices in (1, 4, 8):
+    for devices in (1, count):
         np.random.seed(4)
         model = classifier(keras.distribute.MirroredStrategy(devices))
         history = model.fit(X, Y, epochs=3, batch_size=16, validation_data=(X[:32], Y[:32]), verbose=0)
@@ -48,18 +49,17 @@ def test_devices_do_not_change_the_result(tmp_path: Path) -> None:
     one, whole = found[0]
     assert list(whole) == ["loss", "accuracy", "val_loss", "val_accuracy"]
     assert whole["loss"][2] < whole["loss"][0] and whole["accuracy"][2] > 0.6
-    for model, history in found[1:]:
-        for name, values in whole.items():
-            np.testing.assert_allclose(history[name], values, rtol=1e-10)
-        for a, b in zip(model.get_weights(), one.get_weights(), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
-    four = found[1][0]
-    np.testing.assert_allclose(four.predict(X[:22], batch_size=11), one.predict(X[:22]), rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(four.evaluate(X, Y, verbose=0), one.evaluate(X, Y, verbose=0), rtol=1e-9)
+    many, history = found[1]
+    for name, values in whole.items():
+        np.testing.assert_allclose(history[name], values, rtol=1e-10)
+    for a, b in zip(many.get_weights(), one.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(many.predict(X[:22], batch_size=11), one.predict(X[:22]), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(many.evaluate(X, Y, verbose=0), one.evaluate(X, Y, verbose=0), rtol=1e-9)
 
-    four.save_weights(str(tmp_path / "w.params"))
+    many.save_weights(str(tmp_path / "w.params"))
     one.load_weights(str(tmp_path / "w.params"))
-    np.testing.assert_array_equal(one.get_weights()[0], four.get_weights()[0])
+    np.testing.assert_array_equal(one.get_weights()[0], many.get_weights()[0])
     plain = mx.gluon.nn.HybridSequential()
     plain.add(mx.gluon.nn.Flatten(), mx.gluon.nn.Dense(16, activation="relu"), mx.gluon.nn.Dense(3))
     plain.cast("float64")
@@ -102,6 +102,7 @@ def test_formulas_of_losses_and_metrics() -> None:
     assert got["<lambda>"] == pytest.approx(bits[:, 0].mean())
 
 
+@pytest.mark.slow
 def test_convolutions_have_their_channels_last() -> None:
     layers = keras.layers
     with keras.distribute.MirroredStrategy(2).scope():
@@ -128,6 +129,7 @@ def test_convolutions_have_their_channels_last() -> None:
     np.testing.assert_allclose(a / (1 + np.exp(-a)), b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_data_comes_in_many_forms() -> None:
     data = mx.gluon.data.ArrayDataset(X, Y)
     pairs = [(X[:20], Y[:20]), (X[20:], Y[20:])]
