@@ -16,6 +16,7 @@ from .talking import talk
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
+CROSSED = 2.0  # seconds that all workers may wait at different barriers
 
 
 class _Member:
@@ -62,6 +63,7 @@ class Scheduler:
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
+        self._crossed = 0.0  # since when all workers wait at different ones
         self._passed: set[str] = set()
         self._count = 0  # barriers without a name that were passed
         self._lock = threading.RLock()
@@ -338,7 +340,24 @@ class Scheduler:
                 self._bury(member)
         for label in list(self._barriers):
             self._settle(label)
+        self._uncross(now)
         self._maybe_over()
+
+    def _uncross(self, now: float) -> None:
+        """End barriers that all workers wait at for good, because they do not wait at the same one."""
+        workers = [m for m in self._members.values() if m.role == "worker" and m.state != "left"]
+        at = {rank: label for label, seat in self._barriers.items() for rank in seat}
+        if len(self._barriers) < 2 or not all(m.state == "alive" and m.rank in at for m in workers):
+            self._crossed = 0.0
+        elif not self._crossed:
+            self._crossed = now
+        elif now - self._crossed > CROSSED:
+            self._crossed = 0.0
+            told = "; ".join(f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items()))
+            text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
+            for label in list(self._barriers):
+                for link, request in self._barriers.pop(label).values():
+                    self._van.send(link, Message(ERROR, request, {"text": text}))
 
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}

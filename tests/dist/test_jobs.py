@@ -263,3 +263,25 @@ def test_a_snapshot_goes_on_with_another_number_of_servers(tmp_path: Path) -> No
     with open(control, "wb") as f:
         np.savez(f, **held)  # without the optimizer's states
     assert weights("go on", 3, control) != expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["init_key", "init_shape", "set_optimizer"])
+def test_workers_that_do_not_do_the_same_are_told_so(call: str) -> None:
+    script = f"""
+import dualmx as mx
+kv = mx.kv.create("dist_sync")
+call, other = {call!r}, kv.rank == 1
+try:
+    key = "b" if other and call == "init_key" else "a"
+    kv.init(key, mx.nd.ones((3, 3 if other and call == "init_shape" else 2)))
+    kv.set_optimizer(mx.optimizer.LAMB() if other else mx.optimizer.SGD())
+except mx.MXNetError as e:
+    print("told:", e)
+"""
+    lines = launch(sys.executable, "-c", script)
+    told = [line for line in lines if "told:" in line]
+    assert len(told) == 2, lines
+    text = "the workers wait for each other at different places: worker 0 at the barrier after "
+    assert all(text in line and "; worker 1 at the barrier after " in line for line in told), told
+
