@@ -40,8 +40,8 @@ __all__ = [
     "multi_lamb_update", "multi_mp_adamw_update", "multi_mp_lamb_update", "quadratic", "quantize", "quantize_asym",
     "quantize_v2", "quantized_act", "quantized_batch_norm", "quantized_concat", "quantized_conv",
     "quantized_elemwise_add", "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten",
-    "quantized_fully_connected", "quantized_pooling", "rand_zipfian", "requantize", "round_ste", "sharding_constraint",
-    "sign_ste", "while_loop",
+    "quantized_fully_connected", "quantized_pooling", "quantized_rnn", "rand_zipfian", "requantize", "round_ste",
+    "sharding_constraint", "sign_ste", "while_loop",
 ]  # fmt: skip
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
@@ -856,6 +856,29 @@ def quantized_pooling(
     name: str | None = None,
 ) -> list[NDArray]:
     """Largest or mean element of windows of quantized images, means rounded; the range passes through."""
+
+def quantized_rnn(
+    data: _Array,
+    parameters: _Array,
+    state: _Array,
+    state_cell: _Array | None = None,
+    data_scale: _Array | None = None,
+    data_shift: _Array | None = None,
+    state_size: int = ...,
+    num_layers: int = ...,
+    bidirectional: bool = False,
+    mode: Literal["rnn_relu", "rnn_tanh", "lstm", "gru"] = ...,
+    p: float = 0.0,
+    state_outputs: bool = False,
+    projection_size: int | None = None,
+    lstm_state_clip_min: float | None = None,
+    lstm_state_clip_max: float | None = None,
+    lstm_state_clip_nan: bool = False,
+    use_sequence_length: bool = False,
+    out: NDArray | Sequence[NDArray] | None = None,
+    name: str | None = None,
+) -> NDArray:
+    """A stack of LSTM layers over uint8 data, with weights rounded to 8 bits; states and results are float32."""
 
 def requantize(
     data: _Array,

@@ -28,7 +28,8 @@ __all__ = [
     "interleaved_matmul_selfatt_valatt", "mp_adamw_update", "quadratic", "quantize", "quantize_asym", "quantize_v2",
     "quantized_act", "quantized_batch_norm", "quantized_concat", "quantized_conv", "quantized_elemwise_add",
     "quantized_elemwise_mul", "quantized_embedding", "quantized_flatten", "quantized_fully_connected",
-    "quantized_pooling", "rand_zipfian", "requantize", "round_ste", "sharding_constraint", "sign_ste", "while_loop",
+    "quantized_pooling", "quantized_rnn", "rand_zipfian", "requantize", "round_ste", "sharding_constraint", "sign_ste",
+    "while_loop",
 ]  # fmt: skip
 
 def AdaptiveAvgPooling2D(
@@ -942,6 +943,30 @@ def quantized_pooling(
     **kwargs: Any,
 ) -> Symbol:
     """Largest or mean element of windows of quantized images, means rounded; the range passes through."""
+
+def quantized_rnn(
+    data: Symbol | None = None,
+    parameters: Symbol | None = None,
+    state: Symbol | None = None,
+    state_cell: Symbol | None = None,
+    data_scale: Symbol | None = None,
+    data_shift: Symbol | None = None,
+    state_size: int = ...,
+    num_layers: int = ...,
+    bidirectional: bool = False,
+    mode: Literal["rnn_relu", "rnn_tanh", "lstm", "gru"] = ...,
+    p: float = 0.0,
+    state_outputs: bool = False,
+    projection_size: int | None = None,
+    lstm_state_clip_min: float | None = None,
+    lstm_state_clip_max: float | None = None,
+    lstm_state_clip_nan: bool = False,
+    use_sequence_length: bool = False,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
+) -> Symbol:
+    """A stack of LSTM layers over uint8 data, with weights rounded to 8 bits; states and results are float32."""
 
 def requantize(
     data: Symbol | None = None,

@@ -131,3 +131,19 @@ def test_ctc_errors():
         OPS["CTCLoss"].call().infer((((2, 1, 5), F4), ((1, 3), F4)))
     with pytest.raises(ArgumentError, match="CTCLoss: label_lengths has shape"):
         OPS["CTCLoss"].call(use_label_lengths=True).infer((((4, 2, 5), F4), ((2, 3), F4), ((3,), F4)))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_quantized_rnn_is_close_to_rnn(both):
+    params, arrays = rnn_inputs("lstm", layers=2, both=both)
+    data, *rest = (a.astype(np.float32) for a in arrays)
+    quantized, scale, shift = run("_contrib_quantize_asym", data)
+    given = (quantized, *rest, scale, shift)
+    got = run("_contrib_quantized_rnn", *given, state_outputs=True, **params)
+    for small, real in zip(got, run("RNN", data, *rest, state_outputs=True, **params), strict=True):
+        assert small.shape == real.shape and small.dtype == np.float32
+        assert np.abs(np.asarray(small) - np.asarray(real)).max() < 0.1
+    with pytest.raises(ArgumentError, match="lstm"):
+        run("_contrib_quantized_rnn", *given, **{**params, "mode": "gru"})
+    with pytest.raises(ArgumentError, match="uint8"):
+        run("_contrib_quantized_rnn", data, *given[1:], **params)

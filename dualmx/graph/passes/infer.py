@@ -21,7 +21,7 @@ ShapeT = tuple[int, ...]
 Key = tuple[int, int]  # (id of a node, index of its output)
 FLOAT32 = np.dtype("float32")
 # Shapes do not depend on dtypes, but operators on quantized values refuse float32.
-QUANTIZED = (np.dtype("int8"), np.dtype("int32"))
+QUANTIZED = (np.dtype("int8"), np.dtype("int32"), np.dtype("uint8"))
 # Sizes put in place of unknown dimensions: a result that is the same for all of them does not depend on them.
 STAND_INS = (1, 5040, 55440)
 # Shapes no operator has built into its parameters, to see whether a call keeps the shape of its input.

@@ -48,6 +48,7 @@ from . import (  # noqa: F401
     proposal,
     quantize,
     quantized,
+    quantized_rnn,
     reduce,
     resize,
     ring_attention,
