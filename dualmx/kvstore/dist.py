@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import DETERMINISM
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
@@ -378,7 +378,7 @@ class DistKVStore(MemberStore):
 
     def _needed(self) -> Optimizer:
         if self._optimizer is None:
-            raise MXNetError("kvstore: there are no optimizer states; call set_optimizer first")
+            raise OrderError("kvstore: there are no optimizer states; call set_optimizer first")
         return self._optimizer
 
     def save_snapshot(self, fname: str, extra: Any = None) -> None:

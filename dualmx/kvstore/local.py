@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..ndarray import NDArray, from_numpy, waitall
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
@@ -358,7 +358,7 @@ class KVStore(KVStoreBase):
 
     def _optimizer_updater(self) -> Updater:
         if not isinstance(self._updater, Updater):
-            raise MXNetError("kvstore: there are no optimizer states; call set_optimizer first")
+            raise OrderError("kvstore: there are no optimizer states; call set_optimizer first")
         return self._updater
 
     # -- workers
