@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
+from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
 from ..ndarray import NDArray, from_numpy, waitall
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
