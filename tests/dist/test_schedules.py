@@ -208,7 +208,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "LONGEST", 1)
 
 
-@pytest.mark.parametrize("seeds", [range(25), range(25, 50)], ids=str)
+@pytest.mark.parametrize(
+    "seeds", [range(25), range(25, 50), pytest.param(range(50, 500), marks=pytest.mark.slow)], ids=str
+)
 def test_no_schedule_of_faults_changes_a_bit(seeds: range, tmp_path: Path, small: None) -> None:
     happened: list[str] = []
     snapshots = 0
