@@ -25,7 +25,7 @@ from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
 from ..ps.server import Record
 from ..ps.shared import LINE
-from ..ps.store import Held, Pushes, Store
+from ..ps.store import Held, Store
 from ..sparse import RowSparseNDArray, with_storage
 from .commands import command
 from .config import build, change, describe, updates_rows
@@ -34,7 +34,8 @@ from .states import Reader, flatten, on_device
 _log = logging.getLogger("dualmx.dist")
 _CPU = Context("cpu", 0)
 TOGETHER_BYTES = 1 << 20  # values that lie in one block
-MOST_TERMS = 4  # pushes that the program of an update adds
+OFTEN = 3  # a combination of slices that arrives so often gets a program of its own,
+MOST_PROGRAMS = 64  # as long as there are not more of them
 TOGETHER = 8  # small slices of one shape that one program updates
 
 
@@ -61,19 +62,6 @@ def _alike(batch: list[tuple[Held, np.ndarray]]) -> Iterator[list[tuple[Held, np
         yield from ([one] for one in alike[whole:])
 
 
-def _adds(pushes: list[np.ndarray]) -> bool:
-    """Whether a program adds and updates in one go: it saves writing and reading the sum, which has the same bits."""
-    return pushes[0].nbytes > SMALL and len(pushes) <= MOST_TERMS and pushes[0].dtype in (np.float32, np.float64)
-
-
-def _gradient(found: Any, shape: tuple[int, ...]) -> NDArray:
-    parts = found.parts if isinstance(found, Pushes) else [found]
-    total = given(parts[0].reshape(shape), _CPU)
-    for part in parts[1:]:
-        total = total + given(part.reshape(shape), _CPU)
-    return total
-
-
 class StoreUpdater:
     """Applies an optimizer to the slices of one store.
 
@@ -87,23 +75,36 @@ class StoreUpdater:
         self.updater: Updater = get_updater(optimizer)
         self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
         self._factors: dict[Any, list[Any]] = {}
+        self._met: dict[tuple[int, ...], int] = {}  # how often slices came together
+        self._usual: set[tuple[int, ...]] = set()
 
     def apply(self, batch: list[tuple[Held, Any]]) -> list[Value]:
         """Return the values of the slices after an update by the gradients given with them."""
         values: dict[int, Value] = {}
-        others: list[tuple[Held, Any]] = []
+        others: list[tuple[Held, np.ndarray]] = []
         for held, total in batch:
             if isinstance(total, Rows) and updates_rows(self.optimizer, held.table):
                 values[id(held)] = self._update_rows(held, total)
-            elif isinstance(total, Pushes) and _adds(total.parts):
-                others.append((held, total))
             else:
-                others.append((held, total if isinstance(total, np.ndarray) else total.dense()))
+                others.append((held, dense(total)))
         into = self._memory([held for held, _ in others])
-        for group in _alike(others):
+        for group in [others] if others and self._is_usual(others) else _alike(others):
             self._update(group, into)
         values.update(into)
         return [values[id(held)] for held, _ in batch]
+
+    def _is_usual(self, batch: list[tuple[Held, np.ndarray]]) -> bool:
+        """Whether these slices often come together, so that one program for all of them pays."""
+        which = tuple([id(held) for held, _ in batch])
+        if which in self._usual:
+            return True
+        if len(self._met) > 4096:
+            self._met.clear()
+        self._met[which] = self._met.get(which, 0) + 1
+        if self._met[which] < OFTEN or len(self._usual) >= MOST_PROGRAMS:
+            return False
+        self._usual.add(which)
+        return True
 
     def _memory(self, batch: list[Held]) -> dict[int, np.ndarray]:
         """Memory for the next values; what is small lies together, so that it can be lent as one."""
@@ -142,10 +143,10 @@ class StoreUpdater:
             made = self.optimizer.create_state_multi_precision(index, _laid(weight))
             self.updater.states[index], self.updater.states_synced[index] = made, True
 
-    def _update(self, batch: list[tuple[Held, Any]], into: dict[int, np.ndarray]) -> None:
+    def _update(self, batch: list[tuple[Held, np.ndarray]], into: dict[int, np.ndarray]) -> None:
         kept = [self._weight(h) for h, _ in batch]
         weights = [_laid(w) for w in kept]
-        grads = [_gradient(g, w.shape) for (_, g), w in zip(batch, weights, strict=True)]
+        grads = [given(g.reshape(w.shape), _CPU) for (_, g), w in zip(batch, weights, strict=True)]
         self.updater([index_of(h.key, h.number) for h, _ in batch], grads, weights)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             value = into[id(held)]
@@ -261,7 +262,7 @@ class Control:
             made = StoreUpdater(build(message.meta.get("config")), store)
             made.set_factors(message.meta.get("factors"))
             self._updaters[number] = made
-            store.apply, store.adds = made.apply, True
+            store.apply = made.apply
             return {}, []
         held = self._updaters.get(number)
         if op not in ("set", "states", "load"):
@@ -304,7 +305,9 @@ def serve(role: str) -> None:
     sys.setswitchinterval(0.0005)  # the thread that moves bytes is not to wait for updates
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
-    jax.config.update("jax_cpu_enable_async_dispatch", False)  # each update is waited for; so no thread is woken for it
+    # Each update is waited for, and takes as long as its memory does: other threads would be woken for nothing.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    os.environ.setdefault("NPROC", "1")
     Server(job, Control()).run()
 
 

@@ -59,7 +59,7 @@ class Arena:
         self._top, self._readers = TABLE, 0
         self._offsets: list[int] = []  # of the blocks, ascending
         self._sizes: list[int] = []
-        self._resting: dict[int, deque[int]] = {}
+        self._resting: dict[int, list[int]] = {}
         self._held: dict[int, weakref.ref[np.ndarray]] = {}
         self._dropped: deque[int] = deque()  # filled by the garbage collector, which takes no lock
         self._lock = threading.RLock()
@@ -77,7 +77,7 @@ class Arena:
             while self._dropped:
                 index = self._dropped.popleft()
                 del self._held[index]
-                self._resting.setdefault(self._sizes[index], deque()).append(index)
+                self._resting.setdefault(self._sizes[index], []).append(index)
             index = self._rested(size)
             if index < 0:
                 index = self._grow(size)
@@ -88,12 +88,13 @@ class Arena:
             return block
 
     def _rested(self, size: int) -> int:
-        resting = self._resting.get(size, ())
-        for _ in range(len(resting)):
-            index = resting.popleft()  # type: ignore[union-attr]
+        """The block of a size that was used last and is free: it may still be in the processor's cache."""
+        resting = self._resting.get(size, [])
+        for at in range(len(resting) - 1, -1, -1):
+            index = resting[at]
             if self._returned[index].tobytes() == self._lent[index].tobytes():
+                del resting[at]
                 return index
-            resting.append(index)  # type: ignore[union-attr]
         return -1
 
     def _grow(self, size: int) -> int:

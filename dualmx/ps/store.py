@@ -20,7 +20,7 @@ from .rows import Rows, Table, Value, Wanted, add_up, dense, taken
 Key = int | str
 Sum = np.ndarray | Rows
 Apply = Callable[[list[tuple["Held", Any]]], list[Any]]  # slices and sums -> values
-Closing = tuple["Held", int, int, Any]  # (slice, round, worker or -1 for all, sum): a round that is over
+Closing = tuple["Held", int, int, Sum]  # (slice, round, worker or -1 for all, sum): a round that is over
 
 
 class Parked:
@@ -49,24 +49,6 @@ class Parked:
         except BaseException:
             self.over = True
             raise
-
-
-class Pushes:
-    """The pushes of a round, in the order of ranks, for an update that adds them by itself.
-
-    Attributes:
-        parts: arrays (n,).
-    """
-
-    def __init__(self, seat: dict[int, Any], take: Callable[[int], np.ndarray]):
-        self.parts: list[np.ndarray] = list(_terms([seat[rank] for rank in sorted(seat)]))
-        self._seat, self._take = seat, take
-
-    def dense(self) -> np.ndarray:
-        """Their sum (n,)."""
-        total = _sum(self._seat, self._take)
-        assert isinstance(total, np.ndarray)
-        return total
 
 
 class Held:
@@ -112,7 +94,6 @@ class Store:
 
     Attributes:
         apply: makes new values of sums; without it the sums are the new values.
-        adds: `apply` takes `Pushes` as well as sums.
         record: called with rounds that were closed, before anybody is told.
         keep_previous: keep the values before the last round.
         whole: keys are kept in one piece.
@@ -133,7 +114,6 @@ class Store:
         self.held: dict[tuple[Key, int], Held] = {}
         self.gone: dict[int, str] = {}
         self.apply: Apply | None = None
-        self.adds = False
         self.record: Callable[[list[Closing]], None] | None = None
         self.keep_previous = False
         self.whole = False
@@ -216,9 +196,7 @@ class Store:
         """Close the rounds of a slice that lack nobody."""
         while (seat := held.rounds.get(held.closed + 1)) and all(r in seat for r in self.workers):
             held.closed += 1
-            seat = held.rounds.pop(held.closed)
-            later = self.adds and self.record is None and all(isinstance(p, np.ndarray) for p in seat.values())
-            ready.append((held, held.closed, -1, Pushes(seat, self.take) if later else _sum(seat, self.take)))
+            ready.append((held, held.closed, -1, _sum(held.rounds.pop(held.closed), self.take)))
 
     def close(self, ready: list[Closing]) -> None:
         """Store sums, or update by them, in the order of their rounds."""
@@ -385,4 +363,4 @@ def require(condition: bool, text: str) -> None:
         raise MXNetError(text)
 
 
-__all__ = ["Held", "Parked", "Pushes", "Store", "require"]
+__all__ = ["Held", "Parked", "Store", "require"]
