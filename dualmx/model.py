@@ -140,7 +140,7 @@ class FeedForward:
         for epoch in range(self.begin_epoch, self.num_epoch):
             start = time.time()
             metric.reset()
-            module._train_epoch(epoch, batches, metric, batch_end_callback, monitor, None)
+            module._train_epoch(epoch, batches, metric, batch_end_callback, monitor)
             if self.epoch_size is None:
                 log.info("Epoch[%d] Resetting Data Iterator", epoch)
             batches.reset()

@@ -420,7 +420,7 @@ class BaseModule:
         eval_metric: Any,
         batch_end_callback: Any,
         monitor: Any,
-        sparse_row_id_fn: Callable[..., Any] | None,
+        sparse_row_id_fn: Callable[..., Any] | None = None,
     ) -> None:
         batches = iter(train_data)
         data_batch, nbatch = next(batches, None), 0
