@@ -78,8 +78,6 @@ def create_entries(
     else:
         _by_position(op, args, symbols, raw)
     tensor_names = set() if op.variadic else {i.name for i in op.inputs}
-    # An operator without parameters takes attributes of any name.
-    free = not op.params and not op.variadic
     for key, value in (kwargs or {}).items():
         if key in symbols or key in raw:
             raise ArgumentTypeError(f"{op.name}: {key!r} is given twice, by position and by keyword")
@@ -88,13 +86,14 @@ def create_entries(
         elif key in tensor_names:
             if value is not None:
                 raise ArgumentTypeError(f"{op.name}: input {key!r} must be a symbol, got {value!r}")
-        elif is_dunder(key) or (key not in op.params and (stored_key(key) != key or free)):
+        elif is_dunder(key) or (key not in op.params and stored_key(key) != key):
             attrs[key] = to_text(value)
         else:
             raw[key] = value
 
     attrs = {stored_key(k): v for k, v in attrs.items()}
-    if not free:
+    # An operator without parameters takes attributes of any name.
+    if op.params or op.variadic:
         raw.update((k, attrs[k]) for k in attrs if not is_dunder(k))
     arity = arity_param(op) if op.variadic else None
     if arity == "num_args" and raw.get(arity) is None:

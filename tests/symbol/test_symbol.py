@@ -96,7 +96,7 @@ def test_attributes():
 
 def test_operators_without_parameters_take_any_attribute():
     with mx.AttrScope(a="1"):
-        assert mx.sym.relu(mx.sym.var("x"), b="2").list_attr() == {"a": "1", "b": "2"}
+        assert mx.sym.relu(mx.sym.var("x"), attr={"b": "2"}).list_attr() == {"a": "1", "b": "2"}
         with pytest.raises(mx.MXNetError, match="'a'"):
             mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2)
 
