@@ -4,6 +4,7 @@ toward zero."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -64,6 +65,26 @@ def _index_of_data(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
     return {} if shapes.get("index") in (rest, kept) else {"index": kept if p.keepdims else rest or (1,)}
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _read(data: jax.Array, where: jax.Array, axis: int) -> jax.Array:
+    return jnp.take_along_axis(data, where, axis)
+
+
+def _read_forward(data: jax.Array, where: jax.Array, axis: int) -> tuple[jax.Array, Any]:
+    return _read(data, where, axis), (where, data.shape[axis])
+
+
+def _read_backward(axis: int, kept: Any, g: jax.Array) -> tuple[jax.Array, None]:
+    # A comparison joins the loop of whatever uses the gradient; a scatter is one of its own over zeros.
+    where, n = kept
+    shape = (*where.shape[:axis], n, *where.shape[axis + 1 :])
+    hit = where == lax.broadcasted_iota(where.dtype, shape, axis)
+    return jnp.where(hit, g, jnp.zeros((), g.dtype)), None
+
+
+_read.defvjp(_read_forward, _read_backward)
+
+
 @op(aliases=("choose_element_0index", "_npx_pick"), complete=_index_of_data)
 def pick(
     data: Tensor,
@@ -86,7 +107,7 @@ def pick(
             f"index has shape {index.shape}: expected {left + right}, data {data.shape} without an axis"
         )
     where = within(index, data.shape[axis], mode).reshape(*left, 1, *right)
-    out = jnp.take_along_axis(data, where, axis)
+    out: Any = _read(data, where, axis)
     return out if keepdims else out.reshape(left + right or (1,))
 
 
