@@ -66,13 +66,13 @@ class Kernels:
         from dualmx.compile.executable import options_for
         from dualmx.compile.layout import sink_transposes
         from dualmx.compile.onednn.ffi import available
-        from dualmx.compile.onednn.rewrite import convolution
+        from dualmx.compile.onednn.rewrite import BY_LIBRARY
         from dualmx.op.backend import lowering_for
         from dualmx.op.registry import get_op
 
         self._op = get_op
-        self._sink = partial(sink_transposes, convolve=convolution if available() else None)
-        self._lowering = partial(lowering_for, "cpu", available())
+        self._sink = partial(sink_transposes, library=BY_LIBRARY)
+        self._lowering = partial(lowering_for, "cpu", available)
         self.compiler_options = options_for("cpu")
 
     def through(self, step: Any) -> Any:

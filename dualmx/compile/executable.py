@@ -21,7 +21,7 @@ from .devices import device_of, sharding_of
 from .layout import sink_transposes
 from .lower import lower
 from .onednn.ffi import available
-from .onednn.rewrite import convolution
+from .onednn.rewrite import BY_LIBRARY
 from .spmd import AXIS, Group
 from .watch import Compilation, watchers
 from .x64 import x64
@@ -93,8 +93,8 @@ class Executable:
         taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
         platform = device_of(ctx).platform
         # A program that XLA divides over a mesh must not hold what XLA cannot divide.
-        library = platform == "cpu" and mesh is None and available()
-        body: Any = sink_transposes(flat, convolution if library else None) if platform == "cpu" else flat
+        library = available if platform == "cpu" and mesh is None else None
+        body: Any = sink_transposes(flat, BY_LIBRARY if library else {}) if platform == "cpu" else flat
         if group is None:
             place = sharding_of(ctx)
             specs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _scalars(last)]

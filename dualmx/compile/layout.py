@@ -8,7 +8,8 @@ that needs the real order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ _REDUCTIONS = frozenset("reduce_sum reduce_max reduce_min reduce_prod reduce_and
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 
 Axes = tuple[int, ...]
+Library = Mapping[str, Callable[..., Any]]
 
 
 class _Moved:
@@ -80,13 +82,13 @@ class _Twins:
 
     Attributes:
         turned: by the identity of a value, the value and what it holds in reverse along some axes.
-        convolve: what computes convolutions instead of XLA, None for nothing.
+        library: what computes an equation instead of XLA, by the name of its primitive.
     """
 
-    def __init__(self, convolve: Callable[..., Any] | None) -> None:
+    def __init__(self, library: Library) -> None:
         self._found: dict[tuple[int, Axes], tuple[Any, _Moved]] = {}
         self.turned: dict[int, tuple[Any, Any, Axes]] = {}
-        self.convolve = convolve
+        self.library = library
 
     def add(self, value: Any, moved: _Moved) -> None:
         inverse = tuple(int(i) for i in np.argsort(moved.axes))
@@ -149,28 +151,25 @@ def _ordered(v: Any) -> tuple[Any, Axes]:
     return v, tuple(range(np.ndim(v)))
 
 
-def _convolution(eqn: Any, values: list[Any], twins: _Twins) -> list[Any] | None:
-    """Evaluate a convolution by the library; None if XLA should."""
-    rhs = values[1]
-    spatial = tuple(sorted(eqn.params["dimension_numbers"].rhs_spec[2:]))
-    found = twins.turned.get(id(rhs))
-    source = _ordered(found[1]) if found and found[2] == spatial else None
-    made = twins.convolve(eqn, _ordered(values[0]), _ordered(rhs), source) if twins.convolve else None
+def _by_library(eqn: Any, values: list[Any], twins: _Twins) -> list[Any] | None:
+    """Evaluate an equation by the library; None if XLA should."""
+    turned = twins.turned.get(id(values[1]))
+    source = (*_ordered(turned[1]), turned[2]) if turned else None
+    made = twins.library[eqn.primitive.name](eqn, _ordered(values[0]), _ordered(values[1]), source)
     return None if made is None else [_moved(*made)]
 
 
 def _step(eqn: Any, values: list[Any], twins: _Twins) -> list[Any]:
     """Evaluate one equation, keeping transposes lazy where its primitive allows."""
     name, first = eqn.primitive.name, values[0] if values else None
-    if twins.convolve:
-        if name == "conv_general_dilated":
-            made = _convolution(eqn, values, twins)
-            if made:
-                return made
-        elif name == "rev":
-            out = _bind(eqn, [_real(first)])
-            twins.turned[id(out[0])] = (out[0], first, tuple(sorted(eqn.params["dimensions"])))
-            return out
+    if name in twins.library:
+        made = _by_library(eqn, values, twins)
+        if made:
+            return made
+    if name == "rev" and twins.library:
+        out = _bind(eqn, [_real(first)])
+        twins.turned[id(out[0])] = (out[0], first, tuple(sorted(eqn.params["dimensions"])))
+        return out
     if name == "transpose" and np.ndim(_shape_source(first)) >= 3:
         axes = tuple(eqn.params["permutation"])
         if isinstance(first, _Moved):
@@ -228,10 +227,10 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _Twins) 
     return [read(v) for v in jaxpr.outvars]
 
 
-def sink_transposes(fn: Callable[..., Any], convolve: Callable[..., Any] | None = None) -> Callable[..., list[Any]]:
+def sink_transposes(fn: Callable[..., Any], library: Library = MappingProxyType({})) -> Callable[..., list[Any]]:
     """Return a function equal to `fn` (arrays in, list of arrays out) with fewer transposes, for use under a trace.
 
-    `convolve` computes the convolutions it can; the others are left to XLA.
+    `library` has functions that may compute an equation, by the name of its primitive; the others are left to XLA.
 
     Example:
         >>> f = sink_transposes(lambda x: [lax.transpose(jax.numpy.exp(lax.transpose(x, (0, 2, 1))), (0, 2, 1))])
@@ -241,6 +240,6 @@ def sink_transposes(fn: Callable[..., Any], convolve: Callable[..., Any] | None 
 
     def run(*args: Any) -> list[Any]:
         closed = jax.make_jaxpr(fn)(*args)
-        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(convolve))]
+        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(library))]
 
     return run

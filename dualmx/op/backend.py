@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 LARGE = 4_000_000  # floating-point operations from which a call of a library costs nothing beside a convolution
 
 _platform: ContextVar[str] = ContextVar("dualmx_platform", default="cpu")
-_library: ContextVar[bool] = ContextVar("dualmx_convolution_library", default=False)
+_library: ContextVar[Callable[[], bool] | None] = ContextVar("dualmx_convolution_library", default=None)
 
 
 def platform() -> str:
@@ -19,14 +19,15 @@ def platform() -> str:
 
 def convolved_by_library(flops: int) -> bool:
     """True if a float32 convolution of that many floating-point operations goes to a library instead of XLA."""
-    return _library.get() and flops >= LARGE
+    there = _library.get()
+    return flops >= LARGE and there is not None and there()
 
 
 @contextmanager
-def lowering_for(name: str, library: bool = False) -> Iterator[None]:
+def lowering_for(name: str, library: Callable[[], bool] | None = None) -> Iterator[None]:
     """Set what `platform()` returns inside the `with` block; the compile room wraps every trace in it.
 
-    With `library`, large convolutions are computed by a library instead of XLA.
+    `library` tells, when it matters, whether large convolutions are computed by a library instead of XLA.
 
     Example:
         >>> with lowering_for("gpu"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import jax
 import numpy as np
@@ -131,6 +132,26 @@ def test_a_hybridized_network_that_keeps_channels_first(kinds):
     assert kinds.count(plan.FILTERS) == 6
 
 
+@pytest.mark.parametrize("rows", [(512,), (16, 32)])
+def test_gradients_of_weights(monkeypatch, rows):
+    seen = []
+    run = plan.Products.run
+    monkeypatch.setattr(plan.Products, "run", lambda *args: (seen.append(args[1]), run(*args))[1])
+
+    def gradient(dtype):
+        draw = np.random.RandomState(4)
+        x, w, g = (mx.nd.array(draw.randn(*s), dtype=dtype) for s in ((*rows, 200), (300, 200), (*rows, 300)))
+        w.attach_grad()
+        with mx.autograd.record():
+            y = mx.nd.FullyConnected(x, w, num_hidden=300, no_bias=True, flatten=False)
+        y.backward(g)
+        return w.grad.asnumpy()
+
+    want = gradient("float64")
+    np.testing.assert_allclose(gradient("float32"), want, atol=1e-5 * np.abs(want).max())
+    assert seen == [b"300,200,512"]
+
+
 def test_small_convolutions_stay_with_xla(kinds):
     compare(mx.nd.Convolution, (1, 4, 8, 8), (4, 4, 3, 3))
     assert not kinds
@@ -151,14 +172,14 @@ def test_switched_off():
 
 def test_a_failure_inside_the_library_is_an_error_with_a_remedy():
     wrong = plan.Convolution(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 4), (1,), (1,), (0,), (0,), (0, 1, 2))
-    call = jax.ffi.ffi_call(ffi.TARGET, jax.ShapeDtypeStruct((1, 4, 3), np.float32))
+    call = jax.ffi.ffi_call(ffi.CONVOLUTION, jax.ShapeDtypeStruct((1, 4, 3), np.float32))
     with pytest.raises(Exception, match="MXNET_MKLDNN_ENABLED=0"):
-        call(np.zeros((1, 5, 2), "f"), np.zeros((3, 2, 3), "f"), convolution=wrong.text()).block_until_ready()
+        call(np.zeros((1, 5, 2), "f"), np.zeros((3, 2, 3), "f"), text=wrong.text()).block_until_ready()
 
 
 def test_plans_that_were_not_used_for_long_are_given_back(monkeypatch):
     monkeypatch.setattr(plan, "_MOST", 2)
-    plans = plan.Plans(plan.Library())
+    plans = plan.Plans(plan.Library(), threading.Lock())
     draw = np.random.RandomState(3)
     for _ in range(2):
         for width in range(4, 9):

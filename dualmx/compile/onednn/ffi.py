@@ -1,4 +1,4 @@
-"""The function that XLA calls for a convolution by oneDNN, written with ctypes: nothing is compiled at installation.
+"""The functions that XLA calls for what oneDNN computes, written with ctypes: nothing is compiled at installation.
 
 Source: XLA's foreign function interface, whose C structures (`xla/ffi/api/c_api.h`) are a stable binary interface.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
+import threading
 from typing import Any
 
 import jax
 
 from ...core import knobs
 from .library import Library
-from .plan import FILTERS, FORWARD, Plans
+from .plan import Plans, Products
 
-TARGET = "dualmx_onednn_convolution"
+CONVOLUTION, PRODUCT = "dualmx_onednn_convolution", "dualmx_onednn_product"
 _VERSION = (0, 3)  # of the interface that the structures below describe
 
 Pointer, Int, Long = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
@@ -89,7 +90,8 @@ def _failure(frame: int, message: str) -> int | None:
     return create(ctypes.addressof(text))
 
 
-def _handler(plans: Plans) -> Any:
+def _handler(what: Plans | Products) -> Any:
+    """The function for XLA, which tells `what` the attribute and the addresses of two operands and the result."""
     args, rets = _Frame.args.offset + _ITEMS, _Frame.rets.offset + _ITEMS
     attrs, extension = _Frame.attrs.offset + _Attributes.items.offset, _Frame.extension.offset
 
@@ -106,16 +108,9 @@ def _handler(plans: Plans) -> Any:
             first, second = _word(_word(items) + _FIRST), _word(_word(items + 8) + _FIRST)
             out = _word(_word(_word(frame + rets)) + _FIRST)
             span = _Span.from_address(_word(_word(frame + attrs)))
-            text = ctypes.string_at(span.data, span.size)
-            kind = text[0] - ord("0")
-            if kind == FORWARD:
-                plans.run(text, first, second, out)
-            elif kind == FILTERS:
-                plans.run(text, first, out, second)
-            else:
-                plans.run(text, out, second, first)
+            what.run(ctypes.string_at(span.data, span.size), first, second, out)
         except Exception as e:  # an exception cannot cross XLA
-            return _failure(frame, f"{e}; MXNET_MKLDNN_ENABLED=0 leaves convolutions to XLA")
+            return _failure(frame, f"{e}; MXNET_MKLDNN_ENABLED=0 leaves all work to XLA")
         return None
 
     return ctypes.CFUNCTYPE(Pointer, Pointer)(call)
@@ -125,14 +120,15 @@ def _handler(plans: Plans) -> Any:
 def _registered() -> bool:
     """Load oneDNN and tell XLA of it, once; False where that cannot be done."""
     try:
-        handler = _handler(Plans(Library()))
-        jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(handler), platform="cpu")
+        library, one_at_a_time = Library(), threading.Lock()
+        for target, what in ((CONVOLUTION, Plans), (PRODUCT, Products)):
+            _kept.append(_handler(what(library, one_at_a_time)))
+            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(_kept[-1]), platform="cpu")
     except ImportError:
         return False
     except Exception as e:  # a library that cannot be loaded, an XLA with another interface
-        logging.getLogger("dualmx").info("convolutions are left to XLA: %s", e)
+        logging.getLogger("dualmx").info("convolutions and products are left to XLA: %s", e)
         return False
-    _kept.append(handler)
     return True
 
 
@@ -140,5 +136,5 @@ _kept: list[Any] = []  # XLA holds the bare address
 
 
 def available() -> bool:
-    """True if convolutions on the CPU can be computed by oneDNN and the user has not switched it off."""
+    """True if oneDNN is there for programs on the CPU and the user has not switched it off."""
     return knobs.ONEDNN.read() == "1" and _registered()

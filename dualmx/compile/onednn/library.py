@@ -1,4 +1,4 @@
-"""The functions of oneDNN 3 that convolutions need, by ctypes.
+"""The functions of oneDNN 3 that convolutions and products need, by ctypes.
 
 Source: the oneDNN C API, https://oneapi-src.github.io/oneDNN/v3/. Its numbers for element types, primitive kinds and
 arguments are part of its binary interface and do not change within a major version.
@@ -72,6 +72,13 @@ class Library:
         status = self._c[name](*args)
         if status:
             raise RuntimeError(f"oneDNN: {name} failed with status {status}")
+
+    def product(self, m: int, n: int, k: int, a: int, b: int, out: int) -> None:
+        """Write `aᵀ b` to `out`: float32 buffers (k, m), (k, n) and (m, n) at these addresses."""
+        sizes = (ctypes.c_int64(s) for s in (m, n, k))
+        one, zero = ctypes.c_float(1), ctypes.c_float(0)
+        left, right, result = ((Handle(at), ctypes.c_int64(row)) for at, row in ((a, m), (b, n), (out, n)))
+        self.call("dnnl_sgemm", ctypes.c_char(b"T"), ctypes.c_char(b"N"), *sizes, one, *left, *right, zero, *result)
 
     def _make(self, name: str, *args: Any) -> Handle:
         out = Handle()

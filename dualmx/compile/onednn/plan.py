@@ -179,14 +179,21 @@ class Plan:
 
 
 class Plans:
-    """The plans of a process, the latest used kept. One convolution runs at a time, on all cores."""
+    """The plans of a process, the latest used kept. One runs at a time, on all cores."""
 
-    def __init__(self, library: Library):
-        self._lib, self._lock, self._scratch = library, threading.Lock(), Scratch()
+    def __init__(self, library: Library, lock: threading.Lock):
+        self._lib, self._lock, self._scratch = library, lock, Scratch()
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
 
-    def run(self, text: bytes, data: int, filters: int, result: int) -> None:
-        """Compute the convolution that `text` describes on buffers at these addresses."""
+    def run(self, text: bytes, first: int, second: int, out: int) -> None:
+        """Compute what `text` describes; what is given comes first, in the order data, filters, result."""
+        kind = text[0] - ord("0")
+        if kind == FORWARD:
+            data, filters, result = first, second, out
+        elif kind == DATA:
+            data, filters, result = out, second, first
+        else:
+            data, filters, result = first, out, second
         with self._lock:
             plan = self._plans.get(text)
             if plan is None:
@@ -195,3 +202,16 @@ class Plans:
                     self._plans.popitem(last=False)[1].destroy()
             self._plans.move_to_end(text)
             plan.run(data, filters, result, self._scratch)
+
+
+class Products:
+    """Matrix products that sum over the leading axis of both operands: (k, m) and (k, n) give (m, n)."""
+
+    def __init__(self, library: Library, lock: threading.Lock):
+        self._lib, self._lock = library, lock
+
+    def run(self, text: bytes, first: int, second: int, out: int) -> None:
+        """Multiply buffers at these addresses; `text` holds m, n and k."""
+        m, n, k = map(int, text.split(b","))
+        with self._lock:
+            self._lib.product(m, n, k, first, second, out)

@@ -1,4 +1,4 @@
-"""Finds what oneDNN can compute: an equation of a convolution, in the forms that JAX's derivatives give it."""
+"""Finds what oneDNN can compute: equations of convolutions and products as JAX's derivatives write them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 from jax import lax
 
 from ...op.backend import LARGE
-from .ffi import TARGET
+from .ffi import CONVOLUTION, PRODUCT, available
 from .plan import DATA, FILTERS, FORWARD, Convolution, Sizes
+
+LARGE_PRODUCT = 40_000_000  # floating-point operations from which XLA's slower kernel costs more than the call
 
 Axes = tuple[int, ...]
 Ordered = tuple[Any, Axes]  # an array and the axes by which transposing it gives a value
@@ -62,10 +64,10 @@ def _recognise(p: Any, lhs: Sizes, rhs: Sizes, out: Sizes, turned: bool) -> dict
     return {**found, "groups": groups, "stride": tuple(found["stride"]), "dilate": tuple(found["dilate"])}
 
 
-def convolution(eqn: Any, lhs: Ordered, rhs: Ordered, source: Ordered | None) -> Ordered | None:
+def _convolution(eqn: Any, lhs: Ordered, rhs: Ordered, turned: tuple[Any, Axes, Axes] | None) -> Ordered | None:
     """Compute an equation `conv_general_dilated` by oneDNN; None if XLA should.
 
-    `source` is what `rhs` holds in reverse along its spatial axes, where that is known. The result is an array and the
+    `turned` is what `rhs` holds in reverse, and along which axes, where that is known. The result is an array and the
     axes by which transposing it gives the equation's value.
     """
     aval = eqn.outvars[0].aval
@@ -73,6 +75,7 @@ def convolution(eqn: Any, lhs: Ordered, rhs: Ordered, source: Ordered | None) ->
     if aval.dtype != np.float32 or lhs[0].dtype != np.float32 or rhs[0].dtype != np.float32 or not 3 <= n <= 5:
         return None
     spec = p["dimension_numbers"]
+    source: Ordered | None = turned[:2] if turned and turned[2] == tuple(sorted(spec.rhs_spec[2:])) else None
     out = tuple(aval.shape[i] for i in spec.out_spec)
     (left, left_at), (right, right_at) = _canonical(lhs, spec.lhs_spec), _canonical(rhs, spec.rhs_spec)
     found = _recognise(p, left, right, out, source is not None)
@@ -102,10 +105,33 @@ def convolution(eqn: Any, lhs: Ordered, rhs: Ordered, source: Ordered | None) ->
         first = _channels_last(lhs, left_at)
         shape, place = (out[0], *out[2:], out[1]), (0, n - 1, *range(1, n - 1))
     c = Convolution(high=high, order=order, **found)
-    if c.flops() < LARGE:
+    if c.flops() < LARGE or not available():
         return None
-    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct(shape, np.float32))
+    call = jax.ffi.ffi_call(CONVOLUTION, jax.ShapeDtypeStruct(shape, np.float32))
     axes = [0] * n
     for k, axis in enumerate(spec.out_spec):
         axes[axis] = place[k]
-    return call(first, second, convolution=c.text()), tuple(axes)
+    return call(first, second, text=c.text()), tuple(axes)
+
+
+def _product(eqn: Any, lhs: Ordered, rhs: Ordered, _: Any) -> Ordered | None:
+    """Compute an equation `dot_general` that sums over leading axes, as gradients of weights do; None if XLA should."""
+    (left, right), batch = eqn.params["dimension_numbers"]
+    leading = tuple(range(len(left)))
+    aval = eqn.outvars[0].aval
+    if not leading or tuple(left) != leading or tuple(right) != leading or batch != ((), ()):
+        return None
+    a, b = lhs[0], rhs[0]
+    if lhs[1] != tuple(range(a.ndim)) or rhs[1] != tuple(range(b.ndim)):
+        return None
+    if {a.dtype, b.dtype, aval.dtype} != {np.dtype(np.float32)}:
+        return None
+    k, m, n = (math.prod(s) for s in (a.shape[: len(left)], a.shape[len(left) :], b.shape[len(left) :]))
+    if 2 * k * m * n < LARGE_PRODUCT or not available():
+        return None
+    call = jax.ffi.ffi_call(PRODUCT, jax.ShapeDtypeStruct((m, n), np.float32))
+    out = call(a.reshape(k, m), b.reshape(k, n), text=f"{m},{n},{k}")
+    return out.reshape(aval.shape), tuple(range(len(aval.shape)))
+
+
+BY_LIBRARY = {"conv_general_dilated": _convolution, "dot_general": _product}
