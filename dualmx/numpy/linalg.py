@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as onp
 
-from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..ndarray.handle import invoke, invoke1
 from ..ndarray.verify import state
 from ..op.registry import OPS, Call
@@ -18,8 +18,8 @@ from .fallback import host_function
 
 
 def _finite(text: str) -> Any:
-    def condition(call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, str]:
-        return invoke1(OPS["all_finite"].call(), outs[0]), text
+    def condition(call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, MXNetError]:
+        return invoke1(OPS["all_finite"].call(), outs[0]), MXNetError(text)
 
     return condition
 

@@ -150,7 +150,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any =
         with_sign = indices.detach().astype("int64")
         inside = ((with_sign >= -n) & (with_sign < n)).all() if indices.size else None
         if inside is not None:
-            expect(inside, (found,), f"take: an index is out of bounds for axis {at} with size {n}")
+            expect(inside, (found,), RangeError(f"take: an index is out of bounds for axis {at} with size {n}"))
     return found
 
 

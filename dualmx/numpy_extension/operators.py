@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..namespace.array_functions import array_function
 from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke
@@ -127,5 +127,5 @@ def constraint_check(x: Any, msg: str = "Constraint violated!") -> ndarray:
         raise ArgumentError(f"constraint_check: x has dtype {given.dtype}: expected bool")
     (flag,) = invoke(OPS["_npx_constraint_check"].call(msg=msg), (given,))
     (found,) = invoke(OPS["_copy"].call(), (flag,))
-    expect(flag, [found], msg)
+    expect(flag, [found], MXNetError(msg))
     return wrap(found)

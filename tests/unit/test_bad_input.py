@@ -234,7 +234,6 @@ SYMBOLS = {
     "grad_req": (lambda t: t.out.simple_bind(mx.cpu(), a=(2, 3), grad_req="zzz"), "zzz"),
     "forward shape": (lambda t: t.executor.forward(is_train=False, a=t.y), "a.*(3, 2)"),
     "forward name": (lambda t: t.executor.forward(is_train=False, zz=t.y), "zz"),
-    "backward first": (lambda t: t.executor.backward(), "forward"),
     "copy": (lambda t: t.executor.copy_params_from({"zz": t.x}), "zz"),
     "attribute": (lambda t: t.a._set_attr(x=3), "x"),
     "print_summary": (lambda t: mx.viz.print_summary(3), "."),

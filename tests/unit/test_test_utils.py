@@ -282,7 +282,7 @@ def test_util():
 
 def test_runtime():
     features = mx.runtime.Features()
-    assert features.is_enabled("jax") and features.is_enabled("CPU") and not features.is_enabled("MKLDNN")
+    assert features.is_enabled("jax") and features.is_enabled("CPU") and features.is_enabled("OPENCV")
     assert features.is_enabled("CUDA") == (mx.num_gpus() > 0) or features.is_enabled("ROCM")
     assert "✔ JAX" in repr(features) and "✖ CUDNN" in repr(features)
     assert {f.name for f in mx.runtime.feature_list()} == set(features)

@@ -13,7 +13,7 @@ from ...op.backend import LARGE
 from .ffi import CONVOLUTION, PRODUCT, available
 from .plan import DATA, FILTERS, FORWARD, Convolution, Sizes
 
-LARGE_PRODUCT = 40_000_000  # floating-point operations from which XLA's slower kernel costs more than the call
+LARGE_PRODUCT = 300_000_000  # floating-point operations from which the better kernel is worth the call
 
 Axes = tuple[int, ...]
 Ordered = tuple[Any, Axes]  # an array and the axes by which transposing it gives a value

@@ -272,9 +272,9 @@ def crop(x: np.ndarray, *, x0: int, y0: int, width: int, height: int) -> np.ndar
 def resize(x: np.ndarray, width: int, height: int, interp: int = 1) -> np.ndarray:
     """Return (…, H, W, C) images resized: bilinear (1) or nearest (0), pixel centres at .5, dtype kept; 2 to 4: OpenCV.
 
-    Integer results are rounded; image libraries that compute in fixed point may differ by one.
+    Bytes are OpenCV's; other integer results are rounded.
     """
-    if interp > 1:
+    if interp > 1 or (interp == 1 and x.dtype == np.uint8):
         images = x.reshape(-1, *x.shape[-3:])
         out = np.stack([codec.resize(i, width, height, interp) for i in images])
         return out.reshape(*x.shape[:-3], height, width, x.shape[-1])
