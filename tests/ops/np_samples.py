@@ -120,7 +120,7 @@ def draws() -> Iterator[Sample]:
         yield Sample(f"_npi_{name}", (positive,), {"scale": None})
     for name in ("weibull", "pareto", "powerd"):
         yield Sample(f"_npi_{name}", (positive,), {"a": None, "size": (2, 2, 3)})
-    yield Sample("_npi_bernoulli", (), {"prob": 0.5, "size": (2, 3)})
+    yield Sample("_npi_bernoulli", (), {"prob": 0.5, "size": (8, 9)})
 
 
 def samples() -> Iterator[Sample]:
