@@ -6,9 +6,10 @@ Knows NumPy only; optimizers are injected by `kvstore.server`.
 from __future__ import annotations
 
 from .job import Job
-from .node import Server, Worker
 from .peers import Lost, Peers
 from .postoffice import run_scheduler, start_scheduler
 from .seat import leave, seat
+from .server_node import Server
+from .worker_node import Worker
 
 __all__ = ["Job", "Lost", "Peers", "Server", "Worker", "leave", "run_scheduler", "seat", "start_scheduler"]

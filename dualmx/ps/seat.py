@@ -9,7 +9,7 @@ import threading
 
 from ..core.errors import MXNetError
 from .job import Job
-from .node import Worker
+from .worker_node import Worker
 
 _lock = threading.Lock()
 _taken: list[tuple[int, Worker]] = []  # (process, its place)

@@ -1,0 +1,233 @@
+"""A server's place in a job: it serves requests, and looks after workers that come and go."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..core import knobs
+from ..core.errors import FormatError, MXNetError
+from .drops import dropping
+from .frame import NOTE, Message
+from .job import Job
+from .journal import Journal
+from .node import Node
+from .server import Control, KVServer
+from .van import GRACE, SILENCE
+from .worker import ROUNDED
+
+_log = logging.getLogger("dualmx.dist")
+SMALL = 64 << 10  # bytes of a request that may be served on the thread that received it
+QUICK = 16  # quick requests in turn before that
+
+
+class Server(Node):
+    """A server of a job.
+
+    Args:
+        job: the job.
+        control: see `KVServer`; called with what concerns optimizers.
+    """
+
+    def __init__(self, job: Job, control: Control | None = None):
+        super().__init__(job)
+        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._turn, self._counting = threading.Lock(), threading.Lock()  # whoever serves has the turn
+        self._waiting = 0  # things in `_work` that are not done
+        self._quick = 0  # small requests that were served quickly, one after another
+        self._crashes: dict[int, str] = {}
+        self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
+        self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
+        self._van.on_message, self._van.on_down = self._on_message, self._on_down
+        self._van.start()
+        self._journal: Journal | None = None
+        try:
+            own = job.own_host()
+            address = self._van.listen(job.bind_host(own), knobs.NODE_PORT.integer())
+            self._join({**address, "host": own})
+            self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
+            if job.journal:
+                self._journal = Journal(job.journal, self.rank, job.durable)
+            returns = job.on_worker_death == "wait"
+            self.kv = KVServer(self._van, job.workers, control, self._journal, returns)
+        except BaseException:
+            self._van.close()
+            raise
+
+    def _on_message(self, link: int, message: Message) -> None:
+        if link == self._scheduler.link:
+            try:
+                self._scheduler_said(message)
+            except FormatError as e:
+                _log.error("server %d: %s", self.rank, e)
+        elif message.kind == NOTE and message.meta.get("op") == "bye":
+            self._hand(lambda: self._bye(link))
+        elif message.kind == NOTE and message.meta.get("op") == "crash":
+            self._crashes[link] = str(message.meta.get("text"))[:500]
+        elif not self._serve_at_once(link, message):
+            self._hand(lambda: self._serve(link, message))
+
+    def _hand(self, work: Callable[[], None]) -> None:
+        """Let the server's own thread do something, after all that it was handed before."""
+        with self._counting:
+            self._waiting += 1
+        self._work.put(work)
+
+    def _serve_at_once(self, link: int, message: Message) -> bool:
+        """Serve a small request on the thread that received it, which saves waking another one.
+
+        Only where others like it were quick, so that the van is not kept from its connections.
+        """
+        if self._quick < QUICK or self._waiting or sum(len(p) for p in message.payload) > SMALL:
+            return False
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._waiting:
+                return False
+            self._serve(link, message)
+        except Exception as e:
+            self._hand(partial(_raise, e))
+        finally:
+            self._turn.release()
+        return True
+
+    def _serve(self, link: int, message: Message) -> None:
+        began = time.monotonic()
+        self.kv.on_message(link, message)
+        quick = message.meta.get("op") in ROUNDED and time.monotonic() - began < 0.01
+        self._quick = self._quick + 1 if quick and self._journal is None else 0
+
+    def _on_down(self, link: int, reason: str) -> None:
+        if link == self._scheduler.link:
+            self._scheduler_broke(reason)
+            return
+        crash = self._crashes.pop(link, "")
+        self._hand(lambda: self._down(link, crash or reason, bool(crash)))
+
+    # -- workers that come and go; on the server's own thread
+
+    def _bye(self, link: int) -> None:
+        rank = self.kv.ranks.get(link)
+        if rank is not None:
+            self.kv.lose(rank, f"worker {rank} has left the job", left=True)
+
+    def _down(self, link: int, reason: str, sure: bool) -> None:
+        rank = self.kv.ranks.pop(link, None)
+        if rank is not None and self.kv.clients[rank].link == link:
+            sure = sure or reason.startswith(SILENCE) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
+            self._miss(rank, f"worker {rank} died: {reason}", sure)
+
+    def _miss(self, rank: int, reason: str, sure: bool) -> None:
+        """Worker `rank` has no connection; `sure` if it is dead."""
+        if rank in self.kv.gone or rank in self.kv.excluded:
+            return
+        waits = self.job.on_worker_death == "wait"
+        if sure and not waits:
+            self._give_up(rank, reason)
+        elif rank not in self._missing:
+            patience = self.job.comeback if waits else GRACE
+            self._missing[rank] = (time.monotonic() + patience, reason)
+            if waits:
+                _log.warning("server %d: %s; waiting for its return", self.rank, reason)
+
+    def _give_up(self, rank: int, reason: str) -> None:
+        self._missing.pop(rank, None)
+        if self.job.on_worker_death == "continue":
+            self.kv.exclude(rank, reason)
+        elif self.job.on_worker_death == "wait":
+            self.kv.lose(rank, f"{reason}; it did not come back within {self.job.comeback:g} s")
+        else:
+            self.kv.lose(rank, reason)
+
+    def _shaky(self, role: str, rank: int) -> None:
+        if role == "worker":
+            self._hand(lambda: self._suspect(rank))
+
+    def _trust(self, rank: int) -> None:
+        self._suspected.pop(rank, None)
+
+    def _suspect(self, rank: int) -> None:
+        self._suspected[rank] = time.monotonic()
+        if rank in self._missing:
+            self._miss(rank, self._missing[rank][1], True)
+
+    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+        if role == "worker":
+            self._hand(lambda: self._trust(rank))
+
+    def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
+        super()._lost(role, rank, text, dead)
+        if role == "worker" and dead:
+            self._hand(lambda: self._miss(rank, text, True))
+        elif role == "worker":
+            self._hand(lambda: self._maybe_unmet(rank, text))
+        self._hand(lambda: None)
+
+    def _maybe_unmet(self, rank: int, text: str) -> None:
+        """A worker that never came here cannot say goodbye here; one that did has its own link for that."""
+        if rank not in self.kv.clients:
+            self.kv.lose(rank, text)
+
+    def _check(self) -> None:
+        """Those who came back are not missed; those who did not in time are given up."""
+        now = time.monotonic()
+        for rank, (until, reason) in list(self._missing.items()):
+            client = self.kv.clients.get(rank)
+            if client is not None and client.link in self.kv.ranks:
+                del self._missing[rank]
+            elif now > until:
+                self._give_up(rank, reason)
+
+    def run(self) -> None:
+        """Serve, on this thread, until all workers have left or died."""
+        try:
+            if self.kv.restore():
+                _log.warning("server %d: took over from the journal in %s", self.rank, self.job.journal)
+            if self.back:
+                patience = self.job.comeback if self.job.on_worker_death == "wait" else max(self.job.silence, 2.0)
+                for rank in range(self.job.workers):
+                    why = f"worker {rank} did not connect to server {self.rank} after its restart"
+                    self._missing[rank] = (time.monotonic() + patience, why)
+            while len(self.kv.gone.keys() | self.kv.excluded.keys()) < self.job.workers:
+                self._next()
+                if ("scheduler", 0) in self.gone and set(range(self.job.workers)) - self.kv.clients.keys():
+                    raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
+            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "bye"}))
+        finally:
+            self._leave()
+            self._van.close()
+            if self._journal is not None:
+                self._journal.close()
+
+    def _next(self) -> None:
+        """Do what comes next, and look after what waits for long."""
+        try:
+            work = self._work.get(timeout=0.1 if self._missing else 1.0)
+        except queue.Empty:
+            work = None
+        while not self._turn.acquire(timeout=0.5):
+            self._van.pulse()  # a request that was to be quick is not
+        try:
+            if work is not None:
+                work()
+            if self._missing:
+                self._check()
+            self.kv.tick()
+        finally:
+            self._turn.release()
+            if work is not None:
+                with self._counting:
+                    self._waiting -= 1
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+__all__ = ["Server"]

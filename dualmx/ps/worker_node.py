@@ -1,0 +1,170 @@
+"""A worker's place in a job: it meets the servers, and the other workers where it exchanges with them directly."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ..core import knobs
+from ..core.errors import FormatError, MXNetError
+from .customer import Peer
+from .drops import dropping, repeat
+from .frame import NOTE, Message
+from .job import Job
+from .node import Node
+from .peers import Peers
+from .worker import KVWorker
+
+_log = logging.getLogger("dualmx.dist")
+
+
+class Worker(Node):
+    """A worker of a job; makes all connections when it is created.
+
+    Args:
+        job: the job.
+
+    Attributes:
+        rank: of this worker.
+        kv: sends arrays to the servers.
+    """
+
+    def __init__(self, job: Job):
+        super().__init__(job)
+        self._servers: list[Peer] = []
+        self._peers: Peers | None = None
+        self._van.on_message, self._van.on_down = self._on_message, self._on_down
+        self._van.start()
+        try:
+            addresses = self._join({"host": job.own_host()})
+            self._servers = [Peer(f"server {rank}", address) for rank, address in enumerate(addresses)]
+            bound = knobs.BIGARRAY_BOUND.integer(1)
+            self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.life)
+            self.kv.back = self.back
+            for peer in self._servers:
+                peer.link = self._van.connect(peer.address, job.start)
+            self.kv.wait(self.kv.ask_all("joining the job", self.kv.hello))
+            if job.drop:
+                self._van.on_message = dropping(self._on_message, job.drop, f"worker {self.rank}")
+                repeat(self._customer, job.resend, lambda: self._closed)
+        except BaseException:
+            self._closed = True
+            self._van.close()
+            raise
+
+    def _on_message(self, link: int, message: Message) -> None:
+        try:
+            if link == self._scheduler.link:
+                self._scheduler_said(message)
+            elif self._peers is not None and self._peers.on_message(link, message):
+                pass
+            elif message.kind == NOTE:
+                _log.warning("worker %d waits: %s", self.rank, message.meta.get("text"))
+            else:
+                self._customer.on_message(message)
+        except FormatError as e:
+            _log.error("worker %d: %s", self.rank, e)
+
+    def _on_down(self, link: int, reason: str) -> None:
+        if self._closed:
+            return
+        if link == self._scheduler.link:
+            self._scheduler_broke(reason)
+        if self._peers is not None:
+            self._peers.on_down(link, reason)
+        for rank, peer in enumerate(self._servers):
+            if link == peer.link:
+                waits = self.job.on_server_death == "wait"
+                self._broke(peer, reason, waits, self.kv.hello, lambda why, rank=rank: self._server_died(rank, why))
+
+    def _server_died(self, rank: int, reason: str) -> None:
+        text = f"server {rank} died: {reason}"
+        self._lost("server", rank, text, True)
+        self._customer.give_up(self._servers[rank], text)
+
+    def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
+        super()._lost(role, rank, text, dead)
+        if role == "worker" and dead and self._peers is not None:
+            self._peers.lost(rank, text)
+        if role == "server" and rank < len(self._servers) and self.job.on_server_death != "wait":
+            self._customer.give_up(self._servers[rank], text)
+
+    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+        if role == "server" and rank < len(self._servers):
+            self._servers[rank].address = address
+            with self._moved:
+                self._moved.notify_all()
+
+    def peers(self) -> Peers:
+        """Link this worker directly to all others, which do the same; once.
+
+        Raises:
+            MXNetError: a worker or the scheduler is gone, or cannot be reached.
+        """
+        if self._peers is None:
+            own = self.job.own_host()
+            self._peers = Peers(self._van, self.rank, self.job.workers, self.job.timeout)
+            address = self._peers.listen(self.job.bind_host(own), own)
+            found = self._asked("meet", "meeting the other workers", address=address).take("addresses", list)
+            if len(found) != self.job.workers or not all(isinstance(a, dict) for a in found):
+                raise FormatError("the scheduler sent no list of the workers")
+            self._peers.connect(found, self.job.start)
+        return self._peers
+
+    def coordinator(self) -> str:
+        """Return `host:port` of what XLA's processes meet by, which the scheduler starts when it is first asked.
+
+        Raises:
+            MXNetError: the scheduler is gone, or starts none.
+        """
+        return self._asked("coordinator", "starting XLA's coordinator").take("address", str)
+
+    def _asked(self, op: str, what: str, **more: Any) -> Message:
+        ticket = self._customer.ask(self._scheduler, what, {"op": op, **more})
+        return self._customer.wait([ticket], self.job.start + 10)[0]
+
+    def barrier(self, name: str = "") -> None:
+        """Wait until all workers are here.
+
+        Args:
+            name: of a barrier that is passed once; a worker that comes back passes it again without waiting.
+
+        Raises:
+            MXNetError: a worker or the scheduler is gone.
+        """
+        self.kv.flush()
+        self.kv.forget()
+        if not name:
+            self._barriers += 1
+        what = f"barrier {name or self._barriers}"
+        meta = {"op": "barrier", "name": name, "number": self._barriers}
+        self._customer.wait([self._customer.ask(self._scheduler, what, meta)])
+
+    def crash(self, reason: str) -> None:
+        """Tell the others why this process is about to end; it counts as dead when it does."""
+        self._leave()
+        if self._peers is not None:
+            self._peers.leave("crash", reason)
+        for peer in (*self._servers, self._scheduler):
+            self._van.send(peer.link, Message(NOTE, 0, {"op": "crash", "text": reason[:500]}))
+
+    def close(self, wait: bool = True) -> None:
+        """Take leave of the job, when what was pushed has arrived (`wait`)."""
+        if not self._closed:
+            if wait:
+                try:
+                    self.kv.flush()
+                    self._customer.wait(self._customer.open())
+                except MXNetError as e:
+                    _log.error("worker %d: %s", self.rank, e)
+            self._leave()
+            if self._peers is not None:
+                self._peers.leave("bye")
+            for peer in (*self._servers, self._scheduler):
+                self._van.send(peer.link, Message(NOTE, 0, {"op": "bye"}))
+            self._van.close()
+            for peer in (*self._servers, self._scheduler):
+                self._customer.give_up(peer, "this worker has left the job")
+
+
+__all__ = ["Worker"]
