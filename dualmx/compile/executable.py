@@ -93,8 +93,9 @@ class Executable:
         taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
         platform = device_of(ctx).platform
         # A program that XLA divides over a mesh must not hold what XLA cannot divide.
-        library = available if platform == "cpu" and mesh is None else None
-        body: Any = sink_transposes(flat, BY_LIBRARY if library else {}) if platform == "cpu" else flat
+        alone = mesh is None
+        library = available if platform == "cpu" and alone else None
+        body: Any = sink_transposes(flat, BY_LIBRARY if library else {}, alone) if platform == "cpu" else flat
         if group is None:
             place = sharding_of(ctx)
             specs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _scalars(last)]

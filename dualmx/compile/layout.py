@@ -16,6 +16,8 @@ import jax
 import numpy as np
 from jax import lax
 
+from .columns import sum_of_rows
+
 _ELEMENTWISE = frozenset(
     """abs add add_any and atan2 cbrt ceil clamp convert_element_type copy cos div eq erf erf_inv erfc exp exp2 expm1
     floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg not or pow reduce_precision rem round
@@ -83,12 +85,13 @@ class _Twins:
     Attributes:
         turned: by the identity of a value, the value and what it holds in reverse along some axes.
         library: what computes an equation instead of XLA, by the name of its primitive.
+        alone: the program runs on one device, which XLA does not divide among others.
     """
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, alone: bool) -> None:
         self._found: dict[tuple[int, Axes], tuple[Any, _Moved]] = {}
         self.turned: dict[int, tuple[Any, Any, Axes]] = {}
-        self.library = library
+        self.library, self.alone = library, alone
 
     def add(self, value: Any, moved: _Moved) -> None:
         inverse = tuple(int(i) for i in np.argsort(moved.axes))
@@ -128,11 +131,14 @@ def _bind(eqn: Any, values: Sequence[Any], **changed: Any) -> list[Any]:
     return list(out) if eqn.primitive.multiple_results else [out]
 
 
-def _reduce(eqn: Any, v: _Moved) -> list[Any]:
-    axes = tuple(v.axes[a] for a in eqn.params["axes"])
-    kept = [a for i, a in enumerate(v.axes) if i not in eqn.params["axes"]]
+def _reduce(eqn: Any, v: Any, twins: _Twins) -> list[Any]:
+    base, order = _ordered(v)
+    axes = tuple(sorted(order[a] for a in eqn.params["axes"]))
+    kept = [a for i, a in enumerate(order) if i not in eqn.params["axes"]]
     rank = {a: i for i, a in enumerate(sorted(kept))}
-    return [_moved(r, tuple(rank[a] for a in kept)) for r in _bind(eqn, [v.base], axes=tuple(sorted(axes)))]
+    made = sum_of_rows(base, axes) if twins.alone and eqn.primitive.name == "reduce_sum" else None
+    out = _bind(eqn, [base], axes=axes) if made is None else [made]
+    return [_moved(r, tuple(rank[a] for a in kept)) for r in out]
 
 
 def _slice(eqn: Any, v: _Moved) -> list[Any]:
@@ -185,13 +191,13 @@ def _step(eqn: Any, values: list[Any], twins: _Twins) -> list[Any]:
     if name in _CALLS and _plain_call(eqn):
         inner = eqn.params[_CALLS[name]]
         return _run(inner.jaxpr, inner.consts, values, twins)
+    if name in _REDUCTIONS:
+        return _reduce(eqn, first, twins)
     if any(isinstance(v, _Moved) for v in values):
         if name in _ELEMENTWISE:
             joined = _join(values, eqn.outvars[0].aval.size, twins)
             if joined:
                 return [_moved(r, joined[0]) for r in _bind(eqn, joined[1])]
-        elif name in _REDUCTIONS and isinstance(first, _Moved):
-            return _reduce(eqn, first)
         elif name == "slice" and isinstance(first, _Moved):
             return _slice(eqn, first)
         elif name == "pad" and isinstance(first, _Moved):
@@ -227,10 +233,13 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _Twins) 
     return [read(v) for v in jaxpr.outvars]
 
 
-def sink_transposes(fn: Callable[..., Any], library: Library = MappingProxyType({})) -> Callable[..., list[Any]]:
+def sink_transposes(
+    fn: Callable[..., Any], library: Library = MappingProxyType({}), alone: bool = True
+) -> Callable[..., list[Any]]:
     """Return a function equal to `fn` (arrays in, list of arrays out) with fewer transposes, for use under a trace.
 
     `library` has functions that may compute an equation, by the name of its primitive; the others are left to XLA.
+    `alone` says that the program runs on one device, so that sums over rows may be cut in two.
 
     Example:
         >>> f = sink_transposes(lambda x: [lax.transpose(jax.numpy.exp(lax.transpose(x, (0, 2, 1))), (0, 2, 1))])
@@ -240,6 +249,6 @@ def sink_transposes(fn: Callable[..., Any], library: Library = MappingProxyType(
 
     def run(*args: Any) -> list[Any]:
         closed = jax.make_jaxpr(fn)(*args)
-        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(library))]
+        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(library, alone))]
 
     return run
