@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,24 +13,30 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.onednn import ffi, plan
+from dualmx.compile.onednn import ffi, native, plan
 from dualmx.op.backend import LARGE
 
 pytestmark = pytest.mark.skipif(not ffi.available(), reason="oneDNN's wheel is not installed")
 
 
 @pytest.fixture
-def kinds(monkeypatch):
-    """The kinds of what oneDNN computes during the test."""
-    seen: list[int] = []
-    run = plan.Plans.run
+def texts(monkeypatch):
+    """What the programs compiled during the test leave to oneDNN."""
+    seen: list[str] = []
+    made = jax.ffi.ffi_call
 
-    def counted(self, text, *addresses):
-        seen.append(plan.Convolution.parse(text.decode()).kind)
-        run(self, text, *addresses)
+    def noted(target, *shapes):
+        call = made(target, *shapes)
+        return lambda *values, text: (seen.append(text), call(*values, text=text))[1]
 
-    monkeypatch.setattr(plan.Plans, "run", counted)
+    monkeypatch.setattr(jax.ffi, "ffi_call", noted)
     return seen
+
+
+@pytest.fixture
+def kinds(texts):
+    """The kinds of the convolutions among them, when called."""
+    return lambda: [plan.Convolution.parse(t).kind for t in texts]
 
 
 def step(operator, shape, weight, dtype, **params):
@@ -71,19 +79,19 @@ def compare(operator, shape, weight, **params):
 )
 def test_convolution_and_its_gradients(kinds, shape, weight, params):
     compare(mx.nd.Convolution, shape, weight, **params)
-    assert set(kinds) == {plan.FORWARD, plan.DATA, plan.FILTERS}
+    assert set(kinds()) == {plan.FORWARD, plan.DATA, plan.FILTERS}
 
 
 @pytest.mark.parametrize("groups", [4, 32])
 def test_groups(kinds, groups):
     compare(mx.nd.Convolution, (4, 32, 50, 50), (64, 32 // groups, 3, 3), num_group=groups, pad=(1, 1))
-    assert plan.FORWARD in kinds
+    assert plan.FORWARD in kinds()
 
 
 @pytest.mark.parametrize("params", [{"stride": (2, 2), "pad": (1, 1), "adj": (1, 1)}, {"pad": (1, 1)}])
 def test_transposed(kinds, params):
     compare(mx.nd.Deconvolution, (4, 16, 16, 16), (16, 32, 3, 3), filters=32, **params)
-    assert kinds[0] == plan.DATA and len(kinds) > 1
+    assert kinds()[0] == plan.DATA and len(kinds()) > 1
 
 
 def test_gradients_of_gradients(kinds):
@@ -101,7 +109,7 @@ def test_gradients_of_gradients(kinds):
 
     want = second("float64")
     np.testing.assert_allclose(second("float32"), want, atol=1e-5 * np.abs(want).max())
-    assert plan.DATA in kinds
+    assert plan.DATA in kinds()
 
 
 def test_a_hybridized_network_that_keeps_channels_first(kinds):
@@ -129,15 +137,11 @@ def test_a_hybridized_network_that_keeps_channels_first(kinds):
         return found
 
     np.testing.assert_allclose(losses("float32"), losses("float64"), rtol=1e-5)
-    assert kinds.count(plan.FILTERS) == 6
+    assert kinds().count(plan.FILTERS) >= 2
 
 
 @pytest.mark.parametrize("rows", [(1024,), (32, 32)])
-def test_gradients_of_weights(monkeypatch, rows):
-    seen = []
-    run = plan.Products.run
-    monkeypatch.setattr(plan.Products, "run", lambda *args: (seen.append(args[1]), run(*args))[1])
-
+def test_gradients_of_weights(texts, rows):
     def gradient(dtype):
         draw = np.random.RandomState(4)
         x, w, g = (mx.nd.array(draw.randn(*s), dtype=dtype) for s in ((*rows, 400), (500, 400), (*rows, 500)))
@@ -149,18 +153,18 @@ def test_gradients_of_weights(monkeypatch, rows):
 
     want = gradient("float64")
     np.testing.assert_allclose(gradient("float32"), want, atol=1e-5 * np.abs(want).max())
-    assert seen == [b"500,400,1024"]
+    assert texts == ["500,400,1024"]
 
 
 def test_small_convolutions_stay_with_xla(kinds):
     compare(mx.nd.Convolution, (1, 4, 8, 8), (4, 4, 3, 3))
-    assert not kinds
+    assert not kinds()
 
 
 def test_switched_off():
     code = (
         "import dualmx as mx\nfrom dualmx.compile.onednn import plan\n"
-        "plan.Plans.run = None\n"
+        "plan.Plans.run = plan.Plan.__init__ = None\n"
         "print(mx.nd.Convolution(mx.nd.ones((4, 16, 20, 20)), mx.nd.ones((32, 16, 3, 3)), kernel=(3, 3), "
         "num_filter=32, no_bias=True).sum().asscalar())"
     )
@@ -178,7 +182,7 @@ def test_a_failure_inside_the_library_is_an_error_with_a_remedy():
 
 
 def test_plans_that_were_not_used_for_long_are_given_back(monkeypatch):
-    monkeypatch.setattr(plan, "_MOST", 2)
+    monkeypatch.setattr(plan, "MOST", 2)
     plans = plan.Plans(plan.Library(), threading.Lock())
     draw = np.random.RandomState(3)
     for _ in range(2):
@@ -197,3 +201,50 @@ def test_plans_that_were_not_used_for_long_are_given_back(monkeypatch):
 def test_threshold_counts_operations():
     c = plan.Convolution(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), (1,), (1,), (0,), (0,), (0, 1, 2))
     assert c.flops() == 2 * 9 * 6 < LARGE
+
+
+@pytest.mark.parametrize("compiler, says", [("cc", "Handlers"), ("no-such-compiler", "NoneType")])
+def test_handlers_in_c_and_without_a_compiler(tmp_path, compiler, says):
+    """Both compute the same, also when plans have to make room, from several threads."""
+    if not shutil.which(compiler) and says == "Handlers":
+        pytest.skip("no C compiler here")
+    done = subprocess.run(
+        [sys.executable, "-c", _MANY],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "CC": compiler, "DUALMX_CACHE_DIR": str(tmp_path)},
+    )
+    assert done.stdout.split() == [says, "True"], done.stderr
+    assert len(list(tmp_path.glob("*.so"))) == (says == "Handlers")
+
+
+_MANY = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+from dualmx.compile.onednn import plan
+plan.MOST = 3
+import jax
+from dualmx.compile.onednn import ffi
+ffi.available()
+
+def right(width):
+    draw = np.random.RandomState(width)
+    data, filters = draw.randn(1, width, 3).astype("f"), draw.randn(5, 3, 3).astype("f")
+    one = (1,)
+    c = plan.Convolution(0, 1, (1, 3, width), (5, 3, 3), (1, 5, width - 2), one, one, (0,), (0,), (0, 1, 2))
+    call = jax.ffi.ffi_call(ffi.CONVOLUTION, jax.ShapeDtypeStruct((1, width - 2, 5), np.float32))
+    windows = np.lib.stride_tricks.sliding_window_view(data[0], 3, axis=0)
+    return np.allclose(call(data, filters, text=c.text())[0], np.einsum("tck,ock->to", windows, filters), atol=1e-5)
+
+with ThreadPoolExecutor(4) as pool:
+    results = list(pool.map(right, [4, 5, 6, 7, 8, 4, 5, 6, 6, 9, 4, 8] * 2))
+print(type(ffi._kept[1]).__name__, all(results))
+"""
+
+
+def test_a_library_that_others_may_write_is_not_loaded(tmp_path):
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler here")
+    os.chmod(native._built(tmp_path), 0o777)
+    with pytest.raises(PermissionError, match="others may write"):
+        native._built(tmp_path)

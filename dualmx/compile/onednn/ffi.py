@@ -1,4 +1,4 @@
-"""The functions that XLA calls for what oneDNN computes, written with ctypes: nothing is compiled at installation.
+"""The functions that XLA calls for what oneDNN computes: in C where that can be compiled, else written with ctypes.
 
 Source: XLA's foreign function interface, whose C structures (`xla/ffi/api/c_api.h`) are a stable binary interface.
 """
@@ -119,11 +119,18 @@ def _handler(what: Plans | Products) -> Any:
 @functools.cache
 def _registered() -> bool:
     """Load oneDNN and tell XLA of it, once; False where that cannot be done."""
+    from .native import handlers  # slow to import
+
     try:
         library, one_at_a_time = Library(), threading.Lock()
-        for target, what in ((CONVOLUTION, Plans), (PRODUCT, Products)):
-            _kept.append(_handler(what(library, one_at_a_time)))
-            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(_kept[-1]), platform="cpu")
+        compiled = handlers(library)
+        if compiled:
+            functions = (compiled.convolution, compiled.product)
+        else:
+            functions = tuple(_handler(what(library, one_at_a_time)) for what in (Plans, Products))
+        _kept.extend((library, compiled, *functions))
+        for target, function in zip((CONVOLUTION, PRODUCT), functions, strict=True):
+            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(function), platform="cpu")
     except ImportError:
         return False
     except Exception as e:  # a library that cannot be loaded, an XLA with another interface

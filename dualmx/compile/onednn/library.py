@@ -73,6 +73,10 @@ class Library:
         if status:
             raise RuntimeError(f"oneDNN: {name} failed with status {status}")
 
+    def address(self, name: str) -> Handle:
+        """Where a function of the library lies in memory."""
+        return ctypes.cast(self._c[name], Handle)
+
     def product(self, m: int, n: int, k: int, a: int, b: int, out: int) -> None:
         """Write `aᵀ b` to `out`: float32 buffers (k, m), (k, n) and (m, n) at these addresses."""
         sizes = (ctypes.c_int64(s) for s in (m, n, k))

@@ -27,7 +27,9 @@ from .library import (
 )
 
 FORWARD, DATA, FILTERS = range(3)  # what is computed: the result, or the gradient of the data or of the filters
-_MOST = 512  # plans kept
+# Where data, filters and result of each kind stand among the two operands and the output of the call.
+_PLACE = {FORWARD: (0, 1, 2), DATA: (2, 1, 0), FILTERS: (0, 2, 1)}
+MOST = 512  # plans kept
 
 Sizes = tuple[int, ...]
 
@@ -109,7 +111,14 @@ class Scratch:
 
 
 class Plan:
-    """A primitive, its memories, and the re-arrangement of the filters where it wants another one."""
+    """A primitive, its memories, and the re-arrangement of the filters where it wants another one.
+
+    Attributes:
+        place: where data, filters and result stand among the operands and the output of a call.
+        memories: of data, filters and result.
+        inner: the memory of filters in oneDNN's own arrangement, of `size` bytes; None where that is the plain one.
+        steps: primitive, number of arguments and arguments of what is executed.
+    """
 
     def __init__(self, library: Library, c: Convolution):
         self._made: list[tuple[str, Handle]] = []
@@ -135,20 +144,21 @@ class Plan:
             )
             roles, asked = (SRC, DIFF_WEIGHTS, DIFF_DST), DIFF_WEIGHTS_OF
         arranged = library.asked(chosen, asked)
-        self._memories = [self._keep("memory", library.memory(m)) for m in (data, plain, result)]
-        inner, self._arrange, self._size = self._memories[1], None, 0
+        self.place = _PLACE[c.kind]
+        self.memories = [self._keep("memory", library.memory(m)) for m in (data, plain, result)]
+        self.inner, self.size = None, 0
+        ordered = list(self.memories)
+        self.steps: list[Any] = []
         if not library.same(arranged, plain):
-            inner, self._size = self._keep("memory", library.memory(arranged)), library.size(arranged)
-            ends = (arranged, plain) if c.kind == FILTERS else (plain, arranged)
+            self.inner, self.size = self._keep("memory", library.memory(arranged)), library.size(arranged)
+            ordered[1] = self.inner
+            ends, pair = (plain, arranged), (self.memories[1], self.inner)
+            if c.kind == FILTERS:
+                ends, pair = ends[::-1], pair[::-1]
             copy = self._describe("reorder", ends[0], eng, ends[1], eng, None)
-            pair = (inner, self._memories[1]) if c.kind == FILTERS else (self._memories[1], inner)
-            self._arrange = (self._primitive(copy), 2, (Argument * 2)(Argument(SRC, pair[0]), Argument(DST, pair[1])))
-        self._inner = inner
-        ordered = (self._memories[0], inner, self._memories[2])
+            self.steps.append((self._primitive(copy), 2, (Argument * 2)(*map(Argument, (SRC, DST), pair))))
         main = (self._primitive(chosen), 3, (Argument * 3)(*map(Argument, roles, ordered)))
-        self._steps: list[Any] = [main]
-        if self._arrange:
-            self._steps.insert(len(self._steps) if c.kind == FILTERS else 0, self._arrange)
+        self.steps.insert(0 if c.kind == FILTERS else len(self.steps), main)
 
     def _keep(self, what: str, handle: Handle) -> Handle:
         self._made.append((what, handle))
@@ -160,14 +170,14 @@ class Plan:
     def _primitive(self, description: Handle) -> Handle:
         return self._keep("primitive", self._lib.primitive(description))
 
-    def run(self, data: int, filters: int, result: int, scratch: Scratch) -> None:
-        """Compute on buffers at these addresses."""
+    def run(self, buffers: Sizes, scratch: Scratch) -> None:
+        """Compute on the two operands and the output at these addresses."""
         call, stream = self._lib.call, self._lib.stream
-        for memory, address in zip(self._memories, (data, filters, result), strict=True):
-            call("dnnl_memory_set_data_handle", memory, Handle(address))
-        if self._arrange:
-            call("dnnl_memory_set_data_handle", self._inner, Handle(scratch.of(self._size)))
-        for primitive, count, arguments in self._steps:
+        for memory, place in zip(self.memories, self.place, strict=True):
+            call("dnnl_memory_set_data_handle", memory, Handle(buffers[place]))
+        if self.inner:
+            call("dnnl_memory_set_data_handle", self.inner, Handle(scratch.of(self.size)))
+        for primitive, count, arguments in self.steps:
             call("dnnl_primitive_execute", primitive, stream, count, arguments)
         call("dnnl_stream_wait", stream)
 
@@ -187,21 +197,14 @@ class Plans:
 
     def run(self, text: bytes, first: int, second: int, out: int) -> None:
         """Compute what `text` describes; what is given comes first, in the order data, filters, result."""
-        kind = text[0] - ord("0")
-        if kind == FORWARD:
-            data, filters, result = first, second, out
-        elif kind == DATA:
-            data, filters, result = out, second, first
-        else:
-            data, filters, result = first, out, second
         with self._lock:
             plan = self._plans.get(text)
             if plan is None:
                 plan = self._plans[text] = Plan(self._lib, Convolution.parse(text.decode()))
-                if len(self._plans) > _MOST:
+                if len(self._plans) > MOST:
                     self._plans.popitem(last=False)[1].destroy()
             self._plans.move_to_end(text)
-            plan.run(data, filters, result, self._scratch)
+            plan.run((first, second, out), self._scratch)
 
 
 class Products:
