@@ -44,6 +44,21 @@ class Knob:
             raise ArgumentError(f"environment variable {self.name}={value!r}: expected an integer of {low} or more")
         return number
 
+    def given(self) -> bool:
+        """Whether the variable is set."""
+        return self.name in os.environ
+
+    def number(self, low: float = 0.0) -> float:
+        """Return the current value as a number of at least `low`."""
+        value = os.environ.get(self.name, self.default)
+        try:
+            found = float(value)
+        except ValueError:
+            found = low - 1
+        if not found >= low:
+            raise ArgumentError(f"environment variable {self.name}={value!r}: expected a number of {low:g} or more")
+        return found
+
 
 ENGINE = Knob(
     "MXNET_ENGINE_TYPE",
@@ -164,5 +179,39 @@ COLLECTIVES = Knob(
     ("auto", "host", "xla"),
 )
 START_TIMEOUT = Knob("DUALMX_START_TIMEOUT", "120", "Most seconds until all processes of a job have found each other.")
+
+FUSION_THRESHOLD = Knob(
+    "HOROVOD_FUSION_THRESHOLD",
+    str(64 << 20),
+    "Most bytes of arrays that dualmx.horovod adds up together; 0 for none.",
+)
+CYCLE_TIME = Knob(
+    "HOROVOD_CYCLE_TIME", "1", "Milliseconds for which exchanges of dualmx.horovod that nobody waits for are collected."
+)
+HIERARCHICAL = Knob(
+    "HOROVOD_HIERARCHICAL_ALLREDUCE",
+    "auto",
+    "1 adds up on each host before hosts exchange, 0 does not; auto: if several hosts have several processes.",
+    ("auto", "0", "1"),
+)
+TIMELINE = Knob("HOROVOD_TIMELINE", "", "File into which process 0 writes when what was exchanged (Chrome's format).")
+TIMELINE_CYCLES = Knob("HOROVOD_TIMELINE_MARK_CYCLES", "0", "1 marks cycles in HOROVOD_TIMELINE.", ("0", "1"))
+STALL_DISABLE = Knob("HOROVOD_STALL_CHECK_DISABLE", "0", "1 does not log which processes are waited for.", ("0", "1"))
+STALL_TIME = Knob(
+    "HOROVOD_STALL_CHECK_TIME_SECONDS", "60", "Seconds after which it is logged which processes an exchange waits for."
+)
+STALL_SHUTDOWN = Knob(
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+    "0",
+    "Seconds after which it is an error; 0: DUALMX_DIST_TIMEOUT.",
+)
+AUTOTUNE = Knob("HOROVOD_AUTOTUNE", "0", "1 lets dualmx.horovod try out what it is not told by HOROVOD_*.", ("0", "1"))
+AUTOTUNE_LOG = Knob("HOROVOD_AUTOTUNE_LOG", "", "File into which process 0 writes what was tried out (CSV).")
+AUTOTUNE_WARMUP = Knob("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "3", "Samples that do not count.")
+AUTOTUNE_STEPS = Knob("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", "10", "Cycles with exchanges that make a sample.")
+AUTOTUNE_SAMPLES = Knob("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "20", "Samples after which the best one stays.")
+AUTOTUNE_NOISE = Knob(
+    "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "0.8", "Variance of the noise of a sample, relative to that of all."
+)
 
 KNOBS: tuple[Knob, ...] = tuple(knob for knob in list(globals().values()) if isinstance(knob, Knob))

@@ -13,6 +13,21 @@ Example:
     [1.0, 1.0]
 """
 
+from .asynchronous import (
+    allgather_async,
+    allreduce_async,
+    allreduce_async_,
+    alltoall_async,
+    broadcast_async,
+    broadcast_async_,
+    grouped_allgather_async,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+    grouped_reducescatter_async,
+    poll,
+    reducescatter_async,
+    synchronize,
+)
 from .basics import (
     ccl_built,
     cross_rank,
@@ -37,12 +52,6 @@ from .basics import (
 )
 from .compression import Compression
 from .exchanges import (
-    Adasum,
-    Average,
-    Max,
-    Min,
-    Product,
-    Sum,
     allgather,
     allgather_object,
     allreduce,
@@ -60,14 +69,19 @@ from .exchanges import (
     reducescatter,
 )
 from .process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from .starting import Adasum, Average, Max, Min, Product, Sum
+from .timeline import start_timeline, stop_timeline
 from .training import DistributedOptimizer, DistributedTrainer, broadcast_parameters
 
 __all__ = [
     "Adasum", "Average", "Compression", "DistributedOptimizer", "DistributedTrainer", "Max", "Min", "ProcessSet",
-    "Product", "Sum", "add_process_set", "allgather", "allgather_object", "allreduce", "allreduce_", "alltoall",
-    "barrier", "broadcast", "broadcast_", "broadcast_object", "broadcast_parameters", "ccl_built", "cross_rank",
-    "cross_size", "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled", "grouped_allgather",
-    "grouped_allreduce", "grouped_allreduce_", "grouped_reducescatter", "init", "is_homogeneous", "is_initialized",
-    "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported", "nccl_built", "rank",
-    "reducescatter", "remove_process_set", "rocm_built", "shutdown", "size",
+    "Product", "Sum", "add_process_set", "allgather", "allgather_async", "allgather_object", "allreduce",
+    "allreduce_", "allreduce_async", "allreduce_async_", "alltoall", "alltoall_async", "barrier", "broadcast",
+    "broadcast_", "broadcast_async", "broadcast_async_", "broadcast_object", "broadcast_parameters", "ccl_built",
+    "cross_rank", "cross_size", "cuda_built", "ddl_built", "global_process_set", "gloo_built", "gloo_enabled",
+    "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
+    "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async",
+    "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled",
+    "mpi_threads_supported", "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async",
+    "remove_process_set", "rocm_built", "shutdown", "size", "start_timeline", "stop_timeline", "synchronize",
 ]  # fmt: skip

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 from typing import Any
 
 from .. import parallel
 from ..core.errors import ArgumentError, MXNetError
-from .process_sets import add_process_set, forget_sets
+from ..core.knobs import TIMELINE, TIMELINE_CYCLES
+from .process_sets import add_process_set, begin_sets, forget_sets
+from .timeline import timeline
 
 
 class _State:
@@ -29,6 +32,11 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
     if comm:
         raise ArgumentError("hvd.init: comm: all processes of the job take part; use process_sets for some of them")
     parallel.init()
+    if not _state.begun:
+        begin_sets()
+        if TIMELINE.read() and parallel.rank() == 0 and not timeline.on:
+            timeline.start(TIMELINE.read(), TIMELINE_CYCLES.read() == "1")
+        atexit.register(shutdown)
     _state.begun = True
     for one in process_sets or ():
         add_process_set(one)
@@ -37,8 +45,10 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 def shutdown() -> None:
     """Leave the processes of the job."""
     if _state.begun:
-        parallel.shutdown()
+        atexit.unregister(shutdown)
         forget_sets()
+        parallel.shutdown()
+        timeline.stop()
         _state.begun = False
 
 

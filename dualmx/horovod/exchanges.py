@@ -2,66 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from .. import parallel
-from ..core.errors import ArgumentError, ArgumentTypeError
+from .. import autograd, parallel
+from ..core.errors import ArgumentError
 from ..namespace import nd
 from ..ndarray import NDArray
+from ..parallel.collectives import _Exchange
+from ..parallel.mail import Handle
+from .asynchronous import allreduce_async_, broadcast_async_, grouped_allreduce_async_
 from .basics import require
-from .process_sets import ProcessSet, global_process_set, group_of
-
-Average, Sum, Adasum, Min, Max, Product = "average", "sum", "adasum", "min", "max", "product"
-_OPS = (Average, Sum, Adasum, Min, Max, Product)
-
-
-def _chosen(what: str, op: Any, average: Any) -> str:
-    """The operation of a call, which older scripts choose by `average`."""
-    if average is not None:
-        if op is not None:
-            raise ArgumentError(f"hvd.{what}: average and op: expected one of them")
-        return Average if average else Sum
-    if op is None:
-        return Average
-    if op not in _OPS:
-        raise ArgumentError(f"hvd.{what}: op={op!r}: expected Average, Sum, Min, Max, Product or Adasum of hvd")
-    return op
+from .checks import chosen, listed, root_of, splits_of
+from .engine import Request
+from .negotiation import Ask
+from .process_sets import ProcessSet, engine_of, global_process_set, group_of
+from .starting import (
+    Average,
+    Sum,
+    broadcasting,
+    gathering,
+    reduction,
+    scattering,
+    swapping,
+)
 
 
-def _arrays(what: str, tensors: Any) -> list[NDArray]:
-    if not isinstance(tensors, (list, tuple)):
-        raise ArgumentTypeError(f"hvd.{what}: tensors of type {type(tensors).__name__}: expected a list of NDArrays")
-    return list(tensors)
+def _recorded(there: Callable[[list[NDArray]], Handle], back: Callable[[list[NDArray]], Handle], xs: Any) -> Any:
+    """Make an exchange that has a gradient."""
+    if not autograd.is_recording():
+        return there(list(xs)).wait()
+    found = _Exchange(lambda xs: list(there(xs).wait()), lambda dys: list(back(dys).wait()))(*xs)
+    return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
 def _reduced(
-    what: str, tensors: list[Any], op: str, before: float, after: float, process_set: ProcessSet
+    what: str, tensors: list[Any], op: str, before: float, after: float, process_set: ProcessSet, name: str | None
 ) -> list[NDArray]:
     require(what)
-    group = group_of(what, process_set)
-    if op == Adasum:
-        return [_adasum(what, t, before, after, group) for t in tensors]
-    return parallel.all_reduce(tensors, op, before, after, group)
 
+    def there(xs: list[NDArray]) -> Handle:
+        return reduction(what, xs, op, before, after, process_set, name)
 
-def _adasum(what: str, tensor: NDArray, before: float, after: float, group: parallel.Group | None) -> NDArray:
-    """Combine by a tree of pairs: (1 - a·b / 2a·a)·a + (1 - a·b / 2b·b)·b (Maleki et al. 2020)."""
-    count = parallel.size(group)
-    if count & (count - 1):
-        raise ArgumentError(f"hvd.{what}: op=Adasum with {count} processes: expected a power of 2")
-    wide = tensor.asnumpy().astype(np.float64) * before
-    parts = list(parallel.all_gather(nd.array(wide, dtype="float64"), group=group).asnumpy())
-    while len(parts) > 1:
-        parts = [_pair(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    return nd.array(parts[0] * after, ctx=tensor.context, dtype=tensor.dtype)
+    def back(dys: list[NDArray]) -> Handle:
+        if op not in (Sum, Average):
+            raise ArgumentError(f"hvd.{what}: op={op!r} has no gradient; sums and averages do")
+        return reduction(what, dys, op, before, after, process_set, f"{name}.gradient" if name else None)
 
-
-def _pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    dot, of_a, of_b = (float(np.vdot(x, y)) for x, y in ((a, b), (a, a), (b, b)))
-    return (1 - dot / (2 * of_a) if of_a else 1) * a + (1 - dot / (2 * of_b) if of_b else 1) * b
+    if any(getattr(t, "stype", "default") != "default" for t in tensors):
+        return there(tensors).wait()
+    return _recorded(there, back, tensors)
 
 
 def allreduce(
@@ -82,8 +72,8 @@ def allreduce(
     Raises:
         ArgumentError: the processes call different things, or an unknown `op`. MXNetError: a process is gone.
     """
-    how = _chosen("allreduce", op, average)
-    return _reduced("allreduce", [tensor], how, prescale_factor, postscale_factor, process_set)[0]
+    how = chosen("allreduce", op, average)
+    return _reduced("allreduce", [tensor], how, prescale_factor, postscale_factor, process_set, name)[0]
 
 
 def allreduce_(
@@ -91,9 +81,8 @@ def allreduce_(
     prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
     op: Any = None,
 ) -> NDArray:  # fmt: skip
-    """`allreduce` in place; returns the array."""
-    how = _chosen("allreduce_", op, average)
-    _reduced("allreduce_", [tensor], how, prescale_factor, postscale_factor, process_set)[0].copyto(tensor)
+    """`allreduce` in place; returns the array, at once: what reads it waits, and is told of errors."""
+    allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set)
     return tensor
 
 
@@ -104,8 +93,8 @@ def grouped_allreduce(
 ) -> list[NDArray]:  # fmt: skip
     """`allreduce` of several arrays, which travel together."""
     what = "grouped_allreduce"
-    how = _chosen(what, op, average)
-    return _reduced(what, _arrays(what, tensors), how, prescale_factor, postscale_factor, process_set)
+    how = chosen(what, op, average)
+    return _reduced(what, listed(what, tensors), how, prescale_factor, postscale_factor, process_set, name)
 
 
 def grouped_allreduce_(
@@ -113,12 +102,8 @@ def grouped_allreduce_(
     prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
     op: Any = None,
 ) -> list[NDArray]:  # fmt: skip
-    """`grouped_allreduce` in place; returns the arrays."""
-    found = grouped_allreduce(
-        tensors, average, name, priority, prescale_factor, postscale_factor, process_set, op
-    )  # fmt: skip
-    for tensor, value in zip(tensors, found, strict=True):
-        value.copyto(tensor)
+    """`grouped_allreduce` in place; returns the arrays, at once."""
+    grouped_allreduce_async_(tensors, average, name, op, prescale_factor, postscale_factor, process_set)
     return list(tensors)
 
 
@@ -130,8 +115,22 @@ def allgather(
     Raises:
         ArgumentError: dtypes or other axes differ. MXNetError: a process is gone.
     """
-    require("allgather")
-    return parallel.all_gather(tensor, join=True, group=group_of("allgather", process_set))
+    return _gathered("allgather", [tensor], process_set, name)[0]
+
+
+def _gathered(what: str, tensors: list[NDArray], process_set: ProcessSet, name: str | None) -> list[NDArray]:
+    require(what)
+
+    def back(dys: list[NDArray]) -> Handle:
+        """Each process gets the sum of what all have for its rows."""
+        counts = [parallel.all_gather_object(len(x), group_of(what, process_set)) for x in tensors]
+        sums = reduction(what, dys, Sum, 1.0, 1.0, process_set, f"{name}.gradient" if name else None).wait()
+        me = process_set.rank()
+        return Handle(
+            lambda: [s[sum(n[:me]) : sum(n[: me + 1])] for s, n in zip(sums, counts, strict=True)], lambda: True
+        )
+
+    return _recorded(lambda xs: gathering(what, xs, process_set, name), back, tensors)
 
 
 def grouped_allgather(
@@ -139,17 +138,7 @@ def grouped_allgather(
     process_set: ProcessSet = global_process_set,
 ) -> list[NDArray]:  # fmt: skip
     """`allgather` of several arrays."""
-    require("grouped_allgather")
-    found = _arrays("grouped_allgather", tensors)
-    return parallel.all_gather(found, join=True, group=group_of("grouped_allgather", process_set))
-
-
-def _root(what: str, root_rank: int, process_set: ProcessSet) -> int:
-    """The number of a process in its set."""
-    ranks = process_set.ranks
-    if root_rank not in ranks:
-        raise ArgumentError(f"hvd.{what}: root_rank={root_rank!r}: expected one of {ranks}")
-    return ranks.index(root_rank)
+    return _gathered("grouped_allgather", listed("grouped_allgather", tensors), process_set, name)
 
 
 def broadcast(
@@ -162,16 +151,21 @@ def broadcast(
         ArgumentError: no such process, or shapes or dtypes differ. MXNetError: a process is gone.
     """
     require("broadcast")
-    group = group_of("broadcast", process_set)
-    return parallel.broadcast(tensor, _root("broadcast", root_rank, process_set), group)
+    root = root_of("broadcast", root_rank, process_set)
+
+    def back(dys: list[NDArray]) -> Handle:
+        summed = reduction("broadcast", dys, Sum, 1.0, 1.0, process_set, f"{name}.gradient" if name else None)
+        return Handle(lambda: [s if process_set.rank() == root else s * 0 for s in summed.wait()], summed.is_completed)
+
+    return _recorded(lambda xs: broadcasting("broadcast", xs, root, process_set, name), back, [tensor])[0]
 
 
 def broadcast_(
     tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> NDArray:  # fmt: skip
-    """`broadcast` in place; returns the array."""
-    broadcast(tensor, root_rank, name, priority, process_set).copyto(tensor)
+    """`broadcast` in place; returns the array, at once: what reads it waits, and is told of errors."""
+    broadcast_async_(tensor, root_rank, name, process_set)
     return tensor
 
 
@@ -193,30 +187,51 @@ def alltoall(
         ArgumentError: splits that do not fit, or dtypes or other axes differ. MXNetError: a process is gone.
     """
     require("alltoall")
-    group = group_of("alltoall", process_set)
-    if splits is None:
-        return parallel.all_to_all(tensor, group=group)
-    counts = splits.asnumpy() if isinstance(splits, NDArray) else np.asarray(splits)
-    if counts.dtype.kind not in "iu" or counts.ndim != 1:
-        raise ArgumentError(f"hvd.alltoall: splits={splits!r}: expected integers, one for each process")
-    found = parallel.all_to_all(tensor, counts.tolist(), group)
-    sent = [nd.array([n], dtype="int32") for n in counts.tolist()]
-    return found, nd.concat(*parallel.all_to_all(sent, group=group), dim=0)
+    counts = splits_of(splits)
+    told: list[int] = []
+
+    def there(xs: list[NDArray]) -> Handle:
+        handle = swapping("alltoall", xs[0], counts, process_set, name)
+        rows, told[:] = handle.wait()
+        return Handle(lambda: [rows], lambda: True)
+
+    def back(dys: list[NDArray]) -> Handle:
+        return _first_of_pair(swapping("alltoall", dys[0], told, process_set, f"{name}.gradient" if name else None))
+
+    found = _recorded(there, back, [tensor])[0]
+    return found if splits is None else (found, nd.array(told, dtype="int32"))
+
+
+def _first_of_pair(handle: Handle) -> Handle:
+    return Handle(lambda: [handle.wait()[0]], handle.is_completed)
 
 
 def reducescatter(
     tensor: NDArray, op: Any = None, name: str | None = None, priority: int = 0,
     process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
 ) -> NDArray:  # fmt: skip
-    """Return this process's equal part, along the first axis, of the mean (or sum) of all arrays.
+    """Return this process's part, along the first axis, of the mean (or sum) of all arrays.
+
+    Parts are equal; if the rows do not allow that, the first processes get one more.
 
     Raises:
-        ArgumentError: rows that cannot be cut equally, or shapes or dtypes differ. MXNetError: a process is gone.
+        ArgumentError: shapes or dtypes differ. MXNetError: a process is gone.
     """
-    require("reducescatter")
-    how = _chosen("reducescatter", op, None)
-    group = group_of("reducescatter", process_set)
-    return parallel.reduce_scatter(tensor, how, prescale_factor, postscale_factor, group)
+    return _scattered("reducescatter", [tensor], op, prescale_factor, postscale_factor, process_set, name)[0]
+
+
+def _scattered(
+    what: str, tensors: list[NDArray], op: Any, before: float, after: float, process_set: ProcessSet, name: str | None
+) -> list[NDArray]:
+    require(what)
+    how = chosen(what, op, None)
+
+    def back(dys: list[NDArray]) -> Handle:
+        factor = before * after / (process_set.size() if how == Average else 1)
+        gathered = gathering(what, dys, process_set, f"{name}.gradient" if name else None)
+        return Handle(lambda: [g * factor for g in gathered.wait()], gathered.is_completed)
+
+    return _recorded(lambda xs: scattering(what, xs, how, before, after, process_set, name), back, tensors)
 
 
 def grouped_reducescatter(
@@ -224,8 +239,8 @@ def grouped_reducescatter(
     process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
 ) -> list[NDArray]:  # fmt: skip
     """`reducescatter` of several arrays."""
-    factors = (process_set, prescale_factor, postscale_factor)
-    return [reducescatter(t, op, name, priority, *factors) for t in _arrays("grouped_reducescatter", tensors)]
+    found = listed("grouped_reducescatter", tensors)
+    return _scattered("grouped_reducescatter", found, op, prescale_factor, postscale_factor, process_set, name)
 
 
 def broadcast_object(
@@ -238,7 +253,7 @@ def broadcast_object(
     """
     require("broadcast_object")
     group = group_of("broadcast_object", process_set)
-    return parallel.broadcast_object(obj, _root("broadcast_object", root_rank, process_set), group)
+    return parallel.broadcast_object(obj, root_of("broadcast_object", root_rank, process_set), group)
 
 
 def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
@@ -250,7 +265,12 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Wait until all processes are here."""
     require("barrier")
-    parallel.barrier(group_of("barrier", process_set))
+    engine = engine_of("barrier", process_set)
+    if engine is None:
+        parallel.barrier(group_of("barrier", process_set))
+    else:
+        ask = Ask("", "barrier", "all")
+        engine.wait(engine.submit(Request(ask, run=lambda group: group.barrier("hvd.barrier"))))
 
 
 def join() -> int:
@@ -260,4 +280,5 @@ def join() -> int:
         The number of the process that joined last.
     """
     require("join")
-    return parallel.join()
+    engine = engine_of("join", global_process_set)
+    return parallel.join() if engine is None else engine.join()

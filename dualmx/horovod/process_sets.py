@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from .. import parallel
 from ..core.errors import ArgumentError
+from ..parallel import processes
+from .engine import Engine
 
 
 class ProcessSet:
@@ -24,6 +27,7 @@ class ProcessSet:
     def __init__(self, ranks: Sequence[int]):
         self._ranks = sorted(set(ranks))
         self._group: parallel.Group | None = None
+        self._engine: Engine | None = None
 
     @property
     def ranks(self) -> list[int]:
@@ -49,6 +53,7 @@ class ProcessSet:
 global_process_set = ProcessSet([])
 global_process_set.process_set_id = 0
 _sets: list[ProcessSet] = []
+_starting = threading.Lock()
 
 
 def add_process_set(process_set: Any) -> ProcessSet:
@@ -73,8 +78,15 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     """Make a set unusable; returns whether it was usable."""
     if process_set.process_set_id in (None, 0):
         return False
+    _end(process_set)
     process_set.process_set_id = process_set._group = None
     return True
+
+
+def _end(process_set: ProcessSet) -> None:
+    if process_set._engine is not None:
+        process_set._engine.stop()
+        process_set._engine = None
 
 
 def forget_sets() -> None:
@@ -82,6 +94,32 @@ def forget_sets() -> None:
     for one in _sets:
         remove_process_set(one)
     _sets.clear()
+    _end(global_process_set)
+    global_process_set._group = None
+
+
+def begin_sets() -> None:
+    """Make the set of all processes usable."""
+    if global_process_set._group is None and parallel.size() > 1:
+        global_process_set._group = parallel.new_group()
+
+
+def engine_of(what: str, process_set: Any) -> Engine | None:
+    """Return what makes the exchanges of a set; None if its process is alone, or if XLA exchanges.
+
+    Raises:
+        ArgumentError: not a set, one that was not added, or one without this process.
+    """
+    group_of(what, process_set)
+    group = process_set._group
+    if group is None or group.size == 1 or processes.size() > 1:
+        return None
+    if group.rank < 0:
+        raise ArgumentError(f"hvd.{what}: process {parallel.rank()} is not in {process_set!r}")
+    with _starting:
+        if process_set._engine is None:
+            process_set._engine = Engine(group)
+        return process_set._engine
 
 
 def group_of(what: str, process_set: Any) -> parallel.Group | None:

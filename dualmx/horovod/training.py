@@ -14,15 +14,16 @@ from ..ndarray import NDArray
 from ..optimizer import Optimizer
 from ..optimizer.updater import takes_lists
 from .basics import require, size
+from .checks import root_of
 from .compression import Compression
-from .exchanges import _root
 from .process_sets import ProcessSet, global_process_set, group_of
+from .starting import Sum, reduction
 
 
 class _Distributed(Optimizer):
     """What a `DistributedOptimizer` has before its own class."""
 
-    _exchanged_in: parallel.Group | None = None
+    _exchanged_in: ProcessSet | None = None
     _prescale = 1.0
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
@@ -42,7 +43,7 @@ class _Distributed(Optimizer):
 
     def _update_alone(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         group, prescale = self._exchanged_in, self._prescale
-        self._exchanged_in, self._prescale = _ALONE, 1.0
+        self._exchanged_in, self._prescale = None, 1.0
         try:
             super().update_multi_precision(index, weight, grad, state)
         finally:
@@ -50,11 +51,8 @@ class _Distributed(Optimizer):
 
     def _add_up(self, grad: Any) -> None:
         grads = list(grad) if isinstance(grad, (list, tuple)) else [grad]
-        if self._exchanged_in is not _ALONE:
+        if self._exchanged_in is not None:
             _add_up(grads, Compression.none, self._prescale, self._exchanged_in)
-
-
-_ALONE = parallel.Group([0], None, "alone", 0)
 
 
 def DistributedOptimizer(
@@ -85,6 +83,7 @@ def DistributedOptimizer(
         0.5
     """
     require("DistributedOptimizer")
+    group_of("DistributedOptimizer", process_set)
     if not isinstance(optimizer, Optimizer):
         raise ArgumentTypeError(f"hvd.DistributedOptimizer: a {type(optimizer).__name__}: expected an Optimizer")
     if isinstance(optimizer, _Distributed):
@@ -92,7 +91,7 @@ def DistributedOptimizer(
     kind = type(optimizer)
     made = object.__new__(type(kind.__name__, (_Distributed, kind), {"__module__": __name__}))
     made.__dict__.update(optimizer.__dict__)
-    made._exchanged_in, made._prescale = group_of("DistributedOptimizer", process_set), 1 / gradient_predivide_factor
+    made._exchanged_in, made._prescale = process_set, 1 / gradient_predivide_factor
     made.rescale_grad *= gradient_predivide_factor / process_set.size()
     # The updater hands over all gradients at once, so that they travel together.
     made.aggregate_num = max(made.aggregate_num, 1)
@@ -148,13 +147,14 @@ class DistributedTrainer(Trainer):
                 f"hvd.DistributedTrainer: parameters on {self._contexts}: expected one context in each process"
             )
         self._compression = compression
-        self._group = group_of("DistributedTrainer", process_set)
+        group_of("DistributedTrainer", process_set)
+        self._process_set = process_set
         self._prescale = 1 / gradient_predivide_factor
         self._scale *= gradient_predivide_factor / process_set.size()
         self._amp_original_scale = self._scale
 
     def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
-        _add_up([p.list_grad()[0] for _, p in chosen], self._compression, self._prescale, self._group)
+        _add_up([p.list_grad()[0] for _, p in chosen], self._compression, self._prescale, self._process_set)
 
 
 def _inside(optimizer: _Distributed) -> Optimizer:
@@ -162,20 +162,22 @@ def _inside(optimizer: _Distributed) -> Optimizer:
     made = object.__new__(type(optimizer).__mro__[2])
     made.__dict__.update(
         {k: v for k, v in optimizer.__dict__.items() if k not in ("_exchanged_in", "_prescale")},
-        rescale_grad=optimizer.rescale_grad * optimizer._prescale * parallel.size(optimizer._exchanged_in),
+        rescale_grad=optimizer.rescale_grad
+        * optimizer._prescale
+        * (optimizer._exchanged_in or global_process_set).size(),
     )
     return made
 
 
-def _add_up(grads: list[NDArray], compression: Any, prescale: float, group: parallel.Group | None) -> None:
+def _add_up(grads: list[NDArray], compression: Any, prescale: float, process_set: ProcessSet) -> None:
     """Replace gradients by their sums over processes."""
-    if not grads or (parallel.size(group) == 1 and prescale == 1):
+    if not grads or (process_set.size() == 1 and prescale == 1):
         return
     with autograd.pause():
         for stype in dict.fromkeys(g.stype for g in grads):
             same = [g for g in grads if g.stype == stype]
             packed, contexts = zip(*[compression.compress(g) for g in same], strict=True)
-            sums = parallel.all_reduce(list(packed), prescale=prescale, group=group)
+            sums = reduction("gradients", list(packed), Sum, prescale, 1.0, process_set, f"gradients.{stype}").wait()
             for g, total, ctx in zip(same, sums, contexts, strict=True):
                 compression.decompress(total, ctx).copyto(g)
 
@@ -196,7 +198,7 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
     """
     what = "broadcast_parameters"
     require(what)
-    root = _root(what, root_rank, global_process_set)
+    root = root_of(what, root_rank, global_process_set)
     if not isinstance(params, (Mapping, ParameterDict)):
         raise ArgumentTypeError(f"hvd.{what}: params of type {type(params).__name__}: expected a dict of parameters")
     found = [params[name] for name in sorted(params.keys())]

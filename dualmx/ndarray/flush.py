@@ -262,6 +262,9 @@ def peek(tr: Trace, h: Handle) -> None:
 
     The owner keeps its trace and goes on recording; nothing is donated.
     """
+    if tr.keep is not None:
+        tr.keep()
+        return
     with tr.lock:
         if h._data is not None or h._tr is not tr:
             return

@@ -57,6 +57,8 @@ class Trace:
         "again", "ctx", "lock", "sealed", "expected", "__weakref__",
     )  # fmt: skip
 
+    keep: Any = None  # of promises: what brings the values
+
     def __init__(self, ctx: Context, recording: bool):
         self.ctx = ctx
         self.handles: list[weakref.ref[Handle]] = []

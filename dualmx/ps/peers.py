@@ -197,6 +197,11 @@ class Peers:
             there = any(self._boxes.get((channel, s)) for s in sources)
             return there or all(s in self.gone for s in sources) or channel in self._called_off
 
+    def waiting(self, channel: str, sources: Sequence[int]) -> bool:
+        """Whether a message of one of `sources` is there."""
+        with self.changed:
+            return any(self._boxes.get((channel, s)) for s in sources)
+
     def shares(self, ranks: Iterable[int]) -> bool:
         """Whether all these processes see memory of this one, and it theirs."""
         return all(r == self.rank or (r in self._links and self._van.shares(self._links[r])) for r in ranks)

@@ -1,0 +1,280 @@
+"""Exchanges that are begun: by the engine where there is one, at once where a process is alone or XLA exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import parallel
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..ndarray import NDArray
+from ..parallel.collectives import given, values_of
+from ..parallel.combine import check_op, combine, scaled
+from ..parallel.mail import Handle
+from ..parallel.rows import reduced_rows
+from .engine import Engine, Request
+from .negotiation import REDUCTION, Ask
+from .process_sets import ProcessSet, engine_of, group_of
+from .timeline import timeline
+
+Average, Sum, Adasum, Min, Max, Product = "average", "sum", "adasum", "min", "max", "product"
+
+
+def done(value: Any) -> Handle:
+    """Return the handle of something that is over."""
+    return Handle(lambda: value, lambda: True)
+
+
+def begun(engine: Engine, request: Request, finish: Callable[[Any, int], Any]) -> Handle:
+    """Begin an exchange; `finish` makes the result of what came and of the number of processes that took part."""
+    engine.submit(request)
+    return Handle(lambda: finish(*engine.wait(request)), request.future.done)
+
+
+def _described(x: Any, rows: bool = False) -> str:
+    """What the processes must have alike; `rows` may differ."""
+    return f"{np.dtype(x.dtype).name} {('*', *x.shape[1:]) if rows else tuple(x.shape)}"
+
+
+def _listed(arrays: Sequence[Any], rows: bool = False) -> str:
+    shown = ", ".join(_described(a, rows) for a in arrays[:8])
+    return shown + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
+
+
+def _bytes(arrays: Sequence[Any]) -> int:
+    return sum(int(np.prod(a.shape)) * np.dtype(a.dtype).itemsize for a in arrays)
+
+
+def _shown(what: str, name: str | None, kind: str) -> None:
+    """The events of an exchange without others."""
+    if timeline.on:
+        tensor = name or f"{kind}.{what}"
+        timeline.begin(tensor, f"NEGOTIATE_{kind.upper()}")
+        timeline.mark(tensor, str(parallel.rank()))
+        timeline.end(tensor)
+        timeline.begin(tensor, kind.upper())
+        timeline.end(tensor)
+
+
+def whole(x: np.ndarray, factor: float) -> np.ndarray:
+    """Return integers times a factor, cut to integers."""
+    return x if factor == 1 else (x.astype(np.float64) * factor).astype(x.dtype)
+
+
+def reduction(
+    what: str, tensors: Sequence[NDArray], op: str, before: float, after: float, process_set: ProcessSet,
+    name: str | None,
+) -> Handle:  # fmt: skip
+    """Begin to reduce arrays; the result is a list of arrays."""
+    for t in tensors:
+        if not isinstance(t, NDArray):
+            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
+    integers = [np.dtype(t.dtype).kind in "iu" for t in tensors]
+    for t, integer in zip(tensors, integers, strict=True):
+        factors = (1.0, 1.0) if integer else (before, after)
+        check_op(f"hvd.{what}", Sum if op == Adasum or (integer and op == Average) else op, np.dtype(t.dtype), *factors)
+    engine = engine_of(what, process_set)
+    if not tensors:
+        return done([])
+    if any(t.stype != "default" for t in tensors):
+        return _rows(what, tensors, op, before, after, process_set, engine, name)
+    if op == Adasum:
+        return _adasum(what, tensors, before, after, process_set, engine, name)
+    if engine is None:
+        _shown(what, name, REDUCTION)
+        group = group_of(what, process_set)
+        return done([_at_once(t, i, op, before, after, group) for t, i in zip(tensors, integers, strict=True)])
+    values = [(whole if i else scaled)(values_of(t), before) for t, i in zip(tensors, integers, strict=True)]
+    kind = Sum if any(integers) and op == Average else op
+    if kind != op and not all(integers):
+        raise ArgumentError(f"hvd.{what}: integers and other types together: expected arrays of one kind")
+    text = f"{_listed(tensors)}, op={op}, prescale={before:g}, postscale={after:g}"
+    ask = Ask(name or "", REDUCTION, text, _bytes(tensors), f"{op} {before:g} {after:g} {any(integers)}")
+    contexts = [t.context for t in tensors]
+    post = 1.0 if any(integers) else after
+    request = Request(ask, values, kind, post, kept=[t._array() for t in tensors])
+
+    def finish(found: list[np.ndarray], count: int) -> list[NDArray]:
+        if any(integers):
+            found = [whole(f, after / count if op == Average else after) for f in found]
+        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
+
+    return begun(engine, request, finish)
+
+
+def _at_once(t: NDArray, integer: bool, op: str, before: float, after: float, group: Any) -> NDArray:
+    if not integer:
+        return parallel.all_reduce(t, op, before, after, group)
+    values = given(whole(values_of(t), before), t.context)
+    total = parallel.all_reduce(values, Sum if op == Average else op, group=group)
+    return given(whole(values_of(total), after / parallel.size(group) if op == Average else after), t.context)
+
+
+def _rows(
+    what: str, tensors: Sequence[Any], op: str, before: float, after: float, process_set: ProcessSet,
+    engine: Engine | None, name: str | None,
+) -> Handle:  # fmt: skip
+    """Reduce row_sparse arrays, of which the rows travel."""
+    if any(t.stype == "default" for t in tensors) or op not in (Sum, Average):
+        raise ArgumentError(f"hvd.{what}: sparse arrays are summed or averaged, apart from dense ones")
+    if engine is None:
+        return done(parallel.all_reduce(list(tensors), op, before, after, group_of(what, process_set)))
+    for t in tensors:
+        t.wait_to_read()
+
+    def run(group: parallel.Group) -> list[Any]:
+        factor = before * (after / group.size if op == Average else after)
+        return [reduced_rows(t, factor, group, f"hvd.{what}") for t in tensors]
+
+    text = f"row_sparse {_listed(tensors)}, op={op}, prescale={before:g}, postscale={after:g}"
+    return begun(engine, Request(Ask(name or "", REDUCTION, text), run=run), lambda found, _: found)
+
+
+def _adasum(
+    what: str, tensors: Sequence[NDArray], before: float, after: float, process_set: ProcessSet,
+    engine: Engine | None, name: str | None,
+) -> Handle:  # fmt: skip
+    """Combine by a tree of pairs: (1 - a·b / 2a·a)·a + (1 - a·b / 2b·b)·b (Maleki et al. 2020)."""
+    count = process_set.size()
+    if count & (count - 1):
+        raise ArgumentError(f"hvd.{what}: op=Adasum with {count} processes: expected a power of 2")
+    wide = [t.asnumpy().astype(np.float64) * before for t in tensors]
+
+    def run(group: parallel.Group | None) -> list[NDArray]:
+        found = []
+        for x, t in zip(wide, tensors, strict=True):
+            parts = [x] if group is None or group.size == 1 else group.all_gather(x, True, f"hvd.{what}")
+            while len(parts) > 1:
+                parts = [_pair(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+            found.append(given((parts[0] * after).astype(np.dtype(t.dtype)), t.context))
+        return found
+
+    if engine is None:
+        return done(run(group_of(what, process_set)))
+    text = f"{_listed(tensors)}, op={Adasum}, prescale={before:g}, postscale={after:g}"
+    return begun(engine, Request(Ask(name or "", REDUCTION, text), run=run), lambda found, _: found)
+
+
+def _pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    dot, of_a, of_b = (float(np.vdot(x, y)) for x, y in ((a, b), (a, a), (b, b)))
+    return (1 - dot / (2 * of_a) if of_a else 1) * a + (1 - dot / (2 * of_b) if of_b else 1) * b
+
+
+def gathering(what: str, tensors: Sequence[NDArray], process_set: ProcessSet, name: str | None) -> Handle:
+    """Begin to join arrays along their first axes."""
+    engine = engine_of(what, process_set)
+    for t in tensors:
+        if not isinstance(t, NDArray):
+            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
+        if not t.shape:
+            raise ArgumentError(f"hvd.{what}: an array without axes: expected one to join arrays along")
+    if engine is None:
+        _shown(what, name, "allgather")
+        return done(parallel.all_gather(list(tensors), join=True, group=group_of(what, process_set)))
+    values = [values_of(t) for t in tensors]
+    contexts = [t.context for t in tensors]
+
+    def run(group: parallel.Group) -> list[np.ndarray]:
+        return [np.concatenate(group.all_gather(x, False, f"hvd.{what}")) for x in values]
+
+    def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
+        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
+
+    ask = Ask(name or "", "allgather", _listed(tensors, True), _bytes(tensors))
+    return begun(engine, Request(ask, run=run, kept=[t._array() for t in tensors]), finish)
+
+
+def broadcasting(what: str, tensors: Sequence[NDArray], root: int, process_set: ProcessSet, name: str | None) -> Handle:
+    """Begin to take over the arrays of the member `root`."""
+    engine = engine_of(what, process_set)
+    for t in tensors:
+        if not isinstance(t, NDArray):
+            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
+    if engine is None:
+        _shown(what, name, "broadcast")
+        return done(parallel.broadcast(list(tensors), root, group_of(what, process_set)))
+    values = [values_of(t) for t in tensors]
+    contexts = [t.context for t in tensors]
+
+    def run(group: parallel.Group) -> list[np.ndarray]:
+        return [np.array(group.broadcast(x, root, f"hvd.{what}")) for x in values]
+
+    def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
+        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
+
+    ask = Ask(name or "", "broadcast", f"{_listed(tensors)}, root_rank={process_set.ranks[root]}", _bytes(tensors))
+    return begun(engine, Request(ask, run=run, kept=[t._array() for t in tensors]), finish)
+
+
+def swapping(
+    what: str, tensor: NDArray, splits: Sequence[int] | None, process_set: ProcessSet, name: str | None
+) -> Handle:
+    """Begin to give each process its rows; the result is the rows of all, and how many came from each."""
+    engine = engine_of(what, process_set)
+    count = process_set.size()
+    if not isinstance(tensor, NDArray):
+        raise ArgumentTypeError(f"hvd.{what}: a {type(tensor).__name__}: expected an NDArray")
+    if not tensor.shape:
+        raise ArgumentError(f"hvd.{what}: an array without axes cannot be cut")
+    rows = tensor.shape[0]
+    if splits is None and rows % count:
+        raise ArgumentError(f"hvd.{what}: {rows} rows cannot be cut into {count} equal parts; give splits")
+    sizes = [rows // count] * count if splits is None else list(splits)
+    if len(sizes) != count or min(sizes) < 0 or sum(sizes) != rows:
+        raise ArgumentError(f"hvd.{what}: splits={sizes}: expected {count} numbers that make {rows} rows")
+    if engine is None:
+        _shown(what, name, "alltoall")
+        found = parallel.all_to_all(tensor, sizes, group_of(what, process_set))
+        told = parallel.all_to_all([_number(n) for n in sizes], group=group_of(what, process_set))
+        return done((found, [int(n.asscalar()) for n in told]))
+    parts = np.split(values_of(tensor), np.cumsum(sizes)[:-1])
+    ctx = tensor.context
+    ask = Ask(name or "", "alltoall", _described(tensor, True), _bytes([tensor]))
+    request = Request(ask, run=lambda group: group.all_to_all(parts, f"hvd.{what}"), kept=tensor._array())
+    return begun(engine, request, lambda found, _: (given(np.concatenate(found), ctx), [len(f) for f in found]))
+
+
+def _number(n: int) -> NDArray:
+    from ..namespace import nd
+
+    return nd.array([n], dtype="int32")
+
+
+def scattering(
+    what: str, tensors: Sequence[NDArray], op: str, before: float, after: float, process_set: ProcessSet,
+    name: str | None,
+) -> Handle:  # fmt: skip
+    """Begin to reduce arrays of which each process keeps its rows; the first ones one more if they are not equal."""
+    engine = engine_of(what, process_set)
+    count = process_set.size()
+    for t in tensors:
+        if not isinstance(t, NDArray):
+            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
+        if op not in (Sum, Average):
+            raise ArgumentError(f"hvd.{what}: op={op!r}: expected Average or Sum of hvd")
+        check_op(f"hvd.{what}", op, np.dtype(t.dtype), before, after)
+        if not t.shape:
+            raise ArgumentError(f"hvd.{what}: an array without axes cannot be cut")
+    if engine is None and (count == 1 or all(t.shape[0] % count == 0 for t in tensors)):
+        _shown(what, name, "reducescatter")
+        group = group_of(what, process_set)
+        return done([parallel.reduce_scatter(t, op, before, after, group) for t in tensors])
+    values = [scaled(values_of(t), before) for t in tensors]
+    contexts = [t.context for t in tensors]
+
+    def run(group: parallel.Group) -> list[NDArray]:
+        results = []
+        for x, ctx in zip(values, contexts, strict=True):
+            parts = group.all_to_all(np.array_split(x, group.size), f"hvd.{what}")
+            out = np.empty(parts[0].shape, x.dtype)
+            combine(parts, op, after, out)
+            results.append(given(out, ctx))
+        return results
+
+    if engine is None:
+        members = group_of(what, process_set) or parallel.new_group()
+        return done(members.run(lambda: run(members)))
+    ask = Ask(name or "", "reducescatter", f"{_listed(tensors)}, op={op}", _bytes(tensors))
+    return begun(engine, Request(ask, run=run, kept=[t._array() for t in tensors]), lambda found, _: found)

@@ -1,0 +1,68 @@
+"""Arrays whose values come from something else than a program, such as another thread, when they are first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.context import Context
+from ..core.errors import MXNetError
+from .array import NDArray
+from .handle import check_writable, overwrite
+from .trace import Trace
+
+
+class Promise(Trace):
+    """A trace that nobody records into: what is pending in it gets the value that `fetch` waits for.
+
+    Args:
+        ctx: where the array is.
+        fetch: returns an array of the promised shape and dtype on `ctx`.
+    """
+
+    __slots__ = ("fetch",)
+
+    def __init__(self, ctx: Context, fetch: Callable[[], NDArray]):
+        super().__init__(ctx, False)
+        self.fetch: Callable[[], NDArray] | None = fetch
+
+    def keep(self) -> None:
+        """Wait for the value, and give it to all arrays that stand for it."""
+        with self.lock:
+            if self.fetch is None:
+                return
+            data, error = None, None
+            try:
+                data = self.fetch()._array()
+            except MXNetError as e:
+                error = e
+            self.sealed, self.fetch = True, None
+            for h in [h for r in self.handles if (h := r()) is not None and h._tr is self]:
+                h._tr, h._v, h._data = None, h._v.aval, data
+                if error is not None:
+                    h._extra().error = error
+            self.handles, self.scratch = [], []
+
+
+def promise(array: NDArray, fetch: Callable[[], NDArray]) -> None:
+    """Overwrite an array by what `fetch` returns, which is called when the value is first needed.
+
+    Raises:
+        MXNetError: the array is part of a recorded graph.
+
+    Example:
+        >>> import dualmx as mx
+        >>> x = mx.nd.zeros((2,))
+        >>> promise(x, lambda: mx.nd.ones((2,)))
+        >>> x.asnumpy().tolist()
+        [1.0, 1.0]
+    """
+    check_writable(array, "promise")
+    x: Any = array._x
+    if x is not None and (x.root is not None or x.req is not None):
+        array[:] = fetch()  # a view, whose root would have to wait as well, or a variable of a recorded program
+        return
+    overwrite(array, Promise(array.context, fetch), array._v.aval)
+
+
+__all__ = ["promise"]
