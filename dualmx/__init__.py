@@ -164,9 +164,9 @@ if _knobs.PROFILER_AUTOSTART.read() == "1":
     profiler.start_with_process()
 
 if _knobs.ROLE.read() != "worker":  # a server or scheduler of a distributed job runs nothing of the script
-    from .kvstore.server import serve_and_exit
+    from .kvstore.kvstore_server import _init_kvstore_server_module
 
-    serve_and_exit(_knobs.ROLE.read())
+    _init_kvstore_server_module()
 
 __all__ = [
     "AttrScope", "Context", "MXNetError", "NDArray", "Symbol", "autograd", "context", "cpu", "cpu_pinned",

@@ -153,17 +153,18 @@ DIST_TIMEOUT = Knob(
 ON_WORKER_DEATH = Knob(
     "DUALMX_ON_WORKER_DEATH",
     "fail",
-    "When a worker dies: fail ends the job, wait lets another process take its place, continue goes on without it.",
-    ("fail", "wait", "continue"),
+    "When a worker dies: fail ends the job, wait lets another process take its place, continue goes on without it, "
+    "elastic too, and lets others join.",
+    ("fail", "wait", "continue", "elastic"),
 )
 ON_SERVER_DEATH = Knob(
     "DUALMX_ON_SERVER_DEATH",
     "fail",
-    "When a server dies: fail ends the job, wait lets another process take its place (needs DUALMX_JOURNAL).",
+    "When a server or the scheduler dies: fail, or wait for another in its place (needs DUALMX_JOURNAL).",
     ("fail", "wait"),
 )
 RETURN_TIMEOUT = Knob("DUALMX_RETURN_TIMEOUT", "120", "Most seconds that a job waits for the return of a process.")
-JOURNAL = Knob("DUALMX_JOURNAL", "", "Folder in which servers write down what they know; empty for none.")
+JOURNAL = Knob("DUALMX_JOURNAL", "", "Folder where servers and scheduler write down what they know; empty for none.")
 JOURNAL_SYNC = Knob(
     "DUALMX_JOURNAL_SYNC", "0", "1 flushes each record to the disk, so that it outlives the host.", ("0", "1")
 )

@@ -7,6 +7,7 @@ from typing import Any
 from ..core.errors import ArgumentTypeError
 from . import kvstore, kvstore_server
 from .base import KVStoreBase, pull_all, slack_of, unknown
+from .elastic import ElasticSampler
 from .kvstore_server import KVStoreServer
 from .local import KVStore
 from .teststore import TestStore  # noqa: F401 (registers itself)
@@ -82,5 +83,6 @@ def create(name: str = "local") -> KVStore | Any:
 
 
 __all__ = [
-    "KVStore", "KVStoreBase", "KVStoreServer", "create", "known", "kvstore", "kvstore_server", "names", "pull_all",
+    "ElasticSampler", "KVStore", "KVStoreBase", "KVStoreServer", "create", "known", "kvstore", "kvstore_server", "names",
+    "pull_all",
 ]  # fmt: skip

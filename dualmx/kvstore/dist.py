@@ -63,8 +63,11 @@ class DistKVStore(MemberStore):
         super().__init__(name)
         slack = slack_of(name)
         self._sync = "async" not in name and slack is None
-        self._apart = self._sync and DETERMINISM.read() == "1"
         self._worker = seat(f"kvstore.create: name={name!r}")
+        elastic = self._worker.job.elastic
+        if elastic and slack is not None:
+            raise MXNetError(f"kvstore.create: name={name!r}: not in an elastic job, where workers come and go")
+        self._apart = self._sync and DETERMINISM.read() == "1" and not elastic
         if not self._worker.job.servers:
             raise MXNetError(
                 f"kvstore.create: name={name!r}: the job has no servers (-s 0); start some, or take 'collective'"
@@ -143,18 +146,24 @@ class DistKVStore(MemberStore):
         for k, group in pairs:
             for a in group:
                 self._fits("push", k, a)
-        if not self._sync and self._optimizer is None:
-            raise ArgumentError(f"kvstore {self._name!r}: asynchronous stores need an optimizer; call set_optimizer")
+        if self._optimizer is None and (not self._sync or self._batches is not None):
+            kind = "the stores of elastic jobs" if self._sync else "asynchronous stores"
+            raise ArgumentError(
+                f"kvstore {self._name!r}: {kind} need an optimizer; call set_optimizer (update_on_kvstore=True)"
+            )
         apart = {k: group for k, group in pairs if self._apart and len(group) > 1 and not group[0].is_sparse}
         if self._packing is not None:
             apart = {}
         sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs if k not in apart}
         code = None
-        if self._packing is not None:
+        if self._packing is not None and not self._idle:
             sums = {k: self._packing(k, a) for k, a in sums.items()}
             code = self._packing.code
         rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
         arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
+        if self._idle:
+            rows = {k: (ids[:0], found[:0]) for k, (ids, found) in rows.items()}
+            arrays = {k: np.zeros_like(a) for k, a in arrays.items()}
         keys = [k for k, _ in pairs]
         self._settle(keys)
         if self._optimizer is not None:
@@ -197,12 +206,13 @@ class DistKVStore(MemberStore):
         for k, group in pairs:
             for a in group:
                 self._fits("pull", k, a)
+        self._catch_up()
         if any(a.is_sparse for _, group in pairs for a in group):
             pairs = self._pull_sparse(pairs, ignore_sparse)
         keys = [k for k, _ in pairs]
         if not keys:
             return
-        value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), self._sync)
+        value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), self._sync and self._batches is None)
         self._settle(keys)
         values = {k: value_of(k) for k in dict.fromkeys(keys)}
         for k, group in pairs:
@@ -226,6 +236,7 @@ class DistKVStore(MemberStore):
         return left
 
     def _values(self, keys: list[Any]) -> dict[Any, np.ndarray]:
+        self._catch_up()
         asked = self._kv.pull(self._number, list(dict.fromkeys(keys)))
         self._settle(keys)
         return asked.values()
@@ -244,6 +255,7 @@ class DistKVStore(MemberStore):
         if out is None or row_ids is None:
             raise ArgumentError("kvstore.row_sparse_pull: expected out and row_ids")
         pairs = self._grouped("row_sparse_pull", key, out)
+        self._catch_up()
         sparse.pull_rows_into(self, pairs, _flat(row_ids))
 
     def refresh(self, key: Any, tables: Sequence[NDArray], row_ids: NDArray | None = None) -> None:
@@ -254,6 +266,7 @@ class DistKVStore(MemberStore):
             tables: dense arrays, or row_sparse ones that hold all their rows.
             row_ids: row numbers, in any order.
         """
+        self._catch_up()
         sparse.refresh(self, key, tables, row_ids)
 
     def reset(self, key: Any, value: NDArray) -> None:
@@ -352,6 +365,7 @@ class DistKVStore(MemberStore):
             MXNetError: no optimizer is set, or a peer is gone.
         """
         optimizer = self._needed()
+        self._catch_up()
         self._settle(list(self._under_way))
         states = gathered(self, optimizer)
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))

@@ -1,4 +1,4 @@
-"""The server of a distributed store as an object."""
+"""The server of a distributed store as an object, and what starts it where a process's role asks for one."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ class KVStoreServer:
 
     Args:
         kvstore: the store; its own connection is not used.
+
+    Example:
+        >>> import dualmx as mx
+        >>> server = mx.kvstore.KVStoreServer(mx.kv.create("local"))
+        >>> server.kvstore.type
+        'local'
     """
 
     def __init__(self, kvstore: Any):
@@ -26,7 +32,7 @@ class KVStoreServer:
         """Serve until the job is over.
 
         Raises:
-            MXNetError: the process is a worker.
+            MXNetError: the process is a worker, or the job does not come together.
         """
         from .server import serve
 
@@ -36,6 +42,15 @@ class KVStoreServer:
                 f"KVStoreServer.run: the role of this process is {role!r}: expected 'server' or 'scheduler'"
             )
         serve(role)
+
+
+def _init_kvstore_server_module() -> None:
+    """Serve and end the process if its role (`DMLC_ROLE`) is "server" or "scheduler"; importing dualmx calls this."""
+    role = knobs.ROLE.read()
+    if role != "worker":
+        from .server import serve_and_exit
+
+        serve_and_exit(role)
 
 
 __all__ = ["KVStoreServer"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..ndarray import waitall
 from ..ps import Worker
+from ..ps.batches import Batches
 from ..ps.worker import KVWorker
 from .local import KVStore
 
@@ -24,6 +25,7 @@ class MemberStore(KVStore):
     _number: int
     _completed = 0
     _restored = 0
+    _idle = False  # what is pushed does not count: this worker has no samples in this batch
 
     def _meta(self, op: str, **more: Any) -> dict[str, Any]:
         return {"op": op, "store": self._number, **more}
@@ -45,17 +47,26 @@ class MemberStore(KVStore):
 
     @property
     def rank(self) -> int:
-        """Number of this worker, from 0."""
-        return self._worker.rank
+        """Number of this worker, from 0; in an elastic job among those who take part in the batch under way."""
+        return self._worker.rank if self._batches is None else self._batches.position
 
     @property
     def num_workers(self) -> int:
-        """Workers of the job."""
-        return self._worker.job.workers
+        """Workers of the job; in an elastic job those who take part in the batch under way."""
+        return self._worker.job.workers if self._batches is None else len(self._batches.members)
+
+    @property
+    def _batches(self) -> Batches | None:
+        return self._kv.batches
+
+    def _catch_up(self) -> None:
+        """In an elastic job: end the batch under way if anything was pushed for it."""
+        if self._batches is not None:
+            self._batches.catch_up()
 
     @property
     def is_recovery(self) -> bool:
-        """Whether this process takes the place of a worker that died (`DUALMX_ON_WORKER_DEATH=wait`).
+        """Whether this process takes the place of a worker that died, or joins others that began before it.
 
         `init` and `set_optimizer` keep what the servers have then; the script goes on at round `completed_rounds`.
         """
@@ -63,7 +74,9 @@ class MemberStore(KVStore):
 
     @property
     def completed_rounds(self) -> int:
-        """Rounds of pushes that this worker had completed when it died; 0 for one that did not."""
+        """Rounds of pushes that this worker had completed when it died; in an elastic job batches that are over."""
+        if self._batches is not None:
+            return max(self._batches.number - 1, 0)
         return self._restored + self._completed
 
     def barrier(self) -> None:

@@ -67,11 +67,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--sync-dst-dir", help="folder on the hosts to which the working folder is copied")
     p.add_argument(
         "--on-worker-death", choices=ON_WORKER_DEATH.choices,
-        help="end the job, start the worker again and wait for it, or go on without it (default: fail)",
+        help="end the job, start the worker again and wait for it, go on without it, or go on without it while it is "
+        "started again and others may join (default: fail)",
     )  # fmt: skip
     p.add_argument(
         "--on-server-death", choices=ON_SERVER_DEATH.choices,
-        help="end the job, or start the server again from its journal (default: fail)",
+        help="end the job, or start the server or scheduler again from its journal (default: fail)",
     )  # fmt: skip
     p.add_argument("--restarts", type=int, default=10, help="most processes that are started again (default: 10)")
     p.add_argument(

@@ -70,18 +70,19 @@ class Returns:
         return [Process(start, keeper) for start in starts(again)] if again else []
 
     def _decide(self, member: Member, members: Sequence[Member]) -> None:
-        policy = self._policy.get(member.role, "fail")
+        # The scheduler goes by the servers' policy: what they both serve by is written down.
+        policy = self._policy.get("server" if member.role == "scheduler" else member.role, "fail")
         at = f" ({member.where})" if " on " in member.where else ""
         how = f"dualmx-launch: {member.name}{at} {describe_exit(member.code or 0)}"
-        if policy == "continue":
-            if any(m.role == member.role and m.code is None for m in members):
-                self._settled.add(member)
-                print(f"{how}; the job goes on without it", file=sys.stderr, flush=True)
-        elif policy == "wait" and self._left > 0:
+        others = any(m.role == member.role and m.code is None for m in members)
+        if policy in ("wait", "elastic") and self._left > 0:
             self._left -= 1
             self._settled.add(member)
             self._waiting.append((time.monotonic() + (0.0 if member.where else PAUSE), member))
             print(f"{how}; it is started again, {self._left} restarts left", file=sys.stderr, flush=True)
+        elif policy in ("continue", "elastic") and others:
+            self._settled.add(member)
+            print(f"{how}; the job goes on without it", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Remove the journal."""

@@ -29,9 +29,10 @@ class Job:
         interval, silence: seconds between signs of life, and of silence until a peer is dead.
         timeout: most seconds of one wait. start: most seconds of the start.
         secret: known to all members.
-        on_worker_death, on_server_death: `fail`, `wait`, and `continue` for workers.
+        on_worker_death, on_server_death: `fail`, `wait`, and for workers `continue` and `elastic`.
         comeback: seconds that the job waits for the return of one that died.
-        journal: folder in which servers write down what they know, "" for none; `durable`: flushed to the disk.
+        journal: folder in which servers and the scheduler write down what they know, "" for none; `durable`: flushed
+            to the disk.
         memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
         seal: what travels over TCP is encrypted.
         drop: percent of messages that are lost, for tests; resend: seconds until what was not answered is repeated.
@@ -121,6 +122,11 @@ class Job:
     def policy(self) -> dict[str, str]:
         """What happens when a member of a role dies."""
         return {"worker": self.on_worker_death, "server": self.on_server_death}
+
+    @property
+    def elastic(self) -> bool:
+        """Whether workers may come and go."""
+        return self.on_worker_death == "elastic"
 
     def van(self) -> SocketVan:
         """Return a van for this job."""

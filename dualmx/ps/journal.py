@@ -1,4 +1,4 @@
-"""What a server writes down so that another one can take its place: a snapshot, and what has changed since.
+"""What a server or scheduler writes down for the one that takes its place: a snapshot, and what has changed since.
 
 A record is a frame with its checksum, written before anybody is told that the change was made. The journal is read up
 to the first record that is not whole: the one that the server was writing when it died, which nobody relies on.
@@ -20,21 +20,22 @@ LONGEST = 4  # times the size of a snapshot
 
 
 class Journal:
-    """Snapshots and journals of one server in a folder.
+    """Snapshots and journals of one process in a folder.
 
     Args:
-        folder: on a disk that the server's successor sees as well.
-        rank: of the server.
+        folder: on a disk that the process's successor sees as well.
+        rank: of the process.
         sync: wait until each record is on the disk, so that it outlives the host and not only the process.
+        role: of the process.
     """
 
-    def __init__(self, folder: str | Path, rank: int, sync: bool = False):
-        self._folder, self._rank, self._sync = Path(folder), rank, sync
+    def __init__(self, folder: str | Path, rank: int, sync: bool = False, role: str = "server"):
+        self._folder, self._name, self._sync = Path(folder), f"{role}-{rank}", sync
         self._generation, self._size, self._limit = 0, 0, LEAST
         self._file = -1
 
     def _path(self, generation: int, kind: str) -> Path:
-        return self._folder / f"server-{self._rank}.{generation}.{kind}"
+        return self._folder / f"{self._name}.{generation}.{kind}"
 
     def read(self) -> Iterator[Message]:
         """The records of the last snapshot and of its journal, oldest first; then `write` appends.
@@ -44,7 +45,7 @@ class Journal:
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            pattern = re.compile(rf"server-{self._rank}\.(\d+)\.(snapshot|journal)")
+            pattern = re.compile(rf"{self._name}\.(\d+)\.(snapshot|journal)")
             found = [int(m[1]) for p in self._folder.iterdir() if (m := pattern.fullmatch(p.name))]
             self._generation = max((g for g in found if self._path(g, "snapshot").exists()), default=0)
             if self._generation:
@@ -114,6 +115,12 @@ class Journal:
             self._path(self._generation, kind).unlink(missing_ok=True)
         self._file, self._generation, self._size = following, new, 0
         self._set_limit(size)
+
+    def remove(self) -> None:
+        """Delete what was written: nobody will need it."""
+        self.close()
+        for kind in ("snapshot", "journal"):
+            self._path(self._generation, kind).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -17,6 +17,7 @@ from .talking import talk
 from .van import SILENCE, Refused
 
 _log = logging.getLogger("dualmx.dist")
+FAREWELL = 10.0  # seconds that a process waits for a scheduler that is started again, before it ends
 
 
 class Node:
@@ -24,7 +25,8 @@ class Node:
 
     Attributes:
         life: tells this process from others that have or had its place.
-        back: this process takes the place of one that died.
+        back: this process takes the place of one that died, or joins workers that began before.
+        present: ranks of the workers when it joined.
     """
 
     def __init__(self, job: Job):
@@ -37,6 +39,7 @@ class Node:
         self.rank = -1
         self.life = int.from_bytes(os.urandom(6), "big")
         self.back = False
+        self.present: set[int] = set()
         self._barriers = 0
         self._scheduler = Peer("the scheduler", {"host": job.uri, "port": job.port})
         self._moved = threading.Condition()  # notified when a peer has another address, or this process leaves
@@ -59,6 +62,7 @@ class Node:
         reply = self._customer.wait([ticket], job.start + 10)[0]
         self.rank = reply.take("rank", int)
         self.back, self._barriers = reply.take("back", bool), reply.take("barriers", int)
+        self.present = {rank for rank in reply.take("workers", list) if isinstance(rank, int)}
         os.environ["DMLC_RANK"] = str(self.rank)
         servers = reply.take("servers", list)
         if len(servers) != job.servers or not all(isinstance(s, dict) for s in servers):
@@ -78,6 +82,8 @@ class Node:
             self._lost(role, rank, message.take("text", str), message.take("dead", bool))
         elif op == "lost":
             self._shaky(role, rank)
+        elif op == "new":
+            self._joined(rank)
         elif op == "back":
             self.dead.discard((role, rank))
             self.gone.pop((role, rank), None)
@@ -87,6 +93,9 @@ class Node:
         self.gone.setdefault((role, rank), text)
         if dead:
             self.dead.add((role, rank))
+
+    def _joined(self, rank: int) -> None:
+        """One more worker joins the job."""
 
     def _shaky(self, role: str, rank: int) -> None:
         """The scheduler's connection to a member broke."""
@@ -128,12 +137,20 @@ class Node:
 
     def _scheduler_broke(self, reason: str) -> None:
         meta = {"op": "rejoin", "role": self.job.role, "rank": self.rank, "life": self.life}
-        self._broke(self._scheduler, reason, False, meta, self._scheduler_died)
+        waits = self.job.on_server_death == "wait"
+        self._broke(self._scheduler, reason, waits, meta, self._scheduler_died)
 
     def _scheduler_died(self, reason: str) -> None:
         text = f"the scheduler died: {reason}"
         self._lost("scheduler", 0, text, True)
         self._customer.give_up(self._scheduler, text)
+
+    def _await_scheduler(self) -> None:
+        """Wait for a scheduler that is started again at this moment, so that this process can take leave of it."""
+        until = time.monotonic() + FAREWELL
+        while self._scheduler.link < 0 and not self._scheduler.gone and time.monotonic() < until:
+            with self._moved:
+                self._moved.wait(0.05)
 
     def _leave(self) -> None:
         self._closed = True

@@ -5,33 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
+from .attendance import Attendance
 from .drops import dropping
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .job import Job
+from .journal import Journal
+from .member import Member
 from .talking import talk
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
+LEAST = 5.0  # seconds that members have at least to connect to another scheduler
 CROSSED = 2.0  # seconds that all workers may wait at different barriers
-
-
-class _Member:
-    def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
-        self.link, self.request, self.role, self.wish, self.address = link, request, role, wish, address
-        self.life = life
-        self.rank = -1
-        self.state = "alive"  # alive, lost (its connection broke), left, dead
-        self.since = 0.0  # when it was lost or died
-        self.end = ""
-        self.crash = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.role} {self.rank}"
 
 
 class Scheduler:
@@ -40,9 +29,10 @@ class Scheduler:
     Args:
         van: moves the messages.
         workers, servers: members that the job has.
-        policy: what becomes of the job when a member of a role dies: `fail`, `wait`, `continue`.
+        policy: what becomes of the job when a member of a role dies: `fail`, `wait`, `continue`, `elastic`.
         comeback: seconds that the job waits, where the policy is to wait.
         coordinator: starts what XLA's processes, as many as it is told, meet by, and returns its address.
+        journal: where changes are written down, to be read by `restore`.
     """
 
     def __init__(
@@ -53,12 +43,13 @@ class Scheduler:
         policy: Mapping[str, str] | None = None,
         comeback: float = 120.0,
         coordinator: Callable[[int], str] | None = None,
+        journal: Journal | None = None,
     ):
-        self._van = van
+        self._van, self._journal = van, journal
         self._policy = policy or {"worker": "fail", "server": "fail"}
         self._comeback = comeback
         self._wanted = {"worker": workers, "server": servers}
-        self._members: dict[int, _Member] = {}
+        self._members: dict[int, Member] = {}
         self._complete = False
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
@@ -66,6 +57,8 @@ class Scheduler:
         self._crossed = 0.0  # since when all workers wait at different ones
         self._passed: set[str] = set()
         self._count = 0  # barriers without a name that were passed
+        self._last_gone: Member | None = None  # the worker that died or left last
+        self._attendance = Attendance() if self._policy["worker"] == "elastic" else None
         self._lock = threading.RLock()
         self.over = threading.Event()
         self.failed = ""
@@ -88,6 +81,8 @@ class Scheduler:
             self._rejoin(link, message)
         elif message.kind == REQUEST and op == "barrier":
             self._barrier(link, message)
+        elif message.kind == REQUEST and op == "batch":
+            self._next_batch(link, message)
         elif message.kind == REQUEST and op == "meet":
             self._meet(link, message)
         elif message.kind == REQUEST and op == "coordinator":
@@ -110,7 +105,14 @@ class Scheduler:
             for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))
         ]  # fmt: skip
         waiting = [{"barrier": name, "ranks": sorted(seat)} for name, seat in self._barriers.items()]
-        return {"wanted": self._wanted, "complete": self._complete, "members": members, "barriers": waiting}
+        told = {"wanted": self._wanted, "complete": self._complete, "members": members, "barriers": waiting}
+        if self._attendance is not None:
+            told["batch"] = {
+                "number": self._attendance.number,
+                "members": self._attendance.members,
+                "waits_for": self._attendance.waits_for(),
+            }
+        return told
 
     def on_down(self, link: int, reason: str) -> None:
         """A link broke: its member is lost, unless it had taken its leave; dead, if it does not come again at once."""
@@ -122,20 +124,23 @@ class Scheduler:
                 del self._members[link]
                 return
             member.state, member.since, member.end = "lost", time.monotonic(), member.crash or reason
+            member.patience = GRACE
             if member.crash or reason.startswith(SILENCE):
                 self._bury(member)
             else:
                 self._note(member, "lost", member.end)
 
-    def _bury(self, member: _Member) -> None:
+    def _bury(self, member: Member) -> None:
         member.state, member.since = "dead", time.monotonic()
+        self._write(member.record())
         _log.warning("scheduler: %s died: %s", member.name, member.end)
         self._tell(member, f"{member.name} died: {member.end}", dead=True)
 
-    def _awaited(self, member: _Member) -> bool:
-        """Dead, and the job waits for its return."""
-        waits = self._policy[member.role] == "wait" and time.monotonic() - member.since < self._comeback
-        return member.state == "dead" and waits
+    def _awaited(self, member: Member) -> bool:
+        """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
+        policy = self._policy[member.role]
+        waits = policy == "wait" or (policy == "elastic" and member is self._last_gone)
+        return waits and member.state == "dead" and time.monotonic() - member.since < self._comeback
 
     def _register(self, link: int, message: Message) -> None:
         role, wish, life = message.take("role", str), message.take("wish", int), message.take("life", int)
@@ -150,9 +155,12 @@ class Scheduler:
             )
         if link in self._members:
             return
-        member = _Member(link, message.request, role, wish, life, address)
+        member = Member(link, message.request, role, wish, life, address)
         if self._complete:
-            self._replace(member)
+            if role == "worker" and self._attendance is not None:
+                self._admit(member)
+            else:
+                self._replace(member)
             return
         if sum(m.role == role for m in self._members.values()) >= self._wanted[role]:
             raise MXNetError(f"the job has its {self._wanted[role]} {role}s already")
@@ -160,7 +168,7 @@ class Scheduler:
         if len(self._members) == sum(self._wanted.values()):
             self._begin()
 
-    def _replace(self, member: _Member) -> None:
+    def _replace(self, member: Member) -> None:
         """Let a new process take the place of one that died."""
         role = member.role
         for old in self._members.values():
@@ -173,15 +181,101 @@ class Scheduler:
         del self._members[chosen.link]
         member.rank = chosen.rank
         self._members[member.link] = member
+        self._write(member.record())
         _log.warning("scheduler: %s is back", member.name)
         self._welcome(member, back=True)
         self._note(member, "back", f"{member.name} is back")
+
+    def _admit(self, member: Member) -> None:
+        """Let one more worker join an elastic job; it gets a number that nobody had before."""
+        member.rank = 1 + max(m.rank for m in self._members.values() if m.role == "worker")
+        self._members[member.link] = member
+        self._write(member.record())
+        _log.warning("scheduler: %s joins the job", member.name)
+        self._note(member, "new", f"{member.name} joins the job")
+        self._welcome(member, back=True)
+
+    def _next_batch(self, link: int, message: Message) -> None:
+        """A worker has ended a batch, and asks for the next."""
+        member = self._members.get(link)
+        if self._attendance is None or member is None or member.role != "worker":
+            raise MXNetError("only the workers of an elastic job ask for batches")
+        told = self._attendance.ask(member.rank, message.take("ended", int), (link, message.request))
+        if told is not None:
+            self._van.send(link, Message(REPLY, message.request, told))
+        else:
+            self._settle_batch()
+
+    def _settle_batch(self) -> None:
+        attendance = self._attendance
+        if attendance is None or not self._complete:
+            return
+        if attendance.settle(m.rank for m in self._members.values() if m.role == "worker" and m.present):
+            self._write({"op": "batch", "members": attendance.members, "used": attendance.used})
+            for (link, request), told in attendance.answers():
+                self._van.send(link, Message(REPLY, request, told))
+
+    # -- what outlives the scheduler
+
+    def _write(self, meta: dict[str, Any]) -> None:
+        if self._journal is not None and self._journal.write(meta):
+            self._journal.snapshot((record, []) for record in self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        yield {"op": "job", "wanted": self._wanted}
+        yield from (m.record() for m in self._members.values())
+        yield {"op": "barriers", "passed": sorted(self._passed), "count": self._count}
+        if self._attendance is not None and self._attendance.number:
+            yield {"op": "attendance", **self._attendance.state()}
+
+    def restore(self, patience: float) -> bool:
+        """Read the journal, and be where the scheduler that wrote it was; whether there was one.
+
+        Args:
+            patience: seconds that its members have to connect to this one.
+
+        Raises:
+            MXNetError: the journal is that of another job.
+        """
+        for record in self._journal.read() if self._journal is not None else ():
+            self._replay(record)
+        now = time.monotonic()
+        for member in self._members.values():
+            if member.present or self._policy[member.role] == "wait" and member.state == "dead":
+                member.state, member.since, member.patience = "lost", now, patience
+                member.end = member.end or "it did not connect to the scheduler after its restart"
+        if not self._complete:
+            self._write({"op": "job", "wanted": self._wanted})
+        return self._complete
+
+    def _replay(self, record: Message) -> None:
+        op = record.take("op", str)
+        if op == "job" and record.take("wanted", dict) != self._wanted:
+            wanted = record.take("wanted", dict)
+            raise MXNetError(
+                f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
+                f"this one has {self._wanted['worker']} and {self._wanted['server']}; give an empty folder"
+            )
+        if op == "member":
+            member = Member.of(record, min([-1, *self._members]) - 1)
+            before = [k for k, m in self._members.items() if m.name == member.name]
+            for link in before:
+                del self._members[link]
+            self._members[member.link] = member
+            self._complete = len(self._members) >= sum(self._wanted.values())
+        elif op == "barriers":
+            self._passed.update(record.take("passed", list))
+            self._count = max(self._count, record.take("count", int))
+        elif op == "batch" and self._attendance is not None:
+            self._attendance.begin(record.take("members", list), record.take("used", list))
+        elif op == "attendance" and self._attendance is not None:
+            self._attendance.restore(record)
 
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
         role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
-        if member is None or not (member.state in ("alive", "lost") or self._awaited(member)):
+        if member is None or not (member.present or self._awaited(member)):
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
         if member.link != link:
             del self._members[member.link]
@@ -193,10 +287,11 @@ class Scheduler:
             self._note(member, "back", f"{member.name} is back")
         self._van.send(link, Message(REPLY, message.request))
 
-    def _welcome(self, member: _Member, back: bool) -> None:
+    def _welcome(self, member: Member, back: bool) -> None:
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
         servers = [m.address for m in ordered if m.role == "server"]
-        meta = {"rank": member.rank, "servers": servers, "back": back, "barriers": self._count}
+        workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
+        meta = {"rank": member.rank, "servers": servers, "back": back, "barriers": self._count, "workers": workers}
         self._van.send(member.link, Message(REPLY, member.request, meta))
 
     def _begin(self) -> None:
@@ -213,6 +308,8 @@ class Scheduler:
                     m.rank = min(free)
                     free.discard(m.rank)
         _log.info("scheduler: all are here:\n%s", self.table())
+        for m in self._members.values():
+            self._write(m.record())
         for m in self._members.values():
             self._welcome(m, back=False)
 
@@ -268,11 +365,14 @@ class Scheduler:
         workers = [m for m in self._members.values() if m.role == "worker"]
         if self._policy["worker"] == "continue":
             workers = [m for m in workers if m.state != "dead"]
+        elif self._attendance is not None:
+            workers = [m for m in workers if m.present and self._takes_part(m)]
         if all(m.rank in seat for m in workers):
             if label.startswith("#"):
                 self._count = max(self._count, int(label[1:]))
             else:
                 self._passed.add(label)
+            self._write({"op": "barriers", "passed": [] if label.startswith("#") else [label], "count": self._count})
             for link, request in self._barriers.pop(label).values():
                 self._van.send(link, Message(REPLY, request))
             return
@@ -281,29 +381,39 @@ class Scheduler:
             for link, request in self._barriers.pop(label).values():
                 self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
 
+    def _takes_part(self, member: Member) -> bool:
+        """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
+        assert self._attendance is not None
+        number = self._attendance.number
+        return member.rank in self._attendance.members if number else member.rank < self._wanted["worker"]
+
     def _leave(self, link: int) -> None:
         member = self._members.get(link)
         if member is not None and member.state == "alive":
             member.state = "left"
+            self._write(member.record())
             self._tell(member, f"{member.name} has left the job", dead=False)
 
-    def _note(self, about: _Member, op: str, text: str, **more: Any) -> None:
+    def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
         for m in self._members.values():
             if m.state == "alive" and m is not about:
                 self._van.send(m.link, Message(NOTE, 0, note))
 
-    def _tell(self, about: _Member, text: str, dead: bool) -> None:
+    def _tell(self, about: Member, text: str, dead: bool) -> None:
         about.end = text
+        if about.role == "worker":
+            self._last_gone = about
         self._note(about, "gone", text, dead=dead)
         for label in list(self._barriers):
             self._settle(label)
         if self._met:
             self._introduce()
+        self._settle_batch()
         self._maybe_over()
 
     def _maybe_over(self) -> None:
-        if not any(m.state in ("alive", "lost") or self._awaited(m) for m in self._members.values()):
+        if not any(m.present or self._awaited(m) for m in self._members.values()):
             self.over.set()
 
     # -- the scheduler's own thread
@@ -324,19 +434,23 @@ class Scheduler:
                     continue
                 self._watch()
                 workers = [m for m in self._members.values() if m.role == "worker"]
-                ended = not any(m.state in ("alive", "lost") or self._awaited(m) for m in workers)
+                ended = not any(m.present or self._awaited(m) for m in workers)
+                # Servers leave when no worker will come any more.
+                ended = ended or any(m.role == "server" and m.state == "left" for m in self._members.values())
                 if ended:
                     for lost in [m for m in self._members.values() if m.state == "lost"]:
                         self._bury(lost)
             if ended:
                 self.over.wait(5.0)  # servers end by themselves
-                return
+                break
+        if self._journal is not None and not any(m.state == "dead" for m in self._members.values()):
+            self._journal.remove()
 
     def _watch(self) -> None:
         """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
         now = time.monotonic()
         for member in list(self._members.values()):
-            if member.state == "lost" and now - member.since > GRACE:
+            if member.state == "lost" and now - member.since > member.patience:
                 self._bury(member)
         for label in list(self._barriers):
             self._settle(label)
@@ -381,8 +495,11 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
         MXNetError: the port is taken.
     """
     talk()
+    journal = Journal(job.journal, 0, job.durable, "scheduler") if job.journal else None
     van = job.van()
-    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator)
+    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal)
+    if scheduler.restore(max(job.silence, LEAST)):
+        _log.warning("scheduler: took over from the journal in %s", job.journal)
     van.on_message, van.on_down = dropping(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
     van.start()
     try:

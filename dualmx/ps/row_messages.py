@@ -62,7 +62,7 @@ def pull_rows(worker: KVWorker, store: int, wanted: Mapping[Key, Wanted]) -> Cal
     sent = worker._Batches(worker, "row_sparse_pull", {"op": "pull rows", "store": store})
     asked: dict[int, list[tuple[Key, int, np.ndarray | None]]] = {}
     for key, ids in wanted.items():
-        known, turn = worker.keys[store, key], worker.rounds[store, key]
+        known, turn = worker.keys[store, key], worker.last_round(store, key)
         cuts = _cut(known, np.empty(0, INDEX) if ids is None else ids)
         for s, (first, a, b) in zip(known.slices, cuts, strict=True):
             if ids is not None and a == b:

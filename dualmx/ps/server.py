@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentTypeError, FormatError, MXNetError
+from .batch_store import BatchStore, restore_seated, seated_records
 from .codes import Code
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .journal import Journal
@@ -70,8 +71,10 @@ class KVServer:
         control: serves all other requests.
         journal: where changes are written down, to be read by `restore`.
         returns: whether workers that died may come back.
+        elastic: whether more may come.
 
     Attributes:
+        workers: ranks that the job has or had.
         stores: by number.
         ranks: worker of each link.
         gone: why workers are given up, by rank.
@@ -84,8 +87,10 @@ class KVServer:
         control: Control | None = None,
         journal: Journal | None = None,
         returns: bool = False,
+        elastic: bool = False,
     ):
-        self._van, self._workers, self._control = van, workers, control
+        self._van, self._control, self._elastic = van, control, elastic
+        self.workers = set(range(workers))
         self._journal, self._returns = journal, returns
         self.stores: dict[int, Store] = {}
         self.ranks: dict[int, int] = {}
@@ -123,11 +128,8 @@ class KVServer:
         rank = self.ranks[link]
         number = message.take("store", int)
         if op in ("push", "push rows"):
-            store = self._store(number)
-            if op == "push":
-                parts = self._pushed(store, message)
-            else:
-                parts = pushed_rows(store, message, self._parts(message, (str, int), int, int, int))
+            store, parts = self._store(number), self._pushes(message)
+            self._gathered(store, rank, message)
             who = self._park(link, message, len(parts), "push")
             with who.ended_by_errors():
                 store.push(rank, parts, who)
@@ -162,9 +164,15 @@ class KVServer:
                 self._write({**message.meta, "by": [rank, client.life, message.request]}, message.payload)
             self._reply(link, message.request, meta, payload)
 
+    def _gathered(self, store: Store, rank: int, message: Message) -> None:
+        """Write down a push that is answered before its batch is over."""
+        if isinstance(store, BatchStore):
+            self._write({**message.meta, "by": [rank, self.clients[rank].life, message.request]}, message.payload)
+
     def _hello(self, link: int, message: Message) -> None:
         rank, life = message.take("rank", int), message.take("life", int)
-        require(0 <= rank < self._workers, f"worker {rank} of {self._workers}: no such rank")
+        require(rank in self.workers or (self._elastic and rank > max(self.workers)), f"worker {rank}: no such rank")
+        self.workers.add(rank)
         if rank in self.gone or rank in self.excluded:
             text = f"the job goes on without this worker: {self.gone.get(rank) or self.excluded[rank]}"
             self._van.send(link, Message(ERROR, message.request, {"text": text, "final": True}))
@@ -199,6 +207,10 @@ class KVServer:
         done: Record = ({}, [])
         if op == "put":
             self._put(store, message)
+        elif op == "end":
+            require(isinstance(store, BatchStore), "the store is not that of an elastic job")
+            assert isinstance(store, BatchStore)
+            store.end(message.take("batch", int), message.take("used", list))
         elif op == "drop":
             for key, slice_ in self._parts(message, (str, int), int):
                 store.held.pop((key, slice_), None)
@@ -215,10 +227,11 @@ class KVServer:
         store = self.stores.get(number)
         if store is None:
             require(len(self.stores) < 4096, "too many stores")
-            self.stores[number] = store = Store(range(self._workers), sync, self._done, self._failed, slack)
+            kind = BatchStore if self._elastic and sync else Store
+            self.stores[number] = store = kind(self.workers, sync, self._done, self._failed, slack)
             store.keep_previous = self._returns and sync
             store.take = self._van.take
-            if self._journal is not None:
+            if self._journal is not None and kind is Store:
                 store.record = lambda closed: self._write_closed(number, closed)
             for rank, reason in self.gone.items():
                 if slack is not None and rank in self.left:
@@ -253,9 +266,12 @@ class KVServer:
         for number, store in self.stores.items():
             yield {"op": "open", "store": number, "sync": store.sync, "slack": store.slack}, []
             steps = [[r, n] for r, n in store.steps.items()]
-            yield {"op": "prepared", "store": number, "whole": store.whole, "steps": steps}, []
+            batch = store.batch if isinstance(store, BatchStore) else 0
+            yield {"op": "prepared", "store": number, "whole": store.whole, "steps": steps, "batch": batch}, []
             for held in store.held.values():
                 yield slice_record(number, held)
+            if isinstance(store, BatchStore):
+                yield from seated_records(number, store)
             if self._control is not None:
                 yield from self._control.records(number)
         for rank, client in self.clients.items():
@@ -289,8 +305,14 @@ class KVServer:
             store = self._store(record.take("store", int))
             store.whole = record.take("whole", bool)
             store.steps = dict(record.take("steps", list))
+            if isinstance(store, BatchStore):
+                store.batch = record.take("batch", int)
         elif op == "slice":
             restore_slice(self._store(record.take("store", int)), record)
+        elif op == "seated":
+            restore_seated(self._store(record.take("store", int)), record)
+        elif op in ("push", "push rows"):
+            self._push_again(record)
         elif op == "closed":
             restore_closed(self._store(record.take("store", int)), record)
         else:
@@ -299,7 +321,21 @@ class KVServer:
             if by:
                 self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
 
+    def _push_again(self, record: Message) -> None:
+        store, parts = self._store(record.take("store", int)), self._pushes(record)
+        try:
+            store.push(record.take("by", list)[0], parts, Parked(-1, 0, len(parts), "push"))
+        except MXNetError:
+            pass  # it was refused before as well
+
     # -- what is in a message
+
+    def _pushes(self, message: Message) -> list[Any]:
+        """The slices and numbers of a push, of arrays or rows."""
+        store = self._store(message.take("store", int))
+        if message.meta.get("op") == "push rows":
+            return pushed_rows(store, message, self._parts(message, (str, int), int, int, int))
+        return self._pushed(store, message)
 
     def _parts(self, message: Message, *kinds: Any) -> list[Any]:
         parts = message.take("parts", list)
@@ -399,6 +435,10 @@ class KVServer:
                 if rank not in self.excluded:
                     store.lose(rank, reason)
 
+    def expect(self, rank: int) -> None:
+        """One more worker takes part."""
+        self.workers.add(rank)
+
     def exclude(self, rank: int, reason: str) -> None:
         """Go on without worker `rank`."""
         if rank not in self.excluded and rank not in self.gone:
@@ -419,7 +459,7 @@ class KVServer:
             for _, _, who in h.waiting if store.sync else ():
                 for rank in (r for r in store.workers if r not in seat):
                     late[rank] = max(late.get(rank, 0.0), now - who.since)
-        pushed = {str(r): max((h.pushed_by(r) for _, h in held), default=0) for r in range(self._workers)}
+        pushed = {str(r): max((h.pushed_by(r) for _, h in held), default=0) for r in sorted(self.workers)}
         return {
             "stores": len(self.stores), "keys": len({(id(store), h.key) for store, h in held}),
             "rounds": max((h.closed for _, h in held), default=0), "received": self.received, "sent": self.sent,

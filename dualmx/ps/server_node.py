@@ -43,6 +43,7 @@ class Server(Node):
         self._crashes: dict[int, str] = {}
         self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
         self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
+        self._died = 0.0  # when a worker was given up last
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         self._journal: Journal | None = None
@@ -54,7 +55,9 @@ class Server(Node):
             if job.journal:
                 self._journal = Journal(job.journal, self.rank, job.durable)
             returns = job.on_worker_death == "wait"
-            self.kv = KVServer(self._van, job.workers, control, self._journal, returns)
+            self.kv = KVServer(self._van, job.workers, control, self._journal, returns, job.elastic)
+            if job.elastic:
+                self.kv.workers = self.present
         except BaseException:
             self._van.close()
             raise
@@ -138,6 +141,7 @@ class Server(Node):
 
     def _give_up(self, rank: int, reason: str) -> None:
         self._missing.pop(rank, None)
+        self._died = time.monotonic()
         if self.job.on_worker_death == "continue":
             self.kv.exclude(rank, reason)
         elif self.job.on_worker_death == "wait":
@@ -170,9 +174,13 @@ class Server(Node):
         self._hand(lambda: None)
 
     def _maybe_unmet(self, rank: int, text: str) -> None:
-        """A worker that never came here cannot say goodbye here; one that did has its own link for that."""
-        if rank not in self.kv.clients:
-            self.kv.lose(rank, text)
+        """A worker that is not connected cannot say goodbye here; one that is has its own link for that."""
+        client = self.kv.clients.get(rank)
+        if client is None or client.link not in self.kv.ranks:
+            self.kv.lose(rank, text, left=True)
+
+    def _joined(self, rank: int) -> None:
+        self._hand(lambda: self.kv.expect(rank))
 
     def _check(self) -> None:
         """Those who came back are not missed; those who did not in time are given up."""
@@ -188,22 +196,43 @@ class Server(Node):
         """Serve, on this thread, until all workers have left or died."""
         try:
             if self.kv.restore():
+                if not self.back:
+                    raise MXNetError(
+                        f"DUALMX_JOURNAL={self.job.journal!r}: the folder holds the journal of another job; "
+                        "give an empty folder"
+                    )
                 _log.warning("server %d: took over from the journal in %s", self.rank, self.job.journal)
             if self.back:
-                patience = self.job.comeback if self.job.on_worker_death == "wait" else max(self.job.silence, 2.0)
-                for rank in range(self.job.workers):
-                    why = f"worker {rank} did not connect to server {self.rank} after its restart"
-                    self._missing[rank] = (time.monotonic() + patience, why)
-            while len(self.kv.gone.keys() | self.kv.excluded.keys()) < self.job.workers:
+                self._expect_all()
+            while self.kv.workers - self.kv.gone.keys() - self.kv.excluded.keys() or self._deserted():
                 self._next()
-                if ("scheduler", 0) in self.gone and set(range(self.job.workers)) - self.kv.clients.keys():
+                if ("scheduler", 0) in self.gone and self.kv.workers - self.kv.clients.keys():
                     raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
+            self._await_scheduler()
             self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "bye"}))
+            if self._journal is not None and self.kv.left >= self.kv.workers:
+                self._journal.remove()
         finally:
             self._leave()
             self._van.close()
             if self._journal is not None:
                 self._journal.close()
+
+    def _deserted(self) -> bool:
+        """Whether the last worker of an elastic job has died, so that it waits for others."""
+        last = next(reversed(self.kv.gone), None)
+        waits = self.job.elastic and last not in self.kv.left and ("scheduler", 0) not in self.gone
+        return waits and time.monotonic() - self._died < self.job.comeback
+
+    def _expect_all(self) -> None:
+        """After a restart, wait for the workers to connect again, but for those that have left meanwhile."""
+        patience = self.job.comeback if self.job.on_worker_death == "wait" else max(self.job.silence, 2.0)
+        for rank in sorted(self.kv.workers):
+            if rank in self.present:
+                why = f"worker {rank} did not connect to server {self.rank} after its restart"
+                self._missing[rank] = (time.monotonic() + patience, why)
+            else:
+                self.kv.lose(rank, f"worker {rank} has left the job", left=True)
 
     def _next(self) -> None:
         """Do what comes next, and look after what waits for long."""

@@ -165,7 +165,7 @@ class Store:
         for position, (key, number, turn, data) in enumerate(parts):
             held = self.at(key, number)
             touched[id(held)] = held
-            held.waiting.append((self._awaited(turn), position if pulls else -1, who))
+            held.waiting.append((self._answered(turn), position if pulls else -1, who))
             if self.sync:
                 self._seat(held, turn, rank, data)
                 self._advance(held, ready)
@@ -182,6 +182,10 @@ class Store:
     def _awaited(self, turn: int) -> int:
         """The round that must be over before a worker that has pushed `turn` rounds is answered."""
         return turn if self.sync else 0 if self.slack is None else turn - self.slack
+
+    def _answered(self, turn: int) -> int:
+        """The round that must be over before a push for `turn` is answered."""
+        return self._awaited(turn)
 
     def _slowest(self, held: Held) -> int:
         """How often the slowest worker has pushed a slice."""

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from .customer import Customer, Peer, Ticket
 from .frame import MAX_PAYLOAD, Message
 from .placement import Slice, place
 from .store import Key
+
+if TYPE_CHECKING:
+    from .batches import Batches
 
 ROUNDED = {  # requests that concern rounds, in words
     "push": "push", "push rows": "push", "pull": "pull", "pushpull": "push and pull", "pull rows": "row_sparse_pull",
@@ -50,6 +53,7 @@ class KVWorker:
         keys: what is known of the keys of stores.
         rounds: how often each key was pushed.
         back: this worker takes the place of one that died.
+        batches: in elastic jobs, which batch pushes belong to; None in others.
     """
 
     def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
@@ -57,6 +61,7 @@ class KVWorker:
         self.take = customer.take
         self.hello = {"op": "hello", "rank": rank, "life": life}
         self.back = False
+        self.batches: Batches | None = None
         self.keys: dict[tuple[int, Key], Known] = {}
         self.rounds: dict[tuple[int, Key], int] = {}
         self._resumed: dict[tuple[int, Key], int] = {}
@@ -91,6 +96,8 @@ class KVWorker:
 
     def open(self, store: int, sync: bool, what: str, slack: int | None = None) -> Opening:
         """Ask for a store on all servers; it is made by the first who asks. See `Store` for `sync` and `slack`."""
+        if self.batches is not None and sync:
+            self.batches.stores.append(store)
         meta = {"op": "open", "store": store, "sync": sync, "slack": slack, "back": self.back}
         return Opening(self, store, self.ask_all(what, meta))
 
@@ -164,10 +171,19 @@ class KVWorker:
 
     def next_round(self, store: int, key: Key) -> int:
         """Count a push of a key; what was asked for ahead is out of date."""
-        turn = self.rounds[store, key] = self.rounds[store, key] + 1
+        turn = self.rounds[store, key] + 1
+        if self.batches is not None and store in self.batches.stores:
+            turn = self.batches.pushes()
+        self.rounds[store, key] = turn
         self._in_vain(store, key)
         self._unread.setdefault(store, {})[key] = None
         return turn
+
+    def last_round(self, store: int, key: Key) -> int:
+        """The round whose value a pull of a key asks for."""
+        if self.batches is not None and store in self.batches.stores:
+            return self.batches.number - 1
+        return self.rounds[store, key]
 
     def _in_vain(self, store: int, key: Key) -> None:
         """A key that is pushed was not pulled since its last push, so what was asked for is not wanted."""
@@ -210,7 +226,7 @@ class KVWorker:
             known = self.keys[store, key]
             for s in known.slices:
                 size = (s.stop - s.start) * known.dtype.itemsize
-                sent.add(s.server, [key, s.number, self.rounds[store, key]], None, key, size)
+                sent.add(s.server, [key, s.number, self.last_round(store, key)], None, key, size)
         return Pulled(self, store, sent.send(), sent.parts)
 
     def fetch(self, store: int, keys: Sequence[Key], ahead: bool) -> Callable[[Key], np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
+from .batches import Batches
 from .customer import Peer
 from .drops import dropping, repeat
 from .frame import NOTE, Message
@@ -41,6 +42,8 @@ class Worker(Node):
             bound = knobs.BIGARRAY_BOUND.integer(1)
             self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.life)
             self.kv.back = self.back
+            if job.elastic:
+                self.kv.batches = Batches(self.rank, job.workers, self.back, self._next_batch, self._end_batch)
             for peer in self._servers:
                 peer.link = self._van.connect(peer.address, job.start)
             self.kv.wait(self.kv.ask_all("joining the job", self.kv.hello))
@@ -123,6 +126,19 @@ class Worker(Node):
         ticket = self._customer.ask(self._scheduler, what, {"op": op, **more})
         return self._customer.wait([ticket], self.job.start + 10)[0]
 
+    def _next_batch(self, ended: int) -> Message:
+        """Tell the scheduler that this worker has ended a batch; returns what it says of the next."""
+        what = f"batch {ended + 1}" if ended >= 0 else "joining the batches of the others"
+        if ended > 0:
+            self.kv.flush()
+            self._customer.wait(self._customer.open())  # the servers have all that was pushed
+        return self._customer.wait([self._customer.ask(self._scheduler, what, {"op": "batch", "ended": ended})])[0]
+
+    def _end_batch(self, batch: int, used: list[int], stores: list[int]) -> None:
+        """Tell the servers whose pushes count; all workers tell the same."""
+        for store in stores:
+            self.kv.ask_all(f"end of batch {batch}", {"op": "end", "store": store, "batch": batch, "used": used})
+
     def barrier(self, name: str = "") -> None:
         """Wait until all workers are here.
 
@@ -157,6 +173,7 @@ class Worker(Node):
                     self._customer.wait(self._customer.open())
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
+            self._await_scheduler()
             self._leave()
             if self._peers is not None:
                 self._peers.leave("bye")

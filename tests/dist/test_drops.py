@@ -121,7 +121,13 @@ print("counted", out.asnumpy().tolist())
 """
     done = subprocess.run(
         [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "2", sys.executable, "-c", script],
-        env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "PS_DROP_MSG": "30", "PS_RESEND_TIMEOUT": "50"},
+        env={
+            **os.environ,
+            "JAX_PLATFORMS": "cpu",
+            "PYTHONPATH": str(ROOT),
+            "PS_DROP_MSG": "30",
+            "PS_RESEND_TIMEOUT": "50",
+        },
         capture_output=True,
         text=True,
         timeout=200,

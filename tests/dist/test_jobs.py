@@ -229,7 +229,9 @@ def spread(*arguments: str, counts: tuple[int, int] | None = None, fixed: str = 
         lines = launch(sys.executable, script, *arguments, env=env, counts=counts)
     else:
         command = [sys.executable, script, *arguments]
-        lines = subprocess.run(command, env={**ENV, **env}, capture_output=True, text=True, timeout=120).stdout.split("\n")
+        lines = subprocess.run(command, env={**ENV, **env}, capture_output=True, text=True, timeout=120).stdout.split(
+            "\n"
+        )
     return {line[line.index("weights") :] for line in lines if "weights" in line}
 
 
@@ -284,4 +286,3 @@ except mx.MXNetError as e:
     assert len(told) == 2, lines
     text = "the workers wait for each other at different places: worker 0 at the barrier after "
     assert all(text in line and "; worker 1 at the barrier after " in line for line in told), told
-

@@ -19,7 +19,7 @@ ROUNDS = 120
 
 
 def members(launcher: int) -> dict[str, int]:
-    """Process ids of the servers and workers that a launcher has started."""
+    """Process ids of the processes that a launcher has started."""
     found = {}
     for task in Path("/proc").glob("[0-9]*"):
         try:
@@ -27,7 +27,7 @@ def members(launcher: int) -> dict[str, int]:
             env = dict(x.split("=", 1) for x in (task / "environ").read_text().split("\0") if "=" in x)
         except (OSError, ValueError):
             continue
-        if parent == launcher and env.get("DMLC_ROLE") in ("server", "worker"):
+        if parent == launcher and "DMLC_ROLE" in env:
             found[f"{env['DMLC_ROLE']} {env['DMLC_TASK_ID']}"] = int(task.name)
     return found
 

@@ -1,0 +1,97 @@
+"""Stores of elastic jobs: what workers push for a batch is gathered, and counts as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from ..core.dtypes import as_dtype
+from .frame import Message
+from .records import Record, bytes_of
+from .rows import INDEX, Rows
+from .store import Closing, Held, Key, Store, Sum, _sum
+
+
+class BatchStore(Store):
+    """A synchronous store whose rounds are batches, which are over when a worker says whose pushes count.
+
+    A push is answered when it has arrived. A pull is answered after the batch that it names.
+
+    Attributes:
+        batch: the last one that is over.
+
+    Example:
+        >>> store = BatchStore([0, 1], True, print, print)
+        >>> store.put("w", 0, np.zeros(2), (2,))
+        >>> for rank in (0, 1):
+        ...     store._seat(store.at("w", 0), 1, rank, np.full(2, rank + 1.0))
+        >>> store.end(1, [1])
+        >>> store.at("w", 0).value
+        array([2., 2.])
+    """
+
+    batch = 0
+
+    def put(
+        self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init", table: bool = False
+    ) -> None:
+        """See `Store.put`; a new slice is as if it had been there always."""
+        super().put(key, number, value, shape, mode, table)
+        held = self.at(key, number)
+        held.closed = max(held.closed, self.batch)
+
+    def _answered(self, turn: int) -> int:
+        return 0
+
+    def _advance(self, held: Held, ready: list[Closing]) -> None:
+        """Nothing is over until a worker says so."""
+
+    def _lost(self, held: Held) -> str | None:
+        return None
+
+    def end(self, batch: int, used: Iterable[int]) -> None:
+        """Batch `batch` is over: apply the pushes of the workers `used`, and forget those of others."""
+        if batch <= self.batch:
+            return
+        self.batch = batch
+        counted = set(used)
+        ready: list[Closing] = []
+        for held in self.held.values():
+            seat = {rank: data for rank, data in held.rounds.pop(batch, {}).items() if rank in counted}
+            if seat:
+                ready.append((held, batch, -1, _sum(seat, self.take)))
+            else:
+                held.closed = batch
+        self.close(ready)
+        for held in list(self.held.values()):
+            self._settle(held)
+
+
+def seated_records(number: int, store: Store) -> Iterator[Record]:
+    """What was pushed to store `number` for a batch that is not over."""
+    for held in store.held.values():
+        for turn, seat in held.rounds.items():
+            for rank, data in seat.items():
+                meta = {"op": "seated", "store": number, "key": held.key, "number": held.number}
+                meta |= {"round": turn, "rank": rank, "dtype": data.dtype.name}
+                if isinstance(data, Rows):
+                    meta["rows"] = len(data.ids)
+                pieces = [data.ids, data.values] if isinstance(data, Rows) else [data]
+                yield meta, [bytes_of(p) for p in pieces if p.size]
+
+
+def restore_seated(store: Store, record: Message) -> None:
+    """Put back what `seated_records` told of."""
+    held = store.at(record.take("key", (str, int)), record.take("number", int))
+    data, dtype = record.pieces(), as_dtype(record.take("dtype", str))
+    count = record.meta.get("rows")
+    ids = np.frombuffer(data.take(count * INDEX.itemsize), INDEX) if isinstance(count, int) else None
+    size = held.value.size if ids is None else len(ids) * held.width
+    found: Sum = np.frombuffer(data.take(size * dtype.itemsize), dtype)
+    if ids is not None:
+        found = Rows(ids, found.reshape(-1, held.width), held.value.size)
+    held.rounds.setdefault(record.take("round", int), {})[record.take("rank", int)] = found
+
+
+__all__ = ["BatchStore", "restore_seated", "seated_records"]

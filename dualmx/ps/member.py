@@ -1,0 +1,59 @@
+"""A member of a job as the scheduler knows it, and what the scheduler writes down of members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .frame import Message
+
+PRESENT = ("alive", "lost")
+
+
+class Member:
+    """A worker or server.
+
+    Attributes:
+        link, request: its connection, and the request by which it registered.
+        wish: the rank that it asked for.
+        life: tells it from others that have or had its rank.
+        state: alive, lost (its connection broke), left, dead.
+        since: when it was lost or died, and `patience`: seconds that it may be lost.
+        end: why it is gone. crash: what it said itself.
+    """
+
+    def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
+        self.link, self.request, self.role, self.wish, self.address = link, request, role, wish, address
+        self.life = life
+        self.rank = -1
+        self.state = "alive"
+        self.since = self.patience = 0.0
+        self.end = ""
+        self.crash = ""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.role} {self.rank}"
+
+    @property
+    def present(self) -> bool:
+        """Whether it may take part: it is there, or may be again at any moment."""
+        return self.state in PRESENT
+
+    def record(self) -> dict[str, Any]:
+        """What another scheduler must know of it."""
+        return {
+            "op": "member", "role": self.role, "rank": self.rank, "life": self.life, "address": self.address,
+            "state": self.state, "end": self.end,
+        }  # fmt: skip
+
+    @staticmethod
+    def of(record: Message, link: int) -> Member:
+        """The member that a record tells of, without a connection: `link` stands for it until there is one."""
+        role, rank = record.take("role", str), record.take("rank", int)
+        made = Member(link, 0, role, rank, record.take("life", int), record.take("address", dict))
+        made.rank, made.state, made.end = rank, record.take("state", str), record.take("end", str)
+        return made
+
+
+__all__ = ["PRESENT", "Member"]
