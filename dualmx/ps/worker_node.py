@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 from ..core import knobs
@@ -14,6 +15,7 @@ from .frame import NOTE, Message
 from .job import Job
 from .node import Node
 from .peers import Peers
+from .van import Refused
 from .worker import KVWorker
 
 _log = logging.getLogger("dualmx.dist")
@@ -45,7 +47,7 @@ class Worker(Node):
             if job.elastic:
                 self.kv.batches = Batches(self.rank, job.workers, self.back, self._next_batch, self._end_batch)
             for peer in self._servers:
-                peer.link = self._van.connect(peer.address, job.start)
+                peer.link = self._reach(peer)
             self.kv.wait(self.kv.ask_all("joining the job", self.kv.hello))
             if job.drop:
                 self._van.on_message = dropping(self._on_message, job.drop, f"worker {self.rank}")
@@ -54,6 +56,18 @@ class Worker(Node):
             self._closed = True
             self._van.close()
             raise
+
+    def _reach(self, peer: Peer) -> int:
+        """Connect to a server, or to the one that takes its place meanwhile."""
+        until = time.monotonic() + self.job.start
+        while True:
+            try:
+                return self._van.connect(peer.address, self.job.start, self.job.on_server_death != "wait")
+            except Refused:
+                if time.monotonic() > until:
+                    raise
+                with self._moved:
+                    self._moved.wait(0.1)
 
     def _on_message(self, link: int, message: Message) -> None:
         try:
