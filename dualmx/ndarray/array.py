@@ -17,10 +17,10 @@ from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, RangeError
 from ..op.registry import OPS
-from . import tape
+from . import tape, view
 from .fluent import Fluent
 from .flush import concrete
-from .handle import assign, check_writable, copy_across, invoke1, is_tracked, ref, set_array_class
+from .handle import assign, check_writable, copy_across, invoke1, set_array_class
 from .trace import engine, local
 
 
@@ -168,6 +168,9 @@ class NDArray(Fluent):
 
     def asnumpy(self) -> np.ndarray:
         """Return a NumPy copy, computing the value first if it is pending."""
+        shown = view.on_host(self)
+        if shown is not None:
+            return shown
         data = self._array()
         return self._wait(lambda: np.array(readable(data)))
 
@@ -342,7 +345,7 @@ class NDArray(Fluent):
             raise ArgumentError("reshape: shape=(): expected at least one length")
         lens = OPS["Reshape"].call(shape=shape, reverse=reverse)
         shown = lens.infer(((self._v.shape, self._v.dtype),))[0][0]
-        return make_view(self, OPS["Reshape"].call(shape=shown) if all(shown) else lens)
+        return view.make_view(self, OPS["Reshape"].call(shape=shown) if all(shown) else lens, shown)
 
     # -- autograd
 
@@ -451,20 +454,6 @@ class NDArray(Fluent):
 
 def _blank(cls: type[NDArray]) -> NDArray:
     return object.__new__(cls)
-
-
-def make_view(base: NDArray, lens: Any) -> NDArray:
-    """Return what `lens` (a `_basic_slice` or `Reshape` call) shows of `base`, linked so that writes go through."""
-    shown = invoke1(lens, base)
-    x = base._x
-    root, window = (x.root, (*x.window, lens)) if x is not None and x.root is not None else (base, (lens,))
-    if local.recording and is_tracked(base):
-        # Inside a recording writes to tracked arrays raise, so the view is only a value.
-        return shown
-    own = shown._extra()
-    own.root, own.window = root, window
-    root._extra().views.append(ref(shown))
-    return shown
 
 
 def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:

@@ -413,11 +413,50 @@ def copy_across(a: Handle, ctx: Context, like: Any = None) -> Any:
     return o
 
 
+_EXACT = 1 << 24  # starts of windows are float32 inputs of the program
+
+
+def _moving(shape: tuple[int, ...], lens: Call) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
+    """Sizes and starts of a window that is one box within `shape`; None for what else `_basic_slice` shows."""
+    p = lens.params
+    rest = shape[len(p["begin"]) :]
+    start, end = (*p["begin"], *(0 for _ in rest)), (*p["end"], *rest)
+    size = tuple(e - b for b, e in zip(start, end, strict=True))
+    if any(s != 1 for s in p["step"]) or min(size, default=0) < 1 or max(start) >= _EXACT:
+        return None
+    return size, tuple(map(float, start))
+
+
+def show(lens: Call, whole: Handle) -> Any:
+    """Return what a lens shows of an array: one program serves for all places of its window."""
+    moving = _moving(whole._v.shape, lens) if lens.op.name == "_basic_slice" else None
+    if moving is None:
+        return invoke1(lens, whole)
+    size, start = moving
+    p = lens.params
+    call = OPS["_window"].call(size=size, start=start, squeeze=p["squeeze"], zero_dim=p["zero_dim"])
+    return invoke(call, (whole,), start)[0]
+
+
+def put(lens: Call, whole: Handle, value: Handle) -> Any:
+    """Return an array with what `lens`, a `_basic_slice`, shows of it replaced by `value`."""
+    p = lens.params
+    moving = _moving(whole._v.shape, lens)
+    if moving is None:
+        window = {n: p[n] for n in ("begin", "end", "step", "squeeze")}
+        return invoke2(OPS["_basic_slice_assign"].call(**window), whole, value)
+    size, start = moving
+    call = OPS["_window_assign"].call(size=size, start=start, squeeze=p["squeeze"])
+    return invoke(call, (whole, value), start)[0]
+
+
 def read_window(root: Handle, window: Sequence[Call]) -> Any:
-    """Return what the lenses of `window` show of `root`."""
+    """Return what the lenses of `window` show of `root`, through which no gradient flows."""
     value = root
+    if window and local.recording and is_tracked(root):
+        value = invoke1(OPS["BlockGrad"].call(), root)
     for lens in window:
-        value = invoke1(lens, value)
+        value = show(lens, value)
     return value
 
 
@@ -429,12 +468,10 @@ def write_window(root: Handle, window: Sequence[Call], value: Handle) -> None:
         return
     shown = [root]
     for lens in window[:-1]:
-        shown.append(invoke1(lens, shown[-1]))
+        shown.append(show(lens, shown[-1]))
     for lens, whole in zip(reversed(window), reversed(shown), strict=True):
         if lens.op.name == "_basic_slice":
-            p = lens.params
-            put = OPS["_basic_slice_assign"].call(begin=p["begin"], end=p["end"], step=p["step"], squeeze=p["squeeze"])
-            value = invoke2(put, whole, value)
+            value = put(lens, whole, value)
         else:
             value = invoke1(OPS["_np_reshape"].call(newshape=whole._v.shape), value)
     assign(root, value, "assignment through a view")

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
-from ..op.defs.window import to_spec
+from ..op.defs.window import constant, to_spec
 from ..op.registry import OPS
 from . import verify
-from .array import NDArray, make_view
+from .array import NDArray
 from .creation import array, from_host
-from .handle import assign, check_writable, create, invoke, invoke1, invoke2, write_window
+from .handle import assign, check_writable, create, invoke, invoke1, invoke2, put, write_window
 from .trace import engine, local
+from .view import cut, make_view
 
 
 def _integer(item: Any, size: int, axis: int) -> int:
@@ -131,7 +132,7 @@ def getitem(self: NDArray, key: Any) -> NDArray:
     """
     items = expand(key, self.shape)
     if not items:
-        return make_view(self, OPS["Reshape"].call(shape=self.shape)) if self.shape else self.copy()
+        return make_view(self, OPS["Reshape"].call(shape=self.shape), self.shape) if self.shape else self.copy()
     if any(i is not None and not isinstance(i, (int, range)) for i in items):
         return _advanced_get(self, items)
     for axis, item in enumerate(i for i in items if i is not None):
@@ -142,12 +143,12 @@ def getitem(self: NDArray, key: Any) -> NDArray:
                 )
     lens = _lens(items, self.shape)
     if not contiguous(items, self.shape):
-        shown = invoke1(lens, self)
+        shown = cut(lens, self)
         wide = _with_new_axes(items, shown)
         return shown if wide is None else invoke1(OPS["Reshape"].call(shape=wide), shown)
-    shown = make_view(self, lens)
+    shown = make_view(self, lens, tuple(len(i) for i in items if isinstance(i, range)) or (1,))
     wide = _with_new_axes(items, shown)
-    return shown if wide is None else make_view(shown, OPS["Reshape"].call(shape=wide))
+    return shown if wide is None else make_view(shown, OPS["Reshape"].call(shape=wide), wide)
 
 
 def _advanced(a: NDArray, items: list[Any]) -> tuple[str, list[NDArray]]:
@@ -201,15 +202,11 @@ def setitem(self: NDArray, key: Any, value: Any) -> None:
         else:
             _rewrite(self, _broadcast(self, value))
         return
-    lens = _lens(items, self.shape)
-    p = lens.params
-    window = {n: p[n] for n in ("begin", "end", "step", "squeeze")}
     if is_number:
-        _rewrite(self, invoke1(OPS["_basic_slice_fill"].call(**window, scalar=float(value)), self))
-        return
-    if value._v.ctx is not self._v.ctx:
+        value = from_host(constant(float(value), self._v.dtype), self._v.ctx)
+    elif value._v.ctx is not self._v.ctx:
         value = value.as_in_context(self.context)
-    _rewrite(self, invoke2(OPS["_basic_slice_assign"].call(**window), self, value))
+    _rewrite(self, put(_lens(items, self.shape), self, value))
 
 
 def _as_value(a: NDArray, value: Any) -> Any:

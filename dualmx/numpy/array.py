@@ -10,8 +10,9 @@ import numpy as onp
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
-from ..ndarray.array import NDArray, make_view
-from ..ndarray.handle import Handle, invoke1, ref
+from ..ndarray.array import NDArray
+from ..ndarray.handle import Handle, invoke1
+from ..ndarray.view import link, make_view
 from ..op.registry import OPS
 
 
@@ -27,9 +28,7 @@ def alias(a: NDArray, cls: type[NDArray]) -> Any:
     root = x.root if x is not None and x.root is not None and not x.window else a
     made: Any = object.__new__(cls)
     made._tr, made._v, made._data, made._x = None, root._v, None, None
-    own = made._extra()
-    own.root, own.window = root, ()
-    root._extra().views.append(ref(made))
+    link(made, root, ())
     return made
 
 
@@ -269,7 +268,7 @@ class ndarray(NDArray):
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
         call = OPS["_np_reshape"].call(newshape=tuple(wanted))
         shown = call.infer(((self._v.shape, self._v.dtype),))[0][0]
-        return wrap(make_view(self, OPS["_np_reshape"].call(newshape=shown)))
+        return wrap(make_view(self, OPS["_np_reshape"].call(newshape=shown), shown))
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
         """Return a view by MXNet's shape codes, as `NDArray.reshape` does."""

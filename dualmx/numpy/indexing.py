@@ -10,9 +10,10 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..ndarray import indexing as classic
-from ..ndarray.array import NDArray, make_view
+from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host
-from ..ndarray.handle import assign, check_writable, invoke, invoke1, invoke2, write_window
+from ..ndarray.handle import assign, check_writable, invoke, invoke1, put, write_window
+from ..ndarray.view import cut, make_view
 from ..op.defs.window import to_spec
 from ..op.registry import OPS
 from .array import alias, ndarray, wrap
@@ -153,12 +154,12 @@ def getitem(self: ndarray, key: Any) -> ndarray:
         return _zero_dim(found) if found.shape == (1,) and _points(items, arrays) == () else found
     lens = _lens(items)
     if not classic.contiguous(items, self.shape):
-        shown = wrap(invoke1(lens, self))
+        shown = wrap(cut(lens, self))
         wide = _wide(items, shown)
         return shown if wide is None else wrap(invoke1(OPS["_np_reshape"].call(newshape=wide), shown))
-    shown = wrap(make_view(self, lens))
+    shown = wrap(make_view(self, lens, tuple(len(i) for i in items if isinstance(i, range))))
     wide = _wide(items, shown)
-    return shown if wide is None else wrap(make_view(shown, OPS["_np_reshape"].call(newshape=wide)))
+    return shown if wide is None else wrap(make_view(shown, OPS["_np_reshape"].call(newshape=wide), wide))
 
 
 def _zero_dim(a: ndarray) -> ndarray:
@@ -253,9 +254,7 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
     if window == self.shape and all(i.step > 0 for i in items):
         _rewrite(self, _spread(self, given))
         return
-    p = _lens(items).params
-    put = OPS["_basic_slice_assign"].call(begin=p["begin"], end=p["end"], step=p["step"], squeeze=p["squeeze"])
-    _rewrite(self, invoke2(put, self, given))
+    _rewrite(self, put(_lens(items), self, given))
 
 
 def _single(value: Any) -> bool:

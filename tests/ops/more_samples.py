@@ -111,7 +111,9 @@ def windows() -> Iterator[Sample]:
     at, where = np.int32([1, -1, 0]), np.int32([0, 1, 1])
     yield Sample("_basic_slice", (data,), {**window, "squeeze": ()}, (0,))
     yield Sample("_basic_slice_assign", (data, draw(2, 2, 3, 2)), window, (0, 1))
-    yield Sample("_basic_slice_fill", (data,), {**window, "scalar": 2.5}, (0,))
+    box = {"size": (2, 1, 2), "start": (1, 2, 0), "squeeze": (1,)}
+    yield Sample("_window", (data,), box, (0,))
+    yield Sample("_window_assign", (data, draw(2, 2, 2)), box, (0, 1))
     yield Sample("_advanced_get", (data, at, where), SPEC, (0,))
     yield Sample("_advanced_set", (data, draw(3, 3, 3), at, where), {**SPEC, "num_args": 4}, (0, 1))
     points = np.int32([[0, 2], [1, 0]])

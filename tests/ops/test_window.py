@@ -67,15 +67,12 @@ def test_basic_windows_agree_with_numpy(seed):
     y = x.copy()
     y[index] = value
     np.testing.assert_array_equal(run("_basic_slice_assign", x, value, **params), y)
-    y[index] = 7
-    np.testing.assert_array_equal(run("_basic_slice_fill", x, scalar=7, **params), y)
 
 
 def test_assigned_values_are_broadcast_and_cast():
     x = ints([[1, 2, 3], [4, 5, 6]])
     whole = {"begin": (), "end": (), "step": ()}
     np.testing.assert_array_equal(run("_basic_slice_assign", x, floats([1.9, -1.9, 0]), **whole), [[1, -1, 0]] * 2)
-    np.testing.assert_array_equal(run("_basic_slice_fill", x, scalar=1.9, **whole), np.ones((2, 3)))
     row = {"begin": (0,), "end": (1,), "step": (1,), "squeeze": (0,)}
     np.testing.assert_array_equal(run("_basic_slice_assign", x, ints([[7, 8, 9]]), **row), [[7, 8, 9], [4, 5, 6]])
 
@@ -128,6 +125,8 @@ def test_assignment_updates_in_place(step):
         ("_basic_slice", (CUBE,), {"begin": (5,), "end": (6,), "step": (1,)}),
         ("_basic_slice", (CUBE,), {"begin": (0,), "end": (2,), "step": (1,), "squeeze": (0,)}),
         ("_basic_slice_assign", (CUBE, floats([1, 2])), {"begin": (0,), "end": (1,), "step": (1,)}),
+        ("_window", (CUBE,), {"size": (1, 9, 1), "start": (0.0, 0.0, 0.0)}),
+        ("_window_assign", (CUBE, floats([1])), {"size": (1,), "start": (0.0,)}),
         ("_advanced_get", (CUBE, A), {"spec": "a,a"}),
         ("_advanced_get", (CUBE, A, A), {"spec": "a"}),
         ("_advanced_get", (CUBE, A), {"spec": "a,0:3:1,0:4:1,0:1:1"}),

@@ -19,10 +19,10 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..backend import platform
 from ..registry import op
-from ..schema import Count, Free, Shape, Tensor
+from ..schema import Count, Free, Rates, Shape, Tensor
 
 
-def _ranges(shape: Sequence[int], begin: tuple, end: tuple, step: tuple) -> list[range]:
+def ranges(shape: Sequence[int], begin: tuple, end: tuple, step: tuple) -> list[range]:
     """Positions taken along every axis of `shape`; `ArgumentError` when one of them does not exist."""
     if not len(begin) == len(end) == len(step) <= len(shape):
         raise ArgumentError(
@@ -98,7 +98,7 @@ def constant(scalar: float, dtype: np.dtype) -> np.ndarray:
         return value.astype(dtype)
 
 
-def _kept(taken: Sequence[range], squeeze: tuple[int, ...], zero_dim: bool) -> tuple[int, ...]:
+def kept(taken: Sequence[range], squeeze: tuple[int, ...], zero_dim: bool) -> tuple[int, ...]:
     """Shape of a window once the axes in `squeeze` are dropped."""
     for axis in squeeze:
         if not 0 <= axis < len(taken) or len(taken[axis]) != 1:
@@ -116,8 +116,36 @@ def _basic_slice(
     Shapes: data (d0, …) -> (len(range(begin0, end0, step0)), …) without the squeezed axes; when no axis is left the
     result is (1,), or () with `zero_dim`. Raises `ArgumentError` for positions that do not exist.
     """
-    taken = _ranges(data.shape, begin, end, step)
-    return take_ranges(data, taken).reshape(_kept(taken, squeeze, zero_dim))
+    taken = ranges(data.shape, begin, end, step)
+    return take_ranges(data, taken).reshape(kept(taken, squeeze, zero_dim))
+
+
+def _starts(name: str, data: jax.Array, size: tuple[int, ...], start: Sequence[Any]) -> list[jax.Array]:
+    if not len(size) == len(start) == data.ndim or any(s > n for s, n in zip(size, data.shape, strict=True)):
+        raise ArgumentError(f"{name}: size={size}, {len(start)} starts: expected one per axis within {data.shape}")
+    return [jnp.asarray(s).astype(jnp.int32) for s in start]
+
+
+@op()
+def _window(data: Tensor, *, size: Shape, start: Rates, squeeze: Shape = (), zero_dim: bool = False) -> jax.Array:
+    """Read `size` elements along every axis from `start`, which changes without compiling; dtype of `data`.
+
+    Shapes: data (d0, …) -> size without the axes `squeeze`; when no axis is left the result is (1,), or () with
+    `zero_dim`. The starts are exact below 2**24 and must leave room for the window.
+    """
+    taken = lax.dynamic_slice(data, _starts("_window", data, size, start), size)
+    return taken.reshape(kept([range(s) for s in size], squeeze, zero_dim))
+
+
+@op()
+def _window_assign(data: Tensor, value: Free, *, size: Shape, start: Rates, squeeze: Shape = ()) -> jax.Array:
+    """Return `data` with the window of `_window` replaced by `value`, broadcast to it and cast to `data`'s dtype.
+
+    Shapes: data (d0, …), value broadcastable to the result of `_window` -> (d0, …).
+    """
+    starts = _starts("_window_assign", data, size, start)
+    value = fit(value, kept([range(s) for s in size], squeeze, False), data.dtype)
+    return lax.dynamic_update_slice(data, value.reshape(size), starts)
 
 
 @op()
@@ -129,22 +157,9 @@ def _basic_slice_assign(
     Shapes: data (d0, …), value broadcastable to the result of `_basic_slice` -> (d0, …). The gradient of the window
     goes to `value`, the rest to `data`.
     """
-    taken = _ranges(data.shape, begin, end, step)
-    value = fit(value, _kept(taken, squeeze, False), data.dtype)
+    taken = ranges(data.shape, begin, end, step)
+    value = fit(value, kept(taken, squeeze, False), data.dtype)
     return put_ranges(data, value.reshape([len(r) for r in taken]), taken)
-
-
-@op()
-def _basic_slice_fill(
-    data: Tensor, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = (), scalar: float = 0.0
-) -> jax.Array:
-    """Return `data` with every element of the window set to `scalar`, cast to `data`'s dtype.
-
-    Shapes: data (d0, …) -> (d0, …); `squeeze` is accepted for symmetry with `_basic_slice` and changes nothing.
-    """
-    taken = _ranges(data.shape, begin, end, step)
-    _kept(taken, squeeze, False)
-    return put_ranges(data, jnp.full([len(r) for r in taken], constant(scalar, data.dtype)), taken)
 
 
 def to_spec(items: Sequence[object]) -> str:
@@ -192,7 +207,7 @@ def _advanced(shape: tuple[int, ...], spec: str, arrays: Sequence[jax.Array]) ->
         step.append(s)
     if waiting:
         raise ArgumentError(f"spec={spec!r}: got {len(arrays)} index arrays, expected {spec.split(',').count('a')}")
-    return _ranges(shape, tuple(begin), tuple(end), tuple(step)), items
+    return ranges(shape, tuple(begin), tuple(end), tuple(step)), items
 
 
 def as_index(index: jax.Array) -> jax.Array:

@@ -1,0 +1,107 @@
+"""Windows whose place changes from turn to turn: one program serves for all places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.compile.counters import counters
+
+
+def _read(x, i):
+    return float(x[i].sum().asscalar())
+
+
+def _column(x, i):
+    return float(x[:, i % 4].sum().asscalar())
+
+
+def _element(x, i):
+    return float(x[i, 2].asscalar())
+
+
+def _batch(x, i):
+    with mx.autograd.record():
+        y = (x[i : i + 2] * 2).sum()
+    return float(y.asscalar())
+
+
+def _number(x, i):
+    x[i] = i + 0.5
+    return float(x.asnumpy().sum())
+
+
+def _row(x, i):
+    x[i] = mx.nd.full((4,), i)
+    return float(x.asnumpy().sum())
+
+
+def _added(x, i):
+    x[i] += 1
+    return float(x.asnumpy().sum())
+
+
+def _into_column(x, i):
+    x[1:4, i % 4] = i
+    return float(x.asnumpy().sum())
+
+
+WAYS = [_read, _column, _element, _batch, _number, _row, _added, _into_column]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("make", [mx.nd.array, mx.np.array])
+def test_a_loop_over_places_compiles_for_the_first_ones_only(make, way):
+    values = np.arange(32, dtype="float32").reshape(8, 4)
+    x, y, compiles = make(values), values.copy(), 0
+    if make is mx.np.array:
+        x = x.as_nd_ndarray() if way is _row else x
+    for i in range(6):
+        if i == 2:
+            compiles = counters.compiles
+        assert way(x, i) == pytest.approx(_expected(way, y, i))
+    assert counters.compiles == compiles
+
+
+def _expected(way, y, i):
+    """What `way` does, by NumPy."""
+    if way in (_read, _column, _element):
+        return {_read: y[i].sum(), _column: y[:, i % 4].sum(), _element: y[i, 2]}[way]
+    if way is _batch:
+        return 2 * y[i : i + 2].sum()
+    if way is _into_column:
+        y[1:4, i % 4] = i
+    elif way is _added:
+        y[i] += 1
+    else:
+        y[i] = i + 0.5 if way is _number else i
+    return y.sum()
+
+
+def test_elements_of_an_array_are_read_without_programs():
+    x = mx.nd.arange(1000)
+    x.wait_to_read()
+    before = counters.flushes
+    assert [float(v) for v in x] == list(range(1000))
+    assert counters.flushes == before
+
+
+def test_a_view_made_before_recording_carries_no_gradient():
+    x = mx.nd.ones((4,))
+    x.attach_grad()
+    view = x[0:2]
+    for value in (1, 5):
+        x[:] = value
+        with mx.autograd.record():
+            y = (view * view).sum() + (x * 3).sum()
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [3, 3, 3, 3]
+        assert view.asnumpy().tolist() == [value, value]
+
+
+def test_views_that_are_gone_are_forgotten():
+    x = mx.nd.zeros((4,))
+    for _ in range(1000):
+        x[1].asscalar()
+    assert len(x._x.views) < 200
