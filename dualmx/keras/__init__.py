@@ -24,9 +24,20 @@ Example:
     (20, 3)
 """
 
-from . import callbacks, distribute, layers, losses, metrics, optimizers
+from . import callbacks, distribute, layers, losses, metrics, models, optimizers
 from .model import Model, Sequential
 
 Input = layers.Input
 
-__all__ = ["Input", "Model", "Sequential", "callbacks", "distribute", "layers", "losses", "metrics", "optimizers"]
+__all__ = [
+    "Input",
+    "Model",
+    "Sequential",
+    "callbacks",
+    "distribute",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "optimizers",
+]

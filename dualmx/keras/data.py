@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,9 +99,38 @@ def _pair(batch: Any) -> Batch:
         return tuple(a[kept] for a in batch.data), label
     if isinstance(batch, (list, tuple)) and len(batch) == 2:
         return as_inputs(batch[0]), batch[1]
+    if isinstance(batch, (list, tuple)) and len(batch) == 3:
+        return as_inputs(batch[0]), Weighted(batch[1], batch[2])
     if isinstance(batch, (NDArray, np.ndarray)):
         return (batch,), None
-    raise ArgumentTypeError(f"fit: a batch of type {type(batch).__name__}: expected pairs of inputs and labels")
+    raise ArgumentTypeError(
+        f"fit: a batch of type {type(batch).__name__}: expected pairs of inputs and labels, or with weights"
+    )
+
+
+class Weighted:
+    """Labels with factors of the losses of their rows."""
+
+    def __init__(self, labels: Any, weights: Any):
+        if len(labels) != len(weights):
+            raise ArgumentError(f"sample_weight: {len(weights)} weights for {len(labels)} rows")
+        self.labels, self.weights = labels, weights
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, chosen: Any) -> Weighted:
+        return Weighted(self.labels[chosen], self.weights[chosen])
+
+
+def by_class(labels: Any, factors: Mapping[int, float]) -> Weighted:
+    """Return labels (numbers, or one column per class) with factors by their class, times those that they have."""
+    before = labels.weights if isinstance(labels, Weighted) else 1.0
+    labels = labels.labels if isinstance(labels, Weighted) else labels
+    numbers = host(labels)
+    numbers = numbers.argmax(-1) if numbers.ndim > 1 and numbers.shape[-1] > 1 else numbers.reshape(len(numbers))
+    weights = np.array([factors.get(int(n), 1.0) for n in numbers], np.float32)
+    return Weighted(labels, weights * host(before))
 
 
 def as_inputs(x: Any) -> tuple[Any, ...]:
@@ -110,7 +139,9 @@ def as_inputs(x: Any) -> tuple[Any, ...]:
 
 
 def host(a: Any) -> np.ndarray:
-    """Return an array in the host's memory."""
+    """Return an array in the host's memory; labels with weights as they are."""
+    if isinstance(a, Weighted):
+        return a  # type: ignore[return-value]
     return a.asnumpy() if isinstance(a, NDArray) else np.asarray(a)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -121,6 +122,80 @@ class Huber(Loss):
         return near * (d - 0.5 * near)
 
 
+class Hinge(Loss):
+    """max(1 - y·p, 0) of labels -1 and 1; labels 0 count as -1."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        return nd.relu(1 - _signs(y_true, y_pred) * y_pred)
+
+
+class SquaredHinge(Loss):
+    """max(1 - y·p, 0)² of labels -1 and 1; labels 0 count as -1."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        return nd.square(nd.relu(1 - _signs(y_true, y_pred) * y_pred))
+
+
+class KLDivergence(Loss):
+    """Σ y·log(y / p) over the last axis."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        y, p = nd.clip(same(y_true, y_pred), _EPSILON, 1), nd.clip(y_pred, _EPSILON, 1)
+        return nd.sum(y * nd.log(y / p), axis=-1)
+
+
+class Poisson(Loss):
+    """p - y·log p."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        return y_pred - same(y_true, y_pred) * nd.log(y_pred + _EPSILON)
+
+
+class LogCosh(Loss):
+    """log cosh (p - y)."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        d = y_pred - same(y_true, y_pred)
+        return d + nd.Activation(-2 * d, act_type="softrelu") - math.log(2)
+
+
+class CosineSimilarity(Loss):
+    """Minus the cosine of the angle between labels and predictions along the last axis."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        y = same(y_true, y_pred)
+        norms = [nd.sqrt(nd.sum(nd.square(a), axis=-1)) for a in (y, y_pred)]
+        return -nd.sum(y * y_pred, axis=-1) / nd.maximum(norms[0] * norms[1], _EPSILON)
+
+
+class MeanAbsolutePercentageError(Loss):
+    """100·|(y - p) / y|."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        y = same(y_true, y_pred)
+        return 100 * nd.abs((y - y_pred) / nd.maximum(nd.abs(y), _EPSILON))
+
+
+class MeanSquaredLogarithmicError(Loss):
+    """(log(1 + y) - log(1 + p))²; negative values count as 0."""
+
+    def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return the losses."""
+        return nd.square(nd.log1p(nd.relu(same(y_true, y_pred))) - nd.log1p(nd.relu(y_pred)))
+
+
+def _signs(y_true: NDArray, y_pred: NDArray) -> NDArray:
+    y = same(y_true, y_pred)
+    return nd.where(y > 0, nd.ones_like(y), -nd.ones_like(y))
+
+
 class _Gluon(Loss):
     """A loss of gluon, which takes the predictions first."""
 
@@ -163,7 +238,30 @@ NAMES: dict[str, Callable[[], Loss]] = {
     "mean_absolute_error": MeanAbsoluteError,
     "mae": MeanAbsoluteError,
     "huber": Huber,
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "kl_divergence": KLDivergence,
+    "poisson": Poisson,
+    "log_cosh": LogCosh,
+    "cosine_similarity": CosineSimilarity,
+    "mean_absolute_percentage_error": MeanAbsolutePercentageError,
+    "mape": MeanAbsolutePercentageError,
+    "mean_squared_logarithmic_error": MeanSquaredLogarithmicError,
+    "msle": MeanSquaredLogarithmicError,
 }
+
+
+def mean_squared_error(y_true: NDArray, y_pred: NDArray) -> NDArray:
+    """See `MeanSquaredError`."""
+    return MeanSquaredError()(y_true, y_pred)
+
+
+def mean_absolute_error(y_true: NDArray, y_pred: NDArray) -> NDArray:
+    """See `MeanAbsoluteError`."""
+    return MeanAbsoluteError()(y_true, y_pred)
+
+
+mse, mae = mean_squared_error, mean_absolute_error
 
 
 def get(wanted: Any) -> Loss:

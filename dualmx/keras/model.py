@@ -12,8 +12,9 @@ from ..gluon import nn
 from ..gluon.block import Block, HybridBlock
 from ..namespace import nd
 from ..ndarray import NDArray
+from .basic_layers import Input, as_block
 from .distribute import Strategy, get_strategy
-from .layers import Input, as_block
+from .graph import Graph, Placeholder, placeholders
 from .training import Training
 
 
@@ -21,10 +22,13 @@ class Model(Training, Block):
     """A network with `compile`, `fit`, `evaluate` and `predict`; it belongs to the strategy in whose scope it is made.
 
     Args:
-        net: a gluon Block; or nothing in a subclass that defines `call`.
+        net: a gluon Block; or nothing in a subclass that defines `call`; or `inputs`.
+        outputs: what layers made of the inputs, one or a list.
+        inputs: what `keras.Input` returned, one or a list.
+        name: accepted.
 
     Raises:
-        ArgumentTypeError: not a Block.
+        ArgumentTypeError: not a Block. ArgumentError: outputs that depend on other inputs.
 
     Example:
         >>> import numpy as np
@@ -35,14 +39,20 @@ class Model(Training, Block):
         1
     """
 
-    def __init__(self, net: Block | None = None):
+    def __init__(self, net: Any = None, outputs: Any = None, inputs: Any = None, name: str | None = None):
         super().__init__(prefix="")
+        inputs = net if inputs is None and outputs is not None else inputs
+        if inputs is not None:
+            net = Graph(inputs, outputs)
         self._strategy: Strategy = get_strategy()
         self._compiled = None
         if net is not None and not isinstance(net, Block):
             raise ArgumentTypeError(f"Model: net of type {type(net).__name__}: expected a gluon Block")
         if net is not None:
             self.net = net
+        if inputs is not None:
+            shapes = [one.input_shape for one in placeholders([inputs])]  # type: ignore[attr-defined]
+            self.build(*[nd.zeros((1, *shape), ctx=self._strategy.contexts[0]) for shape in shapes])
 
     @property
     def distribute_strategy(self) -> Strategy:
@@ -54,6 +64,22 @@ class Model(Training, Block):
         if "net" not in self.__dict__:
             raise NotImplementedError(f"{type(self).__name__} must define call(), or be given a net")
         return self.net(*inputs)
+
+    def __call__(self, *args: Any, training: bool | None = None) -> Any:
+        """Compute the outputs of arrays; NumPy's are copied to the first device of the strategy.
+
+        Args:
+            *args: inputs; placeholders of `keras.Input` make this model a layer of another one.
+            training: compute as in training, or not; as `autograd` says by default.
+        """
+        if any(placeholders(args)):
+            return Placeholder(self, args)
+        ctx = self._strategy.contexts[0]
+        args = tuple(nd.array(a, ctx=ctx, dtype=self._dtype()) if isinstance(a, np.ndarray) else a for a in args)
+        if training is None or training == autograd.is_training():
+            return super().__call__(*args)
+        with autograd.train_mode() if training else autograd.predict_mode():
+            return super().__call__(*args)
 
     def forward(self, *inputs: Any) -> Any:
         """Compute the outputs; weights are made at the first call."""
@@ -83,6 +109,32 @@ class Model(Training, Block):
                 self.call(*[a.as_in_context(contexts[0]) for a in inputs])
 
     # -- weights
+
+    @property
+    def layers(self) -> list[Block]:
+        """The layers."""
+        return list((self.net if "net" in self.__dict__ else self)._children.values())
+
+    @property
+    def weights(self) -> list[Any]:
+        """All parameters."""
+        return list(self.collect_params().values())
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The parameters that are learned."""
+        return [p for p in self.weights if p.grad_req != "null"]
+
+    trainable_variables, variables = trainable_weights, weights
+
+    def summary(self, *inputs: Any) -> None:
+        """Print the layers and their parameters."""
+        self._require_weights("summary")
+        print(f'Model: "{type(self).__name__.lower()}"')
+        for layer in self.layers:
+            count = sum(int(np.prod(p.shape)) for p in layer.collect_params().values())
+            print(f"{layer.name + ' (' + type(layer).__name__ + ')':<48}{count:>12}")
+        print(f"Total params: {self.count_params()}")
 
     def get_weights(self) -> list[np.ndarray]:
         """Return the values of all parameters, in the shapes of gluon.
@@ -188,11 +240,6 @@ class Sequential(Model):
         if first and self._rows_like is None:
             self._rows_like = getattr(layer, "input_shape", None)
         self._build_early()
-
-    @property
-    def layers(self) -> list[Block]:
-        """The layers."""
-        return list(self.net._children.values())
 
     def _build_early(self) -> None:
         if self._rows_like is not None and self.layers:

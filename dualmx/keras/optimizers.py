@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import optimizer
 from ..core.errors import ArgumentError, ArgumentTypeError, suggest
+from . import schedules as schedules
 
 
 def SGD(learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **kwargs: Any) -> Any:
@@ -42,7 +43,34 @@ def Adagrad(learning_rate: Any = 0.001, epsilon: float = 1e-7, **kwargs: Any) ->
     return optimizer.AdaGrad(eps=epsilon, **_rate(learning_rate), **_rest(kwargs))
 
 
-_NAMES = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop, "adagrad": Adagrad}
+def Adadelta(learning_rate: Any = 1.0, rho: float = 0.95, epsilon: float = 1e-7, **kwargs: Any) -> Any:
+    """Return AdaDelta; `learning_rate` is 1, as in the paper."""
+    if learning_rate != 1.0:
+        raise ArgumentError(f"Adadelta: learning_rate={learning_rate}: expected 1.0")
+    return optimizer.AdaDelta(rho=rho, epsilon=epsilon, **_rest(kwargs))
+
+
+def Adamax(learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, **kwargs: Any) -> Any:
+    """Return AdaMax."""
+    return optimizer.Adamax(beta1=beta_1, beta2=beta_2, **_rate(learning_rate), **_rest(kwargs))
+
+
+def Nadam(
+    learning_rate: Any = 0.001, beta_1: float = 0.9, beta_2: float = 0.999, epsilon: float = 1e-7, **kwargs: Any
+) -> Any:
+    """Return Nadam."""
+    return optimizer.Nadam(beta1=beta_1, beta2=beta_2, epsilon=epsilon, **_rate(learning_rate), **_rest(kwargs))
+
+
+def Ftrl(learning_rate: Any = 0.001, l1_regularization_strength: float = 0.0, beta: float = 0.0, **kwargs: Any) -> Any:
+    """Return FTRL."""
+    return optimizer.Ftrl(lamda1=l1_regularization_strength, beta=beta, **_rate(learning_rate), **_rest(kwargs))
+
+
+_NAMES = {
+    "sgd": SGD, "adam": Adam, "rmsprop": RMSprop, "adagrad": Adagrad, "adadelta": Adadelta, "adamax": Adamax,
+    "nadam": Nadam, "ftrl": Ftrl,
+}  # fmt: skip
 
 
 def get(wanted: Any) -> optimizer.Optimizer:

@@ -19,7 +19,7 @@ from ..namespace import nd
 from ..ndarray import NDArray
 from . import callbacks as cb
 from . import losses, metrics, optimizers
-from .data import batches_of, host
+from .data import Weighted, batches_of, by_class, host
 from .distribute.strategy import Strategy, in_scope
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _Compiled:
     def __init__(self, model: Model, optimizer: Any, loss: Any, wanted: Sequence[Any]):
         self.optimizer = optimizers.get(optimizer)
         self.loss = losses.get(loss)
-        self.mean = metrics.Mean(self.loss, "loss")
+        self.mean = metrics.MeanMetricWrapper(self.loss, "loss")
         self.metrics = [metrics.get(m, self.loss, model._strategy.workers) for m in wanted]
         self.trainer: Trainer | None = None
 
@@ -57,7 +57,7 @@ class Training:
         Args:
             optimizer: a name, or an optimizer of `keras.optimizers` or `mx.optimizer`.
             loss: a name, a loss of `keras.losses` or gluon, or a function of labels and predictions.
-            metrics: a list of names, metrics of `mx.metric`, or functions of labels and predictions.
+            metrics: a list of names, metrics of `keras.metrics` or `mx.metric`, or functions of labels and predictions.
             run_eagerly: do not hybridize the network.
 
         Raises:
@@ -96,7 +96,8 @@ class Training:
         self: Any, x: Any, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: Any = "auto",
         callbacks: Any = None, validation_split: float = 0.0, validation_data: Any = None, shuffle: bool = True,
         initial_epoch: int = 0, steps_per_epoch: int | None = None, validation_steps: int | None = None,
-        validation_batch_size: int | None = None, validation_freq: int = 1,
+        validation_batch_size: int | None = None, validation_freq: int = 1, class_weight: Any = None,
+        sample_weight: Any = None,
     ) -> cb.History:  # fmt: skip
         """Train.
 
@@ -114,6 +115,8 @@ class Training:
             steps_per_epoch, validation_steps: batches of an epoch, for iterables without end.
             validation_batch_size: rows of a batch of validation.
             validation_freq: epochs from one validation to the next.
+            class_weight: factors of the losses of rows, by the number of their class.
+            sample_weight: factors of the losses, one for each row of `x`; an iterable may have them as third elements.
 
         Returns:
             A `History`, whose `history` has the values of all epochs by name.
@@ -124,6 +127,8 @@ class Training:
         chosen, strategy = self._ready("fit"), self._strategy
         if not 0 <= validation_split < 1:
             raise ArgumentError(f"fit: validation_split={validation_split}: expected 0 or more, below 1")
+        if sample_weight is not None:
+            y = Weighted(host(y), host(sample_weight))
         if validation_split:
             if validation_data is not None or y is None or isinstance(x, (list, tuple)):
                 raise ArgumentError("fit: validation_split is for one array x with y, without validation_data")
@@ -150,7 +155,7 @@ class Training:
             count = 0
             for xs, labels in data.epoch((seed + epoch) % 2**32):
                 _tell(listed, "on_train_batch_begin", count, {})
-                self._train(chosen, xs, labels, count)
+                self._train(chosen, xs, labels if class_weight is None else by_class(labels, class_weight), count)
                 if each_batch:
                     _tell(listed, "on_train_batch_end", count, self._values(strategy))
                 count += 1
@@ -171,13 +176,14 @@ class Training:
         return history
 
     def _validate(self: Any, data: Any, batch_size: int | None, steps: int | None) -> dict[str, float]:
-        if isinstance(data, (tuple, list)) and len(data) == 2 and hasattr(data[0], "shape"):
-            return self.evaluate(*data, batch_size=batch_size, verbose=0, return_dict=True, steps=steps)
+        if isinstance(data, (tuple, list)) and len(data) in (2, 3) and hasattr(data[0], "shape"):
+            y = data[1] if len(data) == 2 else Weighted(host(data[1]), host(data[2]))
+            return self.evaluate(data[0], y, batch_size=batch_size, verbose=0, return_dict=True, steps=steps)
         return self.evaluate(data, verbose=0, return_dict=True, steps=steps)
 
     def evaluate(
         self: Any, x: Any, y: Any = None, batch_size: int | None = None, verbose: Any = "auto",
-        steps: int | None = None, return_dict: bool = False,
+        steps: int | None = None, return_dict: bool = False, sample_weight: Any = None,
     ) -> Any:  # fmt: skip
         """Return the loss and the metrics of data; see `fit` for the arguments.
 
@@ -185,6 +191,8 @@ class Training:
             The loss alone if there are no metrics, otherwise a list in the order of `metrics_names`, or a dict.
         """
         chosen, strategy = self._ready("evaluate"), self._strategy
+        if sample_weight is not None:
+            y = Weighted(host(y), host(sample_weight))
         self.reset_metrics()
         for xs, labels in batches_of("evaluate", x, y, batch_size, False, steps).epoch(0):
             begin, end = strategy.part(len(xs[0]))
@@ -246,7 +254,8 @@ class Training:
         states = [m.state() for m in chosen.all]
         if strategy is not None and strategy.workers > 1:
             flat = strategy.added_up([v for state in states for v in state])
-            states = [flat[2 * i : 2 * i + 2] for i in range(len(states))]
+            rest_of = iter(flat)
+            states = [[next(rest_of) for _ in state] for state in states]
         return {m.name: m.value(s) for m, s in zip(chosen.all, states, strict=True)}
 
     def _loaded(self: Any, arrays: Sequence[Any], dtype: Any = None) -> list[tuple[NDArray, ...]]:
@@ -272,8 +281,15 @@ class Training:
     def _labels(self: Any, labels: Any) -> list[NDArray]:
         if labels is None:
             raise ArgumentError("fit: there are no labels; give y, or data of pairs")
+        labels = labels.labels if isinstance(labels, Weighted) else labels
         dtype = "float64" if np.dtype(self._dtype()) == np.float64 else "float32"
         return [part for (part,) in self._loaded([labels], dtype)]
+
+    def _weights(self: Any, labels: Any) -> list[Any]:
+        """Factors of the losses for each device, None without."""
+        if not isinstance(labels, Weighted):
+            return [None] * len(self._strategy.contexts)
+        return [w for (w,) in self._loaded([labels.weights])]
 
     def _train(self: Any, chosen: _Compiled, xs: Sequence[Any], labels: Any, number: int) -> None:
         strategy = self._strategy
@@ -287,13 +303,14 @@ class Training:
         params = self.collect_params().values()
         pairs: list[Any] = []
         if begin < end:
-            ys = self._labels(None if labels is None else labels[begin:end])
-            pairs = list(zip(self._loaded([a[begin:end] for a in xs]), ys, strict=True))
+            labels = None if labels is None else labels[begin:end]
+            own = zip(self._labels(labels), self._weights(labels), strict=False)
+            pairs = list(zip(self._loaded([a[begin:end] for a in xs]), own, strict=True))
         values = []
         with autograd.record():
-            for own, label in pairs:
+            for own, (label, weight) in pairs:
                 out = self(*own)
-                values.append((chosen.loss(label, out), label, out))
+                values.append((_weighted(chosen.loss(label, out), weight), label, out))
         self._count(chosen, values)
         rest(params, strategy.contexts[len(pairs) :])
         if values:
@@ -302,9 +319,9 @@ class Training:
 
     def _test(self: Any, chosen: _Compiled, xs: Sequence[Any], labels: Any) -> None:
         with autograd.predict_mode():
-            pairs = zip(self._loaded(xs), self._labels(labels), strict=True)
-            outs = [(label, self(*own)) for own, label in pairs]
-            self._count(chosen, [(chosen.loss(label, out), label, out) for label, out in outs])
+            pairs = zip(self._loaded(xs), self._labels(labels), self._weights(labels), strict=False)
+            outs = [(label, self(*own), weight) for own, label, weight in pairs]
+            self._count(chosen, [(_weighted(chosen.loss(y, out), weight), y, out) for y, out, weight in outs])
 
     @staticmethod
     def _count(chosen: _Compiled, values: list[tuple[NDArray, NDArray, NDArray]]) -> None:
@@ -312,6 +329,10 @@ class Training:
             chosen.mean.add(value)
             for metric in chosen.metrics:
                 metric.update(label, out)
+
+
+def _weighted(values: NDArray, weights: NDArray | None) -> NDArray:
+    return values if weights is None else values * weights
 
 
 def _tell(listed: list[cb.Callback], moment: str, *args: Any) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.errors import ArgumentTypeError
-from . import kvstore, kvstore_server
+from . import base, kvstore, kvstore_server
 from .base import KVStoreBase, pull_all, slack_of, unknown
 from .elastic import ElasticSampler
+from .horovod import Horovod
 from .kvstore_server import KVStoreServer
 from .local import KVStore
-from .teststore import TestStore  # noqa: F401 (registers itself)
+from .teststore import TestStore
 
+# Where MXNet has it.
+base.TestStore = TestStore  # type: ignore[attr-defined]
 LOCAL = (
     "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
 )  # fmt: skip
@@ -45,7 +48,7 @@ def is_asynchronous(name: str) -> bool:
 
 def is_distributed(name: str) -> bool:
     """True for the name of a store among several processes."""
-    return name.lower() in DISTRIBUTED or "dist" in name.lower()
+    return name.lower() in DISTRIBUTED or "dist" in name.lower() or name.lower() in ("horovod", "byteps")
 
 
 def create(name: str = "local") -> KVStore | Any:
@@ -83,6 +86,6 @@ def create(name: str = "local") -> KVStore | Any:
 
 
 __all__ = [
-    "ElasticSampler", "KVStore", "KVStoreBase", "KVStoreServer", "create", "known", "kvstore", "kvstore_server", "names",
-    "pull_all",
+    "ElasticSampler", "Horovod", "KVStore", "KVStoreBase", "KVStoreServer", "TestStore", "base", "create", "known",
+    "kvstore", "kvstore_server", "names", "pull_all",
 ]  # fmt: skip

@@ -317,9 +317,9 @@ class KVStore(KVStoreBase):
         """Compress what is pushed: `{"type": "2bit", "threshold": 0.5}`; also `"1bit"` and `"fp16"`.
 
         Raises:
-            ArgumentError: an unknown type, or the store `"local"`, whose values never leave the host.
+            ArgumentError: an unknown type, or a store that sums on the host, where values never leave it.
         """
-        if self._name.startswith("local"):
+        if "device" not in self._name and self._name.startswith("local"):
             raise ArgumentError(f"kvstore {self._name!r}: gradient compression is for 'device' and distributed stores")
         self._compression = make(compression_params)
 

@@ -26,16 +26,16 @@ class TestStore(KVStoreBase):
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copy `value` to `out`, an array or a list."""
-        for o in _listed(out):
+        for o in listed(out):
             o[:] = value.as_in_context(o.context)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Write the sum of `value`, an array or a list, to `out`, or back to `value` without one."""
-        arrays = _listed(value)
+        arrays = listed(value)
         total = arrays[0]
         for a in arrays[1:]:
             total = total + a.as_in_context(total.context)
-        for o in arrays if out is None else _listed(out):
+        for o in arrays if out is None else listed(out):
             if o is not total:
                 o[:] = total.as_in_context(o.context)
 
@@ -51,8 +51,9 @@ class TestStore(KVStoreBase):
         return False
 
 
-def _listed(value: Any) -> list[NDArray]:
+def listed(value: Any) -> list[NDArray]:
+    """Return an array, or several, as a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-__all__ = ["TestStore"]
+__all__ = ["TestStore", "listed"]

@@ -152,6 +152,10 @@ class Optimizer:
         """The current rate: the schedule's at the number of updates done, or the fixed one."""
         return self.lr_scheduler(self.num_update) if self.lr_scheduler is not None else self.lr  # type: ignore
 
+    @learning_rate.setter
+    def learning_rate(self, lr: float) -> None:
+        self.set_learning_rate(lr)
+
     def set_learning_rate(self, lr: float) -> None:
         """Change the fixed rate; with a scheduler in charge this raises `UserWarning`."""
         if self.lr_scheduler is not None:

@@ -232,7 +232,40 @@ def test_the_store_for_tests_serves_a_trainer():
     trainer.step(1)
     for c in (mx.cpu(0), mx.cpu(1)):
         np.testing.assert_allclose(net.weight.data(c).asnumpy(), 0.8, rtol=1e-6)
+    assert mx.kv.TestStore is mx.kv.base.TestStore is mx.kv.KVStoreBase.kv_registry["teststore"]
     store = mx.kv.create("TestStore")
     assert (store.type, store.rank, store.num_workers, store.is_capable("optimizer")) == ("teststore", 0, 1, False)
     with pytest.raises(NotImplementedError):
         store.set_optimizer(mx.optimizer.SGD())
+
+
+def test_stores_that_only_sum() -> None:
+    for name in ("horovod", "byteps"):
+        store = mx.kv.create(name)
+        assert (store.type, store.rank, store.num_workers, store.is_capable("optimizer")) == (name, 0, 1, False)
+        values = [mx.nd.ones((2,)), mx.nd.ones((2,), mx.cpu(1)) * 2]
+        store.pushpull("w", values)
+        assert [v.asnumpy().tolist() for v in values] == [[3.0, 3.0]] * 2
+        outs = [[mx.nd.zeros((2,))], [mx.nd.zeros((1,))]]
+        store.pushpull(["a", "b"], [values[:1], [mx.nd.ones((1,))]], out=outs)
+        assert outs[0][0].asnumpy().tolist() == [3.0, 3.0] and outs[1][0].asscalar() == 1.0
+        store.broadcast("c", mx.nd.full((2,), 7), outs[0])
+        assert outs[0][0].asnumpy().tolist() == [7.0, 7.0]
+        with pytest.raises(ValueError, match="1 entries for 2 keys"):
+            store.pushpull(["a", "b"], [values, values], out=[values])
+    net = mx.gluon.nn.Dense(1, in_units=2)
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0}, kvstore="horovod")
+    before = net.weight.data().asnumpy()
+    with mx.autograd.record():
+        loss = net(mx.nd.ones((4, 2))).sum()
+    loss.backward()
+    trainer.step(4)
+    np.testing.assert_allclose(net.weight.data().asnumpy(), before - 1, rtol=1e-6)
+
+
+def test_compression_on_devices_by_the_long_name() -> None:
+    store = mx.kv.create("local_allreduce_device")
+    store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    with pytest.raises(ValueError, match="gradient compression"):
+        mx.kv.create("local_allreduce_cpu").set_gradient_compression({"type": "2bit", "threshold": 0.5})

@@ -1,9 +1,10 @@
 """Strategies: on which devices and in which processes a model is trained."""
 
 from .cluster import Cluster
-from .strategy import MirroredStrategy, Strategy, get_strategy
+from .strategy import MirroredStrategy, OneDeviceStrategy, Strategy, get_strategy, has_strategy
 from .workers import MultiWorkerMirroredStrategy, ParameterServerStrategy
 
 __all__ = [
-    "Cluster", "MirroredStrategy", "MultiWorkerMirroredStrategy", "ParameterServerStrategy", "Strategy", "get_strategy",
+    "Cluster", "MirroredStrategy", "MultiWorkerMirroredStrategy", "OneDeviceStrategy", "ParameterServerStrategy",
+    "Strategy", "get_strategy", "has_strategy",
 ]  # fmt: skip

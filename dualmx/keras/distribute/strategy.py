@@ -98,6 +98,25 @@ class MirroredStrategy(Strategy):
         super().__init__(listed_devices(devices, f"{type(self).__name__}: devices"))
 
 
+class OneDeviceStrategy(Strategy):
+    """Train on one device.
+
+    Args:
+        device: context, number or name such as `"gpu:0"`.
+
+    Raises:
+        ArgumentError: a device that is not there.
+    """
+
+    def __init__(self, device: Any):
+        super().__init__(listed_devices([device], "OneDeviceStrategy: device"))
+
+
+def has_strategy() -> bool:
+    """Return whether the scope of a strategy is open."""
+    return bool(_entered)
+
+
 def get_strategy() -> Strategy:
     """Return the strategy whose scope is open, one for the current context without."""
     return _entered[-1] if _entered else Strategy()

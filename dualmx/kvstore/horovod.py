@@ -1,0 +1,93 @@
+"""Stores that only sum, as those of Horovod and BytePS for MXNet: the updates are the Trainer's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import parallel
+from ..core.errors import ArgumentError
+from ..ndarray import NDArray
+from .base import KVStoreBase
+from .teststore import listed
+
+
+@KVStoreBase.register
+class Horovod(KVStoreBase):
+    """Sums over devices and over the processes of the job, which exchange values directly; keeps nothing.
+
+    Example:
+        >>> import dualmx as mx
+        >>> store = mx.kv.create("horovod")
+        >>> x = mx.nd.ones((2,))
+        >>> store.pushpull("x", x)
+        >>> x.asnumpy().tolist(), store.rank, store.num_workers, store.is_capable("optimizer")
+        ([1.0, 1.0], 0, 1, False)
+    """
+
+    def __init__(self) -> None:
+        parallel.init()
+
+    @property
+    def rank(self) -> int:
+        """Number of this process, from 0."""
+        return parallel.rank()
+
+    @property
+    def local_rank(self) -> int:
+        """Number of this process on its host."""
+        return parallel.local_rank()
+
+    @property
+    def num_workers(self) -> int:
+        """How many processes there are."""
+        return parallel.size()
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copy the `value` of process 0 to `out`, an array or a list; for a list of keys lists of those.
+
+        Raises:
+            ArgumentError: shapes or dtypes differ. MXNetError: a process is gone.
+        """
+        keys = isinstance(key, (list, tuple))
+        for v, o in zip(value, out, strict=True) if keys else [(value, out)]:
+            found = parallel.broadcast(listed(v)[0])
+            for target in listed(o):
+                target[:] = found.as_in_context(target.context)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Write the sum of `value`, an array or a list, over all processes to `out`, or back to `value` without one.
+
+        Raises:
+            ArgumentError: the processes call different things. MXNetError: a process is gone.
+        """
+        keys = isinstance(key, (list, tuple))
+        groups = [listed(v) for v in value] if keys else [listed(value)]
+        targets = groups if out is None else [listed(o) for o in out] if keys else [listed(out)]
+        if len(targets) != len(groups):
+            raise ArgumentError(f"kvstore.pushpull: out has {len(targets)} entries for {len(groups)} keys")
+        for group, into in zip(groups, targets, strict=True):
+            total: NDArray = group[0]
+            for a in group[1:]:
+                total = total + a.as_in_context(total.context)
+            total = parallel.all_reduce(total)
+            for o in into:
+                o[:] = total.as_in_context(o.context)
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """False: it has no optimizer.
+
+        Raises:
+            ArgumentError: an unknown capability.
+        """
+        if str(capability).lower() != KVStoreBase.OPTIMIZER:
+            raise ArgumentError(f"kvstore.is_capable: capability={capability!r}: expected 'optimizer'")
+        return False
+
+
+@KVStoreBase.register
+class BytePS(Horovod):
+    """The same by the name of BytePS."""
+
+
+__all__ = ["BytePS", "Horovod"]
