@@ -72,20 +72,21 @@ class Speedometer:
 
     def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True):
         self.batch_size, self.frequent, self.auto_reset = batch_size, frequent, auto_reset
+        self.init = False  # whether the clock runs since `tic`
+        self.tic: float = 0
         self.last_count = 0
-        self._since: float | None = None
 
     def __call__(self, param: BatchEndParam) -> None:
         count = param.nbatch
         if count < self.last_count:
-            self._since = None
+            self.init = False
         self.last_count = count
-        if self._since is None:
-            self._since = time.perf_counter()
+        if not self.init:
+            self.init, self.tic = True, time.perf_counter()
         elif count % self.frequent == 0:
             # Reading the metric waits for the batches it counts; without that only their recording would be timed.
             named = param.eval_metric.get_name_value() if param.eval_metric is not None else ()
-            elapsed = time.perf_counter() - self._since
+            elapsed = time.perf_counter() - self.tic
             speed = self.frequent * self.batch_size / elapsed if elapsed else math.inf
             if param.eval_metric is None:
                 logging.info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)
@@ -97,7 +98,7 @@ class Speedometer:
                 logging.info(
                     "Epoch[%d] Batch [%d-%d]\tSpeed: %.2f samples/sec%s", param.epoch, start, count, speed, values
                 )
-            self._since = time.perf_counter()
+            self.tic = time.perf_counter()
 
 
 class ProgressBar:
