@@ -182,3 +182,12 @@ print("ok")
 def test_casts_around_operators_and_scaled_losses() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert done.stdout == "ok\n", done.stderr
+
+
+def test_lists_have_the_names_of_mxnet() -> None:
+    lists = mx.contrib.amp.lists
+    assert lists.symbol_fp16.FP16_FUNCS == mx.contrib.amp.list_lp16_ops("float16")
+    assert lists.symbol_bf16.BF16_FUNCS == mx.contrib.amp.list_lp16_ops("bfloat16")
+    assert "softmax" in lists.symbol_fp16.FP32_FUNCS and "dot" in lists.symbol_bf16.WIDEST_TYPE_CASTS
+    assert ("Activation", "act_type", ["softrelu"]) in lists.symbol_fp16.CONDITIONAL_FP32_FUNCS
+    assert lists.symbol_bf16.BF16_USE_FP32_PARAMS == mx.contrib.amp.list_lp16_use_fp32_params("bfloat16")

@@ -1,17 +1,14 @@
-"""Which operators compute in 16 bits, which in 32, and which in whatever they are given, under mixed precision.
-
-The lists are those of float16; bfloat16, which has the range of float32, follows the same ones.
-"""
+"""The lists of float16: operators by the precision in which they compute."""
 
 from __future__ import annotations
 
 # Products and convolutions: fast in 16 bits, with sums kept in 32.
-LOW = """
+FP16_FUNCS = """
     Convolution Deconvolution FullyConnected RNN
 """.split()
 
 # Sensitive to range or rounding: always in float32.
-FULL = """
+FP32_FUNCS = """
     CTCLoss Convolution_v1 GroupNorm IdentityAttachKLSparseReg InstanceNorm L2Normalization LRN LayerNorm
     LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput MakeLoss SVMOutput Softmax SoftmaxActivation
     SoftmaxOutput _Hypot _HypotScalar _Power _PowerScalar _RDivScalar _RPowerScalar _contrib_CTCLoss
@@ -29,7 +26,7 @@ FULL = """
 """.split()
 
 # In the type of their inputs.
-EITHER = """
+FP16_FP32_FUNCS = """
     BatchNorm BatchNorm_v1 BilinearSampler BlockGrad Cast Crop Dropout Embedding Flatten GridGenerator Pad Pooling
     Pooling_v1 ROIPooling Reshape SequenceLast SequenceMask SequenceReverse SliceChannel SpatialTransformer SwapAxis
     UpSampling _CrossDeviceCopy _DivScalar _EqualScalar _GreaterEqualScalar _GreaterScalar _LesserEqualScalar
@@ -70,7 +67,7 @@ EITHER = """
 """.split()
 
 # Of several inputs: all in the widest type among them.
-WIDEST = """
+WIDEST_TYPE_CASTS = """
     Concat Correlation ElementWiseSum _Div _Equal _Greater _Greater_Equal _Lesser _Lesser_Equal _Logical_And
     _Logical_Or _Logical_Xor _Maximum _Minimum _Minus _Mod _Mul _Not_Equal _Plus _contrib_MultiProposal
     _contrib_PSROIPooling _contrib_Proposal _contrib_ROIAlign _contrib_box_iou _contrib_box_nms
@@ -89,9 +86,9 @@ WIDEST = """
 """.split()
 
 # Losses as outputs of a symbol: float32.
-LOSSES = """
+LOSS_OUTPUT_FUNCTIONS = """
     LinearRegressionOutput LogisticRegressionOutput MAERegressionOutput SoftmaxOutput
 """.split()
 
 # In float32 for some values of a parameter: operator, parameter, values.
-CONDITIONAL = [("Activation", "act_type", ["softrelu"]), ("LeakyReLU", "act_type", ["elu", "selu"])]
+CONDITIONAL_FP32_FUNCS = [("Activation", "act_type", ["softrelu"]), ("LeakyReLU", "act_type", ["elu", "selu"])]
