@@ -137,6 +137,7 @@ class FeedForward:
         log.info("Start training with %s", module._contexts)
         metric = eval_metric if isinstance(eval_metric, metrics.EvalMetric) else metrics.create(eval_metric)
         batches = train if self.epoch_size is None else ResizeIter(train, self.epoch_size, False)
+        train.reset()  # which draws another order, before the first epoch as well
         for epoch in range(self.begin_epoch, self.num_epoch):
             start = time.time()
             metric.reset()

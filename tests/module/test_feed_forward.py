@@ -60,3 +60,26 @@ def test_epoch_size_and_errors():
         FeedForward(network(), num_epoch=1).fit(X)
     with pytest.raises(MXNetError, match="no parameters"):
         FeedForward(network(), num_epoch=1).predict(X)
+
+
+class Counted(mx.io.NDArrayIter):
+    """Notes when it is reset and when it is asked."""
+
+    def __init__(self, *args, **kwargs):
+        self.events = []
+        super().__init__(*args, **kwargs)
+
+    def reset(self):
+        self.events.append("reset")
+        super().reset()
+
+    def next(self):
+        batch = super().next()
+        self.events.append("batch")
+        return batch
+
+
+def test_the_iterator_is_reset_before_the_first_epoch():
+    data = Counted(X, Y, batch_size=10)
+    FeedForward(network(), num_epoch=1, learning_rate=0.1).fit(data)
+    assert data.events == ["reset", "batch", "batch", "reset"]
