@@ -17,18 +17,16 @@ PARAMETER_ENDINGS = (
     "_parameters",
 )  # fmt: skip
 COLORS = {
-    "variable": "#a6cee3",
-    "FullyConnected": "#fb9a99",
-    "Convolution": "#fb9a99",
-    "Deconvolution": "#fb9a99",
-    "Activation": "#ffff99",
-    "LeakyReLU": "#ffff99",
-    "BatchNorm": "#cab2d6",
-    "Pooling": "#b2df8a",
-    "Concat": "#fdbf6f",
-    "Flatten": "#fdbf6f",
-    "Reshape": "#fdbf6f",
-    "SoftmaxOutput": "#dddddd",
+    "variable": "#8dd3c7",
+    "FullyConnected": "#fb8072",
+    "Convolution": "#fb8072",
+    "Activation": "#ffffb3",
+    "LeakyReLU": "#ffffb3",
+    "BatchNorm": "#bebada",
+    "Pooling": "#80b1d3",
+    "Concat": "#fdb462",
+    "Flatten": "#fdb462",
+    "Reshape": "#fdb462",
 }
 OTHER_COLOR = "#fccde5"
 
@@ -140,10 +138,10 @@ def _data_variables(order: Sequence[Node]) -> set[int]:
 
 
 def _label(node: Node) -> str:
-    """What is written on a node: the op and what distinguishes it."""
+    """What is written on a node: the op and its main parameters, or else the node's name."""
     assert node.op is not None
     p, name = node.params, node.op.name
-    if name in ("Convolution", "Deconvolution"):
+    if name == "Convolution":
         stride = "x".join(map(str, p["stride"])) or "1"
         return f"{name}\n{'x'.join(map(str, p['kernel']))}/{stride}, {p['num_filter']}"
     if name == "FullyConnected":
@@ -152,8 +150,8 @@ def _label(node: Node) -> str:
         return f"{name}\n{p['act_type']}"
     if name == "Pooling":
         stride = "x".join(map(str, p["stride"])) or "1"
-        return f"{name}\n{p['pool_type']}, {'x'.join(map(str, p['kernel'])) or 'global'}/{stride}"
-    return name if node.name.startswith(name.lower()) else f"{name}\n{node.name}"
+        return f"{name}\n{p['pool_type']}, {'x'.join(map(str, p['kernel']))}/{stride}"
+    return node.name
 
 
 def plot_network(
@@ -186,7 +184,7 @@ def plot_network(
     except ImportError:
         raise MXNetError("plot_network: it needs the package graphviz; install it with: pip install graphviz") from None
     order, shapes = _shapes(symbol, shape)
-    style = {"shape": "box", "fixedsize": "true", "width": "1.3", "height": "0.8", "style": "filled"}
+    style = {"shape": "box", "fixedsize": "true", "width": "1.3", "height": "0.8034", "style": "filled"}
     drawing = Digraph(name=title, format=save_format)
     hidden = {id(n) for n in order if n.op is None and hide_weights and n.name.endswith(PARAMETER_ENDINGS)}
     for node in order:
