@@ -82,3 +82,13 @@ def test_bad_arguments_are_named(make, names):
 def test_the_base_class_is_abstract():
     with pytest.raises(NotImplementedError):
         LRScheduler()(3)
+
+
+def test_changes_are_logged_in_the_words_of_mxnet(caplog):
+    caplog.set_level("INFO")
+    schedule = FactorScheduler(step=2, factor=0.1, stop_factor_lr=0.05, base_lr=1.0)
+    assert [schedule(n) for n in (2, 3, 5)] == [1.0, 0.1, 0.05]
+    assert caplog.messages == [
+        "Update[3]: Change learning rate to 1.00000e-01",
+        "Update[5]: now learning rate arrived at 5.00000e-02, will not change in the future",
+    ]
