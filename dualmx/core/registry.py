@@ -40,6 +40,9 @@ class Registry:
         except KeyError:
             raise ArgumentError(f"{self.kind}: unknown name {name!r}; {suggest(name, self._table)}") from None
 
+    def __getitem__(self, name: str) -> type:
+        return self._table[name]
+
     def create(self, spec: Any, *args: Any, **kwargs: Any) -> Any:
         """Build an instance from an instance (returned as is), a class, a name, a mapping or JSON.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +81,7 @@ class LAMB(Optimizer):
 class LARS(SGD):
     """SGD with momentum at the rate `lr * eta * ‖w‖ / (‖g‖ + wd * ‖w‖ + eps)` per layer (You et al., 2017).
 
-    Parameters whose names end in gamma, beta or bias keep the plain rate.
+    Parameters whose names end in gamma, beta or bias keep the plain rate, and only those in weight decay.
 
     Args:
         momentum: 0 for none.
@@ -107,6 +108,8 @@ class LARS(SGD):
         self.skip = 0
         self.last_lr: float | None = None
         self.cur_lr: float | None = None
+
+    _decayed = ("_weight",)
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         lr = self.learning_rate
@@ -185,6 +188,14 @@ class LBSGD(Optimizer):
         self.cumgrads: dict[Any, Any] = {}
         self.adaptive = False
         self.admult = 1
+        logging.info("Running Large-Batch SGD Algorithm")
+        logging.info(
+            "(Batch_scale=%f, warmup_epochs=%d, warmup_strategy=%s, updates_per_epoch=%d)",
+            batch_scale,
+            warmup_epochs,
+            warmup_strategy,
+            updates_per_epoch,
+        )
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         """Momentum of the weight's shape and dtype, or None."""

@@ -162,13 +162,19 @@ class Optimizer:
             raise UserWarning("the learning rate follows an lr_scheduler; set lr_scheduler.base_lr instead")
         self.lr = number(type(self).__name__, "learning_rate", lr)
 
+    def set_lr_scale(self, args_lrscale: Mapping[Any, float]) -> None:
+        """Removed long ago: raises `DeprecationWarning`; use `set_lr_mult`."""
+        raise DeprecationWarning("set_lr_scale: use set_lr_mult instead")
+
     def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
         """Set factors of the rate by parameter index or name, after those that the Symbol's variables carry."""
         self.lr_mult = {**self._symbol_factors("__lr_mult__"), **args_lr_mult}
 
+    _decayed: tuple[str, ...] = ("_weight", "_gamma")
+
     def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
         """Set factors of the weight decay by index or name; known names that are no weight or gamma default to 0."""
-        undecayed = (n for n in self.idx2name.values() if not n.endswith(("_weight", "_gamma")))
+        undecayed = (n for n in self.idx2name.values() if not n.endswith(self._decayed))
         self.wd_mult = {**dict.fromkeys(undecayed, 0.0), **self._symbol_factors("__wd_mult__"), **args_wd_mult}
 
     def _symbol_factors(self, attribute: str) -> dict[str, float]:
@@ -201,6 +207,9 @@ class Optimizer:
             if not isinstance(array, NDArray):
                 what = f"{type(self).__name__}.update"
                 raise ArgumentTypeError(f"{what}: weight or gradient of type {type(array).__name__}: expected NDArrays")
+        if indices and weights[0]._data is None and indices[0] in self._index_update_count:
+            # A loop that reads nothing would be one ever longer program: each pass over the parameters is one instead.
+            weights[0]._force(None)
         self._update_count(indices)
         self._steps(indices, weights, grads, states, self._get_lrs(indices), self._get_wds(indices))
 
@@ -329,7 +338,8 @@ class Test(Optimizer):
         """Zeros of the weight's shape."""
         return zeros(weight.shape, ctx=weight.context)
 
-    def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def update(self, index: Any, weight: NDArray, grad: NDArray, state: NDArray) -> None:
+        """Change `weight` and `state` by `grad`; updates are not counted."""
         weight += grad * self.rescale_grad
         state[:] = weight
 

@@ -44,7 +44,7 @@ class Updater:
         self.optimizer = optimizer
         self.states: dict[Any, Any] = {}
         self.states_synced: dict[Any, bool] = {}
-        self.aggregate_updates = True
+        self.aggregate_updates = optimizer.aggregate_num > 0
         self.state_axis = ""
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:

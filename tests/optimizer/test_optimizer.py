@@ -389,3 +389,49 @@ def test_registering_again_replaces():
             pass
 
     assert isinstance(mx.optimizer.create("twice"), mx.optimizer.SGD)
+
+
+def test_a_loop_that_reads_nothing_is_one_program_for_each_pass():
+    updater = mx.optimizer.get_updater(mx.optimizer.create("sgd", momentum=0.5))
+    weights, grads = [nd.ones((2, 3)), nd.ones((4,))], [nd.ones((2, 3)), nd.ones((4,))]
+
+    def passes(count):
+        for _ in range(count):
+            for i, (w, g) in enumerate(zip(weights, grads, strict=True)):
+                updater(i, g, w)
+        nd.waitall()
+
+    passes(3)
+    with mx.debug.assert_compiles(0):
+        passes(40)
+
+
+def test_set_lr_scale_is_gone():
+    with pytest.raises(DeprecationWarning, match="set_lr_mult"):
+        mx.optimizer.SGD().set_lr_scale({0: 1.0})
+
+
+def test_lars_decays_weights_only():
+    lars = mx.optimizer.create("lars", learning_rate=0.1, wd=0.1, param_idx2name={0: "a_gamma", 1: "a_weight"})
+    assert lars.wd_mult == {"a_gamma": 0.0}
+    w = nd.array([1.0, 2.0])
+    mx.optimizer.get_updater(lars)(0, nd.array([1.0, 0.5]), w)
+    np.testing.assert_allclose(w.asnumpy(), [0.9, 1.95], rtol=1e-6)
+
+
+def test_the_test_optimizer_counts_nothing():
+    updater = mx.optimizer.get_updater(mx.optimizer.create("test"))
+    updater(0, nd.ones((2,)), nd.ones((2,)))
+    assert updater.optimizer.num_update == 0 and not updater.aggregate_updates
+
+
+def test_classes_by_name():
+    assert mx.optimizer.Optimizer.opt_registry["sgd"] is mx.optimizer.SGD
+
+
+def test_large_batch_sgd_says_what_it_does(caplog):
+    caplog.set_level("INFO")
+    mx.optimizer.create("lbsgd", batch_scale=4)
+    assert caplog.messages[1] == (
+        "(Batch_scale=4.000000, warmup_epochs=5, warmup_strategy=linear, updates_per_epoch=32)"
+    )
