@@ -126,7 +126,7 @@ class CachedGraph:
         flat, _ = flatten(args, self.where)
         known = {name: array.shape for name, array in zip(self.names, flat, strict=True)}
         try:
-            args_found, _, aux_found = self.symbol.infer_shape(**known)
+            args_found, _, aux_found = self.symbol._all_shapes(**known)
         except MXNetError as e:
             raise ArgumentError(
                 f"{self.where}: deferred initialization failed because the shapes of its parameters cannot be "
@@ -153,7 +153,7 @@ class CachedGraph:
                 param.cast(found[slot])
 
     def monitor(self, args: tuple[Any, ...], callback: Callable[[str, str, NDArray], None], everything: bool) -> None:
-        """Compute all inner outputs (and variables, if `everything`) and pass each to `callback(name, op, array)`."""
+        """Compute all inner outputs (and inputs, if `everything`) and pass each to `callback(name, op, array)`."""
         flat, _ = flatten(args, self.where)
         ins = self._template(flat[0].context)[:]
         for slot, i in self._fed:
@@ -165,11 +165,16 @@ class CachedGraph:
             order = [*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()]
             by_name = dict(zip(order, ins, strict=True))
             outs = execute(call, [by_name[n] for n in (*arg_names, *aux_names)], flat[0].context)
+        values = {(id(node), i): array for (node, i), array in zip(inner.entries, outs, strict=True)}
+        reported: set[int] = set()
         for name, (node, _), array in zip(inner.list_outputs(), inner.entries, outs, strict=True):
-            if node.op is not None:
-                callback(name, node.op.name, array)
-            elif everything:
-                callback(name, "null", array)
+            if node.op is None:
+                continue
+            if everything and id(node) not in reported:
+                reported.add(id(node))
+                for to, (child, i) in zip(node.input_names(), node.inputs, strict=False):
+                    callback(f"{node.name}_{to}", node.op.name, values[id(child), i])
+            callback(name, node.op.name, array)
 
 
 __all__ = ["CachedGraph", "DeferredInitializationError"]

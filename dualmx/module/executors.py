@@ -159,7 +159,7 @@ class ExecutorGroup:
             shapes[d.name], types[d.name] = tuple(shape), as_dtype(d.dtype)
         arguments, states = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
         known = set(arguments)
-        arg_shapes, _, aux_shapes = self.symbol.infer_shape(**{n: s for n, s in shapes.items() if n in known})
+        arg_shapes, _, aux_shapes = self.symbol._all_shapes(**{n: s for n, s in shapes.items() if n in known})
         if arg_shapes is None:
             raise MXNetError(f"Module.bind: not all shapes follow from {shapes}; give the shapes of more inputs")
         arg_types, _, aux_types = self.symbol.infer_type(**{n: t for n, t in types.items() if n in known})

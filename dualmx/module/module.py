@@ -138,7 +138,7 @@ class Module(BaseModule):
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
         shapes = {d.name: d.shape for d in (*self.data_shapes, *self.label_shapes)}
         known = set(self._symbol.list_arguments())
-        _, found, _ = self._symbol.infer_shape(**{n: s for n, s in shapes.items() if n in known})
+        _, found, _ = self._symbol._all_shapes(**{n: s for n, s in shapes.items() if n in known})
         return list(zip(self.output_names, found, strict=True))
 
     @property

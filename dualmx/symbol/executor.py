@@ -295,7 +295,7 @@ class Executor:
         for name in kwargs:
             if name not in self._arg_names:
                 raise ArgumentTypeError(f"reshape: unknown argument {name!r}; {suggest(name, self._arg_names)}")
-        arg_shapes, _, aux_shapes = self._symbol.infer_shape(**kwargs)
+        arg_shapes, _, aux_shapes = self._symbol._all_shapes(**kwargs)
         if arg_shapes is None or aux_shapes is None:
             raise MXNetError(f"reshape: not all shapes follow from {kwargs}; give the shapes of more arguments")
         args, grads = [], []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,11 @@ class Inference(SymbolBase):
             [found.get((id(n), 0)) for n in states],
         )
 
+    def _all_shapes(self, **kwargs: Any) -> tuple[Shapes | None, Shapes | None, Shapes | None]:
+        """Like `infer_shape`, for callers that say themselves what is missing."""
+        lists = self._infer_shape((), kwargs)
+        return lists if all(map(is_known, sum(lists, []))) else (None, None, None)
+
     def infer_shape(self, *args: Any, **kwargs: Any) -> tuple[Shapes | None, Shapes | None, Shapes | None]:
         """Infer the shapes of all arguments, outputs and auxiliary states from those of some variables.
 
@@ -92,7 +98,8 @@ class Inference(SymbolBase):
             kwargs: shapes by variable name; 0 is an unknown dimension, under NumPy semantics (`npx.set_np`) -1.
 
         Returns:
-            Three lists of shapes (arguments, outputs, auxiliary states), or `(None, None, None)` when not all follow.
+            Three lists of shapes (arguments, outputs, auxiliary states), or `(None, None, None)` and a warning with the
+            arguments that are missing when not all follow.
 
         Raises:
             MXNetError: shapes contradict each other (the text names node, argument and both shapes), or no variable
@@ -105,7 +112,15 @@ class Inference(SymbolBase):
             ([(2, 4), (3, 4), (3,)], [(2, 3)], [])
         """
         lists = self._infer_shape(args, kwargs)
-        return (None, None, None) if not all(map(is_known, sum(lists, []))) else lists
+        if all(map(is_known, sum(lists, []))):
+            return lists
+        missing = [(n, s) for n, s in zip(self.list_arguments(), lists[0], strict=True) if not is_known(s)]
+        warnings.warn(
+            "Cannot decide shape for the following arguments (0s in shape means unknown dimensions). "
+            "Consider providing them as input:" + "".join(f"\n\t{name}: {shape or ()}" for name, shape in missing),
+            stacklevel=2,
+        )
+        return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple[Shapes, Shapes, Shapes]:
         """Like `infer_shape`, but returns what follows: `()` for an unknown shape, 0 for an unknown dimension.

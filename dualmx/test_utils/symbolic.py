@@ -236,7 +236,7 @@ def _projected(
     symbol: Symbol, shapes: Mapping[str, tuple[int, ...]], ctx: Context, dtype: Any
 ) -> tuple[Symbol, dict[str, NDArray]]:
     """Return the sum of all outputs, each element with a random weight, as a loss; and the weights by name."""
-    out_shapes = symbol.infer_shape(**shapes)[1] or []
+    out_shapes = symbol._all_shapes(**shapes)[1] or []
     weights, terms = {}, []
     for k, shape in enumerate(out_shapes):
         name = f"__projection{k}"

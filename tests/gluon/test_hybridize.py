@@ -217,6 +217,22 @@ def test_op_hook() -> None:
     ]
 
 
+def test_op_hook_with_inputs() -> None:
+    net = nn.Dense(2, in_units=3, prefix="d_")
+    net.initialize()
+    seen: list[tuple[str, str, tuple[int, ...]]] = []
+    net.register_op_hook(lambda name, op, array: seen.append((name, op, array.shape)), monitor_all=True)
+    net.hybridize()
+    net(nd.ones((1, 3)))
+    op = "FullyConnected"
+    assert seen == [
+        ("d_fwd_data", op, (1, 3)),
+        ("d_fwd_weight", op, (2, 3)),
+        ("d_fwd_bias", op, (2,)),
+        ("d_fwd_output", op, (1, 2)),
+    ]
+
+
 def test_warns_about_hooks() -> None:
     net = nn.Dense(2)
     net.register_forward_hook(lambda *_: None)

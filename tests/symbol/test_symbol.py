@@ -200,6 +200,11 @@ def test_shape_attributes_start_inference():
     assert sym.relu(x_ := sym.var("x")).infer_shape((2, 3)) == x_.infer_shape((2, 3))
 
 
+def test_what_is_missing_for_shapes_is_named_in_a_warning(x):
+    with pytest.warns(UserWarning, match=r"Cannot decide shape .*:\n\tx: \(\)\n\tfc_weight: \(\)$"):
+        assert sym.FullyConnected(x, num_hidden=3, name="fc").infer_shape(fc_bias=(3,)) == (None, None, None)
+
+
 def test_contradictions_name_node_argument_and_both_shapes(x):
     net = sym.FullyConnected(x, num_hidden=3, name="fc")
     with pytest.raises(mx.MXNetError) as e:
