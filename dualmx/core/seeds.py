@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .context import Context
-from .errors import ArgumentError, ArgumentTypeError
+from .errors import ArgumentError
 
 _MASK = 0xFFFFFFFF
 
@@ -28,7 +28,7 @@ class Streams:
         """Restart the stream of `ctx`, or all of them, from `value` (any integer).
 
         Raises:
-            ArgumentError: a non-finite or fractional number. ArgumentTypeError: not a number.
+            ArgumentError: not a finite integer.
         """
         if isinstance(value, (float, np.floating)):
             if not math.isfinite(value) or value != int(value):
@@ -37,7 +37,7 @@ class Streams:
         try:
             value = operator.index(value)
         except TypeError:
-            raise ArgumentTypeError(f"random.seed: seed_state={value!r}: expected an integer") from None
+            raise ArgumentError(f"random.seed: seed_state={value!r}: expected an integer") from None
         if ctx is None:
             self._seed = value & _MASK
             self._streams.clear()

@@ -151,7 +151,7 @@ def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: boo
     if check_isfinite:
         result = float(norm.asscalar())
         if not math.isfinite(result):
-            warnings.warn("clip_global_norm: the norm is nan or inf; clipping gives undefined results", stacklevel=2)
+            warnings.warn("clip_global_norm: nan or inf is detected. Clipping results will be undefined.", stacklevel=2)
     for array in arrays:
         factor = scale.astype(array.dtype).as_in_context(array.context)
         if isinstance(array, BaseSparseNDArray):

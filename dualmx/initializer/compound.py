@@ -48,7 +48,7 @@ class Load:
             if self.default_init is None:
                 raise ArgumentError(f"Load: there is no value for {str(name)!r} and no default_init")
             self.default_init(name, arr)
-            how = "the default initializer"
+            how = "default"
         if self.verbose:
             _log.info("Initialized %s by %s", name, how)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.errors import ArgumentError, ArgumentTypeError, suggest
+from ...core.errors import ArgumentError, suggest
 from ...namespace import nd, sym
 from ..base import Block
 from ..hybrid import HybridBlock
@@ -198,7 +198,7 @@ class Lambda(Block):
         function: a function, or the name of one in `mx.nd`.
 
     Raises:
-        ArgumentError: an unknown name. ArgumentTypeError: neither a function nor a name.
+        ArgumentError: neither a function nor the name of one.
 
     Example:
         >>> import dualmx as mx
@@ -225,7 +225,7 @@ class HybridLambda(HybridBlock):
         function: such a function, or a name that exists in both `mx.nd` and `mx.sym`.
 
     Raises:
-        ArgumentError: an unknown name. ArgumentTypeError: neither a function nor a name.
+        ArgumentError: neither a function nor the name of one.
     """
 
     _calls_users = True
@@ -252,7 +252,7 @@ def _resolve(function: Any, who: str, spaces: tuple[Any, ...]) -> tuple[Callable
                 )
         return getattr(spaces[0], function), function
     if not callable(function):
-        raise ArgumentTypeError(f"{who}: expected a function or its name, got {type(function).__name__}")
+        raise ArgumentError(f"{who}: expected a function or its name, got {type(function).__name__}")
     return function, getattr(function, "__name__", type(function).__name__)
 
 

@@ -38,7 +38,7 @@ class ParameterDict:
 
     def __repr__(self) -> str:
         head = self._prefix + " " if self._prefix else ""
-        return head + "(\n" + "".join(f"  {p}\n" for p in self._params.values()) + ")"
+        return head + "(\n" + "\n".join(f"  {p}" for p in self._params.values()) + "\n)"
 
     def __getitem__(self, key: str) -> Parameter:
         return self._params[key]
