@@ -114,7 +114,8 @@ class Inference(SymbolBase):
         lists = self._infer_shape(args, kwargs)
         if all(map(is_known, sum(lists, []))):
             return lists
-        missing = [(n, s) for n, s in zip(self.list_arguments(), lists[0], strict=True) if not is_known(s)]
+        arguments = split_variables(topological(self.entries))[0]
+        missing = [(v.name, s) for v, s in zip(arguments, lists[0], strict=True) if not is_known(s)]
         warnings.warn(
             "Cannot decide shape for the following arguments (0s in shape means unknown dimensions). "
             "Consider providing them as input:" + "".join(f"\n\t{name}: {shape or ()}" for name, shape in missing),
