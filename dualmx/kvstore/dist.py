@@ -138,6 +138,11 @@ class DistKVStore(MemberStore):
 
         The call does not wait for the other workers, unless this worker's last push of a key still waits for them.
 
+        Args:
+            key: an int or str, or a list of them.
+            value: an NDArray or one per device; for a list of keys, a list of those.
+            priority: while a connection is busy, what has a higher one is sent, and answered, first.
+
         Raises:
             ArgumentError: an unknown key, an array of another shape or dtype, or an asynchronous store without an
                 optimizer; nothing is sent then. MXNetError: a peer is gone.
@@ -173,13 +178,13 @@ class DistKVStore(MemberStore):
                 self._optimizer._update_count(keys)
         for count in {len(group) for group in apart.values()}:
             terms = {k: np.stack([looked_at(a) for a in g]) for k, g in apart.items() if len(g) == count}
-            queued = self._kv.queue(self._number, terms, None, count)
+            queued = self._kv.queue(self._number, terms, None, count, priority)
             self._under_way.update(dict.fromkeys(terms, queued))
         if rows:
             queued = push_rows(self._kv, self._number, rows)
             self._under_way.update(dict.fromkeys(rows, queued))
         if arrays:
-            queued = self._kv.queue(self._number, arrays, code)
+            queued = self._kv.queue(self._number, arrays, code, 1, priority)
             self._under_way.update(dict.fromkeys(arrays, queued))
 
     def _travels_by_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
@@ -212,7 +217,8 @@ class DistKVStore(MemberStore):
         keys = [k for k, _ in pairs]
         if not keys:
             return
-        value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), self._sync and self._batches is None)
+        ahead = self._sync and self._batches is None
+        value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), ahead, priority)
         self._settle(keys)
         values = {k: value_of(k) for k in dict.fromkeys(keys)}
         for k, group in pairs:

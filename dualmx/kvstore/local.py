@@ -75,6 +75,8 @@ class KVStore(KVStoreBase):
     def _grouped(self, what: str, key: Any, values: Any) -> list[tuple[Any, list[NDArray]]]:
         """Pair each key with its arrays (one per device)."""
         keys, single = self._keys(what, key)
+        if single and isinstance(values, NDArray):
+            return [(key, [values])]
         if single:
             groups = [list(values) if isinstance(values, (list, tuple)) else [values]]
         else:

@@ -78,7 +78,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--p3",
         action="store_true",
-        help="accepted as by MXNet: sets DMLC_PS_VAN_TYPE=p3; arrays travel in slices anyway",
+        help="accepted as by MXNet: sets DMLC_PS_VAN_TYPE=p3; arrays travel in slices anyway, by priority",
     )
     p.add_argument("--env", action="append", default=[], metavar="KEY:VALUE", help="variable for all processes")
     p.add_argument("--env-server", action="append", default=[], metavar="KEY:VALUE", help="variable for servers")

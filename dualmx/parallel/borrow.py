@@ -8,7 +8,8 @@ import numpy as np
 from ..compile.devices import copied, device_of
 from ..compile.x64 import x64
 from ..core.context import Context
-from ..ndarray import NDArray, from_jax
+from ..ndarray import NDArray
+from ..ndarray.flush import concrete
 
 
 def looked_at(a: NDArray) -> np.ndarray:
@@ -16,20 +17,20 @@ def looked_at(a: NDArray) -> np.ndarray:
     if a.stype != "default":
         return a.asnumpy()
     try:
-        return np.from_dlpack(a)  # type: ignore[arg-type]
+        return np.from_dlpack(a.as_jax())
     except (RuntimeError, TypeError, ValueError, BufferError, AttributeError):
         return a.asnumpy()  # a type that NumPy lacks, or the memory of an accelerator
 
 
-SMALL = 32 << 10  # bytes; a copy of so few takes less time than arranging to look at them where they are
+SMALL = 256 << 10  # bytes; a copy of so few takes less time than arranging to look at them where they are
 
 
 def given(values: np.ndarray, ctx: Context) -> NDArray:
     """Return an array of aligned `values`, which nobody changes any more, without a copy where that saves time."""
     if values.nbytes <= SMALL:
-        return from_jax(copied(values, ctx), ctx)
+        return concrete(copied(values, ctx), ctx)
     with x64():
-        return from_jax(jax.device_put(values, device_of(ctx), may_alias=True), ctx)
+        return concrete(jax.device_put(values, device_of(ctx), may_alias=True), ctx)
 
 
 __all__ = ["given", "looked_at"]

@@ -79,11 +79,13 @@ class Customer:
         self._failures = 0
         self._numbers = iter(range(1, 1 << 62))
 
-    def ask(self, peer: Peer, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> Ticket:
-        """Send a request, now or when there is a connection."""
+    def ask(
+        self, peer: Peer, what: str, meta: dict[str, Any], payload: Sequence[Any] = (), priority: int | None = None
+    ) -> Ticket:
+        """Send a request, now or when there is a connection; for `priority` see `Message`."""
         with peer.lock:  # so that numbers arrive in their order
             number = next(self._numbers)
-            ticket = Ticket(number, peer, what, Message(REQUEST, number, meta, payload))
+            ticket = Ticket(number, peer, what, Message(REQUEST, number, meta, payload, priority))
             self._open[number] = ticket
             if peer.gone:
                 self._finish(ticket, error=peer.gone)

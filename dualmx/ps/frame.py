@@ -9,7 +9,7 @@ import importlib
 import json
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ SIZE = HEADER.size + 4  # and the CRC of the header itself
 MAX_META = 4 << 20
 MAX_PAYLOAD = 1 << 30
 XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
+HOT = 256 << 10  # bytes that are summed up while they are in the processor's cache
 SHARED = 2  # flag: parts of the payload are in shared memory; "~" of the JSON tells where
 
 PING, REQUEST, REPLY, ERROR, NOTE = range(5)
@@ -50,12 +51,14 @@ class Message:
         request: number that ties a reply to its request.
         meta: what it says, as JSON.
         payload: numbers; a list of buffers where it is sent, one buffer where it is received.
+        priority: where it is sent: it may overtake what is queued before it with a lower one; None keeps its place.
     """
 
     kind: int
     request: int = 0
     meta: dict[str, Any] = field(default_factory=dict)
     payload: Sequence[Any] = ()
+    priority: int | None = None
 
     def data(self) -> memoryview:
         """All bytes of the payload."""
@@ -73,6 +76,18 @@ class Message:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
             raise FormatError(f"message {self.meta.get('op')!r}: {name}={value!r}: not as expected")
         return value
+
+
+class Repeated(list[Any]):
+    """A payload that is sent to several, which remembers its checksums.
+
+    Attributes:
+        sums: by the JSON before it and the kind of checksum.
+    """
+
+    def __init__(self, parts: Iterable[Any]):
+        super().__init__(parts)
+        self.sums: dict[tuple[bytes, bool], int] = {}
 
 
 class Pieces:
@@ -162,9 +177,10 @@ def encode(
     meta = _json(described).encode()
     if len(meta) > MAX_META or size > MAX_PAYLOAD:
         raise FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
-    head = HEADER.pack(
-        MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, _sum([meta, *parts], fast)
-    )
+    sums = message.payload.sums if isinstance(message.payload, Repeated) and not flags & SHARED else {}
+    if (meta, fast) not in sums:
+        sums[meta, fast] = _sum([meta, *parts], fast)
+    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, sums[meta, fast])
     head += _CRC.pack(zlib.crc32(head))
     return [memoryview(head + meta), *parts]
 
@@ -215,7 +231,8 @@ class Decoder:
         self._meta = b""
         self._stage = 0
         self._target = memoryview(self._head)
-        self._got = 0
+        self._got = self._summed = 0
+        self._state: Any = None  # of the checksum, as far as it is taken
 
     def room(self) -> memoryview:
         """Where the next bytes belong."""
@@ -238,6 +255,8 @@ class Decoder:
             FormatError: no frame of this version, too large, or damaged.
         """
         self._got += n
+        if self._stage == 2 and self._fields[3] & XXH3 and self._got - self._summed >= HOT:  # type: ignore[index]
+            self._sum_up()
         while self._got == self._target.nbytes:
             if self._stage == 0:
                 self._begin()
@@ -272,14 +291,24 @@ class Decoder:
         self._fields = _checked(self._head)
         self._aim(1, self._fields[5])
 
+    def _sum_up(self) -> None:
+        """Take the checksum of what has arrived since the last time."""
+        if self._state is None:
+            self._state = xxhash.xxh3_64(self._meta)
+        self._state.update(self._target[self._summed : self._got])
+        self._summed = self._got
+
     def _finish(self) -> Message:
+        if self._state is not None:
+            self._sum_up()
+        found = None if self._state is None else self._state.intdigest()
         fields, meta, payload = self._fields, self._meta, self._target
         self._restart()
-        return self._message(fields, meta, payload)  # type: ignore[arg-type]
+        return self._message(fields, meta, payload, found)  # type: ignore[arg-type]
 
-    def _message(self, fields: tuple[Any, ...], raw: bytes, payload: memoryview) -> Message:
+    def _message(self, fields: tuple[Any, ...], raw: bytes, payload: memoryview, found: int | None = None) -> Message:
         _, _, kind, flags, request, _, _, checksum = fields
-        if _sum((raw, payload), flags & XXH3 != 0) != checksum:
+        if (_sum((raw, payload), flags & XXH3 != 0) if found is None else found) != checksum:
             raise FormatError("damaged frame: the content does not match its checksum")
         meta = _unjson(raw) if raw else {}
         pieces = self._shared(meta, payload) if flags & SHARED else (payload,) if payload.nbytes else ()
@@ -300,4 +329,4 @@ class Decoder:
         return tuple(pieces)
 
 
-__all__ = ["ERROR", "NOTE", "PING", "REPLY", "REQUEST", "VERSION", "Decoder", "Message", "encode"]
+__all__ = ["ERROR", "NOTE", "PING", "REPLY", "REQUEST", "VERSION", "Decoder", "Message", "Repeated", "encode"]

@@ -1,4 +1,4 @@
-"""One connection of the van: bytes that wait to be sent, and a decoder for those that are received."""
+"""One connection of the van: frames that wait to be sent, by priority, and a decoder for what is received."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 
 from .frame import Decoder, Lend
 from .secret import Met
+
+BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
 
 
 class Link:
@@ -26,27 +29,50 @@ class Link:
     def __init__(self, number: int, sock: socket.socket, met: Met, lend: Lend | None, decoder: Decoder):
         self.number, self.sock, self.lend, self.decoder = number, sock, lend, decoder
         self.fast, self.sealed = met
-        self.out: deque[memoryview] = deque()
+        self._out: deque[memoryview] = deque()  # of frames that are begun
+        self._frames: deque[tuple[int | None, Sequence[memoryview]]] = deque()  # with their priorities
         self.lock = threading.Lock()
         self.heard = self.spoke = time.monotonic()
         self.watched = selectors.EVENT_READ
         self.broken = ""
 
+    @property
+    def waits(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._out or self._frames)
+
+    def put(self, frame: Sequence[memoryview], priority: int | None) -> None:
+        """Queue a frame: before those at the end that may be overtaken, and whose priority is lower. Lock held."""
+        frames = self._frames
+        at = len(frames)
+        while priority is not None and at and (before := frames[at - 1][0]) is not None and before < priority:
+            at -= 1
+        frames.insert(at, (priority, frame))
+
+    def _begin(self) -> None:
+        size = sum(b.nbytes for b in self._out)
+        while self._frames and size < BEGUN:
+            _, frame = self._frames.popleft()
+            self._out.extend(frame if self.sealed is None else self.sealed.seal(frame))
+            size += sum(b.nbytes for b in frame)
+
     def push(self) -> bool:
         """Send what the socket takes; True when nothing is left. Called with the lock held."""
-        while self.out:
-            some = [self.out[i] for i in range(min(len(self.out), 64))]
+        while self._out or self._frames:
+            if self._frames:
+                self._begin()
+            some = [self._out[i] for i in range(min(len(self._out), 64))]
             try:
                 n = self.sock.sendmsg(some)
             except (BlockingIOError, InterruptedError):
                 return False
             while n:
-                first = self.out[0]
+                first = self._out[0]
                 if n < first.nbytes:
-                    self.out[0] = first[n:]
+                    self._out[0] = first[n:]
                     break
                 n -= first.nbytes
-                self.out.popleft()
+                self._out.popleft()
         return True
 
 

@@ -49,7 +49,7 @@ def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, Found]) -> Q
             for s, (first, a, b) in zip(known.slices, _cut(known, ids), strict=True):
                 own = np.ascontiguousarray(ids[a:b] - first, INDEX).view(np.uint8)
                 data = np.concatenate([own, flat[a:b].reshape(-1).view(np.uint8)])
-                sent.add(s.server, [key, s.number, turn, b - a], data, key)
+                sent.add(s.server, [key, s.number, turn, b - a], data)
         sent.queued.tickets = sent.send()
         return sent.queued
 
@@ -69,7 +69,7 @@ def pull_rows(worker: KVWorker, store: int, wanted: Mapping[Key, Wanted]) -> Cal
                 continue
             own = None if ids is None else np.ascontiguousarray(ids[a:b] - first, INDEX)
             part = [key, s.number, turn, ALL if own is None else b - a]
-            at = sent.add(s.server, part, None if own is None else own.view(np.uint8), key)
+            at = sent.add(s.server, part, None if own is None else own.view(np.uint8))
             asked.setdefault(at, []).append((key, first, own))
     tickets = sent.send()
     return lambda: _received(worker, store, wanted, tickets, asked)

@@ -14,7 +14,7 @@ from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentTypeError, FormatError, MXNetError
 from .batch_store import BatchStore, restore_seated, seated_records
 from .codes import Code
-from .frame import ERROR, NOTE, REPLY, REQUEST, Message
+from .frame import ERROR, NOTE, REPLY, REQUEST, Message, Repeated
 from .journal import Journal
 from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
 from .row_messages import answer, pushed_rows, wanted_rows
@@ -99,6 +99,7 @@ class KVServer:
         self.excluded: dict[int, str] = {}
         self.left: set[int] = set()
         self._parked: dict[int, Parked] = {}
+        self._answer: tuple[list[np.ndarray], Repeated] = ([], Repeated([]))  # the last one
         self._full = False
         self._replaying = False
         self.received = self.sent = 0  # bytes of arrays
@@ -401,6 +402,8 @@ class KVServer:
     def _park(self, link: int, message: Message, parts: int, what: str) -> Parked:
         who = Parked(link, message.request, parts, what)
         who.since = time.monotonic()
+        priority = message.meta.get("priority")
+        who.priority = priority if isinstance(priority, int) else 0
         self._parked[id(who)] = who
         return who
 
@@ -410,9 +413,17 @@ class KVServer:
     def _done(self, who: Parked) -> None:
         self._parked.pop(id(who), None)
         meta, found = ({}, who.values) if who.rows is None else answer(who)
-        values = [bytes_of(v) for v in found if v is not None and v.size]
+        values = self._repeated([v for v in found if v is not None and v.size])
         self.sent += sum(v.nbytes for v in values)
-        self._reply(who.link, who.request, meta, values)
+        self._van.send(who.link, Message(REPLY, who.request, meta, values, who.priority))
+
+    def _repeated(self, values: list[np.ndarray]) -> Repeated:
+        """The bytes of values; the same object as for the worker that was answered before, if it got the same."""
+        last, payload = self._answer
+        if len(last) != len(values) or any(a is not b for a, b in zip(last, values, strict=True)):
+            payload = Repeated(bytes_of(v) for v in values)
+        self._answer = (values, payload)
+        return payload
 
     def _failed(self, who: Parked, reason: str) -> None:
         self._parked.pop(id(who), None)

@@ -215,8 +215,8 @@ class SocketVan(Van):
             return False
         buffers = encode(message, held.fast, held.lend)
         with held.lock:
-            waiting = bool(held.out)
-            held.out.extend(buffers if held.sealed is None else held.sealed.seal(buffers))
+            waiting = held.waits
+            held.put(buffers, message.priority)
             held.spoke = time.monotonic()
             if not waiting:
                 try:
@@ -277,7 +277,7 @@ class SocketVan(Van):
     def pulse(self) -> None:
         now = time.monotonic()
         for link in list(self._links.values()):
-            if now - link.spoke >= self._interval and not link.out and not link.broken:
+            if now - link.spoke >= self._interval and not link.waits and not link.broken:
                 self.send(link.number, Message(PING))
 
     # -- the thread that moves bytes
@@ -298,7 +298,7 @@ class SocketVan(Van):
                     continue
             with self._wheel:
                 if self._closing is not None:
-                    pending = any(k.out and not k.broken for k in list(self._links.values()))
+                    pending = any(k.waits and not k.broken for k in list(self._links.values()))
                     if not pending or time.monotonic() > self._closing:
                         break
                 self._turn(self._beat)
@@ -407,9 +407,9 @@ class SocketVan(Van):
             if self._timeout and silence > self._timeout:
                 self._break(link, f"{SILENCE} for {silence:.1f} s")
                 continue
-            if now - link.spoke >= self._interval and not link.out:
+            if now - link.spoke >= self._interval and not link.waits:
                 self.send(link.number, Message(PING))
-            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.out else 0)
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.waits else 0)
             if wanted != link.watched and link not in self._fresh:
                 link.watched = wanted
                 self._selector.modify(link.sock, wanted, link)

@@ -32,6 +32,7 @@ class Parked:
         rows: rows that are asked for, by position; None for a pull of everything.
         left: parts that are not ready.
         what: the request in words.
+        priority: of the answer.
     """
 
     def __init__(self, link: int, request: int, parts: int, what: str):
@@ -39,6 +40,7 @@ class Parked:
         self.values: list[Any] = [None] * parts
         self.rows: list[Wanted] | None = None
         self.since = 0.0
+        self.priority = 0
         self.over = False
 
     @contextmanager

@@ -79,11 +79,13 @@ class KVWorker:
         """Wait for requests; see `Customer.wait`."""
         return self._customer.wait(tickets)
 
-    def ask(self, server: int, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> Ticket:
-        """Send a request to one server, after what was queued."""
+    def ask(
+        self, server: int, what: str, meta: dict[str, Any], payload: Sequence[Any] = (), priority: int | None = None
+    ) -> Ticket:
+        """Send a request to one server, after what was queued; for `priority` see `Message`."""
         with self._lock:
             self.flush()
-            return self._customer.ask(self.servers[server], what, meta, payload)
+            return self._customer.ask(self.servers[server], what, meta, payload, priority)
 
     def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Ticket]:
         """Send the same request to all servers."""
@@ -123,7 +125,7 @@ class KVWorker:
             known, flat = self.keys[store, key], _flat(array)
             for s in known.slices:
                 part = [key, s.number, known.dtype.name, s.stop - s.start, list(known.shape)]
-                sent.add(s.server, part, flat[s.start : s.stop].view(np.uint8), key)
+                sent.add(s.server, part, flat[s.start : s.stop].view(np.uint8))
         return sent.send()
 
     def push(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None) -> list[Ticket]:
@@ -132,10 +134,13 @@ class KVWorker:
             self.flush()
             return self._pushing(store, arrays, code, self._Batches(self, "push", _push(store, code))).send()
 
-    def queue(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None, apart: int = 1) -> Queued:
+    def queue(
+        self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None, apart: int = 1, priority: int = 0
+    ) -> Queued:
         """As `push`, but small arrays wait for others: until the next request, or for a moment.
 
-        With `apart`, each array holds that many terms, which the servers add up one after the other.
+        With `apart`, each array holds that many terms, which the servers add up one after the other. What waits leaves
+        in the order of falling `priority`.
 
         Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
         """
@@ -151,6 +156,7 @@ class KVWorker:
                 self.flush()
                 self._queued = self._Batches(self, ROUNDED[meta["op"]], meta)
                 self._queued_since = time.monotonic()
+            self._queued.priority = priority
             batches = self._pushing(store, arrays, code, self._queued)
             if batches.size >= self._Batches.LIMIT * len(self.servers):
                 self.flush()
@@ -166,7 +172,7 @@ class KVWorker:
             for s in known.slices:
                 piece = terms[0, s.start : s.stop] if len(terms) == 1 else _flat(terms[:, s.start : s.stop])
                 data = code.pack(piece) if code is not None else piece.view(np.uint8)
-                sent.add(s.server, [key, s.number, turn], data, key)
+                sent.later(s.server, [key, s.number, turn], data, key)
         return sent
 
     def next_round(self, store: int, key: Key) -> int:
@@ -219,17 +225,20 @@ class KVWorker:
                 elif self._queued is not None:
                     self._waiting.set()
 
-    def pull(self, store: int, keys: Sequence[Key]) -> Pulled:
-        """Ask for the values of keys after the rounds that this worker has pushed."""
-        sent = self._Batches(self, "pull", {"op": "pull", "store": store})
+    def pull(self, store: int, keys: Sequence[Key], priority: int | None = None) -> Pulled:
+        """Ask for the values of keys after the rounds that this worker has pushed.
+
+        With a `priority` the request may overtake pushes, which changes nothing where rounds are waited for.
+        """
+        sent = self._Batches(self, "pull", {"op": "pull", "store": store}, priority)
         for key in keys:
             known = self.keys[store, key]
             for s in known.slices:
                 size = (s.stop - s.start) * known.dtype.itemsize
-                sent.add(s.server, [key, s.number, self.last_round(store, key)], None, key, size)
+                sent.add(s.server, [key, s.number, self.last_round(store, key)], None, size)
         return Pulled(self, store, sent.send(), sent.parts)
 
-    def fetch(self, store: int, keys: Sequence[Key], ahead: bool) -> Callable[[Key], np.ndarray]:
+    def fetch(self, store: int, keys: Sequence[Key], ahead: bool, priority: int = 0) -> Callable[[Key], np.ndarray]:
         """As `pull`; returns what waits for the value of a key.
 
         With `ahead`, the other keys that are pulled after each push are asked for by the way: a round of a store has
@@ -245,7 +254,7 @@ class KVWorker:
                 unread = self._unread.get(store, {})
                 more = [k for k in unread if (store, k) in self._habit and k not in keys]
                 more = [k for k in more if (store, k) not in self._ahead]
-                pulled = self.pull(store, [*missing, *more])
+                pulled = self.pull(store, [*missing, *more], priority if ahead else None)
                 for key in (*missing, *more):
                     self._ahead[store, key] = pulled
             for key in keys:
@@ -265,31 +274,43 @@ class KVWorker:
         sent = self._Batches(self, "drop", {"op": "drop", "store": store, **more})
         for key in keys:
             for s in self.keys[store, key].slices:
-                sent.add(s.server, [key, s.number], None, key)
+                sent.add(s.server, [key, s.number], None)
         return sent.send()
 
     class _Batches:
-        """Gathers parts into one message per server, or several where they grow large."""
+        """Gathers parts into one message per server, or several where they grow large.
+
+        Attributes:
+            priority: of the parts that come next; None for messages that keep their place.
+        """
 
         LIMIT = 4 << 20  # bytes; one is summed and updated while the next is on its way
+        MOST = 6 << 20  # what is begun is filled up to so many: few messages, few programs
 
-        def __init__(self, worker: KVWorker, what: str, meta: dict[str, Any]):
-            self._worker, self.what, self.meta = worker, what, meta
+        def __init__(self, worker: KVWorker, what: str, meta: dict[str, Any], priority: int | None = None):
+            self._worker, self.what, self.meta, self.priority = worker, what, meta, priority
+            self._later: list[tuple[int | None, int, list[Any], Any]] = []
+            self._first: list[int | None] = []  # priority of each message: that of its first part
             self.keys: dict[Key, None] = {}
             self.queued = Queued(worker)
             self.size = 0
             self._open: dict[int, int] = {}
             self.parts: list[tuple[int, list[Any], list[Any], int]] = []
 
-        def add(self, server: int, part: list[Any], data: Any, key: Key, size: int = 0) -> int:
+        def later(self, server: int, part: list[Any], data: Any, key: Key) -> None:
+            """As `add`, when all are there, in the order of their priorities."""
+            self.size += data.nbytes
+            self.keys[key] = None
+            self._later.append((self.priority, server, part, data))
+
+        def add(self, server: int, part: list[Any], data: Any, size: int = 0) -> int:
             """Put a part into a message; returns which one."""
             size = size or (0 if data is None else data.nbytes)
-            self.size += size
-            self.keys[key] = None
             at = self._open.get(server)
-            if at is None or self.parts[at][3] + size > self.LIMIT or len(self.parts[at][1]) >= 10_000:
+            if at is None or self.parts[at][3] + size > self._room(at) or len(self.parts[at][1]) >= 10_000:
                 at = self._open[server] = len(self.parts)
                 self.parts.append((server, [], [], 0))
+                self._first.append(self.priority)
             server, parts, payload, total = self.parts[at]
             parts.append(part)
             if data is not None:
@@ -297,13 +318,20 @@ class KVWorker:
             self.parts[at] = (server, parts, payload, total + size)
             return at
 
+        def _room(self, at: int) -> int:
+            return self.MOST if self.parts[at][3] < self.LIMIT else self.LIMIT
+
         def send(self) -> list[Ticket]:
+            for priority, server, part, data in sorted(self._later, key=lambda one: -(one[0] or 0)):
+                self.priority = priority
+                self.add(server, part, data)
             tickets = []
-            for server, parts, payload, _ in self.parts:
+            for (server, parts, payload, _), priority in zip(self.parts, self._first, strict=True):
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
                 turn = f", round {parts[0][2]}," if self.meta["op"] in ROUNDED else ""
                 what = f"kvstore.{self.what} of key {parts[0][0]!r}{more}{turn} at server {server}"
-                tickets.append(self._worker.ask(server, what, {**self.meta, "parts": parts}, payload))
+                meta = {**self.meta, "parts": parts, **({"priority": priority} if priority else {})}
+                tickets.append(self._worker.ask(server, what, meta, payload, priority))
             return tickets
 
 

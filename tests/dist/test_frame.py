@@ -133,3 +133,25 @@ def test_one_bit_and_half_words(n: int) -> None:
     assert words[0] == (0b10010010 if n > 1 else 0b10000000)
     assert half.pack(values * 0.1).nbytes == 2 * n
     assert (half.unpack(half.pack(values * 0.1), n) == (values * 0.1).astype(np.float16)).all()
+
+
+def test_a_payload_for_several_has_its_checksum_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.arange(1 << 10, dtype=np.float32)
+    plain = [b"".join(encode(Message(frame.REPLY, n, {"n": n // 2}, (numbers,)), True)) for n in range(4)]
+    taken = []
+    found = frame._sum
+    monkeypatch.setattr(frame, "_sum", lambda parts, fast: taken.append(1) or found(parts, fast))
+    repeated = frame.Repeated((numbers,))
+    assert [b"".join(encode(Message(frame.REPLY, n, {"n": n // 2}, repeated), True)) for n in range(4)] == plain
+    assert len(taken) == 2  # once for each JSON before it
+
+
+@pytest.mark.parametrize("chunk", [100_000, 300_000, 1 << 20])
+def test_a_flipped_bit_of_a_large_frame_is_noticed_wherever_it_is(chunk: int) -> None:
+    raw = b"".join(encode(Message(frame.REQUEST, 1, {"op": "push"}, (np.arange(1 << 17),)), True))
+    assert decode(raw, chunk)[0].data().nbytes == 1 << 20
+    for at in range(frame.SIZE, len(raw), 99_991):
+        damaged = bytearray(raw)
+        damaged[at] ^= 4
+        with pytest.raises(FormatError, match="damaged"):
+            decode(bytes(damaged), chunk)
