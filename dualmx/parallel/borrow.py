@@ -17,7 +17,7 @@ def looked_at(a: NDArray) -> np.ndarray:
     if a.stype != "default":
         return a.asnumpy()
     try:
-        return np.from_dlpack(a.as_jax())
+        return np.from_dlpack(a.as_jax())  # type: ignore[arg-type]
     except (RuntimeError, TypeError, ValueError, BufferError, AttributeError):
         return a.asnumpy()  # a type that NumPy lacks, or the memory of an accelerator
 
