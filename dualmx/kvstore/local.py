@@ -86,6 +86,8 @@ class KVStore(KVStoreBase):
                 raise ArgumentError(f"kvstore.{what}: {len(values)} values for {len(keys)} keys")
             groups = [list(v) if isinstance(v, (list, tuple)) else [v] for v in values]
         for k, group in zip(keys, groups, strict=True):
+            if not group:
+                raise ArgumentError(f"kvstore.{what}: key {k!r}: an empty list; expected an NDArray for each device")
             for a in group:
                 if not isinstance(a, NDArray):
                     raise ArgumentTypeError(f"kvstore.{what}: key {k!r}: a {type(a).__name__}; expected NDArrays")

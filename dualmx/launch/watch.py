@@ -16,6 +16,7 @@ from .process import Keeper, Member, Process, Start, describe_exit
 from .returns import Returns, Starts
 
 GRACE = 10.0  # seconds that the others have to end by themselves after a failure, or when all workers are done
+LINE = 400  # most characters of a line in the report
 LANE, LOGIN = 8, 30.0  # most processes of a lane that start at a time, and for how many seconds the next one waits
 LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
 
@@ -169,16 +170,17 @@ def report(first: Member, processes: Sequence[Process]) -> str:
     own = next((p for p in processes if first in p.members and p.code and not first.where and len(p.members) > 1), None)
     if own is not None:  # it failed before it could start them
         out = [rule, f"dualmx-launch: the job failed: {own.name} {describe_exit(own.code or 0)}"]
-        out += [f"last lines of {own.name}:", *(f"    {line[:200]}" for line in own.lines)]
+        out += [f"last lines of {own.name}:", *(f"    {line[:LINE]}" for line in own.lines)]
     else:
         at = f" ({first.where})" if first.where else ""
         out = [rule, f"dualmx-launch: the job failed: {first.name}{at} {describe_exit(first.code or 0)}"]
         out[-1] += f" after {first.ended or 0:.1f} s"
-    told = [first, *(m for m in members if m is not first and m.code and not m.stopped)][:4]
+    # Of a process that was started again and again, the last one.
+    others = [m for m in {m.name: m for m in members}.values() if m.name != first.name]
+    told = [first, *(m for m in others if m.code and not m.stopped)][:4]
     for m in told if own is None else []:
         out.append(f"last lines of {m.name}" + ("" if m is first else f", which {describe_exit(m.code or 0)}") + ":")
-        out += [f"    {line[:200]}" for line in m.lines] or ["    (it wrote nothing)"]
-    others = [m for m in members if m is not first]
+        out += [f"    {line[:LINE]}" for line in m.lines] or ["    (it wrote nothing)"]
     words = [f"{m.name} " + ("was stopped" if m.stopped else describe_exit(m.code or 0)) for m in others]
     out += ["the others: " + ", ".join(words[:20]) + (", …" if len(words) > 20 else ""), rule]
     return "\n".join(out)

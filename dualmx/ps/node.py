@@ -57,6 +57,7 @@ class Node:
             "workers": job.workers,
             "servers": job.servers,
             "address": address,
+            "policy": job.policy,
         }
         ticket = self._customer.ask(self._scheduler, f"joining the job as {job.role}", meta)
         reply = self._customer.wait([ticket], job.start + 10)[0]

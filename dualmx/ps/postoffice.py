@@ -153,6 +153,12 @@ class Scheduler:
                 f"the scheduler's job has {self._wanted['worker']} workers and {self._wanted['server']} servers, "
                 f"this {role}'s has {counts['worker']} and {counts['server']} (DMLC_NUM_WORKER, DMLC_NUM_SERVER)"
             )
+        policy = message.meta.get("policy", self._policy)
+        if policy != self._policy:
+            raise MXNetError(
+                f"the scheduler's job has the policies {dict(self._policy)}, this {role}'s has {policy} "
+                "(DUALMX_ON_WORKER_DEATH, DUALMX_ON_SERVER_DEATH)"
+            )
         if link in self._members:
             return
         member = Member(link, message.request, role, wish, life, address)

@@ -35,12 +35,15 @@ class Worker(Node):
     def __init__(self, job: Job):
         super().__init__(job)
         self._servers: list[Peer] = []
+        self._addresses: dict[int, dict[str, Any]] = {}  # of servers that took the place of others
         self._peers: Peers | None = None
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         try:
             addresses = self._join({"host": job.own_host()})
             self._servers = [Peer(f"server {rank}", address) for rank, address in enumerate(addresses)]
+            for rank, address in list(self._addresses.items()):
+                self._servers[rank].address = address
             bound = knobs.BIGARRAY_BOUND.integer(1)
             self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.life)
             self.kv.back = self.back
@@ -107,8 +110,10 @@ class Worker(Node):
             self._customer.give_up(self._servers[rank], text)
 
     def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
-        if role == "server" and rank < len(self._servers):
-            self._servers[rank].address = address
+        if role == "server":
+            self._addresses[rank] = address
+            if rank < len(self._servers):
+                self._servers[rank].address = address
             with self._moved:
                 self._moved.notify_all()
 

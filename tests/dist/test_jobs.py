@@ -102,7 +102,8 @@ class Hand:
 
 @pytest.fixture
 def hand(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hand]:
-    job = Hand(request.param, tmp_path, PS_HEARTBEAT_TIMEOUT="3")
+    kind, _, silence = request.param.partition(", silent for ")
+    job = Hand(kind, tmp_path, PS_HEARTBEAT_TIMEOUT=silence or "3")
     try:
         job.wait_for_rounds()
         yield job
@@ -110,30 +111,29 @@ def hand(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Hand]:
         job.end()
 
 
-@pytest.mark.parametrize("hand", ["dist_sync"], indirect=True)
-def test_a_killed_worker_is_named_by_the_survivors_within_a_second(hand: Hand) -> None:
-    killed = time.time()
+# Silence would be noticed after minutes: the ends of connections are what tells, at once.
+@pytest.mark.parametrize("hand", ["dist_sync, silent for 600"], indirect=True)
+def test_a_killed_worker_is_named_by_the_survivors_when_its_connections_end(hand: Hand) -> None:
     hand.processes["worker 1"].kill()
-    said = hand.output("worker 0")
-    at, reason = re.search(r"failed at ([\d.]+): (.*)", said).groups()  # type: ignore[union-attr]
-    assert float(at) - killed < 3.0
+    said = hand.output("worker 0", 60)
+    reason = re.search(r"failed at [\d.]+: (.*)", said)[1]  # type: ignore[index]
     assert re.search(r"round \d+.* at server 0: round \d+ of key 'w' .* worker 1 died: ", reason), reason
-    assert reason.endswith("dead: 1")
+    assert "no sign of life" not in reason and reason.endswith("dead: 1")
     assert hand.processes["worker 0"].returncode == 3
     for name in ("server", "scheduler"):
-        hand.output(name)
+        hand.output(name, 60)
         assert hand.processes[name].returncode == 0
 
 
-@pytest.mark.parametrize("hand", ["dist_sync"], indirect=True)
+@pytest.mark.parametrize("hand", ["dist_sync, silent for 600"], indirect=True)
 def test_a_killed_server_is_named_by_all_workers(hand: Hand) -> None:
-    killed = time.time()
     hand.processes["server"].kill()
     for name in ("worker 0", "worker 1"):
-        said = hand.output(name)
-        at, reason = re.search(r"failed at ([\d.]+): (.*)", said).groups()  # type: ignore[union-attr]
-        assert float(at) - killed < 3.0 and re.search(r"round \d+, at server 0: server 0 died: ", reason), reason
-    assert "server 0 died" in hand.output("scheduler")
+        said = hand.output(name, 60)
+        reason = re.search(r"failed at [\d.]+: (.*)", said)[1]  # type: ignore[index]
+        assert re.search(r"round \d+, at server 0: server 0 died: ", reason), reason
+        assert "no sign of life" not in reason
+    assert "server 0 died" in hand.output("scheduler", 60)
 
 
 @pytest.mark.slow

@@ -25,6 +25,8 @@ for turn in range(kv.completed_rounds, ROUNDS):
     kv.push(keys, grads)
     (FOLDER / f"{kv.rank}.round").write_text(str(turn + 1))
     time.sleep(0.005)
+    while (FOLDER / "limit").exists() and turn + 1 >= int((FOLDER / "limit").read_text() or 0):
+        time.sleep(0.01)
 kv.pull(keys, out=out)
 np.savez(FOLDER / f"{kv.rank}.npz", *(o.asnumpy() for o in out))
 print("done, back:", kv.is_recovery, flush=True)
