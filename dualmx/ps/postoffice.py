@@ -59,6 +59,7 @@ class Scheduler:
         self._count = 0  # barriers without a name that were passed
         self._last_gone: Member | None = None  # the worker that died or left last
         self._attendance = Attendance() if self._policy["worker"] == "elastic" else None
+        self._asked = 0.0  # since when a worker waits for the next batch
         self._lock = threading.RLock()
         self.over = threading.Event()
         self.failed = ""
@@ -107,11 +108,9 @@ class Scheduler:
         waiting = [{"barrier": name, "ranks": sorted(seat)} for name, seat in self._barriers.items()]
         told = {"wanted": self._wanted, "complete": self._complete, "members": members, "barriers": waiting}
         if self._attendance is not None:
-            told["batch"] = {
-                "number": self._attendance.number,
-                "members": self._attendance.members,
-                "waits_for": self._attendance.waits_for(),
-            }
+            told["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
+            waited = round(now - self._asked, 3) if self._asked else 0.0
+            told["late"] = {str(rank): waited for rank in self._attendance.waits_for() if waited}
         return told
 
     def on_down(self, link: int, reason: str) -> None:
@@ -210,6 +209,7 @@ class Scheduler:
         if told is not None:
             self._van.send(link, Message(REPLY, message.request, told))
         else:
+            self._asked = self._asked or time.monotonic()
             self._settle_batch()
 
     def _settle_batch(self) -> None:
@@ -217,6 +217,7 @@ class Scheduler:
         if attendance is None or not self._complete:
             return
         if attendance.settle(m.rank for m in self._members.values() if m.role == "worker" and m.present):
+            self._asked = 0.0
             self._write({"op": "batch", "members": attendance.members, "used": attendance.used})
             for (link, request), told in attendance.answers():
                 self._van.send(link, Message(REPLY, request, told))

@@ -21,7 +21,8 @@ def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, A
 
     Returns:
         `members` with role, rank, state, host; `rounds` and `rounds_per_s`; `received_per_s` and `sent_per_s` by all
-        servers in bytes; `stragglers`: workers for which others wait, with the seconds they have waited.
+        servers in bytes; `stragglers`: workers for which others wait, with the seconds they have waited; `batch`
+        of an elastic job, with its number and its members.
 
     Raises:
         MXNetError: nobody answers there, or the secret is wrong.
@@ -75,6 +76,9 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
             late[rank] = max(late.get(rank, 0.0), waited)
         for rank, turn in s["pushed"].items():
             pushed[rank] = max(pushed.get(rank, 0), turn)
+    for rank, waited in job.get("late", {}).items():
+        late[rank] = max(late.get(rank, 0.0), waited)
+    more = {"batch": job["batch"]} if "batch" in job else {}
     members = []
     for m in job["members"]:
         members.append({**{k: v for k, v in m.items() if k != "address"}, "host": m["address"].get("host", "")})
@@ -83,7 +87,7 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
         "rounds": rounds, "rounds_per_s": round((rounds - before) / seconds, 3), "pushed": pushed,
         "received_per_s": round(speed("received")) if last else 0, "sent_per_s": round(speed("sent")) if last else 0,
         "stragglers": {rank: waited for rank, waited in sorted(late.items()) if waited > 0.5},
-        "servers": {str(rank): s for rank, s in last.items()},
+        "servers": {str(rank): s for rank, s in last.items()}, **more,
     }  # fmt: skip
 
 

@@ -46,6 +46,19 @@ def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str]]:
     return [(str(j["uri"]), int(j["port"]), str(j["secret"]).encode(), str(j["command"])) for j in found]
 
 
+def size(number: float) -> str:
+    """Bytes in a unit in which they can be read.
+
+    Example:
+        >>> size(0), size(3026), size(4096000), size(2.5e9)
+        ('0 B', '3.0 KB', '4.1 MB', '2.5 GB')
+    """
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if number >= scale:
+            return f"{number / scale:.1f} {unit}"
+    return f"{number:.0f} B"
+
+
 def page(state: dict[str, Any], command: str) -> str:
     """The state of a job for people."""
     out = [f"job at {state['scheduler']}" + (f": {command}" if command else "")]
@@ -54,8 +67,11 @@ def page(state: dict[str, Any], command: str) -> str:
         return (
             out[0] + "\n  coming together: " + ", ".join(f"{n} of {state['wanted'][r]} {r}s" for r, n in here.items())
         )
-    speeds = f"{state['received_per_s'] / 1e6:.1f} MB/s to the servers, {state['sent_per_s'] / 1e6:.1f} MB/s from them"
+    speeds = f"{size(state['received_per_s'])}/s to the servers, {size(state['sent_per_s'])}/s from them"
     out.append(f"  round {state['rounds']}, {state['rounds_per_s']:g} rounds/s, {speeds}")
+    if "batch" in state:
+        members = ", ".join(map(str, state["batch"]["members"]))
+        out.append(f"  elastic: workers {members} take part in batch {state['batch']['number']}")
     for m in state["members"]:
         name = f"{m['role']} {m['rank']}"
         what = m["state"] + (f" for {m['since']:g} s: {m['end']}" if m["end"] else "")
@@ -65,7 +81,7 @@ def page(state: dict[str, Any], command: str) -> str:
             what += f", others wait for it since {state['stragglers'][str(m['rank'])]:.1f} s"
         if m["role"] == "server" and str(m["rank"]) in state["servers"]:
             s = state["servers"][str(m["rank"])]
-            what += f", {s['keys']} keys, {s['memory'] / 1e6:.1f} MB"
+            what += f", {s['keys']} keys, {size(s['memory'])}"
         out.append(f"  {name:10} {what}" + (f" ({m['host']})" if m["host"] else ""))
     out += [f"  barrier {b['barrier']}: workers {b['ranks']} are there" for b in state["barriers"]]
     return "\n".join(out)

@@ -128,6 +128,33 @@ def test_no_process_outlives_the_launcher(number: signal.Signals, seconds: float
         launcher.wait()
 
 
+NO_KEEPER = (
+    "import sys; from dualmx.launch import process; process.Keeper.tell = lambda self, sign, pid: None\n"
+    "from dualmx.launch.command import main; sys.exit(main())"
+)
+
+
+def test_control_without_the_keeper_children_of_children_are_left(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", NO_KEEPER, "-n", "1", "-s", "1", sys.executable, "-S", "-c", SLEEPERS]
+    env = {**os.environ, "FOLDER": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    launcher = subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL, start_new_session=True)
+    pids: list[int] = []
+    try:
+        wait_for(lambda: len(list(tmp_path.iterdir())) == 6)
+        pids = [int(p.name) for p in tmp_path.iterdir()]
+        launcher.kill()
+        launcher.wait(20)
+        wait_for(lambda: sum(map(alive, pids)) <= 3)  # those that it started itself
+        time.sleep(1.5)
+        assert sum(map(alive, pids)) == 3
+    finally:
+        launcher.kill()
+        launcher.wait()
+        for pid in pids:
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
 @pytest.mark.skipif(not guard.defaults(), reason="an older C library, or another one")
 def test_children_get_huge_pages_unless_the_user_decides(tmp_path: Path) -> None:
     code = "import os; print(os.environ['GLIBC_TUNABLES'])"

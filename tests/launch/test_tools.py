@@ -87,11 +87,13 @@ def test_pages() -> None:
     }  # fmt: skip
     assert page(state, "train.py").splitlines() == [
         "job at h:1: train.py",
-        "  round 7, 2.5 rounds/s, 3.0 MB/s to the servers, 0.0 MB/s from them",
+        "  round 7, 2.5 rounds/s, 3.0 MB/s to the servers, 0 B/s from them",
         "  server 0   dead for 2 s: killed, 3 keys, 5.0 MB (a)",
         "  worker 0   alive, round 7, others wait for it since 1.2 s",
         "  barrier 1: workers [0] are there",
     ]
+    elastic = page({**state, "batch": {"number": 8, "members": [0, 2]}}, "").splitlines()
+    assert elastic[2] == "  elastic: workers 0, 2 take part in batch 8"
     assert "0 of 1 workers" in page({**state, "complete": False, "members": []}, "")
 
 
