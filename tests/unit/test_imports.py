@@ -40,7 +40,7 @@ ORDER: list[dict[str, set[str]]] = [
     {"kvstore": set()},
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set()},
     {"gluon": set(), "module": set(), "rnn": set()},
-    {"contrib": set(), "horovod": set(), "keras": set()},
+    {"contrib": set(), "horovod": set(), "keras": set(), "distributed": set()},
     {"model": set(), "executor_manager": set(), "lightning": set()},
 ]
 LEFT: dict[str, set[str]] = {}

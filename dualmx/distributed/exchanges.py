@@ -1,0 +1,364 @@
+"""Collective exchanges by the names of `torch.distributed`; arrays are written in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import autograd, parallel
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..namespace import nd
+from ..ndarray import NDArray
+from ..parallel import Group, Handle
+from .groups import outside, place
+
+
+class ReduceOp:
+    """How values of several processes become one."""
+
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = "sum", "average", "product", "min", "max", "band", "bor", "bxor"
+
+
+reduce_op = ReduceOp
+_BITS = {"band": np.bitwise_and, "bor": np.bitwise_or, "bxor": np.bitwise_xor}
+
+
+class Work:
+    """An exchange that was begun; its arrays are written when `wait` returns."""
+
+    def __init__(self, finish: Callable[[], Any], ready: Callable[[], bool]):
+        self._finish: Callable[[], Any] | None = finish
+        self._ready = ready
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Wait for the end; returns True.
+
+        Raises:
+            ArgumentError: the processes called different things. MXNetError: a process is gone.
+        """
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            finish()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether `wait` returns, or raises, at once."""
+        return self._finish is None or self._ready()
+
+    def is_success(self) -> bool:
+        """Whether it has ended well."""
+        return self._finish is None
+
+
+def checked(what: str, name: str, a: Any) -> NDArray:
+    """Return an array.
+
+    Raises:
+        ArgumentTypeError: something else.
+    """
+    if not isinstance(a, NDArray):
+        raise ArgumentTypeError(f"{what}: {name} of type {type(a).__name__}: expected an NDArray")
+    return a
+
+
+def arrays(what: str, name: str, found: Any, count: int | None = None) -> list[NDArray]:
+    """Return arrays in a list, as many as processes.
+
+    Raises:
+        ArgumentTypeError: something else. ArgumentError: another number of them.
+    """
+    if not isinstance(found, (list, tuple)):
+        raise ArgumentTypeError(f"{what}: {name} of type {type(found).__name__}: expected a list of NDArrays")
+    if count is not None and len(found) != count:
+        raise ArgumentError(f"{what}: {name} has {len(found)} arrays: expected {count}, one for each process")
+    return [checked(what, name, a) for a in found]
+
+
+def put(what: str, values: Sequence[NDArray], targets: Sequence[NDArray]) -> None:
+    """Write values to arrays of their shapes.
+
+    Raises:
+        ArgumentError: another shape or dtype.
+    """
+    for value, target in zip(values, targets, strict=True):
+        if value.shape != target.shape or value.dtype != target.dtype:
+            raise ArgumentError(
+                f"{what}: {value.dtype.__name__}{list(value.shape)} does not fit into "
+                f"{target.dtype.__name__}{list(target.shape)}"
+            )
+        value.copyto(target)
+
+
+def _done(run: Callable[[], Any], async_op: bool) -> Work | None:
+    """Run an exchange now."""
+    with autograd.pause():
+        run()
+    return Work(lambda: None, lambda: True) if async_op else None
+
+
+def _name(what: str, op: Any, x: NDArray) -> str:
+    known = {v for k, v in vars(ReduceOp).items() if k.isupper()}
+    if op not in known:
+        raise ArgumentError(f"{what}: op={op!r}: expected a value of ReduceOp")
+    if op in _BITS and np.dtype(x.dtype).kind not in "iub":
+        raise ArgumentError(f"{what}: op={op!r} of {x.dtype.__name__} values: expected integers")
+    return op
+
+
+def all_reduce(tensor: NDArray, op: str = ReduceOp.SUM, group: Group | None = None, async_op: bool = False) -> Any:
+    """Replace an array in all processes by what `op` makes of all; with `async_op` return a `Work`.
+
+    Raises:
+        ArgumentError: the processes call different things, or an unknown `op`. MXNetError: a process is gone.
+    """
+    what = "all_reduce"
+    if outside(what, group):
+        return None
+    x, how = checked(what, "tensor", tensor), _name(what, op, tensor)
+    if how in _BITS:
+
+        def run() -> None:
+            parts = parallel.all_gather(x, group=group).asnumpy()
+            nd.array(_BITS[how].reduce(parts), dtype=x.dtype, ctx=x.context).copyto(x)
+
+        return _done(run, async_op)
+    with autograd.pause():
+        if not async_op:
+            parallel.all_reduce(x, how, group=group, out=x)
+            return None
+        handle: Handle = parallel.all_reduce(x, how, group=group, wait=False)
+    return Work(lambda: put(what, [handle.wait()], [x]), handle.is_completed)
+
+
+def broadcast(tensor: NDArray, src: int, group: Group | None = None, async_op: bool = False) -> Any:
+    """Replace an array in all processes by that of process `src`; with `async_op` return a `Work`.
+
+    Raises:
+        ArgumentError: no such process, or shapes or dtypes differ. MXNetError: a process is gone.
+    """
+    what = "broadcast"
+    if outside(what, group):
+        return None
+    x, root = checked(what, "tensor", tensor), place(what, "src", src, group)
+    return _done(lambda: parallel.broadcast(x, root, group, out=x), async_op)
+
+
+def reduce(
+    tensor: NDArray, dst: int, op: str = ReduceOp.SUM, group: Group | None = None, async_op: bool = False
+) -> Any:
+    """Replace an array in process `dst` by what `op` makes of all.
+
+    Raises:
+        ArgumentError: the processes call different things. MXNetError: a process is gone.
+    """
+    what = "reduce"
+    if outside(what, group):
+        return None
+    x, root, how = checked(what, "tensor", tensor), place(what, "dst", dst, group), _name(what, op, tensor)
+
+    def run() -> None:
+        found = parallel.reduce(x, root, how, group=group)
+        if found is not None:
+            put(what, [found], [x])
+
+    return _done(run, async_op)
+
+
+def all_gather(
+    tensor_list: Sequence[NDArray], tensor: NDArray, group: Group | None = None, async_op: bool = False
+) -> Any:
+    """Write the arrays of all processes to the arrays of a list, in their order; shapes may differ.
+
+    Raises:
+        ArgumentError: another number of arrays, or arrays of other shapes. MXNetError: a process is gone.
+    """
+    what = "all_gather"
+    if outside(what, group):
+        return None
+    outs = arrays(what, "tensor_list", tensor_list, parallel.size(group))
+    x = checked(what, "tensor", tensor)
+
+    def run() -> None:
+        rows = [o.shape[0] if o.shape else 1 for o in outs]
+        joined = parallel.all_gather(x if x.shape else x.reshape((1,)), join=True, group=group)
+        if sum(rows) != joined.shape[0]:
+            raise ArgumentError(f"{what}: {joined.shape[0]} rows came for {sum(rows)} of tensor_list")
+        ends = np.cumsum(rows).tolist()
+        parts = [joined[e - n : e] for e, n in zip(ends, rows, strict=True)]
+        put(what, [p if o.shape else p.reshape(()) for p, o in zip(parts, outs, strict=True)], outs)
+
+    return _done(run, async_op)
+
+
+def all_gather_into_tensor(
+    output_tensor: NDArray, input_tensor: NDArray, group: Group | None = None, async_op: bool = False
+) -> Any:
+    """Write the arrays of all processes, joined along their first axis or stacked, to one array.
+
+    Raises:
+        ArgumentError: an array of another shape. MXNetError: a process is gone.
+    """
+    what = "all_gather_into_tensor"
+    if outside(what, group):
+        return None
+    out, x = checked(what, "output_tensor", output_tensor), checked(what, "input_tensor", input_tensor)
+    run = lambda: put(what, [parallel.all_gather(x, out.ndim == x.ndim, group)], [out])  # noqa: E731
+    return _done(run, async_op)
+
+
+def gather(
+    tensor: NDArray, gather_list: Sequence[NDArray] | None = None, dst: int = 0, group: Group | None = None,
+    async_op: bool = False,
+) -> Any:  # fmt: skip
+    """Write the arrays of all processes to the arrays of a list in process `dst`; the others pass no list.
+
+    Raises:
+        ArgumentError: another number of arrays. MXNetError: a process is gone.
+    """
+    what = "gather"
+    if outside(what, group):
+        return None
+    x, root = checked(what, "tensor", tensor), place(what, "dst", dst, group)
+    outs = _only(what, "gather_list", gather_list, root, group)
+
+    def run() -> None:
+        found = parallel.gather(x, root, group=group)
+        if found is not None and outs is not None:
+            put(what, found, outs)
+
+    return _done(run, async_op)
+
+
+def scatter(
+    tensor: NDArray, scatter_list: Sequence[NDArray] | None = None, src: int = 0, group: Group | None = None,
+    async_op: bool = False,
+) -> Any:  # fmt: skip
+    """Write to an array this process's part of the list of process `src`; the others pass no list.
+
+    Raises:
+        ArgumentError: another number of arrays. MXNetError: a process is gone.
+    """
+    what = "scatter"
+    if outside(what, group):
+        return None
+    x, root = checked(what, "tensor", tensor), place(what, "src", src, group)
+    given = _only(what, "scatter_list", scatter_list, root, group)
+    return _done(lambda: put(what, [parallel.scatter(given, root, group, x.context)], [x]), async_op)
+
+
+def _only(what: str, name: str, found: Any, root: int, group: Group | None) -> list[NDArray] | None:
+    """The list of process `root`; an error if it is not where it should be."""
+    if parallel.rank(group) == root:
+        return arrays(what, name, found, parallel.size(group))
+    if found:
+        raise ArgumentError(f"{what}: {name}: expected in process {root} only")
+    return None
+
+
+def reduce_scatter(
+    output: NDArray, input_list: Sequence[NDArray], op: str = ReduceOp.SUM, group: Group | None = None,
+    async_op: bool = False,
+) -> Any:  # fmt: skip
+    """Write to `output` what `op` makes of all processes' arrays at this one's place of the list.
+
+    Raises:
+        ArgumentError: another number of arrays, or shapes or dtypes differ. MXNetError: a process is gone.
+    """
+    what = "reduce_scatter"
+    if outside(what, group):
+        return None
+    given = arrays(what, "input_list", input_list, parallel.size(group))
+    out, how = checked(what, "output", output), _name(what, op, output)
+    for a in given:
+        if a.shape != out.shape or a.dtype != out.dtype:
+            raise ArgumentError(
+                f"{what}: input_list has {a.dtype.__name__}{list(a.shape)}: expected those of output, "
+                f"{out.dtype.__name__}{list(out.shape)}"
+            )
+
+    def run() -> None:
+        found = parallel.reduce_scatter(nd.stack(*given, axis=0), how, group=group)
+        put(what, [found.reshape(out.shape)], [out])
+
+    return _done(run, async_op)
+
+
+def reduce_scatter_tensor(
+    output: NDArray, input: NDArray, op: str = ReduceOp.SUM, group: Group | None = None, async_op: bool = False
+) -> Any:
+    """Write to `output` this process's equal part, along the first axis, of what `op` makes of all arrays.
+
+    Raises:
+        ArgumentError: rows that cannot be cut equally, or shapes or dtypes differ. MXNetError: a process is gone.
+    """
+    what = "reduce_scatter_tensor"
+    if outside(what, group):
+        return None
+    out, x = checked(what, "output", output), checked(what, "input", input)
+    how = _name(what, op, x)
+    if out.size * parallel.size(group) != x.size:
+        raise ArgumentError(f"{what}: output of {list(out.shape)} for input of {list(x.shape)}: expected an equal part")
+    run = lambda: put(what, [parallel.reduce_scatter(x, how, group=group).reshape(out.shape)], [out])  # noqa: E731
+    return _done(run, async_op)
+
+
+def all_to_all(
+    output_tensor_list: Sequence[NDArray], input_tensor_list: Sequence[NDArray], group: Group | None = None,
+    async_op: bool = False,
+) -> Any:  # fmt: skip
+    """Send to each process its array of a list, and write those that come to the arrays of another list.
+
+    Raises:
+        ArgumentError: another number of arrays, or arrays of other shapes. MXNetError: a process is gone.
+    """
+    what = "all_to_all"
+    if outside(what, group):
+        return None
+    count = parallel.size(group)
+    outs = arrays(what, "output_tensor_list", output_tensor_list, count)
+    given = arrays(what, "input_tensor_list", input_tensor_list, count)
+    return _done(lambda: put(what, parallel.all_to_all(given, group=group), outs), async_op)
+
+
+def all_to_all_single(
+    output: NDArray, input: NDArray, output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None, group: Group | None = None, async_op: bool = False,
+) -> Any:  # fmt: skip
+    """Send to each process its rows, and write those that come to `output`.
+
+    Args:
+        output, input: arrays.
+        output_split_sizes: rows that come from each process; equally many by default.
+        input_split_sizes: rows for each process; equally many by default.
+        group: the processes.
+        async_op: return a `Work`.
+
+    Raises:
+        ArgumentError: rows that cannot be cut so, or that do not fit. MXNetError: a process is gone.
+    """
+    what = "all_to_all_single"
+    if outside(what, group):
+        return None
+    out, x = checked(what, "output", output), checked(what, "input", input)
+    if output_split_sizes and sum(output_split_sizes) != out.shape[0]:
+        raise ArgumentError(f"{what}: output_split_sizes={list(output_split_sizes)}: expected {out.shape[0]} rows")
+    run = lambda: put(what, [parallel.all_to_all(x, input_split_sizes, group)], [out])  # noqa: E731
+    return _done(run, async_op)
+
+
+def barrier(group: Group | None = None, async_op: bool = False, device_ids: Any = None) -> Any:
+    """Wait until all processes are here.
+
+    Raises:
+        MXNetError: a process is gone.
+    """
+    if outside("barrier", group):
+        return None
+    return _done(lambda: parallel.barrier(group), async_op)
+
+
+def monitored_barrier(group: Group | None = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+    """`barrier`, whose errors name the processes that are missing, as all do here."""
+    barrier(group)

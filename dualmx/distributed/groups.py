@@ -1,0 +1,178 @@
+"""The processes of the job, and groups of them, by the names of `torch.distributed`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import parallel
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..parallel import Group
+
+
+class _State:
+    begun = False
+    backend = ""
+
+
+_state = _State()
+
+
+class group:
+    """Names of groups that are always there.
+
+    Attributes:
+        WORLD: all processes.
+    """
+
+    WORLD: Group | None = None
+
+
+def init_process_group(
+    backend: str | None = None, init_method: str | None = None, timeout: Any = None, world_size: int = -1,
+    rank: int = -1, store: Any = None, group_name: str = "", pg_options: Any = None, device_id: Any = None,
+) -> None:  # fmt: skip
+    """Join the processes of the job.
+
+    Args:
+        backend: `"gloo"` or `"mpi"`: sockets and shared memory; `"nccl"` (or `"xla"`): XLA's collectives, chosen before
+            any array is made; by default the second on accelerators.
+        init_method: `"env://"` (the default, also in jobs of `dualmx-launch`, MPI and Slurm), `"tcp://host:port"` or
+            `"file:///path"`.
+        world_size, rank: how many processes there are and which this is, where nothing else tells.
+        timeout, group_name, pg_options, device_id: accepted; `DUALMX_DIST_TIMEOUT` is the time-out.
+        store: left out.
+
+    Raises:
+        MXNetError: a second call, or not all processes came. ArgumentError: an unknown backend or address.
+    """
+    if _state.begun:
+        raise MXNetError("init_process_group: it was called before; call destroy_process_group first")
+    if store is not None:
+        raise ArgumentError("init_process_group: store: expected None; use init_method")
+    name = "auto" if backend is None else str(backend).lower()
+    # A process that is told to be the only one needs nobody to meet.
+    if world_size != 1:
+        parallel.init(init_method, world_size if world_size >= 0 else None, rank if rank >= 0 else None, name)
+    elif rank not in (-1, 0):
+        raise ArgumentError(f"init_process_group: rank={rank}: expected a number below world_size=1")
+    if 0 <= world_size != parallel.size() or 0 <= rank != parallel.rank():
+        raise MXNetError(
+            f"init_process_group: rank={rank}, world_size={world_size}: this is process {parallel.rank()} of "
+            f"{parallel.size()}"
+        )
+    _state.begun, _state.backend = True, "gloo" if name == "auto" else name
+
+
+def destroy_process_group(group: Group | None = None) -> None:
+    """Leave the processes of the job; with a group, do nothing: it needs no end."""
+    if group is None:
+        require("destroy_process_group")
+        parallel.shutdown()
+        _state.begun = False
+
+
+def is_available() -> bool:
+    """Return True."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Return whether `init_process_group` was called."""
+    return _state.begun
+
+
+def is_nccl_available() -> bool:
+    """Return True: the name chooses XLA's collectives."""
+    return True
+
+
+def is_gloo_available() -> bool:
+    """Return True: the name chooses sockets and shared memory."""
+    return True
+
+
+def is_mpi_available() -> bool:
+    """Return True: the name chooses sockets and shared memory; MPI may start the processes."""
+    return True
+
+
+def require(what: str) -> None:
+    """Raise if `init_process_group` was not called.
+
+    Raises:
+        MXNetError: it was not.
+    """
+    if not _state.begun:
+        raise MXNetError(f"{what}: Default process group has not been initialized; call init_process_group first")
+
+
+def group_of(what: str, group: Any) -> Group | None:
+    """Return a group, None for all processes.
+
+    Raises:
+        MXNetError: `init_process_group` was not called. ArgumentTypeError: not a group.
+    """
+    require(what)
+    if group is not None and not isinstance(group, Group):
+        raise ArgumentTypeError(f"{what}: group={group!r}: expected what new_group returns")
+    return group
+
+
+def outside(what: str, group: Group | None) -> bool:
+    """Whether this process is in no position to take part, which torch lets pass."""
+    return group_of(what, group) is not None and parallel.rank(group) < 0
+
+
+def place(what: str, name: str, rank: int, group: Group | None) -> int:
+    """Return the number in a group of a process of the job.
+
+    Raises:
+        ArgumentError: it is not in the group.
+    """
+    ranks = range(parallel.size()) if group is None else group.ranks
+    if rank not in ranks:
+        raise ArgumentError(f"{what}: {name}={rank!r}: expected one of {list(ranks)}")
+    return list(ranks).index(rank)
+
+
+def get_rank(group: Group | None = None) -> int:
+    """Return the number of this process, in a group -1 if it is not in it."""
+    return parallel.rank(group_of("get_rank", group))
+
+
+def get_world_size(group: Group | None = None) -> int:
+    """Return how many processes there are, in a group -1 if this one is not in it."""
+    return -1 if outside("get_world_size", group) else parallel.size(group)
+
+
+def get_backend(group: Group | None = None) -> str:
+    """Return the backend's name."""
+    group_of("get_backend", group)
+    return _state.backend
+
+
+def new_group(ranks: Sequence[int] | None = None, timeout: Any = None, backend: Any = None, **_: Any) -> Group:
+    """Return a group of some processes; all processes of the job call it.
+
+    Raises:
+        ArgumentError: no such processes.
+    """
+    require("new_group")
+    return parallel.new_group(ranks)
+
+
+def get_process_group_ranks(group: Group | None = None) -> list[int]:
+    """Return the numbers of a group's processes in the job."""
+    found = group_of("get_process_group_ranks", group)
+    return list(range(parallel.size())) if found is None else list(found.ranks)
+
+
+def get_group_rank(group: Group, global_rank: int) -> int:
+    """Return the number in a group of a process of the job."""
+    return place("get_group_rank", "global_rank", global_rank, group_of("get_group_rank", group))
+
+
+def get_global_rank(group: Group, group_rank: int) -> int:
+    """Return the number in the job of a process of a group."""
+    return get_process_group_ranks(group)[group_rank]

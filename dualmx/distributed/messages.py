@@ -1,0 +1,129 @@
+"""Arrays from one process to another, and Python data, by the names of `torch.distributed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import parallel
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..ndarray import NDArray
+from ..parallel import Group
+from .exchanges import Work, checked
+from .groups import get_process_group_ranks, outside, place
+
+
+def send(tensor: NDArray, dst: int, group: Group | None = None, tag: int = 0) -> None:
+    """Send an array to process `dst`; returns when it is on its way.
+
+    Raises:
+        ArgumentError: no such process, or this one. MXNetError: it is gone.
+    """
+    if not outside("send", group):
+        parallel.send(checked("send", "tensor", tensor), place("send", "dst", dst, group), tag, group)
+
+
+def recv(tensor: NDArray, src: int | None = None, group: Group | None = None, tag: int = 0) -> int:
+    """Write to an array what process `src` sends, or any; returns the number of the sender, -1 outside of the group.
+
+    Raises:
+        ArgumentError: no such process, or an array of another shape or dtype. MXNetError: it is gone.
+    """
+    if outside("recv", group):
+        return -1
+    source = None if src is None else place("recv", "src", src, group)
+    receipt = parallel.irecv(source, tag, checked("recv", "tensor", tensor), group)
+    receipt.wait()
+    assert receipt.source is not None
+    return get_process_group_ranks(group)[receipt.source]
+
+
+def isend(tensor: NDArray, dst: int, group: Group | None = None, tag: int = 0) -> Work | None:
+    """`send` that returns a `Work`; the array may be changed at once."""
+    if outside("isend", group):
+        return None
+    parallel.isend(checked("isend", "tensor", tensor), place("isend", "dst", dst, group), tag, group)
+    return Work(lambda: None, lambda: True)
+
+
+def irecv(tensor: NDArray, src: int | None = None, group: Group | None = None, tag: int = 0) -> Work | None:
+    """`recv` that returns a `Work`, whose `wait` writes the array."""
+    if outside("irecv", group):
+        return None
+    source = None if src is None else place("irecv", "src", src, group)
+    receipt = parallel.irecv(source, tag, checked("irecv", "tensor", tensor), group)
+    return Work(receipt.wait, receipt.is_completed)
+
+
+class P2POp:
+    """A send or receive for `batch_isend_irecv`.
+
+    Args:
+        op: `isend` or `irecv`.
+        tensor, peer, group, tag: see these.
+    """
+
+    def __init__(self, op: Callable[..., Any], tensor: NDArray, peer: int, group: Group | None = None, tag: int = 0):
+        if op not in (isend, irecv):
+            raise ArgumentError(f"P2POp: op={op!r}: expected isend or irecv")
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Begin several sends and receives; returns a `Work` for each."""
+    if not p2p_op_list or not all(isinstance(p, P2POp) for p in p2p_op_list):
+        raise ArgumentTypeError("batch_isend_irecv: expected a list of P2POps")
+    return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
+
+
+def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
+    """Write the values of all processes to a list: plain data and arrays, never code.
+
+    Raises:
+        ArgumentError: a list of another length. ArgumentTypeError: something that cannot be sent.
+    """
+    if not outside("all_gather_object", group):
+        found = parallel.all_gather_object(obj, group)
+        _filled("all_gather_object", "object_list", object_list, found)
+
+
+def gather_object(
+    obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Group | None = None
+) -> None:
+    """Write the values of all processes to a list in process `dst`; see `all_gather_object`."""
+    if not outside("gather_object", group):
+        root = place("gather_object", "dst", dst, group)
+        found = parallel.all_gather_object(obj, group)
+        if parallel.rank(group) == root:
+            _filled("gather_object", "object_gather_list", object_gather_list, found)
+
+
+def broadcast_object_list(object_list: list[Any], src: int = 0, group: Group | None = None, device: Any = None) -> None:
+    """Replace the elements of a list by those of process `src`; see `all_gather_object`."""
+    if not outside("broadcast_object_list", group):
+        root = place("broadcast_object_list", "src", src, group)
+        found = parallel.broadcast_object(list(object_list), root, group)
+        _filled("broadcast_object_list", "object_list", object_list, found)
+
+
+def scatter_object_list(
+    scatter_object_output_list: list[Any], scatter_object_input_list: Sequence[Any] | None = None, src: int = 0,
+    group: Group | None = None,
+) -> None:  # fmt: skip
+    """Write to the first place of a list this process's element of the list of process `src`."""
+    what = "scatter_object_list"
+    if outside(what, group):
+        return
+    root = place(what, "src", src, group)
+    found = parallel.broadcast_object(scatter_object_input_list and list(scatter_object_input_list), root, group)
+    if not isinstance(found, list) or len(found) != parallel.size(group):
+        raise ArgumentError(f"{what}: process {src} has no list of {parallel.size(group)} values")
+    if not scatter_object_output_list:
+        raise ArgumentError(f"{what}: scatter_object_output_list: expected a list of at least one element")
+    scatter_object_output_list[0] = found[parallel.rank(group)]
+
+
+def _filled(what: str, name: str, target: Any, values: Sequence[Any]) -> None:
+    if not isinstance(target, list) or len(target) != len(values):
+        raise ArgumentError(f"{what}: {name}: expected a list of {len(values)} elements")
+    target[:] = values
