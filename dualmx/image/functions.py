@@ -134,10 +134,10 @@ def resize_short(src: Any, size: int, interp: int = 2) -> Any:
 
 def fixed_crop(src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2) -> Any:
     """Cut out the window of width `w` and height `h` at column `x0`, row `y0`, then resize to `size` (w, h)."""
-    out = src[y0 : y0 + h, x0 : x0 + w]
+    out = on_host(src)[y0 : y0 + h, x0 : x0 + w]  # a program would be compiled for each window
     if size is not None and (w, h) != tuple(size):
         out = imresize(out, size[0], size[1], _method(interp, (h, w, size[1], size[0])))
-    return out
+    return like(out, src)
 
 
 def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, tuple[int, int, int, int]]:

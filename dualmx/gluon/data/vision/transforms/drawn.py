@@ -12,7 +12,6 @@ from .....core.errors import ArgumentError
 from .....image.functions import draw_window
 from .....image.rotate import imrotate, random_rotate
 from .....io.place import like, on_host
-from .....namespace import nd
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
 from ...host import role, to_device, to_host
@@ -39,13 +38,8 @@ class _HostBlock(Block):
     def _cut(self, x: Any, window: tuple[int, int, int, int], size: tuple[int, int], interp: int) -> Any:
         """The window (x, y, width, height) of an image, resized to (width, height) `size`."""
         x0, y0, w, h = window
-        if isinstance(x, np.ndarray):
-            out = crop(x, x0=x0, y0=y0, width=w, height=h)
-            return out if (w, h) == size else resize(out, size[0], size[1], interp)
-        if interp > 1:
-            return like(self._cut(on_host(x), window, size, interp), x)
-        out = nd.image.crop(x, x=x0, y=y0, width=w, height=h)
-        return out if (w, h) == size else nd.image.resize(out, size=size, interp=interp)
+        out = crop(on_host(x), x0=x0, y0=y0, width=w, height=h)  # a program would be compiled for each window
+        return like(out if (w, h) == size else resize(out, size[0], size[1], interp), x)
 
 
 class RandomResizedCrop(_HostBlock):
