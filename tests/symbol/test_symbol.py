@@ -264,3 +264,15 @@ def test_shapes_under_numpy_semantics():
         assert (d * 2).simple_bind(mx.cpu(), d=(0, 3)).forward()[0].shape == (0, 3)
         assert (d * 2).simple_bind(mx.cpu(), d=()).forward()[0].shape == ()
     assert dense.infer_shape(d=(0, 4)) == (None, None, None)
+
+
+@pytest.mark.parametrize("op", ["LinearRegressionOutput", "MAERegressionOutput", "LogisticRegressionOutput"])
+def test_labels_of_regressions_have_as_many_numbers(x, op):
+    network = getattr(sym, op)(x, sym.var("l"))
+    for label in ((4, 1), (4,), (4, 1, 1)):
+        assert network.infer_shape(x=(4, 1), l=label)[0] == [(4, 1), label]
+    assert network.infer_shape(x=(4, 1))[0] == [(4, 1), (4,)]
+    assert network.infer_shape(x=(4, 6), l=(4, 2, 3))[1] == [(4, 6)]
+    for label in ((5, 1), (4, 2), (2, 2)):
+        with pytest.raises(mx.MXNetError, match="label"):
+            network.infer_shape(x=(4, 1), l=label)

@@ -134,9 +134,11 @@ def SoftmaxOutput(
 
 
 def _regression_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    data = shapes.get("data")
+    data, label = shapes.get("data"), shapes.get("label")
     if not data or not known(*data):
         return {}
+    if label and known(*label) and label[0] == data[0] and math.prod(label) == math.prod(data):
+        return {}  # as many numbers for each sample, in whatever shape
     return {"label": data[:1] if len(data) == 2 and data[1] == 1 else data}
 
 
