@@ -5,11 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..core.checks import number
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
 from .semantics import like
+
+
+def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
+    """Multiply a loss by the weights of samples and by `weight`; losses of users call it by this name."""
+    if sample_weight is not None:
+        loss = F.broadcast_mul(loss, sample_weight)
+    return loss if weight is None else loss * number("Loss", "weight", weight)
+
+
+def _reshape_like(F: Any, x: Any, y: Any) -> Any:
+    """Give `x` the shape of `y`; losses of users call it by this name."""
+    return F.reshape_like(x, y)
 
 
 class Loss(HybridBlock):
@@ -58,14 +71,9 @@ class Loss(HybridBlock):
         """Compute the loss; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward()")
 
-    def _weigh(self, F: Any, loss: Any, sample_weight: Any, weight: float | None) -> Any:
-        if sample_weight is not None:
-            loss = F.broadcast_mul(loss, sample_weight)
-        return loss if weight is None else loss * weight
-
     def _per_sample(self, F: Any, loss: Any, sample_weight: Any = None) -> Any:
         """Weighted mean over all axes but that of samples."""
-        loss = self._weigh(F, loss, sample_weight, self._weight)
+        loss = _apply_weighting(F, loss, self._weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
 
@@ -91,7 +99,7 @@ class L2Loss(Loss):
         """Loss of each sample."""
         loss = F.square(F.reshape_like(label, pred) - pred)
         half = 0.5 if self._weight is None else self._weight / 2
-        return F.mean(self._weigh(F, loss, sample_weight, half), axis=self._batch_axis, exclude=True)
+        return F.mean(_apply_weighting(F, loss, half, sample_weight), axis=self._batch_axis, exclude=True)
 
 
 class L1Loss(Loss):
@@ -207,7 +215,7 @@ class KLDivLoss(Loss):
         """Loss of each sample."""
         if not self._from_logits:
             pred = F.log_softmax(pred, axis=self._axis)
-        loss = self._weigh(F, label * (F.log(label + 1e-12) - pred), sample_weight, self._weight)
+        loss = _apply_weighting(F, label * (F.log(label + 1e-12) - pred), self._weight, sample_weight)
         return F.sum(loss, axis=self._batch_axis, exclude=True)
 
 
@@ -259,7 +267,7 @@ class CTCLoss(Loss):
             use_label_lengths=label_lengths is not None,
             blank_label="last",
         )
-        return self._weigh(F, loss, sample_weight, self._weight)
+        return _apply_weighting(F, loss, self._weight, sample_weight)
 
 
 class HuberLoss(Loss):
@@ -362,7 +370,7 @@ class TripletLoss(Loss):
         near = F.square(F.reshape_like(positive, pred) - pred)
         far = F.square(F.reshape_like(negative, pred) - pred)
         loss = F.relu(F.sum(near - far, axis=self._batch_axis, exclude=True) + self._margin)
-        return self._weigh(F, loss, None, self._weight)
+        return _apply_weighting(F, loss, self._weight)
 
 
 class PoissonNLLLoss(Loss):
@@ -396,7 +404,7 @@ class PoissonNLLLoss(Loss):
             safe = F.maximum(target, 1.0)
             stirling = safe * F.log(safe) - safe + 0.5 * F.log(2 * math.pi * safe)
             loss = loss + F.where(target > 1, stirling, F.zeros_like(stirling))
-        return F.mean(self._weigh(F, loss, sample_weight, self._weight))
+        return F.mean(_apply_weighting(F, loss, self._weight, sample_weight))
 
 
 class CosineEmbeddingLoss(Loss):
@@ -422,7 +430,7 @@ class CosineEmbeddingLoss(Loss):
         cosine = product / F.maximum(norms[0] * norms[1], 1e-12)
         label = F.reshape(label, shape=(-1, 1))
         loss = (1 - cosine) * (label == 1) + F.relu(cosine - self._margin) * (label == -1)
-        return self._weigh(F, loss, sample_weight, self._weight)
+        return _apply_weighting(F, loss, self._weight, sample_weight)
 
 
 class SDMLLoss(Loss):

@@ -133,3 +133,28 @@ def test_changed_settings_are_respected() -> None:
     before = fn(P, nd.ones((2, 2))).asnumpy()
     fn._margin = 2
     assert (fn(P, nd.ones((2, 2))).asnumpy() > before).all()
+
+
+def test_losses_of_users_call_the_functions_of_the_module() -> None:
+    from dualmx.gluon.loss import Loss, _apply_weighting, _reshape_like
+
+    class Distance(Loss):
+        def hybrid_forward(self, F, pred, label, sample_weight=None):
+            off = F.abs(_reshape_like(F, label, pred) - pred)
+            return F.mean(_apply_weighting(F, off, self._weight, sample_weight), axis=self._batch_axis, exclude=True)
+
+    loss = Distance(2.0, 0)
+    args = nd.array([[1.0, 2.0], [3.0, 4.0]]), nd.array([0.0, 0.0, 0.0, 0.0]), nd.array([[1.0], [0.5]])
+    for active in (False, True):
+        loss.hybridize(active)
+        np.testing.assert_allclose(loss(*args).asnumpy(), [3.0, 3.5])
+    with pytest.raises(TypeError, match="weight"):
+        _apply_weighting(nd, args[0], "2")
+
+
+def test_layers_of_a_kind_are_told_by_the_names_of_mxnet() -> None:
+    nn, rnn = mx.gluon.nn, mx.gluon.rnn
+    assert isinstance(nn.Conv2DTranspose(1, 1), nn.conv_layers._Conv)
+    assert isinstance(nn.GlobalAvgPool2D(), nn.conv_layers._Pooling)
+    assert isinstance(mx.gluon.contrib.nn.SyncBatchNorm(), nn.basic_layers._BatchNorm)
+    assert isinstance(rnn.GRU(2), rnn.rnn_layer._RNNLayer)

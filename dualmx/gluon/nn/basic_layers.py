@@ -256,6 +256,8 @@ def _resolve(function: Any, who: str, spaces: tuple[Any, ...]) -> tuple[Callable
     return function, getattr(function, "__name__", type(function).__name__)
 
 
+_BatchNorm = BatchNorm  # MXNet's name, by which programs tell layers of the kind
+
 __all__ = [
     "Activation",
     "BatchNorm",
@@ -274,4 +276,5 @@ __all__ = [
     "Lambda",
     "LayerNorm",
     "Sequential",
+    "_BatchNorm",
 ]

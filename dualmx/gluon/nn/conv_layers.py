@@ -19,7 +19,11 @@ from .pooling import (
     MaxPool2D,
     MaxPool3D,
     ReflectionPad2D,
+    _Pooling,
 )
+
+# MXNet's names, by which programs tell layers of a kind.
+_Conv = ConvBase
 
 
 class Conv1D(ConvBase):
@@ -381,4 +385,6 @@ __all__ = [
     "MaxPool2D",
     "MaxPool3D",
     "ReflectionPad2D",
+    "_Conv",
+    "_Pooling",
 ]

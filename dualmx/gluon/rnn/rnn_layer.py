@@ -392,4 +392,6 @@ def _named(i2h_weight: Any, h2h_weight: Any, i2h_bias: Any, h2h_bias: Any) -> di
     return {"i2h_weight": i2h_weight, "h2h_weight": h2h_weight, "i2h_bias": i2h_bias, "h2h_bias": h2h_bias}
 
 
-__all__ = ["GRU", "LSTM", "RNN", "tensor_types"]
+_RNNLayer = FusedLayer  # MXNet's name, by which programs tell layers of the kind
+
+__all__ = ["GRU", "LSTM", "RNN", "_RNNLayer", "tensor_types"]
