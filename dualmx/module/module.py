@@ -248,7 +248,9 @@ class Module(BaseModule):
             MXNetError: not bound, or a value is missing. ArgumentError: a value has the wrong shape.
         """
         if self.params_initialized and not force_init:
-            warnings.warn("Parameters already initialized and force_init=False: init_params is ignored", stacklevel=2)
+            warnings.warn(
+                "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
+            )
             return
         self._need("binded")
         attrs = self._symbol.attr_dict()

@@ -200,7 +200,7 @@ class Parameter:
         """
         if self._data is not None and not force_reinit:
             warnings.warn(
-                f"Parameter {self.name!r} keeps the values it has; pass force_reinit=True for new ones",
+                f"Parameter {self.name!r} is already initialized, ignoring. Set force_reinit=True to re-initialize.",
                 stacklevel=2,
             )
             return

@@ -233,4 +233,6 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         """Say why training ended."""
         if self.stop_training:
             name = self.monitor.get()[0]
-            estimator.logger.info("[Epoch %d] EarlyStoppingHandler: %s no longer improves", self.stopped_epoch, name)
+            estimator.logger.info(
+                "[Epoch %d] EarlyStoppingHandler: early stopping due to %s not improving", self.stopped_epoch, name
+            )
