@@ -21,12 +21,12 @@ Example:
     4
 """
 
-from .callbacks import Callback, EarlyStopping, ModelCheckpoint
+from .callbacks import Callback, EarlyStopping, LearningRateMonitor, ModelCheckpoint
 from .loggers import CSVLogger, Logger
-from .module import LightningDataModule, LightningModule
+from .module import LightningDataModule, LightningModule, seed_everything
 from .trainer import Trainer
 
 __all__ = [
-    "CSVLogger", "Callback", "EarlyStopping", "LightningDataModule", "LightningModule", "Logger", "ModelCheckpoint",
-    "Trainer",
+    "CSVLogger", "Callback", "EarlyStopping", "LearningRateMonitor", "LightningDataModule", "LightningModule", "Logger",
+    "ModelCheckpoint", "Trainer", "seed_everything",
 ]  # fmt: skip

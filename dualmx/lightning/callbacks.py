@@ -13,8 +13,26 @@ from ..core.errors import ArgumentError
 class Callback:
     """Base of callbacks; subclasses define what they wait for."""
 
-    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Before everything else."""
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """After everything else."""
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """Before a validation."""
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """After a validation."""
+
+    def on_test_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        """Before a test."""
+
+    def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """After a test."""
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        """Before training."""
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         """After everything else."""
@@ -86,6 +104,22 @@ class EarlyStopping(_Watching):
         self.wait_count += 1
         if self.wait_count >= self.patience:
             self.stopped_epoch, trainer.should_stop = trainer.current_epoch, True
+
+
+class LearningRateMonitor(Callback):
+    """Reports the learning rate after each epoch, as `lr-` and the optimizer's name.
+
+    Args:
+        logging_interval: accepted.
+    """
+
+    def __init__(self, logging_interval: str | None = None):
+        self.logging_interval = logging_interval
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Report the rate."""
+        for one in trainer.optimizers:
+            trainer._report({f"lr-{type(one).__name__}": float(one.learning_rate)})
 
 
 class ModelCheckpoint(_Watching):

@@ -14,13 +14,15 @@ from ..gluon.block import Block
 from ..gluon.trainer import Trainer
 from ..namespace import nd
 
-_PARAM, _OPTIMIZER, _PROGRESS = "param:", "optimizer", "progress"
+_PARAM, _OPTIMIZER, _PROGRESS, _SETTINGS = "param:", "optimizer", "progress", "hyperparameters"
 
 
 def write(path: str, module: Block, trainer: Trainer | None, progress: dict[str, int]) -> None:
     """Write a checkpoint, whole or not at all."""
     found = {_PARAM + name: p._reduce() for name, p in module._collect_params_with_prefix().items()}
     found[_PROGRESS] = _bytes(json.dumps(progress).encode())
+    plain = {k: v for k, v in getattr(module, "hparams", {}).items() if _is_plain(v)}
+    found[_SETTINGS] = _bytes(json.dumps(plain).encode())
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     if trainer is not None:
@@ -32,6 +34,22 @@ def write(path: str, module: Block, trainer: Trainer | None, progress: dict[str,
     draft = f"{path}.{os.getpid()}"
     nd.save(draft, found)
     os.replace(draft, path)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is data that JSON gives back as it was."""
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and _is_plain(v) for k, v in value.items())
+    return (
+        all(map(_is_plain, value))
+        if isinstance(value, list)
+        else isinstance(value, (bool, int, float, str, type(None)))
+    )
+
+
+def hyperparameters_of(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the hyperparameters that are plain data."""
+    return json.loads(found[_SETTINGS].asnumpy().tobytes()) if _SETTINGS in found else {}
 
 
 def _bytes(content: bytes) -> Any:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import random as stdlib_random
+import sys
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from .. import parallel
 from ..context import Context, current_context
-from ..core.errors import ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..gluon.block import Block
 from ..ndarray import NDArray
 
@@ -22,9 +28,36 @@ class LightningModule(Block):
     """
 
     trainer: Any = None
+    hparams: Hyperparameters
 
     def __init__(self) -> None:
         super().__init__(prefix="")
+        self.hparams = Hyperparameters()
+
+    def save_hyperparameters(self, *names: Any, ignore: Any = ()) -> None:
+        """Keep the arguments of `__init__` in `hparams` and in checkpoints; to be called there.
+
+        Args:
+            *names: which arguments; all by default. Or one dict of values.
+            ignore: a name, or several, to be left out.
+
+        Raises:
+            ArgumentError: no such argument.
+        """
+        frame: Any = sys._getframe(1)
+        given = inspect.signature(type(self).__init__).parameters if not names or isinstance(names[0], str) else {}
+        found = dict(names[0]) if names and isinstance(names[0], Mapping) else {}
+        for name, parameter in list(given.items())[1:]:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                found.update(frame.f_locals.get(name, {}))
+            elif parameter.kind is not parameter.VAR_POSITIONAL:
+                found[name] = frame.f_locals[name]
+        wanted = [n for n in names if isinstance(n, str)]
+        for name in wanted:
+            if name not in found:
+                raise ArgumentError(f"save_hyperparameters: {name!r}: expected one of {', '.join(found)}")
+        left = {ignore} if isinstance(ignore, str) else set(ignore)
+        self.hparams.update({k: v for k, v in found.items() if k not in left and (not wanted or k in wanted)})
 
     # -- what subclasses define
 
@@ -48,8 +81,36 @@ class LightningModule(Block):
         """Return an optimizer of `mx.optimizer`, its name, or a dict with the key `"optimizer"`."""
         raise NotImplementedError(f"{type(self).__name__} must define configure_optimizers()")
 
+    def setup(self, stage: str) -> None:
+        """Called before everything else; `stage` is `"fit"`, `"validate"`, `"test"` or `"predict"`."""
+
+    def teardown(self, stage: str) -> None:
+        """Called after everything else."""
+
+    def configure_callbacks(self) -> Any:
+        """Return callbacks that the module wants in `fit`."""
+        return []
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        """Called before a batch."""
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Called after a batch."""
+
+    def on_validation_start(self) -> None:
+        """Called before a validation."""
+
+    def on_validation_end(self) -> None:
+        """Called after a validation."""
+
+    def on_test_epoch_start(self) -> None:
+        """Called before a test."""
+
+    def on_test_epoch_end(self) -> None:
+        """Called after a test."""
+
     def on_fit_start(self) -> None:
-        """Called before everything else."""
+        """Called before training, after `setup`."""
 
     def on_fit_end(self) -> None:
         """Called after everything else."""
@@ -76,7 +137,7 @@ class LightningModule(Block):
 
     def log(
         self, name: str, value: Any, prog_bar: bool = False, on_step: bool | None = None, on_epoch: bool | None = None,
-        batch_size: int | None = None, sync_dist: bool = False,
+        batch_size: int | None = None, sync_dist: bool = False, logger: bool = True, rank_zero_only: bool = False,
     ) -> None:  # fmt: skip
         """Report a number of this batch.
 
@@ -87,7 +148,8 @@ class LightningModule(Block):
             on_step: report the number itself; by default in training.
             on_epoch: report the mean over the epoch and all processes; by default in validation and test.
             batch_size: weight in that mean; the rows of the batch by default.
-            sync_dist: accepted; means of epochs are always those of all processes.
+            sync_dist, logger, rank_zero_only: accepted; means of epochs are always those of all processes, and go to
+                the loggers of the first one.
 
         Raises:
             MXNetError: outside of a Trainer. ArgumentTypeError: not a number.
@@ -122,6 +184,34 @@ class LightningModule(Block):
         return self.trainer.global_rank if self.trainer is not None else 0
 
     @property
+    def local_rank(self) -> int:
+        """Number of this process on its host."""
+        return parallel.local_rank() if self.trainer is not None else 0
+
+    def optimizers(self) -> Any:
+        """Return the optimizer."""
+        return self.trainer.optimizers[0] if self.trainer is not None and self.trainer.optimizers else None
+
+    def all_gather(self, data: NDArray) -> NDArray:
+        """Return the arrays of all processes, stacked."""
+        return parallel.all_gather(data)
+
+    def print(self, *args: Any, **kwargs: Any) -> None:
+        """Print in the first process."""
+        if self.global_rank == 0:
+            print(*args, **kwargs)
+
+    def freeze(self) -> None:
+        """Let no parameter learn."""
+        self.collect_params().setattr("grad_req", "null")
+
+    def unfreeze(self) -> None:
+        """Let all parameters learn, but for auxiliary states."""
+        for p in self.collect_params().values():
+            if p._differentiable:
+                p.grad_req = "write"
+
+    @property
     def device(self) -> Context:
         """The first device."""
         return self.trainer.contexts[0] if self.trainer is not None else current_context()
@@ -133,20 +223,51 @@ class LightningModule(Block):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: str, **kwargs: Any) -> Any:
-        """Return a module made with `kwargs` that has the weights of a checkpoint.
+        """Return a module that has the weights of a checkpoint, made with its hyperparameters and `kwargs`.
 
         Raises:
             FormatError: not a checkpoint. ArgumentError: of another network.
         """
-        from .checkpoints import read, restore
+        from .checkpoints import hyperparameters_of, read, restore
 
-        made = cls(**kwargs)
-        restore(made, read(checkpoint_path))
+        found = read(checkpoint_path)
+        taken = inspect.signature(cls.__init__).parameters
+        anything = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+        kept = {k: v for k, v in hyperparameters_of(found).items() if anything or k in taken}
+        made = cls(**{**kept, **kwargs})
+        restore(made, found)
         return made
+
+
+class Hyperparameters(dict):
+    """A dict whose values are attributes as well.
+
+    Example:
+        >>> h = Hyperparameters(lr=0.1)
+        >>> h.lr, h["lr"]
+        (0.1, 0.1)
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(
+                f"there is no hyperparameter {name!r}; there are {', '.join(self) or 'none'}"
+            ) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
 
 
 class LightningDataModule:
     """Loaders in one place; subclasses define those that are needed."""
+
+    def prepare_data(self) -> None:
+        """Called first, in one process of each host: to download, for example."""
+
+    def teardown(self, stage: str) -> None:
+        """Called at the end."""
 
     def setup(self, stage: str) -> None:
         """Called before loaders are asked for; `stage` is `"fit"`, `"validate"`, `"test"` or `"predict"`."""
@@ -166,3 +287,22 @@ class LightningDataModule:
     def predict_dataloader(self) -> Any:
         """Return the loader for predictions."""
         return None
+
+
+def seed_everything(seed: int = 0, workers: bool = False, verbose: bool = False) -> int:
+    """Seed the random numbers of Python, NumPy and dualmx; returns the seed.
+
+    Args:
+        seed: the number.
+        workers, verbose: accepted.
+
+    Example:
+        >>> seed_everything(7)
+        7
+    """
+    from ..random import seed as seed_all
+
+    stdlib_random.seed(seed)
+    np.random.seed(seed)
+    seed_all(seed)
+    return seed

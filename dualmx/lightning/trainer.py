@@ -55,6 +55,11 @@ class Trainer:
         gradient_clip_algorithm: `"norm"` or `"value"`.
         fast_dev_run: one batch (or so many) of everything, without logs and checkpoints.
         default_root_dir: where logs and checkpoints go; the working directory by default.
+        min_epochs: epochs before which `should_stop` does not count.
+        limit_predict_batches: most batches of a prediction, or a share of them.
+        num_sanity_val_steps: batches of validation before training, whose numbers nobody sees.
+        enable_model_summary: print the module's parameters before training.
+        deterministic, benchmark, inference_mode, use_distributed_sampler: accepted.
 
     Raises:
         ArgumentError: an unknown name, or a device that is not there. MXNetError: another number of processes.
@@ -72,7 +77,9 @@ class Trainer:
         limit_test_batches: Any = 1.0, check_val_every_n_epoch: int = 1, log_every_n_steps: int = 50,
         enable_checkpointing: bool = True, enable_progress_bar: bool = True, accumulate_grad_batches: int = 1,
         gradient_clip_val: float | None = None, gradient_clip_algorithm: str = "norm", fast_dev_run: Any = False,
-        default_root_dir: Any = None,
+        default_root_dir: Any = None, min_epochs: int = 0, limit_predict_batches: Any = 1.0,
+        num_sanity_val_steps: int = 0, deterministic: Any = None, benchmark: Any = None, inference_mode: bool = True,
+        enable_model_summary: bool = False, use_distributed_sampler: bool = True,
     ):  # fmt: skip
         if str(precision) not in _PRECISIONS:
             raise ArgumentError(f"Trainer: precision={precision!r}: expected one of {', '.join(_PRECISIONS)}")
@@ -91,10 +98,14 @@ class Trainer:
         self.max_epochs = 1000 if max_epochs is None and max_steps < 0 else max_epochs
         self.max_steps = max_steps
         self.default_root_dir = os.getcwd() if default_root_dir is None else str(default_root_dir)
-        self._limits = {"train": limit_train_batches, "val": limit_val_batches, "test": limit_test_batches}
+        self._limits = {"train": limit_train_batches, "val": limit_val_batches, "test": limit_test_batches,
+                        "predict": limit_predict_batches}  # fmt: skip
+        self.min_epochs, self._sanity, self._summarizes = min_epochs, num_sanity_val_steps, enable_model_summary
+        self.sanity_checking = self.training = False
         if fast_dev_run:
             self._limits = dict.fromkeys(self._limits, int(fast_dev_run))
             self.max_epochs, logger, enable_checkpointing = 1, False, False
+            self.min_epochs = 0
         self.check_val_every_n_epoch, self.log_every_n_steps = check_val_every_n_epoch, log_every_n_steps
         self.accumulate_grad_batches = accumulate_grad_batches
         self.gradient_clip_val, self.gradient_clip_algorithm = gradient_clip_val, gradient_clip_algorithm
@@ -137,6 +148,48 @@ class Trainer:
         """The optimizer, in a list."""
         return [] if self._updates is None else [self._updates.optimizer]
 
+    @property
+    def num_devices(self) -> int:
+        """How many devices this process uses."""
+        return len(self.contexts)
+
+    @property
+    def local_rank(self) -> int:
+        """Number of this process on its host."""
+        return parallel.local_rank()
+
+    @property
+    def node_rank(self) -> int:
+        """Number of this host."""
+        return parallel.cross_rank()
+
+    @property
+    def lightning_module(self) -> LightningModule | None:
+        """The module that was given last."""
+        return self._trained
+
+    model = lightning_module
+
+    @property
+    def logged_metrics(self) -> dict[str, float]:
+        """What was reported to the loggers."""
+        return self.callback_metrics
+
+    @property
+    def progress_bar_metrics(self) -> dict[str, float]:
+        """What was reported for the progress bar."""
+        return {k: v for k, v in self.callback_metrics.items() if k in self._results.shown}
+
+    @property
+    def log_dir(self) -> str:
+        """Where logs and checkpoints go."""
+        return self._folder("")
+
+    def print(self, *args: Any, **kwargs: Any) -> None:
+        """Print in the first process."""
+        if self.is_global_zero:
+            print(*args, **kwargs)
+
     # -- training
 
     def fit(
@@ -161,7 +214,12 @@ class Trainer:
             raise ArgumentError("Trainer.fit: there is no data for training; give train_dataloaders or a datamodule")
         self._begin(model)
         start = 0
+        wanted = model.configure_callbacks()
+        self.callbacks.extend(wanted if isinstance(wanted, (list, tuple)) else [wanted])
+        self.callbacks.sort(key=lambda c: isinstance(c, ModelCheckpoint))
+        self.training = True
         try:
+            self._tell("setup", model, "fit")
             self._tell("on_fit_start", model)
             first = next(batches_of(train, 0, 1, 0), None)
             if first is None:
@@ -176,16 +234,32 @@ class Trainer:
                 told = checkpoints.progress_of(found)
                 start, self.global_step = told["epoch"] + 1, told["step"]
             seed = int(parallel.broadcast_object(int(np.random.randint(2**31 - 1))))
+            if self._summarizes:
+                for name, p in model.collect_params().items():
+                    self.print(f"{name:<60}{p.shape}")
+            if val is not None and self._sanity:
+                self._check_validation(model, val, seed)
             self._tell("on_train_start", model)
             for epoch in range(start, self.max_epochs if self.max_epochs is not None else 2**31):
-                if self.should_stop or 0 <= self.max_steps <= self.global_step:
+                if (self.should_stop and epoch >= self.min_epochs) or 0 <= self.max_steps <= self.global_step:
                     break
                 self.current_epoch = epoch
                 self._train_epoch(model, train, val, seed + epoch)
             self._tell("on_train_end", model)
             self._tell("on_fit_end", model)
+            self._tell("teardown", model, "fit")
         finally:
-            model.trainer = None
+            model.trainer, self.training = None, False
+
+    def _check_validation(self, model: LightningModule, val: Any, seed: int) -> None:
+        """Call the step of validation for some batches, so that its mistakes show before training."""
+        before, self.sanity_checking = self._limits["val"], True
+        self._limits["val"] = self._sanity
+        try:
+            self._results = Results(False)
+            self._evaluate(model, val, "val", model.validation_step, seed)
+        finally:
+            self._limits["val"], self.sanity_checking = before, False
 
     def _begin(self, model: Any) -> None:
         if not isinstance(model, LightningModule):
@@ -215,6 +289,8 @@ class Trainer:
 
     def _make_updates(self, model: LightningModule) -> GluonTrainer:
         chosen: Any = model.configure_optimizers()
+        if isinstance(chosen, tuple) and len(chosen) == 2 and isinstance(chosen[0], list) and not chosen[1]:
+            chosen = chosen[0]
         while isinstance(chosen, (list, tuple, dict)):
             if not isinstance(chosen, dict) and len(chosen) != 1:
                 raise ArgumentError(
@@ -251,13 +327,15 @@ class Trainer:
         for number, batch in enumerate(self._limited("train", train, seed)):
             for one in self.callbacks:
                 one.on_train_batch_start(self, model, batch, number)
+            model.on_train_batch_start(batch, number)
             losses = self._backward(model, batch, number)
-            waiting += 1
+            waiting += bool(losses)
             if waiting == self.accumulate_grad_batches:
                 self._step(model)
                 waiting = 0
             for one in self.callbacks:
                 one.on_train_batch_end(self, model, losses, batch, number)
+            model.on_train_batch_end(losses, batch, number)
             if not waiting and self.global_step % self.log_every_n_steps == 0:
                 self._report(results.of_step())
             if 0 <= self.max_steps <= self.global_step:
@@ -295,7 +373,9 @@ class Trainer:
                 self._rows = rows_of(part)
                 loss: Any = model.training_step(part, number)
                 loss = loss.get("loss") if isinstance(loss, dict) else loss
-                if not hasattr(loss, "backward") or loss.size != 1:
+                if loss is None and self.world_size == len(used) == 1:
+                    return []
+                if loss is None or not hasattr(loss, "backward") or loss.size != 1:
                     raise ArgumentError(
                         f"Trainer: training_step returned {_described(loss)}; expected the loss, an array with one "
                         "element, or a dict with it under 'loss'"
@@ -334,17 +414,45 @@ class Trainer:
     # -- validation, tests, predictions
 
     def validate(
-        self, model: LightningModule, dataloaders: Any = None, datamodule: Any = None
-    ) -> list[dict[str, float]]:
-        """Call `validation_step` for all batches; returns the means of what was logged."""
-        return self._whole(model, "validate", "val", dataloaders, datamodule, "validation_step")
+        self, model: LightningModule | None = None, dataloaders: Any = None, ckpt_path: str | None = None,
+        verbose: bool = True, datamodule: Any = None,
+    ) -> list[dict[str, float]]:  # fmt: skip
+        """Call `validation_step` for all batches; returns the means of what was logged.
 
-    def test(self, model: LightningModule, dataloaders: Any = None, datamodule: Any = None) -> list[dict[str, float]]:
-        """Call `test_step` for all batches; returns the means of what was logged."""
-        return self._whole(model, "test", "test", dataloaders, datamodule, "test_step")
+        Args:
+            model: the module; the one of before by default.
+            dataloaders, datamodule: see `fit`.
+            ckpt_path: a checkpoint whose weights are taken, or `"best"` or `"last"` of the `ModelCheckpoint`.
+            verbose: print the means, where `enable_progress_bar` lets it.
+        """
+        chosen = self._chosen("validate", model, ckpt_path)
+        return self._whole(chosen, "validate", "val", dataloaders, datamodule, "validation_step", verbose)
+
+    def test(
+        self, model: LightningModule | None = None, dataloaders: Any = None, ckpt_path: str | None = None,
+        verbose: bool = True, datamodule: Any = None,
+    ) -> list[dict[str, float]]:  # fmt: skip
+        """Call `test_step` for all batches; returns the means of what was logged; see `validate`."""
+        chosen = self._chosen("test", model, ckpt_path)
+        return self._whole(chosen, "test", "test", dataloaders, datamodule, "test_step", verbose)
+
+    def _chosen(self, what: str, model: Any, ckpt_path: str | None) -> Any:
+        """The module of a call, with the weights of a checkpoint if there is one."""
+        model = self._trained if model is None else model
+        if model is None:
+            raise ArgumentError(f"Trainer.{what}: model=None: nothing was trained; give a module")
+        if ckpt_path in ("best", "last"):
+            kept = self.checkpoint_callback
+            path = kept and (kept.best_model_path if ckpt_path == "best" else kept.last_model_path)
+            if not path:
+                raise ArgumentError(f"Trainer.{what}: ckpt_path={ckpt_path!r}: no ModelCheckpoint has saved one")
+            ckpt_path = path
+        if ckpt_path is not None:
+            checkpoints.restore(model, checkpoints.read(ckpt_path))
+        return model
 
     def _whole(
-        self, model: LightningModule, what: str, kind: str, dataloaders: Any, datamodule: Any, step: str
+        self, model: LightningModule, what: str, kind: str, dataloaders: Any, datamodule: Any, step: str, verbose: bool
     ) -> list[dict[str, float]]:
         data = self._data(what, kind, model, dataloaders, datamodule)
         if data is None:
@@ -352,12 +460,16 @@ class Trainer:
         self._begin(model)
         self._move(model)
         try:
+            self._tell("setup", model, what)
             self._results = results = Results(False)
             self._evaluate(model, data, kind, getattr(model, step), 0)
             found = results.of_epoch()
+            self._tell("teardown", model, what)
         finally:
             model.trainer = None
         self.callback_metrics.update(found)
+        if verbose and self._prints:
+            print(f"{what}: " + " - ".join(f"{k}: {v:.4g}" for k, v in found.items()), flush=True)
         return [found]
 
     def _move(self, model: LightningModule) -> None:
@@ -369,30 +481,37 @@ class Trainer:
             params.reset_ctx(self.contexts)
 
     def _evaluate(self, model: LightningModule, data: Any, kind: str, step: Any, seed: int) -> None:
+        name = {"val": "validation", "test": "test"}[kind]
         if kind == "val":
-            self._tell("on_validation_epoch_start", model)
+            self._tell("on_validation_start", model)
+        self._tell(f"on_{name}_epoch_start", model)
         with autograd.predict_mode():
             for number, batch in enumerate(self._limited(kind, data, seed)):
                 self._results.begin_batch()
                 for part in self._parts(batch, self.contexts[: rows_of(batch)]):
                     self._rows = rows_of(part)
                     step(part, number)
+        self._tell(f"on_{name}_epoch_end", model)
         if kind == "val":
-            self._tell("on_validation_epoch_end", model)
+            self._tell("on_validation_end", model)
 
-    def predict(self, model: LightningModule, dataloaders: Any = None, datamodule: Any = None) -> list[Any]:
+    def predict(
+        self, model: LightningModule | None = None, dataloaders: Any = None, datamodule: Any = None,
+        return_predictions: bool = True, ckpt_path: str | None = None,
+    ) -> list[Any]:  # fmt: skip
         """Return what `predict_step` returns for all batches, on the first device; every process computes all."""
-        data = self._data("predict", "predict", model, dataloaders, datamodule)
+        chosen = self._chosen("predict", model, ckpt_path)
+        data = self._data("predict", "predict", chosen, dataloaders, datamodule)
         if data is None:
             raise ArgumentError("Trainer.predict: there is no data; give dataloaders or a datamodule")
-        self._begin(model)
-        self._move(model)
+        self._begin(chosen)
+        self._move(chosen)
         try:
             with autograd.predict_mode():
-                batches = batches_of(data, 0, 1, 0)
-                return [model.predict_step(self._parts(b, self.contexts[:1])[0], i) for i, b in enumerate(batches)]
+                batches = self._limited("predict", data, 0)
+                return [chosen.predict_step(self._parts(b, self.contexts[:1])[0], i) for i, b in enumerate(batches)]
         finally:
-            model.trainer = None
+            chosen.trainer = None
 
     # -- data, logs, files
 
@@ -404,7 +523,11 @@ class Trainer:
             return given
         if datamodule is None:
             return None
-        datamodule.setup(what)
+        if kind != "val" or what != "fit":  # once for the two loaders of fit
+            if parallel.local_rank() == 0:
+                datamodule.prepare_data()
+            parallel.barrier()
+            datamodule.setup(what)
         return getattr(datamodule, f"{kind}_dataloader")()
 
     def _parts(self, batch: Any, contexts: Sequence[Context]) -> list[Any]:
@@ -416,15 +539,16 @@ class Trainer:
             if not hasattr(loader, "__len__"):
                 raise ArgumentError(f"Trainer: limit_{kind}_batches={limit}: a share of a loader without length")
             limit = int(limit * len(loader) / self.world_size)
-        for number, batch in enumerate(batches_of(loader, self.global_rank, self.world_size, seed, kind == "train")):
+        share = (0, 1) if kind == "predict" else (self.global_rank, self.world_size)
+        for number, batch in enumerate(batches_of(loader, *share, seed, kind == "train")):
             if isinstance(limit, int) and not isinstance(limit, bool) and number >= limit:
                 return
             yield batch
 
-    def _tell(self, moment: str, model: LightningModule) -> None:
+    def _tell(self, moment: str, model: LightningModule, *args: Any) -> None:
         for one in self.callbacks:
-            getattr(one, moment)(self, model)
-        getattr(model, moment)()
+            getattr(one, moment)(self, model, *args)
+        getattr(model, moment)(*args)
 
     def _log(self, name: str, value: Any, shown: bool, on_step: Any, on_epoch: Any, rows: int | None) -> None:
         self._results.add(name, value, self._rows or 1 if rows is None else rows, shown, on_step, on_epoch)
