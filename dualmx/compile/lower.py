@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value
+from .whole import is_whole, whole_vjp
 
 
 @dataclass
@@ -69,6 +70,8 @@ def vjp_step(
     """Apply one step and return its results and the function from their cotangents to those of inputs `at`."""
     call = step.call
     assert call is not None
+    if any(is_whole(ins[k]) for k in at) or any(v.tracked and is_whole(v) for v in step.outs):
+        return whole_vjp(call, ins, at, keys, runtime)
 
     def partial(*chosen: Any) -> tuple[Any, ...]:
         full = list(ins)
@@ -100,8 +103,9 @@ def pull_back(
             cotangents[v] if v in cotangents else zero_cotangent(r) for v, r in zip(step.outs, results, strict=True)
         )
         for k, ct in zip(at, pull(cts), strict=True):
-            v = step.ins[k]
-            cotangents[v] = cotangents[v] + ct if v in cotangents else ct
+            if ct is not None:
+                v = step.ins[k]
+                cotangents[v] = cotangents[v] + ct if v in cotangents else ct
 
 
 def seed_cotangents(plan: Plan, env: dict[Value, Any]) -> dict[Value, Any]:
@@ -127,7 +131,7 @@ def differentiated(plan: Plan, found: dict[State, set[int]]) -> None:
     """Add to `found` the input positions that each step on the plan's path is differentiated in."""
     for step in plan.path:
         places = found.setdefault(step, set())
-        places.update(k for k, v in enumerate(step.ins) if v in plan.need and v.dtype.kind not in "biu")
+        places.update(k for k, v in enumerate(step.ins) if v in plan.need)
 
 
 def lower(

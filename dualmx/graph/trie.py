@@ -114,7 +114,7 @@ def new_value(like: Value, state: State, index: int, tracked: bool) -> Value:
     """Return a value of `state` with the shape, dtype and place of `like`."""
     v = Value()
     v.shape, v.dtype, v.ctx, v.aval = like.shape, like.dtype, like.ctx, like.aval
-    v.state, v.index, v.tracked = state, index, tracked and like.dtype.kind not in "biu"
+    v.state, v.index, v.tracked = state, index, tracked
     return v
 
 

@@ -137,7 +137,7 @@ class Function:
             for i, o in enumerate(outs):
                 x = o._extra()
                 x.req, x.function, x.node = "function", (made, i), None
-                if o._tr is not None and o._tr is local.traces.get(o._v.ctx) and o._v.dtype.kind not in "biu":
+                if o._tr is not None and o._tr is local.traces.get(o._v.ctx):
                     o._tr.make_variable(o)
         if engine.naive:
             engine.flush(local.tr)

@@ -156,9 +156,6 @@ class Trace:
         x = a._x
         assert x is not None
         number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
-        # A gradient that cannot exist (integer variable) is left out, so that the array enters as a plain leaf.
-        if like.dtype.kind in "biu":
-            return self.enter(data, like)
         v = self.enter(data, like, True, (x.req, number))
         self.variables.append(a)
         return v

@@ -214,9 +214,8 @@ class Executor:
                 self._replay = self._recorded(False)
                 self._outputs = self._replay.run(self.aux_arrays)
         heads = self._replay.heads()
-        pairs = [(h, s) for h, s in zip(heads, seeds, strict=True) if np.dtype(h.dtype).kind not in "biu"]
-        if pairs and self._replay.has_variables:
-            run_backward([h for h, _ in pairs], [s for _, s in pairs])
+        if heads and self._replay.has_variables:
+            run_backward(heads, seeds)
 
     def _seeds(self, out_grads: Any) -> list[NDArray | None]:
         names = self._output_names

@@ -214,7 +214,6 @@ class PlacedExecutor(Executor):
                 (h, None if seed is None else seed.as_in_context(s.ctx))
                 for p, h in zip(s.outputs, replay.heads(), strict=False)
                 for seed in given.get(p, ())
-                if h._v.dtype.kind not in "biu"
             ]
             if not pairs or not replay.has_variables:
                 continue

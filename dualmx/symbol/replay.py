@@ -66,8 +66,7 @@ class Replay:
     ):
         self.call, self.ctx, self.args = call, ctx, list(args)
         self.targets = [
-            (grad, req) if grad is not None and req != "null" and arg._v.dtype.kind not in "biu" else None
-            for arg, grad, req in zip(args, grads, reqs, strict=True)
+            (grad, req) if grad is not None and req != "null" else None for grad, req in zip(grads, reqs, strict=True)
         ]
         self.has_variables = any(t is not None for t in self.targets)
         self._states: list[NDArray] = []

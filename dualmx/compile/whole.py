@@ -1,0 +1,102 @@
+"""Gradients of integers: MXNet applies an operator's gradient to them and cuts the result to their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..op.registry import Call
+from ..op.schema import TENSOR
+
+# Their gradient is the one that comes in, in the type of the input, whatever the two types are.
+CASTS = ("Cast", "amp_cast")
+
+Pull = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def is_whole(x: Any) -> bool:
+    """True for arrays and values of integers or truth values, to which `jax.vjp` gives no gradient."""
+    return not jnp.issubdtype(x.dtype, jnp.inexact)
+
+
+def cut(gradient: Any, dtype: Any) -> Any:
+    """Cast a gradient; fractions are cut off, and what an integer type cannot hold wraps around as in MXNet."""
+    through = jnp.int64 if jnp.issubdtype(dtype, jnp.integer) and not is_whole(gradient) else gradient.dtype
+    return gradient.astype(through).astype(dtype)
+
+
+def _strict(call: Call, count: int) -> list[bool]:
+    """Which inputs share one dtype."""
+    if call.op.variadic:
+        return [call.op.inputs[0].role is TENSOR] * count
+    live = [i for i in call.op.inputs if i.when is None or i.when.holds(call.params)]
+    return [i.role is TENSOR for i in live] + [False] * (count - len(live))
+
+
+def whole_vjp(
+    call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+) -> tuple[tuple[Any, ...], Pull]:
+    """`jax.vjp` of a step on inputs `at`; integers among them are differentiated as the numbers they stand for.
+
+    The second result maps cotangents, of the types of the results, to gradients; None stands for zero.
+    """
+    outs = call.apply_keys(ins, keys, runtime)
+    if call.op.name in CASTS:
+        return outs, lambda cotangents: [cut(cotangents[0], ins[0].dtype)]
+    shared = _strict(call, len(ins))
+    wide = {k for k in at if is_whole(ins[k])}
+    if any(shared[k] for k in wide):
+        wide |= {k for k, together in enumerate(shared) if together and is_whole(ins[k])}
+    raised = [x.astype(jnp.float64) if k in wide else x for k, x in enumerate(ins)]
+
+    def partial(*chosen: Any) -> tuple[Any, ...]:
+        full = list(raised)
+        for k, v in zip(at, chosen, strict=True):
+            full[k] = v
+        return call.apply_keys(full, keys, runtime)
+
+    try:
+        results, pull = jax.vjp(partial, *[raised[k] for k in at])
+    except (TypeError, ValueError):
+        # What takes integers only (bits, positions) does not change smoothly with them.
+        return outs, _floats_only(call, ins, at, keys, runtime)
+
+    def back(cotangents: Sequence[Any]) -> list[Any]:
+        return [cut(g, ins[k].dtype) for k, g in zip(at, pull(_seeds(cotangents, results)), strict=True)]
+
+    return outs, back
+
+
+def _seeds(cotangents: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
+    """The cotangents in the types that the vjp of `results` takes: integers have none."""
+    return tuple(
+        jnp.zeros(r.shape, jax.dtypes.float0) if is_whole(r) else jnp.asarray(_number(ct)).astype(r.dtype)
+        for ct, r in zip(cotangents, results, strict=True)
+    )
+
+
+def _number(ct: Any) -> Any:
+    return jnp.zeros(ct.shape) if ct.dtype == jax.dtypes.float0 else ct
+
+
+def _floats_only(call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]) -> Pull:
+    floats = [k for k in at if not is_whole(ins[k])]
+    if not floats:
+        return lambda cotangents: [None] * len(at)
+
+    def partial(*chosen: Any) -> tuple[Any, ...]:
+        full = list(ins)
+        for k, v in zip(floats, chosen, strict=True):
+            full[k] = v
+        return call.apply_keys(full, keys, runtime)
+
+    results, pull = jax.vjp(partial, *[ins[k] for k in floats])
+
+    def back(cotangents: Sequence[Any]) -> list[Any]:
+        found = dict(zip(floats, pull(_seeds(cotangents, results)), strict=True))
+        return [found.get(k) for k in at]
+
+    return back
