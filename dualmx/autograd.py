@@ -19,11 +19,14 @@ from __future__ import annotations
 from typing import Any
 
 from .core.checks import instance
-from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from .core.errors import ArgumentError, ArgumentTypeError
 from .ndarray import tape
 from .ndarray.array import NDArray, make_variable
 from .ndarray.function import Function
+from .ndarray.recorded import recorded_steps
 from .ndarray.trace import engine, local
+from .symbol.node import Node, topological
+from .symbol.symbol import Symbol
 
 
 class _Scope:
@@ -162,6 +165,13 @@ def _listed(what: str, heads: Any) -> list[NDArray]:
     return found
 
 
+def _last_of_each(what: str, heads: list[NDArray], head_grads: Any) -> tuple[list[NDArray], Any]:
+    """Heads once each: of an array that is a head several times, MXNet takes the last gradient."""
+    seeds = tape.check_seeds(what, heads, head_grads)
+    last = {id(h): (h, s) for h, s in zip(heads, seeds, strict=True)}
+    return [h for h, _ in last.values()], [s for _, s in last.values()]
+
+
 def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
     """Compute the gradients of `heads` with respect to all variables they were recorded from.
 
@@ -183,7 +193,8 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
         >>> x.grad.asnumpy().tolist()
         [2.0, 4.0]
     """
-    tape.backward(_listed("backward", heads), head_grads, retain_graph)
+    given = _listed("backward", heads)
+    tape.backward(*_last_of_each("backward", given, head_grads), retain_graph)
 
 
 def grad(
@@ -220,13 +231,40 @@ def grad(
     """
     keep = create_graph if retain_graph is None else retain_graph
     wanted = _listed("grad", variables)
-    found = tape.gradients(_listed("grad", heads), wanted, head_grads, keep, create_graph)
+    given, seeds = _last_of_each("grad", _listed("grad", heads), head_grads)
+    found = tape.gradients(given, wanted, seeds, keep, create_graph)
     return [a._like_own(g) for a, g in zip(wanted, found, strict=True)]
 
 
-def get_symbol(x: NDArray) -> Any:
-    """Not available: the recorded computation has no Symbol; build one with `mx.sym` or `HybridBlock`."""
-    raise MXNetError("autograd.get_symbol: recorded computations have no Symbol; trace a HybridBlock instead")
+def get_symbol(x: NDArray) -> Symbol:
+    """Return the recorded computation of `x` as a Symbol, whose arguments, in its order, are `var0`, `var1`, …
+
+    Raises:
+        MXNetError: `x` was not recorded, or by an operator that has no symbol.
+
+    Example:
+        >>> x = mx.nd.array([1, 2])
+        >>> x.attach_grad()
+        >>> with record():
+        ...     y = mx.nd.relu(x) * 3
+        >>> get_symbol(y).eval(var0=mx.nd.array([-1, 2]))[0].asnumpy().tolist()
+        [0.0, 6.0]
+    """
+    steps, head = recorded_steps(x)
+    entries: dict[Any, tuple[Node, int]] = {}
+
+    def entry(v: Any) -> tuple[Node, int]:
+        if v not in entries:
+            entries[v] = (Node(None, "var"), 0)
+        return entries[v]
+
+    for k, s in enumerate(steps):
+        changed = {n: str(v) for n, v in s.params.items() if v != s.op.params[n].default}
+        node = Node(s.op, f"node_{k}", [entry(v) for v in s.ins], s.params, changed)
+        entries.update((v, (node, i)) for i, v in enumerate(s.outs))
+    for k, node in enumerate(n for n in topological([entry(head)]) if n.op is None):
+        node.name = f"var{k}"
+    return Symbol([entry(head)])
 
 
 __all__ = [

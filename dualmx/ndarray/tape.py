@@ -170,7 +170,7 @@ def _enter_node(tr: Trace, n: Node) -> Value:
     data, like = n.data, n.aval
     if like.ctx is not tr.ctx:
         data, like = put(data, tr.ctx), aval(like.shape, like.dtype, tr.ctx)
-    if n.variable is not None and like.dtype.kind not in "biu":
+    if n.variable is not None:
         a = n.variable
         if a._tr is tr and a._data is n.data:
             v = a._v
@@ -187,7 +187,7 @@ def _enter_node(tr: Trace, n: Node) -> Value:
     return v
 
 
-def _enter_heads(
+def enter_heads(
     heads: Sequence[Handle], head_grads: Sequence[Handle | None]
 ) -> tuple[Trace, tuple[Value, ...], tuple[Value | None, ...]]:
     """Bring heads and their gradients into one trace."""
@@ -212,10 +212,11 @@ def _head_on(h: Handle, ctx: Context) -> Handle:
     return copy
 
 
-def _check_seeds(what: str, heads: Sequence[Handle], head_grads: Any) -> list[Handle | None]:
+def check_seeds(what: str, heads: Sequence[Any], head_grads: Any) -> list[Any]:
+    """Return the gradient of each head, None for ones; raises `ArgumentError` where one does not fit."""
     if head_grads is None:
         return [None] * len(heads)
-    seeds: list[Handle | None] = [head_grads] if isinstance(head_grads, Handle) else list(head_grads)
+    seeds: list[Any] = [head_grads] if isinstance(head_grads, Handle) else list(head_grads)
     if len(seeds) != len(heads):
         raise ArgumentError(f"{what}: {len(seeds)} head gradients for {len(heads)} heads; expected one each")
     for h, g in zip(heads, seeds, strict=True):
@@ -324,7 +325,7 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
     Raises:
         MXNetError: no variable is reached; a head gradient does not fit.
     """
-    given = _check_seeds("backward", heads, head_grads)
+    given = check_seeds("backward", heads, head_grads)
     for part, seeds in _by_context(heads, given):
         _begin_again(lambda part=part, seeds=seeds: _backward(part, seeds, retain_graph), len(part))
     if after_backward:
@@ -359,7 +360,7 @@ def _begin_again(action: Callable[[], Any], views: int) -> Any:
 
 
 def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_graph: bool) -> None:
-    tr, hv, sv = _enter_heads(heads, given)
+    tr, hv, sv = enter_heads(heads, given)
     if tr.saved:
         reenter(tr)
     route = _recorded_route(tr, hv)
@@ -447,7 +448,7 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
     waiting: dict[Any, dict[int, Handle]] = {}
     work: tuple[Sequence[Handle], Sequence[Handle | None]] | None = (heads, seeds)
     while work is not None:
-        tr, hv, sv = _enter_heads(*work)
+        tr, hv, sv = enter_heads(*work)
         if tr.saved:
             reenter(tr)
         route = _recorded_route(tr, hv, by_row=False)
@@ -498,7 +499,7 @@ def gradients(
     Raises:
         MXNetError: a variable is not reached from the heads.
     """
-    given = _check_seeds("grad", heads, head_grads)
+    given = check_seeds("grad", heads, head_grads)
     return _begin_again(lambda: _gradients(heads, variables, given, retain_graph, create_graph), len(variables))
 
 
@@ -509,7 +510,7 @@ def _gradients(
     retain_graph: bool,
     create_graph: bool,
 ) -> list[Any]:
-    tr, hv, sv = _enter_heads(heads, given)
+    tr, hv, sv = enter_heads(heads, given)
     if tr.saved:
         reenter(tr)
     own = [tr.leaf(a) for a in variables]

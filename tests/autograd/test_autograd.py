@@ -433,3 +433,84 @@ def test_a_detached_array_is_outside_the_graph(look):
         w = x.detach() * 2
     with pytest.raises(mx.MXNetError, match="do not depend"):
         w.backward()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "int8", "uint8"])
+@pytest.mark.parametrize(
+    ("function", "want"),
+    [
+        (lambda x: x * x, [2, 4, 6, 8]),
+        (lambda x: nd.relu(x) + 1, [1, 1, 1, 1]),
+        (lambda x: x.sum(), [1, 1, 1, 1]),
+        (lambda x: x / 2, [0, 0, 0, 0]),
+        (lambda x: x.astype("float32") * 2.5, [2, 2, 2, 2]),
+        (lambda x: nd.concat(x, x, dim=0), [2, 2, 2, 2]),
+        (lambda x: nd.take(x, nd.array([1, 1])), [0, 0, 2, 2]),
+        (lambda x: nd.argmax(x), [0, 0, 0, 0]),
+        (lambda x: x > 1, [0, 0, 0, 0]),
+        (lambda x: nd.shape_array(x), [0, 0, 0, 0]),
+    ],
+)
+def test_integers_have_the_gradient_of_the_numbers_they_stand_for_cut_to_their_type(look, dtype, function, want):
+    x = variable([[1, 2], [3, 4]], dtype=dtype)
+    with autograd.record():
+        y = function(x)
+        look(y)
+    y.backward()
+    assert x.grad.dtype == np.dtype(dtype)
+    assert x.grad.asnumpy().ravel().tolist() == want
+
+
+def test_gradients_pass_through_casts_to_integers_and_wrap_in_small_types(look):
+    x, u = variable([1.5, -2.5]), variable([1, 2], dtype="uint8")
+    with autograd.record():
+        y, z = x.astype("int64") * 3, -u
+        look(y)
+    autograd.backward([y, z])
+    assert x.grad.asnumpy().tolist() == [3.0, 3.0]
+    assert u.grad.asnumpy().tolist() == [255, 255]
+
+
+def test_an_integer_gradient_is_added_and_ids_get_none(look):
+    x, ids = variable([1, 2], req="add", dtype="int32"), variable([0, 1], dtype="int32")
+    table = variable([[1.0, 2.0], [3.0, 4.0]])
+    for _ in range(2):
+        with autograd.record():
+            y = x * 3
+            rows = nd.take(table, ids)
+        autograd.backward([y, rows])
+    assert x.grad.asnumpy().tolist() == [6, 6]
+    assert ids.grad.asnumpy().tolist() == [0, 0]
+    assert table.grad.asnumpy().tolist() == [[1, 1], [1, 1]]
+
+
+def test_of_an_array_that_is_a_head_twice_the_last_gradient_counts(look):
+    x = variable([1.0, 2.0])
+    with autograd.record():
+        y = x * 2
+        look(y)
+    autograd.backward([y, y], [nd.array([1.0, 1.0]), nd.array([3.0, 4.0])])
+    assert x.grad.asnumpy().tolist() == [6.0, 8.0]
+
+
+def test_the_symbol_of_what_was_recorded(look):
+    x, w = variable([[1.0, 2.0]]), variable([[3.0, 4.0]])
+    with autograd.record():
+        y = nd.FullyConnected(x, w, num_hidden=1, no_bias=True)
+        look(y)
+        z = nd.split(w, 2, axis=1)[1] + y * 0.5
+    net = mx.sym.load_json(autograd.get_symbol(z).tojson())
+    assert net.list_arguments() == ["var0", "var1"]
+    assert net.infer_shape(var0=(1, 2), var1=(1, 2))[1] == [(1, 1)]
+    # Arguments are numbered in the order in which the graph reads them: the split array first.
+    assert net.eval(var0=w, var1=x)[0].asscalar() == z.asscalar() == 4.0 + 5.5
+    assert autograd.get_symbol(x).list_arguments() == ["var0"]
+    with pytest.raises(mx.MXNetError, match="not computed inside"):
+        autograd.get_symbol(nd.ones((2,)))
+
+
+def test_an_unknown_gradient_request_is_a_key_error_too():
+    with pytest.raises(KeyError, match="grad_req='bogus': expected"):
+        nd.ones((2,)).attach_grad("bogus")
+    with pytest.raises(mx.MXNetError):
+        nd.ones((2,)).attach_grad("bogus")
