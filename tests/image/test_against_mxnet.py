@@ -55,6 +55,18 @@ def test_the_resize_operator_gives_the_bytes_of_opencv() -> None:
         assert (got == cv2.resize(image, (width, height))).all()
 
 
+@pytest.mark.parametrize("interp", [2, 3, 4])
+@pytest.mark.parametrize(("width", "height"), [(7, 5), (3, 9), (12, 3), (6, 4), (20, 17)])
+def test_the_resize_operator_has_the_other_filters_of_opencv(interp: int, width: int, height: int) -> None:
+    image = np.random.RandomState(3).uniform(0, 255, (8, 12, 3)).astype(np.float32)
+    want = cv2.resize(image, (width, height), interpolation=interp)
+    got = mx.nd.image.resize(mx.nd.array(image), size=(width, height), interp=interp).asnumpy()
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-2)
+    whole = mx.nd.image.resize(mx.nd.array(image, dtype="uint8"), size=(width, height), interp=interp).asnumpy()
+    exact = cv2.resize(image.astype(np.uint8), (width, height), interpolation=interp)
+    assert np.abs(whole.astype(int) - exact).max() <= 1
+
+
 def test_resizing_otherwise() -> None:
     same(mx.image.imresize(fresh("float32"), 10, 12), "smaller_float", 1e-3)
     same(mx.image.resize_short(fresh(), 10), "short", 1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
+from ..resample import resampling
 from ..schema import Floats, Fraction, Free, Key, Positive, Shape
 
 
@@ -105,15 +108,25 @@ def _resized_bytes(data: jax.Array, height: int, width: int) -> jax.Array:
     return ((((2048 - share) * near >> 16) + (share * far >> 16) + 2) >> 2).astype(data.dtype)
 
 
+def _in_range(x: jax.Array, dtype: Any) -> jax.Array:
+    """Floats in `dtype`; integers are rounded, and what is beyond their range is its end."""
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return x.astype(dtype)
+    info = jnp.iinfo(dtype)
+    return jnp.clip(jnp.rint(x), info.min, info.max).astype(dtype)
+
+
 @op()
 def _image_resize(data: Free, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1):
-    """Return the images in `size` = (width, height), bilinear (`interp=1`) or nearest (0), pixel centres at .5.
+    """Return the images in `size` = (width, height), pixel centres at .5.
+
+    `interp`: 0 nearest, 1 bilinear, 2 bicubic, 3 by areas, 4 Lanczos over 8×8.
 
     With one number in `size` the image becomes square, or, with `keep_ratio`, its shorter edge that long.
     """
     _need_image("_image_resize", data)
-    if interp not in (0, 1) or len(size) not in (1, 2) or min(size) < 1:
-        raise ArgumentError(f"_image_resize: size={size}, interp={interp}: expected 1 or 2 positive numbers; 0 or 1")
+    if interp not in range(5) or len(size) not in (1, 2) or min(size) < 1:
+        raise ArgumentError(f"_image_resize: size={size}, interp={interp}: expected 1 or 2 positive numbers; 0 to 4")
     rows, columns = data.shape[-3:-1]
     width, height = size if len(size) == 2 else (size[0], size[0])
     if keep_ratio and len(size) == 1:
@@ -124,6 +137,10 @@ def _image_resize(data: Free, *, size: Shape = (), keep_ratio: bool = False, int
         at_row = jnp.arange(height, dtype=jnp.int32) * rows // height
         at_column = jnp.arange(width, dtype=jnp.int32) * columns // width
         return data[..., at_row[:, None], at_column[None, :], :]
+    if interp > 1:
+        down, across = resampling(interp, (rows, columns), (height, width))
+        out = jnp.einsum("hr,...rcd,wc->...hwd", down, data.astype(jnp.float32), across, precision="highest")
+        return _in_range(out, data.dtype)
     if data.dtype == jnp.uint8:
         return _resized_bytes(data, height, width)
     out = jax.image.resize(data.astype(jnp.float32), shape, "bilinear", antialias=False)
