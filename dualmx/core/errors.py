@@ -22,6 +22,12 @@ class ArgumentTypeError(MXNetError, TypeError, AssertionError):
     """An argument has a type that the operation cannot accept; MXNet asserts many of these."""
 
 
+class ArgumentKeyError(ArgumentError, KeyError):
+    """An argument is none of the known words; MXNet looks these up in a table, which raises `KeyError`."""
+
+    __str__ = Exception.__str__
+
+
 class OrderError(MXNetError, AssertionError):
     """A call came before another that it needs; MXNet asserts the order."""
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, ArgumentKeyError, FormatError, MXNetError
 from ..ndarray import NDArray
 from . import codec
 
@@ -262,10 +262,10 @@ class MXIndexedRecordIO(MXRecordIO):
         """Go to the record with key `idx`.
 
         Raises:
-            ArgumentError: there is no such key.
+            ArgumentKeyError: there is no such key.
         """
         if idx not in self.idx:
-            raise ArgumentError(f"{self.idx_path!r}: no key {idx!r} among its {len(self.idx)}")
+            raise ArgumentKeyError(f"{self.idx_path!r}: no key {idx!r} among its {len(self.idx)}")
         self._ready(False).seek(self.idx[idx])
 
     def tell(self) -> int:

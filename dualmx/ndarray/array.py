@@ -15,7 +15,7 @@ from ..compile.remote import readable
 from ..core.checks import context as as_context
 from ..core.context import Context
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, RangeError
+from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, MXNetError, RangeError
 from ..op.registry import OPS
 from . import tape, view
 from .fluent import Fluent
@@ -62,7 +62,6 @@ class NDArray(Fluent):
         def __imul__(self, other: Operand) -> NDArray: ...
         def __itruediv__(self, other: Operand) -> NDArray: ...
         def __imod__(self, other: Operand) -> NDArray: ...
-        def __ipow__(self, other: Operand) -> NDArray: ...
         def __eq__(self, other: Any) -> NDArray: ...
         def __ne__(self, other: Any) -> NDArray: ...
         def __lt__(self, other: Operand) -> NDArray: ...
@@ -210,6 +209,11 @@ class NDArray(Fluent):
     def __int__(self) -> int:
         return int(self.asscalar())
 
+    @property
+    def writable(self) -> bool:
+        """True: every array can be written to."""
+        return True
+
     def __index__(self) -> int:
         if self._v.dtype.kind not in "biu":
             raise ArgumentTypeError(f"an array of {self._v.dtype} cannot be used as an index; cast it to int32")
@@ -225,14 +229,14 @@ class NDArray(Fluent):
     # -- copies
 
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
-        """Return the array cast to `dtype`; the same object if it has it already and `copy` is false.
+        """Return the array cast to `dtype`, float32 for None; the same object if it has it and `copy` is false.
 
         Example:
             >>> import dualmx as mx
             >>> mx.nd.array([1.7, -1.7]).astype("int8").asnumpy().tolist()
             [1, -1]
         """
-        target = as_dtype(dtype)
+        target = as_dtype("float32" if dtype is None else dtype)
         if target == self._v.dtype and not copy:
             return self
         return invoke1(OPS["Cast"].call(dtype=target.name), self)
@@ -459,7 +463,7 @@ def _blank(cls: type[NDArray]) -> NDArray:
 def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
     """Make `a` a variable whose gradients go to `grad` (a new zero array if None)."""
     if grad_req not in ("write", "add", "null"):
-        raise ArgumentError(f"attach_grad: grad_req={grad_req!r}: expected 'write', 'add' or 'null'")
+        raise ArgumentKeyError(f"attach_grad: grad_req={grad_req!r}: expected 'write', 'add' or 'null'")
     x = a._extra()
     if x.root is not None and not x.window:
         make_variable(cast("NDArray", x.root), grad, grad_req)
@@ -482,7 +486,7 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
             # A plain value enters anew; a pending one keeps its place but must not be followed backwards.
             if a._data is not None:
                 a._tr = None
-        elif a._v.dtype.kind not in "biu":
+        else:
             a._tr.make_variable(a)
 
 

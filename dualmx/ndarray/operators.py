@@ -128,7 +128,9 @@ def install(cls: type[NDArray]) -> None:
     for key, (symbol, name, scalar_name, reflected_name) in _ARITHMETIC.items():
         setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
         setattr(cls, f"__r{key}__", reflected(symbol, name, reflected_name))
-        setattr(cls, f"__i{key}__", inplace(symbol, name, scalar_name))
+        if key != "pow":
+            # MXNet has no in-place power: `x **= 2` gives the name x to a new array.
+            setattr(cls, f"__i{key}__", inplace(symbol, name, scalar_name))
     for key, (symbol, name, scalar_name) in _COMPARISON.items():
         setattr(cls, f"__{key}__", binary(symbol, name, scalar_name))
     negative, absolute = OPS["negative"].call(), OPS["abs"].call()
@@ -136,7 +138,9 @@ def install(cls: type[NDArray]) -> None:
     minus_one = OPS["_mul_scalar"].call(scalar=-1.0)
     cls.__neg__ = lambda self: invoke1(minus_one if self._v.dtype.kind == "b" else negative, self)
     cls.__abs__ = lambda self: invoke1(absolute, self)
-    cls.__matmul__ = lambda self, other: invoke2(OPS["dot"].call(), self, other)
+    cls.__matmul__ = lambda self, other: (
+        invoke2(OPS["dot"].call(), self, other) if isinstance(other, NDArray) else NotImplemented
+    )
 
 
 install(NDArray)

@@ -75,7 +75,6 @@ class ndarray(NDArray):
         def __imod__(self, other: Any) -> ndarray: ...
         def __pow__(self, other: Any) -> ndarray: ...
         def __rpow__(self, other: Any) -> ndarray: ...
-        def __ipow__(self, other: Any) -> ndarray: ...
         def __matmul__(self, other: Any) -> ndarray: ...
         def __rmatmul__(self, other: Any) -> ndarray: ...
         def __imatmul__(self, other: Any) -> ndarray: ...
@@ -204,7 +203,14 @@ class ndarray(NDArray):
         return str(self.asnumpy())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if not self._v.shape else format(str(self), spec)
+        if spec and self._v.shape:
+            raise ArgumentTypeError(
+                f"format: an array of shape {self.shape} has no format {spec!r}; format its elements"
+            )
+        return format(self.item() if not self._v.shape else str(self), spec)
+
+    def __round__(self, n: int = 0) -> ndarray:
+        return self.round(n)
 
     # -- copies and views
 

@@ -136,11 +136,16 @@ def install(cls: type) -> None:
     for key, (name, right, left) in ARITHMETIC.items():
         setattr(cls, f"__{key}__", binary(name, right))
         setattr(cls, f"__r{key}__", reflected(name, left))
-        setattr(cls, f"__i{key}__", inplace(name, right))
+        if key != "pow":
+            # MXNet has no in-place power: `x **= 2` gives the name x to a new array.
+            setattr(cls, f"__i{key}__", inplace(name, right))
     for key, name in COMPARISON.items():
         compared = equality(name) if key in ("eq", "ne") else binary(f"_npi_{name}", f"_npi_{name}_scalar")
         setattr(cls, f"__{key}__", compared)
-    for key, name in (("neg", "negative"), ("abs", "abs"), ("pos", "_copy"), ("invert", "_npi_bitwise_not")):
+    minus_one, negated = OPS["_npi_multiply_scalar"].call(scalar=-1), _unary("negative")
+    # Of truth values the negative is a whole number, as that of a product with -1.
+    setattr(cls, "__neg__", lambda a: wrap(invoke1(minus_one, a)) if a._v.dtype.kind == "b" else negated(a))  # noqa: B010
+    for key, name in (("abs", "abs"), ("pos", "_copy"), ("invert", "_npi_bitwise_not")):
         setattr(cls, f"__{key}__", _unary(name))
     for key, method in (("matmul", _product(False)), ("rmatmul", _product(True)), ("imatmul", _product(False, True))):
         setattr(cls, f"__{key}__", method)

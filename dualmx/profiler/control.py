@@ -10,7 +10,7 @@ from typing import Any
 
 from ..compile.watch import watchers
 from ..core import knobs
-from ..core.errors import ArgumentError, ArgumentTypeError, suggest
+from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, suggest
 from ..ndarray.storage import waitall
 from ..ndarray.trace import engine
 from . import chrome, table
@@ -126,7 +126,7 @@ def _check(name: str, value: Any) -> None:
 
 def _check_process(value: Any) -> None:
     if value not in ("worker", "server"):
-        raise ArgumentError(f"profiler: profile_process={value!r}: expected 'worker' or 'server'")
+        raise ArgumentKeyError(f"profiler: profile_process={value!r}: expected 'worker' or 'server'")
 
 
 def set_kvstore_handle(handle: Any) -> None:
@@ -157,7 +157,7 @@ def _for_servers(process: Any, call: str, arguments: dict[str, Any]) -> bool:
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """Start (`"run"`) or stop (`"stop"`) the profiler. While it runs, each flush is waited for."""
     if state not in ("run", "stop"):
-        raise ArgumentError(f"profiler.set_state: state={state!r}: expected 'run' or 'stop'")
+        raise ArgumentKeyError(f"profiler.set_state: state={state!r}: expected 'run' or 'stop'")
     if _for_servers(profile_process, "set_state", {"state": state}):
         return
     if (state == "run") == control.running:

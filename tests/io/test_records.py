@@ -97,8 +97,9 @@ def test_indexed_files(tmp_path: Path) -> None:
     reader = mx.recordio.MXIndexedRecordIO(idx, rec, "r")
     assert reader.keys == [0, 1, 2, 3] and reader.read_idx(2) == b"002" and reader.read() == b"003"
     assert copy.copy(reader).read_idx(1) == b"001"
-    with pytest.raises(mx.MXNetError, match="no key 9"):
-        reader.read_idx(9)
+    for error in (mx.MXNetError, KeyError):
+        with pytest.raises(error, match="no key 9"):
+            reader.read_idx(9)
     with pytest.raises(mx.MXNetError, match="opened for reading"):
         reader.write(b"x")
     for wrong in ("a\t1\n", "1\n", "1\t-4\n", "1\tx\n"):

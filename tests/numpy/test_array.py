@@ -272,3 +272,15 @@ def test_annuities():
     assert np.rate(10, 0, -3500, 10000) == pytest.approx(0.1106908)
     assert np.mirr([-100, 39, 59, 55, 20], 0.1, 0.12) == pytest.approx(0.2043768)
     assert np.ppmt(0.1 / 12, 1, 24, 2000) == pytest.approx(-75.6231861)
+
+
+def test_small_operations_as_in_mxnet():
+    x = np.array([1.0, 2.0])
+    before = x
+    x **= 2
+    assert x is not before and before.tolist() == [1.0, 2.0]
+    assert round(np.array(2.5)).item() == 2.0 and round(np.array([1.26]), 1).item() == pytest.approx(1.3)
+    assert f"{np.array(1.234):.2f}" == "1.23" and f"{x}" == "[1. 4.]"
+    with pytest.raises(TypeError, match="format"):
+        f"{x:.2f}"
+    assert (-np.array([True, False])).tolist() == [-1, 0]

@@ -386,10 +386,35 @@ def test_classes_are_those_that_python_users_expect():
         (ValueError, lambda: mx.random.seed(float("nan"))),
         (ValueError, lambda: nd.load_frombuffer(b"abc")),
         (RuntimeError, lambda: x.backward()),
+        (KeyError, lambda: x.attach_grad("bogus")),
+        (KeyError, lambda: mx.profiler.set_state("bogus")),
+        (KeyError, lambda: mx.profiler.pause("bogus")),
     ]:
         with pytest.raises(error) as caught:
             action()
         assert isinstance(caught.value, mx.MXNetError)
+    # Python itself says that nobody knows the operation.
+    for other in (2, None, "a"):
+        with pytest.raises(TypeError, match="@"):
+            x @ other
+
+
+def test_no_number_stands_for_a_truth_value_but_whole_ones():
+    x = nd.ones((2, 3))
+    assert nd.sum(x, axis=1, keepdims=1).shape == (2, 1)
+    with pytest.raises(mx.MXNetError, match="keepdims=1.0: expected True or False"):
+        nd.max(x, axis=1, keepdims=1.0)
+
+
+def test_element_types_may_be_given_as_classes():
+    x = nd.array([[3, 1, 2]])
+    assert nd.topk(x, k=2, dtype=np.int32).asnumpy().tolist() == [[0, 2]]
+    assert nd.argsort(x, dtype=np.dtype("int64")).dtype is np.int64
+    assert nd.one_hot(nd.array([1]), 3, dtype=np.float16).dtype is np.float16
+    assert nd.Embedding(nd.array([1]), x, input_dim=1, output_dim=3, dtype=np.float32).shape == (1, 3)
+    assert x.astype("int8").astype(None).dtype is np.float32
+    with pytest.raises(mx.MXNetError, match="dtype"):
+        nd.topk(x, dtype=np.uint16)
 
 
 @pytest.mark.parametrize("room, name", [(nd, "FullyConected"), (sym, "Convolutoin"), (nd.linalg, "foo"), (mx, "ndd")])
