@@ -145,7 +145,7 @@ def to_bool(value: Any) -> bool:
             return {"true": True, "1": True, "false": False, "0": False}[value.lower()]
         except KeyError:
             raise ValueError("expected True or False") from None
-    if isinstance(value, (bool, int, float, np.bool_, np.number)) and value in (0, 1):
+    if isinstance(value, (bool, int, np.bool_, np.integer)) and value in (0, 1):
         return bool(value)
     raise ValueError("expected True or False")
 
@@ -190,6 +190,8 @@ def converter(t: Any) -> Callable[[Any], Any]:
         choices = get_args(t)
 
         def choose(value: Any) -> Any:
+            if isinstance(value, (type, np.dtype)):
+                value = as_dtype(value).name
             for c in choices:
                 if value == c or str(c) == str(value):
                     return c

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.op.defs.shape import reshaped
 from dualmx.op.registry import OPS
@@ -98,6 +99,13 @@ def test_padding_any_number_of_axes():
         np.testing.assert_array_equal(
             run("Pad", x, mode=mode, pad_width=(1, 2, 0, 3)), np.pad(x, ((1, 2), (0, 3)), mode)
         )
+
+
+def test_broadcast_like_heeds_axes_only_where_both_are_given():
+    a, b = mx.nd.ones((2, 1)), mx.nd.ones((2, 4))
+    assert mx.nd.broadcast_like(a, b, lhs_axes=(1,)).shape == (2, 4)
+    assert mx.nd.broadcast_like(a, b, rhs_axes=(0,)).shape == (2, 4)
+    assert mx.nd.broadcast_like(a, b, lhs_axes=(1,), rhs_axes=(0,)).shape == (2, 2)
 
 
 def test_slice_may_be_empty():

@@ -30,10 +30,19 @@ def convert(x: jax.Array, dtype: Any) -> jax.Array:
         return x != 0
     if is_float(np.dtype(x.dtype)):
         if dtype.name in _SMALL:
-            x = x.astype(jnp.int32)
+            x = _cut(x, np.dtype("int32"))
         elif dtype.name == "uint32":
-            x = x.astype(jnp.int64)
+            x = _cut(x, np.dtype("int64"))
+        elif dtype.kind == "i":
+            x = _cut(x, dtype)
     return x.astype(dtype)
+
+
+def _cut(x: jax.Array, dtype: np.dtype) -> jax.Array:
+    """Floats as integers of 32 or 64 bits; what these cannot hold becomes the least one, as on x86."""
+    x = x.astype(accumulator(x.dtype))
+    least = float(np.iinfo(dtype).min)
+    return jnp.where((x >= least) & (x < -least), x, jnp.asarray(least, x.dtype)).astype(dtype)
 
 
 def through_float(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
@@ -43,7 +52,7 @@ def through_float(fn: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
         dtype = np.dtype(x.dtype)
         if is_float(dtype):
             return fn(x)
-        return convert(fn(x.astype(jnp.float64 if dtype.itemsize >= 4 else jnp.float32)), dtype)
+        return convert(fn(x.astype(jnp.float64)), dtype)
 
     return run
 

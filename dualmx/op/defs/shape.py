@@ -210,15 +210,14 @@ def broadcast_to(data: Tensor, *, shape: Shape = ()) -> jax.Array:
 
 @op()
 def broadcast_like(lhs: Tensor, rhs: Free, *, lhs_axes: Axes = None, rhs_axes: Axes = None) -> jax.Array:
-    """Repeat axes of length 1 of `lhs` as in `rhs`, all of them or only `lhs_axes` to the lengths of `rhs_axes`.
+    """Repeat axes of length 1 of `lhs` as in `rhs`: all, or, given both, `lhs_axes` to the lengths of `rhs_axes`.
 
     Shapes: lhs (1 or d0, …), rhs (d0, …) -> (d0, …); dtype of `lhs`.
     """
-    if lhs_axes is None and rhs_axes is None:
+    if lhs_axes is None or rhs_axes is None:
         if lhs.ndim != rhs.ndim:
             raise ArgumentError(f"shapes {lhs.shape} and {rhs.shape}: expected the same number of axes")
         return _stretch(lhs, rhs.shape)
-    lhs_axes, rhs_axes = lhs_axes or (), rhs_axes or ()
     if len(lhs_axes) != len(rhs_axes) or not lhs_axes:
         raise ArgumentError(f"lhs_axes={lhs_axes}, rhs_axes={rhs_axes}: expected equally many, at least one")
     shape = list(lhs.shape)
