@@ -87,7 +87,9 @@ class Fluent(Handle):
         out: NDArray | Sequence[NDArray] | None = None,
         name: str | None = None,
     ) -> NDArray:
-        """Repeat axes of length 1 of `lhs` as in `rhs`, all of them or only `lhs_axes` to the lengths of `rhs_axes`."""
+        """Repeat axes of length 1 of `lhs` as in `rhs`: all, or, given both, `lhs_axes` to the lengths of
+        `rhs_axes`.
+        """
 
     def broadcast_to(self, shape: Sequence[int]) -> NDArray:
         """Return the array broadcast to `shape`; a 0 keeps the array's own length, missing axes are added in front."""

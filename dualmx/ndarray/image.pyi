@@ -119,7 +119,7 @@ def resize(
     out: NDArray | Sequence[NDArray] | None = None,
     name: str | None = None,
 ) -> NDArray:
-    """Return the images in `size` = (width, height), bilinear (`interp=1`) or nearest (0), pixel centres at .5."""
+    """Return the images in `size` = (width, height), pixel centres at .5."""
 
 def to_tensor(data: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
     """Return (C, H, W) float32 in [0, 1] of an (H, W, C) image with values 0 to 255; batches likewise."""

@@ -801,7 +801,7 @@ def broadcast_like(
     out: NDArray | Sequence[NDArray] | None = None,
     name: str | None = None,
 ) -> NDArray:
-    """Repeat axes of length 1 of `lhs` as in `rhs`, all of them or only `lhs_axes` to the lengths of `rhs_axes`."""
+    """Repeat axes of length 1 of `lhs` as in `rhs`: all, or, given both, `lhs_axes` to the lengths of `rhs_axes`."""
 
 def broadcast_logical_and(
     lhs: _Array, rhs: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None

@@ -89,7 +89,9 @@ class Fluent:
         attr: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> Symbol:
-        """Repeat axes of length 1 of `lhs` as in `rhs`, all of them or only `lhs_axes` to the lengths of `rhs_axes`."""
+        """Repeat axes of length 1 of `lhs` as in `rhs`: all, or, given both, `lhs_axes` to the lengths of
+        `rhs_axes`.
+        """
 
     def broadcast_to(
         self, shape: Shape = (), name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any

@@ -142,7 +142,7 @@ def resize(
     attr: Mapping[str, str] | None = None,
     **kwargs: Any,
 ) -> Symbol:
-    """Return the images in `size` = (width, height), bilinear (`interp=1`) or nearest (0), pixel centres at .5."""
+    """Return the images in `size` = (width, height), pixel centres at .5."""
 
 def to_tensor(
     data: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any

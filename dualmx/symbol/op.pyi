@@ -911,7 +911,7 @@ def broadcast_like(
     attr: Mapping[str, str] | None = None,
     **kwargs: Any,
 ) -> Symbol:
-    """Repeat axes of length 1 of `lhs` as in `rhs`, all of them or only `lhs_axes` to the lengths of `rhs_axes`."""
+    """Repeat axes of length 1 of `lhs` as in `rhs`: all, or, given both, `lhs_axes` to the lengths of `rhs_axes`."""
 
 def broadcast_logical_and(
     lhs: Symbol | None = None,
