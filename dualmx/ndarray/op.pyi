@@ -1241,11 +1241,15 @@ def linalg_maketrian(
 ) -> NDArray:
     """Unpack what `linalg_extracttrian` packed into matrices that are 0 elsewhere: (…, m·(m+1)/2) -> (…, n, n)."""
 
-def linalg_potrf(A: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
+def linalg_potrf(
+    A: _Array, lower: bool = True, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
     """Cholesky factor: the lower triangular L with positive diagonal and L · Lᵀ = A, A symmetric positive-definite."""
 
-def linalg_potri(A: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> NDArray:
-    """Inverse (L · Lᵀ)⁻¹ from the lower triangular Cholesky factor L = `A`."""
+def linalg_potri(
+    A: _Array, lower: bool = True, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
+) -> NDArray:
+    """Inverse (L · Lᵀ)⁻¹ from the Cholesky factor `A`: the lower triangular L or, unless `lower`, Lᵀ."""
 
 def linalg_slogdet(A: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None) -> list[NDArray]:
     """Sign of the determinant and logarithm of its absolute value, each (…), (1,) for a single matrix."""

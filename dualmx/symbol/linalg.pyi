@@ -93,14 +93,22 @@ def maketrian(
     """Unpack what `linalg_extracttrian` packed into matrices that are 0 elsewhere: (…, m·(m+1)/2) -> (…, n, n)."""
 
 def potrf(
-    A: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+    A: Symbol | None = None,
+    lower: bool = True,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
 ) -> Symbol:
     """Cholesky factor: the lower triangular L with positive diagonal and L · Lᵀ = A, A symmetric positive-definite."""
 
 def potri(
-    A: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+    A: Symbol | None = None,
+    lower: bool = True,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
 ) -> Symbol:
-    """Inverse (L · Lᵀ)⁻¹ from the lower triangular Cholesky factor L = `A`."""
+    """Inverse (L · Lᵀ)⁻¹ from the Cholesky factor `A`: the lower triangular L or, unless `lower`, Lᵀ."""
 
 def slogdet(
     A: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any

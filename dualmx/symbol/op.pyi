@@ -1495,14 +1495,22 @@ def linalg_maketrian(
     """Unpack what `linalg_extracttrian` packed into matrices that are 0 elsewhere: (…, m·(m+1)/2) -> (…, n, n)."""
 
 def linalg_potrf(
-    A: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+    A: Symbol | None = None,
+    lower: bool = True,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
 ) -> Symbol:
     """Cholesky factor: the lower triangular L with positive diagonal and L · Lᵀ = A, A symmetric positive-definite."""
 
 def linalg_potri(
-    A: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any
+    A: Symbol | None = None,
+    lower: bool = True,
+    name: str | None = None,
+    attr: Mapping[str, str] | None = None,
+    **kwargs: Any,
 ) -> Symbol:
-    """Inverse (L · Lᵀ)⁻¹ from the lower triangular Cholesky factor L = `A`."""
+    """Inverse (L · Lᵀ)⁻¹ from the Cholesky factor `A`: the lower triangular L or, unless `lower`, Lᵀ."""
 
 def linalg_slogdet(
     A: Symbol | None = None, name: str | None = None, attr: Mapping[str, str] | None = None, **kwargs: Any

@@ -135,3 +135,18 @@ def test_a_matrix_that_is_not_positive_definite_is_reported_when_waited_for():
 def test_factorisations_take_single_and_double_precision(name):
     with pytest.raises(MXNetError, match=f"_linalg_{name}: A is float16: expected float32 or float64"):
         getattr(mx.nd.linalg, name)(mx.nd.ones((2, 2), dtype="float16"))
+
+
+def test_cholesky_factors_may_be_upper_triangular():
+    a = mx.nd.array([[4.0, 2.0], [2.0, 3.0]])
+    low, up = mx.nd.linalg.potrf(a), mx.nd.linalg.potrf(a, lower=False)
+    np.testing.assert_allclose(up.asnumpy(), low.asnumpy().T, rtol=1e-6)
+    inverse = np.linalg.inv(a.asnumpy())
+    for factor, lower in ((low, True), (up, False)):
+        np.testing.assert_allclose(mx.nd.linalg.potri(factor, lower=lower).asnumpy(), inverse, rtol=1e-5)
+    a.attach_grad()
+    with mx.autograd.record():
+        up = mx.nd.linalg.potrf(a, lower=False)
+    up.backward(mx.nd.array([[1, 2], [3, 4]]))
+    # What MXNet 1.9.1 gives.
+    np.testing.assert_allclose(a.grad.asnumpy(), [[0.35355335, -0.20710674], [-0.20710674, 1.4142134]], rtol=1e-5)

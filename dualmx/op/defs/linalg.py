@@ -144,14 +144,15 @@ def _linalg_gemm2(
 
 
 @op(aliases=("linalg_potrf",))
-def _linalg_potrf(A: Tensor) -> jax.Array:
+def _linalg_potrf(A: Tensor, *, lower: bool = True) -> jax.Array:
     """Cholesky factor: the lower triangular L with positive diagonal and L · Lᵀ = A, A symmetric positive-definite.
 
-    A matrix that is not positive-definite is an error, which array functions report when the result is waited for;
-    inside executors and hybridized blocks it gives NaN. The gradient is symmetric.
+    Unless `lower` it is the upper triangular Lᵀ. A matrix that is not positive-definite is an error, which array
+    functions report when the result is waited for; inside executors and hybridized blocks it gives NaN.
+    The gradient is symmetric.
     """
     _factored(A)
-    return _cholesky(A)
+    return _cholesky(A) if lower else _t(_cholesky(_t(A)))
 
 
 @jax.custom_vjp
@@ -177,9 +178,10 @@ _cholesky.defvjp(_cholesky_fwd, _cholesky_bwd)
 
 
 @op(aliases=("linalg_potri",))
-def _linalg_potri(A: Tensor) -> jax.Array:
-    """Inverse (L · Lᵀ)⁻¹ from the lower triangular Cholesky factor L = `A`."""
+def _linalg_potri(A: Tensor, *, lower: bool = True) -> jax.Array:
+    """Inverse (L · Lᵀ)⁻¹ from the Cholesky factor `A`: the lower triangular L or, unless `lower`, Lᵀ."""
     _factored(A)
+    A = A if lower else _t(A)
     eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
     low = lax.linalg.triangular_solve(A, eye, left_side=True, lower=True)
     return _product(low, low, True, False)
