@@ -71,15 +71,22 @@ def as_np(symbol: Symbol) -> Any:
     return symbol if isinstance(symbol, _Symbol) else _Symbol(symbol.entries)
 
 
-def node(name: str, inputs: Sequence[Any], params: dict[str, Any], hint: str | None = None) -> Any:
-    """Return a new node of the operator `name`."""
+def node(
+    name: str,
+    inputs: Sequence[Any],
+    params: dict[str, Any],
+    hint: str | None = None,
+    label: str | None = None,
+    attr: dict[str, str] | None = None,
+) -> Any:
+    """Return a new node of the operator `name`, called `label`, or `hint` and a number."""
     for given in inputs:
         if not isinstance(given, Symbol):
             raise ArgumentTypeError(f"{name}: an array and a symbol do not mix; make the array a variable")
     op = OPS[name]
     shown = hint or name.removeprefix("_npi_").removeprefix("_np_").lstrip("_").lower()
     given = {k: v for k, v in params.items() if v is not None or k not in op.params}
-    return _Symbol(create(op, tuple(inputs), given, None, None, shown).entries)
+    return _Symbol(create(op, tuple(inputs), given, label, attr, shown).entries)
 
 
 def parts(found: Symbol) -> list[Any]:

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import ArgumentError
 from ..namespace import sym
 from ..numpy.symbols import as_np, node
 from ..op.registry import OPS
@@ -25,20 +26,43 @@ def function_of(name: str, operator: str) -> Callable[..., Any]:
     return function
 
 
-def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> Any:
-    """Return a symbol in another shape, which may contain the codes of `mx.npx.reshape`."""
+def reshape(
+    a: Any,
+    newshape: Any,
+    reverse: bool = False,
+    order: str = "C",
+    name: str | None = None,
+    attr: dict[str, str] | None = None,
+    out: Any = None,
+) -> Any:
+    """Return a symbol in another shape, which may contain the codes of `mx.npx.reshape`; `out` must be None."""
+    _no_out("reshape", out)
     shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
-    return node("_npx_reshape", (as_np(a),), {"newshape": shape, "reverse": reverse, "order": order})
+    params = {"newshape": shape, "reverse": reverse, "order": order}
+    return node("_npx_reshape", (as_np(a),), params, None, name, attr)
 
 
-def nonzero(a: Any) -> Any:
-    """Return a node of the coordinates of the elements that are not 0."""
-    return node("_npx_nonzero", (as_np(a),), {})
+def nonzero(x: Any, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None) -> Any:
+    """Return a node of the coordinates of the elements that are not 0; `out` must be None."""
+    _no_out("nonzero", out)
+    return node("_npx_nonzero", (as_np(x),), {}, None, name, attr)
 
 
-def constraint_check(x: Any, msg: str = "Constraint violated!") -> Any:
-    """Return a node that is an error if an element of `x` is False."""
-    return node("_npx_constraint_check", (as_np(x),), {"msg": msg})
+def constraint_check(
+    input: Any,
+    msg: str = "Constraint violated!",
+    name: str | None = None,
+    attr: dict[str, str] | None = None,
+    out: Any = None,
+) -> Any:
+    """Return a node that is an error if an element of `input` is False; `out` must be None."""
+    _no_out("constraint_check", out)
+    return node("_npx_constraint_check", (as_np(input),), {"msg": msg}, None, name, attr)
+
+
+def _no_out(what: str, out: Any) -> None:
+    if out is not None:
+        raise ArgumentError(f"{what}: out={out!r}: a symbol has no array to write to")
 
 
 def __getattr__(name: str) -> Any:

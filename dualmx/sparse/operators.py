@@ -35,44 +35,44 @@ COMPARISON = {
 }
 
 
-def pair(equal: str, other: str, scalar: str) -> Callable[[Any, Any], NDArray]:
+def pair(equal: str, unequal: str, scalar: str) -> Callable[[Any, Any], NDArray]:
     """Return the function of a sparse array and an operand."""
     calls = ScalarCalls(scalar)
 
-    def function(a: Any, b: Any) -> NDArray:
-        if isinstance(b, np.ndarray) and b.ndim:
-            b = array(b, a.context, a.dtype)
-        if isinstance(b, NDArray):
-            name = equal if a.shape == b.shape else other
-            return invoke(OPS[name].call(), (a, b))[0]
-        if isinstance(b, np.ndarray):
-            b = b.item()
-        if not isinstance(b, (numbers.Real, np.number, np.bool_)):
-            raise ArgumentTypeError(f"{equal}: operand of type {type(b).__name__}: expected an NDArray or a number")
-        return invoke(calls[b], (a,))[0]
+    def function(self: Any, other: Any) -> NDArray:
+        if isinstance(other, np.ndarray) and other.ndim:
+            other = array(other, self.context, self.dtype)
+        if isinstance(other, NDArray):
+            name = equal if self.shape == other.shape else unequal
+            return invoke(OPS[name].call(), (self, other))[0]
+        if isinstance(other, np.ndarray):
+            other = other.item()
+        if not isinstance(other, (numbers.Real, np.number, np.bool_)):
+            raise ArgumentTypeError(f"{equal}: operand of type {type(other).__name__}: expected an NDArray or a number")
+        return invoke(calls[other], (self,))[0]
 
     return function
 
 
-def reflected(other: str, scalar: str) -> Callable[[Any, Any], NDArray]:
+def reflected(name: str, scalar: str) -> Callable[[Any, Any], NDArray]:
     """Return the function of an operand and a sparse array on its right.
 
     Python asks the sparse class first, as it is derived from that of a dense operand.
     """
-    with_number = pair(other, other, scalar)
+    with_number = pair(name, name, scalar)
 
-    def function(a: Any, b: Any) -> NDArray:
-        if isinstance(b, np.ndarray) and b.ndim:
-            b = array(b, a.context, a.dtype)
-        return invoke(OPS[other].call(), (b, a))[0] if isinstance(b, NDArray) else with_number(a, b)
+    def function(self: Any, other: Any) -> NDArray:
+        if isinstance(other, np.ndarray) and other.ndim:
+            other = array(other, self.context, self.dtype)
+        return invoke(OPS[name].call(), (other, self))[0] if isinstance(other, NDArray) else with_number(self, other)
 
     return function
 
 
 def _inplace(function: Callable[[Any, Any], NDArray]) -> Callable[[Any, Any], Any]:
-    def method(a: Any, b: Any) -> Any:
-        store(a, function(a, b), "in-place operation")
-        return a
+    def method(self: Any, other: Any) -> Any:
+        store(self, function(self, other), "in-place operation")
+        return self
 
     return method
 

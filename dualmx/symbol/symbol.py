@@ -182,7 +182,7 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
     def __copy__(self) -> Symbol:
         return Symbol(copy_graph(self.entries))
 
-    def __deepcopy__(self, memo: Any = None) -> Symbol:
+    def __deepcopy__(self, _: Any = None) -> Symbol:
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -97,3 +97,13 @@ def test_kinds_of_symbols():
         snp.dot(y, np.ones(2))
     with pytest.raises(TypeError, match="out="):
         snp.sum(y, out=np.ones(()))
+
+
+def test_nodes_of_the_extension_take_names_and_attributes():
+    x = mx.sym.var("x").as_np_ndarray()
+    made = mx.sym.npx.reshape(x, (-2, 6), name="flat", attr={"__note__": "1"})
+    assert made.name == "flat" and made.attr("__note__") == "1"
+    assert mx.sym.npx.nonzero(x, name="at").name == "at"
+    assert mx.sym.npx.constraint_check(x, msg="no", name="check").name == "check"
+    with pytest.raises(mx.MXNetError, match="out="):
+        mx.sym.npx.nonzero(x, out=x)
