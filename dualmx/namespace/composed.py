@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -49,7 +50,7 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
     return parts[0] if len(parts) == 1 else parts
 
 
-def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> list[NDArray]:
+def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = None) -> Sequence[NDArray]:
     """Count the elements of `a` in each bin.
 
     Args:
@@ -58,14 +59,16 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
         range: lowest and highest edge when `bins` is a number; by default the least and greatest element.
 
     Returns:
-        Counts (int64) and bin edges.
+        Counts (int64; float32 where the range is that of the elements) and bin edges.
     """
     instance("histogram", "a", a, NDArray, "an NDArray")
     if isinstance(bins, NDArray):
         return invoke(OPS["_histogram"].call(), (a, bins))
     bins = whole("histogram", "bins", bins, 1)
     if range is None:
-        range = (float(a.min().asscalar()), float(a.max().asscalar()))
+        # Only NumPy knows the range before the bins are made; MXNet hands the counts back as it makes any array.
+        counts, limits = np.histogram(a.asnumpy(), int(bins))
+        return from_host(counts.astype(np.float32), a.context), from_host(limits.astype(np.float32), a.context)
     edges = from_host(np.linspace(range[0], range[1], int(bins) + 1).astype(a._v.dtype), a.context)
     return invoke(OPS["_histogram"].call(bin_cnt=int(bins), range=range), (a, edges))
 

@@ -24,7 +24,7 @@ def _inputs(op_type: str, names: list[str], args: Sequence[Any], named: dict[str
     return [found[name] for name in names]
 
 
-def Custom(*args: Any, op_type: str, name: str | None = None, **kwargs: Any) -> Any:
+def Custom(*args: Any, op_type: str = "", name: str | None = None, **kwargs: Any) -> Any:
     """Call the custom operator registered as `op_type`.
 
     Args:
@@ -40,6 +40,8 @@ def Custom(*args: Any, op_type: str, name: str | None = None, **kwargs: Any) -> 
         ArgumentError: unknown `op_type`, or inputs that its `list_arguments` does not name. MXNetError: the operator
             raised; the error is also of the type that it raised, and carries its traceback.
     """
+    if not op_type:
+        raise ArgumentError("Custom: op_type is missing: expected the name given to mx.operator.register")
     named = {k: v for k, v in kwargs.items() if isinstance(v, NDArray)}
     layout = Layout.named(op_type, {k: v for k, v in kwargs.items() if k not in named})
     outs = layout.run(_inputs(op_type, [*layout.arguments, *layout.states], args, named))

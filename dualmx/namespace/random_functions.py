@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from ..core.checks import instance
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentTypeError
 from ..core.types import DType, Shape
@@ -172,6 +173,7 @@ def multinomial(
         >>> multinomial(mx.nd.array([[0, 1], [1, 0]]), shape=3).asnumpy().tolist()
         [[1, 1, 1], [0, 0, 0]]
     """
+    instance("random.multinomial", "data", data, NDArray, "an NDArray")
     call = OPS["_sample_multinomial"].call(shape=() if shape is None else shape, get_prob=get_prob, dtype=dtype)
     if out is not None:
         invoke_out(call, (data,), [out] if isinstance(out, NDArray) else out)
@@ -203,6 +205,7 @@ def shuffle(data: NDArray, out: NDArray | None = None) -> NDArray:
         >>> shuffle(mx.nd.arange(4)).sum().asscalar().item()
         6.0
     """
+    instance("random.shuffle", "data", data, NDArray, "an NDArray")
     call = OPS["_shuffle"].call()
     if out is not None:
         invoke_out(call, (data,), (out,))

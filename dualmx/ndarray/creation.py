@@ -270,7 +270,7 @@ def linspace(
     """
     number("linspace", "start", start)
     number("linspace", "stop", stop)
-    num = whole("linspace", "num", num, 1)
+    num = whole("linspace", "num", num, 0)
     return from_host(np.linspace(start, stop, num, endpoint).astype(as_dtype(dtype or "float32")), ctx)
 
 

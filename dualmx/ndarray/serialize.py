@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import DTYPE_TO_FLAG, FLAG_TO_DTYPE
-from ..core.errors import ArgumentError, ArgumentTypeError, FormatError, MXNetError
+from ..core.errors import ArgumentTypeError, FormatError, MXNetError
 
 LIST_MAGIC = 0x112
 V1_MAGIC, V2_MAGIC, V3_MAGIC = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
@@ -159,7 +159,7 @@ def dumps(data: Any) -> bytes:
         arrays = data if isinstance(data, (list, tuple)) else [data]
     arrays = list(arrays)
     if not all(isinstance(n, str) for n in names) or not all(hasattr(a, "asnumpy") for a in arrays):
-        raise ArgumentError(
+        raise ArgumentTypeError(
             f"save: got {type(data).__name__}: expected an NDArray, a list of NDArrays or a dict of str to NDArray"
         )
     return encode([_body_of(a) for a in arrays], names)

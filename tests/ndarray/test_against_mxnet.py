@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from dualmx import nd
 
 from . import snippets
 
@@ -61,3 +62,11 @@ def test_snippet(text):
         return
     exec(snippets.program(text), scope)
     same(snippets.describe(scope["out"], mx.nd.NDArray), want["out"], text)
+
+
+def test_histogram_of_all_elements_counts_in_float32():
+    counts, edges = nd.histogram(nd.array([1, 2, 3]), bins=3)
+    assert counts.dtype == edges.dtype == np.float32
+    assert counts.asnumpy().tolist() == [1, 1, 1] and edges.asnumpy()[[0, 3]].tolist() == [1, 3]
+    assert nd.histogram(nd.array([1, 2, 3]), bins=3, range=(0, 4))[0].dtype is np.int64
+    assert nd.linspace(0, 1, 0).shape == (0,)

@@ -45,7 +45,7 @@ def _nms_fields(width: int, **fields: int) -> None:
         raise ArgumentError(f"_contrib_box_nms: id_index={fields['id_index']}: it is also score_index")
 
 
-@op(aliases=("_contrib_box_non_maximum_suppression",), floating=True)
+@op(aliases=("_contrib_box_non_maximum_suppression",), floating=True, output_names=("output0",))
 def _contrib_box_nms(
     data: Tensor,
     *,
