@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..op.defs.rules import convert
 from ..op.registry import Call
 from ..op.schema import TENSOR
 
@@ -20,12 +21,6 @@ Pull = Callable[[Sequence[Any]], Sequence[Any]]
 def is_whole(x: Any) -> bool:
     """True for arrays and values of integers or truth values, to which `jax.vjp` gives no gradient."""
     return not jnp.issubdtype(x.dtype, jnp.inexact)
-
-
-def cut(gradient: Any, dtype: Any) -> Any:
-    """Cast a gradient; fractions are cut off, and what an integer type cannot hold wraps around as in MXNet."""
-    through = jnp.int64 if jnp.issubdtype(dtype, jnp.integer) and not is_whole(gradient) else gradient.dtype
-    return gradient.astype(through).astype(dtype)
 
 
 def _strict(call: Call, count: int) -> list[bool]:
@@ -45,7 +40,7 @@ def whole_vjp(
     """
     outs = call.apply_keys(ins, keys, runtime)
     if call.op.name in CASTS:
-        return outs, lambda cotangents: [cut(cotangents[0], ins[0].dtype)]
+        return outs, lambda cotangents: [convert(cotangents[0], ins[0].dtype)]
     shared = _strict(call, len(ins))
     wide = {k for k in at if is_whole(ins[k])}
     if any(shared[k] for k in wide):
@@ -65,7 +60,7 @@ def whole_vjp(
         return outs, _floats_only(call, ins, at, keys, runtime)
 
     def back(cotangents: Sequence[Any]) -> list[Any]:
-        return [cut(g, ins[k].dtype) for k, g in zip(at, pull(_seeds(cotangents, results)), strict=True)]
+        return [convert(g, ins[k].dtype) for k, g in zip(at, pull(_seeds(cotangents, results)), strict=True)]
 
     return outs, back
 
