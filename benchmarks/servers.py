@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import socket
 import subprocess
@@ -131,6 +132,8 @@ def job(python: str, package: str, only: list[str], env: dict[str, str]) -> dict
                 p.kill()
                 p.wait()
     found = [json.loads(line) for line in lines if line.startswith("{")]
+    if len(found) != len(only):
+        print(f"{package}: the job ended early; sizes without a figure are printed as nan", file=sys.stderr)
     return {one["what"]: (one["ms"], one["cpu_ms"]) for one in found}
 
 
@@ -152,7 +155,7 @@ def main() -> None:
         results.append(one)
     print(f"{'arrays':10s} " + " ".join(f"{who + ' ms':>12s} {'cpu ms':>8s}" for who in results[0]))
     for name in only:
-        row = [min(r[who][name] for r in results) for who in results[0]]
+        row = [min(r[who].get(name, (math.nan, math.nan)) for r in results) for who in results[0]]
         print(f"{name:10s} " + " ".join(f"{wall:12.2f} {cpu:8.2f}" for wall, cpu in row))
 
 

@@ -245,6 +245,7 @@ class Server(Node):
         try:
             if work is not None:
                 work()
+                self._van.pulse()  # the thread that does so may not get its turn on a busy host
             if self._missing:
                 self._check()
             self.kv.tick()

@@ -368,6 +368,8 @@ class SocketVan(Van):
             if n == 0:
                 raise OSError("closed the connection" + ("" if decoder.idle else " in the middle of a frame"))
             link.heard = time.monotonic()
+            if link.heard - self._watched > self._interval:
+                self.pulse()  # much is read at once, and the other links would be silent meanwhile
             if link.sealed is not None:
                 plain = link.sealed.filled(n)
                 if plain is not None:
