@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .job import Job
 from .peers import Lost, Peers
-from .postoffice import run_scheduler, start_scheduler
+from .scheduler_node import run_scheduler, start_scheduler
 from .seat import leave, seat
 from .server_node import Server
 from .worker_node import Worker

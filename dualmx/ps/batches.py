@@ -100,13 +100,16 @@ class Batches:
         """
         self.begin()
         told = self._ask(self.number)
-        self.over.append(Attended(self.number, self.members, told.take("used", list)))
+        used = told.take("used", list)
+        self.over.append(Attended(self.number, self.members, self.members if used == self.members else used))
         self._pushed = self.idle = False
         self._follow(told)
         self._end(self.over[-1].number, self.over[-1].used, self.stores)
 
     def _follow(self, told: Message) -> None:
-        self.number, self.members = told.take("batch", int), told.take("members", list)
+        self.number, members = told.take("batch", int), told.take("members", list)
+        if members != self.members:  # else one list does for many batches
+            self.members = members
         if self.rank not in self.members or self.number != len(self.over) + 1:
             raise FormatError(f"batch {self.number} of the workers {self.members}: not expected by worker {self.rank}")
 

@@ -10,12 +10,9 @@ from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from .attendance import Attendance
-from .drops import dropping
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
-from .job import Job
 from .journal import Journal
 from .member import Member
-from .talking import talk
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
@@ -491,46 +488,4 @@ class Scheduler:
         raise MXNetError(text)
 
 
-def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -> Callable[[], None]:
-    """Begin to be the scheduler of a job; returns what serves until the job is over.
-
-    Args:
-        job: the job.
-        coordinator: see `Scheduler`.
-
-    Raises:
-        MXNetError: the port is taken.
-    """
-    talk()
-    journal = Journal(job.journal, 0, job.durable, "scheduler") if job.journal else None
-    van = job.van()
-    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal)
-    if scheduler.restore(max(job.silence, LEAST)):
-        _log.warning("scheduler: took over from the journal in %s", job.journal)
-    van.on_message, van.on_down = dropping(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
-    van.start()
-    try:
-        van.listen(job.bind_host(job.uri), job.port)
-    except BaseException:
-        van.close()
-        raise
-
-    def serve() -> None:
-        try:
-            scheduler.run(job.start)
-        finally:
-            van.close()
-
-    return serve
-
-
-def run_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -> None:
-    """Be the scheduler of a job until it is over.
-
-    Raises:
-        MXNetError: the port is taken, or the job does not come together in time.
-    """
-    start_scheduler(job, coordinator)()
-
-
-__all__ = ["Scheduler", "run_scheduler", "start_scheduler"]
+__all__ = ["LEAST", "Scheduler"]

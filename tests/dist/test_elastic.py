@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -244,6 +245,17 @@ def test_servers_and_the_scheduler_may_die_as_well(tmp_path: Path) -> None:
     assert sum("is started again" in line for line in said) == 4, said
     ledger, error, _ = job.ledger()
     assert ledger == once() and np.abs(error).max() < 1e-5
+
+
+@pytest.mark.slow
+def test_the_example_learns() -> None:
+    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "1", "--on-worker-death", "elastic"]
+    env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+    command = [*job, sys.executable, "examples/parallel/elastic.py", "--epochs", "2"]
+    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.findall(r"epoch 1: 2000 of 4000 samples here, one of 2 workers, accuracy ([\d.]+)", done.stdout)
+    assert len(found) == 2 and min(map(float, found)) > 0.8, done.stdout
 
 
 def test_one_process_uses_each_sample_once() -> None:

@@ -1,0 +1,60 @@
+"""The scheduler's place in a job: it listens where all others know it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from .drops import dropping
+from .job import Job
+from .journal import Journal
+from .postoffice import LEAST, Scheduler
+from .talking import talk
+
+_log = logging.getLogger("dualmx.dist")
+
+
+def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -> Callable[[], None]:
+    """Begin to be the scheduler of a job; returns what serves until the job is over.
+
+    Args:
+        job: the job.
+        coordinator: see `Scheduler`.
+
+    Raises:
+        MXNetError: the port is taken.
+    """
+    talk()
+    returns = job.journal and job.on_server_death == "wait"
+    journal = Journal(job.journal, 0, job.durable, "scheduler") if returns else None
+    van = job.van()
+    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal)
+    if scheduler.restore(max(job.silence, LEAST)):
+        _log.warning("scheduler: took over from the journal in %s", job.journal)
+    van.on_message, van.on_down = dropping(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
+    van.start()
+    try:
+        van.listen(job.bind_host(job.uri), job.port)
+    except BaseException:
+        van.close()
+        raise
+
+    def serve() -> None:
+        try:
+            scheduler.run(job.start)
+        finally:
+            van.close()
+
+    return serve
+
+
+def run_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -> None:
+    """Be the scheduler of a job until it is over.
+
+    Raises:
+        MXNetError: the port is taken, or the job does not come together in time.
+    """
+    start_scheduler(job, coordinator)()
+
+
+__all__ = ["run_scheduler", "start_scheduler"]
