@@ -239,6 +239,8 @@ def test_one_too_many_and_other_counts_are_refused(two: Running) -> None:
         Worker(two.job)
     with pytest.raises(MXNetError, match="DMLC_NUM_WORKER"):
         Worker(replace(two.job, workers=3))
+    with pytest.raises(MXNetError, match="'worker': 'fail'.* this worker's has .*'continue'.*DUALMX_ON_WORKER_DEATH"):
+        Worker(replace(two.job, on_worker_death="continue"))
 
 
 def test_no_scheduler_is_an_error() -> None:
