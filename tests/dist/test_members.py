@@ -19,6 +19,7 @@ import pytest
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.ps import Job, Server, Worker, run_scheduler, sealed, shared, sockets
 from dualmx.ps.frame import NOTE, Message, encode
+from dualmx.ps.journal import Journal
 from dualmx.ps.secret import find_secret, user_file
 
 SECRET = b"a secret of the tests, long enough"
@@ -241,6 +242,28 @@ def test_one_too_many_and_other_counts_are_refused(two: Running) -> None:
         Worker(replace(two.job, workers=3))
     with pytest.raises(MXNetError, match="'worker': 'fail'.* this worker's has .*'continue'.*DUALMX_ON_WORKER_DEATH"):
         Worker(replace(two.job, on_worker_death="continue"))
+
+
+def test_a_job_that_ends_well_leaves_no_journal_and_that_of_another_is_refused(tmp_path: Path) -> None:
+    for left_over in (False, True):
+        if left_over:
+            other = Journal(tmp_path, 0)
+            assert list(other.read()) == []
+            other.write({"op": "open", "store": 0, "sync": True, "slack": None})
+            other.close()
+        running = Running(1, 1)
+        running.job = replace(running.job, journal=str(tmp_path))
+        running.whole()
+        if not left_over:
+            kv = running.workers[0].kv
+            kv.open(0, True, "open").done()
+            assert [p.stat().st_size > 0 for p in tmp_path.iterdir()] == [True]
+            running.end()
+            assert not running.errors and not list(tmp_path.iterdir())
+        else:
+            running.join("server 0")
+            assert "holds the journal of another job; give an empty folder" in str(running.errors["server 0"])
+            running.end()
 
 
 def test_no_scheduler_is_an_error() -> None:
