@@ -12,7 +12,22 @@ DEVICE_TYPES = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5, "tpu": 6}
 _TYPE_NAMES = {code: name for name, code in DEVICE_TYPES.items()}
 
 
-class Context:
+class _Defaults(type):
+    """What `Context` itself has beside its instances."""
+
+    @property
+    def default_ctx(cls) -> Context:
+        """The context that counts where none is given; what is assigned counts outside of `with` statements."""
+        return current_context()
+
+    @default_ctx.setter
+    def default_ctx(cls, ctx: Context) -> None:
+        if not isinstance(ctx, Context):
+            raise ArgumentError(f"Context.default_ctx: {ctx!r}: expected a Context")
+        _scope.default = ctx
+
+
+class Context(metaclass=_Defaults):
     """A device by kind and index; interned, so that equal contexts are the same object.
 
     Args:
@@ -90,15 +105,15 @@ class Context:
 class _Scope(threading.local):
     def __init__(self) -> None:
         self.stack: list[Context] = []
+        self.default = Context("cpu", 0)
 
 
 _scope = _Scope()
-_default = Context("cpu", 0)
 
 
 def current_context() -> Context:
     """Return the context of the innermost `with` statement of this thread, `cpu(0)` outside."""
-    return _scope.stack[-1] if _scope.stack else _default
+    return _scope.stack[-1] if _scope.stack else _scope.default
 
 
 def cpu(device_id: int = 0) -> Context:

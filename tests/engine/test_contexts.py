@@ -91,3 +91,16 @@ def test_on_several_devices():
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_context_where_none_is_given():
+    assert mx.Context.default_ctx == mx.cpu(0)
+    try:
+        mx.Context.default_ctx = mx.cpu(2)
+        assert mx.nd.zeros((1,)).context == mx.cpu(2) == mx.current_context()
+        with mx.cpu(1):
+            assert mx.Context.default_ctx == mx.cpu(1)
+    finally:
+        mx.Context.default_ctx = mx.cpu(0)
+    with pytest.raises(mx.MXNetError, match="default_ctx"):
+        mx.Context.default_ctx = "cpu"
