@@ -95,6 +95,11 @@ class NDArrayIter(DataIter):
         return [(n, array(v, dtype=v.dtype)) for n, v in self._label]
 
     @property
+    def data_list(self) -> list[NDArray]:
+        """The arrays of the inputs, then those of the labels."""
+        return [v for _, v in (*self.data, *self.label)]
+
+    @property
     def provide_data(self) -> list[DataDesc]:
         return self._describe(self._data)
 

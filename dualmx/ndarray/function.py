@@ -120,7 +120,7 @@ class Function:
     def __call__(self, *inputs: Any) -> Any:
         name = type(self).__name__
         if getattr(self, "_used", False):
-            raise MXNetError(f"{name}: each Function instance can be called once; make a new one")
+            raise ArgumentError(f"{name}: each Function instance can be called once; make a new one")
         for i, a in enumerate(inputs):
             if not isinstance(a, NDArray):
                 raise ArgumentTypeError(f"{name}: input {i} is a {type(a).__name__}; expected an NDArray")

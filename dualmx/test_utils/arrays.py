@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError
+from ..io import DataIter
 from ..ndarray import NDArray, array
 from ..util import get_gpu_count
 
@@ -182,20 +183,22 @@ def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return decorate
 
 
-class DummyIter:
+class DummyIter(DataIter):
     """Yields the first batch of an iterator for ever, to measure everything but the iterator."""
 
     def __init__(self, real_iter: Any):
+        super().__init__(real_iter.batch_size)
         self.real_iter = real_iter
-        self.provide_data, self.provide_label = real_iter.provide_data, real_iter.provide_label
-        self.batch_size = real_iter.batch_size
         self.the_batch = next(real_iter)
 
-    def __iter__(self) -> DummyIter:
-        return self
+    @property
+    def provide_data(self) -> Any:
+        return self.real_iter.provide_data
+
+    @property
+    def provide_label(self) -> Any:
+        return self.real_iter.provide_label
 
     def next(self) -> Any:
         """Return the batch."""
         return self.the_batch
-
-    __next__ = next

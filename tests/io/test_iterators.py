@@ -306,3 +306,15 @@ def test_csv_iter_errors(table, tmp_path):
     (tmp_path / "short.csv").write_text("1\n")
     with pytest.raises(FormatError, match="same number"):
         CSVIter(**table, label_csv=str(tmp_path / "short.csv"))
+
+
+def test_lists_of_all_arrays():
+    it = NDArrayIter({"a": np.zeros((4, 2))}, np.arange(4), batch_size=2)
+    assert [v.shape for v in it.data_list] == [(4, 2), (4,)]
+
+
+def test_dummy_iterators_repeat_the_first_batch():
+    it = mx.test_utils.DummyIter(NDArrayIter(np.arange(4), batch_size=2))
+    assert isinstance(it, mx.io.DataIter) and it.batch_size == 2 and it.provide_data[0].shape == (2,)
+    for _, batch in zip(range(5), it, strict=False):
+        assert batch.data[0].asnumpy().tolist() == [0, 1]
