@@ -75,11 +75,18 @@ class _Exchange(Function):
         self._there, self._back = there, back
 
     def forward(self, *inputs: Any) -> Any:
-        return self._there(list(inputs))
+        return self._there(_ready(inputs))
 
     def backward(self, *output_grads: Any) -> Any:
-        found = self._back(list(output_grads))
+        found = self._back(_ready(output_grads))
         return found[0] if len(found) == 1 else found
+
+
+def _ready(arrays: Sequence[Any]) -> list[Any]:
+    """Execute what is pending here: the thread that exchanges would compute each array by a program of its own."""
+    for a in arrays:
+        a.wait_to_read()
+    return list(arrays)
 
 
 def written(results: list[NDArray], out: Any, several: bool, what: str) -> Any:

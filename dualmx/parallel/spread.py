@@ -81,7 +81,8 @@ def gather(data: NDArray, root: int = 0, join: bool = False, group: Group | None
     member(members, what, "root", root)
     if members.size == 1:
         return [x.copy()]
-    found = members.run(lambda: members.gather(values_of(x), root, not join, what))
+    mine = values_of(x)
+    found = members.run(lambda: members.gather(mine, root, not join, what))
     return [given(np.array(v), x.context) for v in found] if members.rank == root else None
 
 

@@ -141,6 +141,18 @@ for wrong in (
         raise AssertionError("no error")
     p.barrier()
 
+# -- what is pending is one program, although a thread of its own exchanges (as it does after wait=False)
+p.all_reduce(mx.nd.ones((1,)), wait=False).wait()
+start = mx.nd.arange(5) + 1
+start.wait_to_read()
+with mx.debug.assert_compiles(1):
+    pending, x = [], start
+    for _ in range(6):
+        x = x * 1.5
+        pending.append(x)
+    found = p.all_reduce(pending, op="average")
+assert np.allclose(found[5].asnumpy(), start.asnumpy() * 1.5**6), found[5]
+
 # -- uneven data
 for k in range(3 + r):
     active = sum(3 + j > k for j in range(n))
