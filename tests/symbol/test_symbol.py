@@ -276,3 +276,14 @@ def test_labels_of_regressions_have_as_many_numbers(x, op):
     for label in ((5, 1), (4, 2), (2, 2)):
         with pytest.raises(mx.MXNetError, match="label"):
             network.infer_shape(x=(4, 1), l=label)
+
+
+def test_outputs_of_operators_with_several_have_mxnets_names():
+    x = mx.sym.var("x")
+    assert mx.sym.sort(x, name="n").list_outputs() == ["n_output0"]
+    assert mx.sym.moments(x, axes=(0,), name="n").list_outputs() == ["n_output0", "n_output1"]
+    assert mx.sym.contrib.box_nms(x, name="n").list_outputs() == ["n_output0"]
+    boxes = mx.sym.contrib.MultiBoxTarget(x, mx.sym.var("y"), mx.sym.var("z"), name="n")
+    assert boxes.list_outputs() == ["n_loc_target", "n_loc_mask", "n_cls_target"]
+    proposal = mx.sym.contrib.Proposal(x, mx.sym.var("y"), mx.sym.var("z"), output_score=True, name="n")
+    assert proposal.list_outputs() == ["n_output", "n_score"]

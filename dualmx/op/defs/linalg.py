@@ -293,7 +293,7 @@ def _linalg_inverse(A: Tensor) -> jax.Array:
     return jnp.linalg.inv(A)
 
 
-@op(aliases=("linalg_det",))
+@op(aliases=("linalg_det",), output_names=("output0",))
 def _linalg_det(A: Tensor) -> jax.Array:
     """Determinant: (…, n, n) -> (…), (1,) for a single matrix."""
     _factored(A)

@@ -82,7 +82,7 @@ def _match(iou: jax.Array, threshold: float) -> tuple[jax.Array, jax.Array]:
     return jnp.where(of_anchor >= 0, of_anchor, nearest), (of_anchor >= 0) | near
 
 
-@op(name="_contrib_MultiBoxTarget", outputs=3, floating=True)
+@op(name="_contrib_MultiBoxTarget", outputs=3, floating=True, output_names=("loc_target", "loc_mask", "cls_target"))
 def multi_box_target(
     anchor: Tensor,
     label: Tensor,

@@ -68,7 +68,7 @@ def topk(
     return values if ret_typ == "value" else (values, found.astype(dtype))
 
 
-@op(aliases=("_npi_sort",))
+@op(aliases=("_npi_sort",), output_names=("output0",))
 def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> jax.Array:
     """Sort along `axis`, or the flattened array without `axis`."""
     source, at = _flat(data, axis)

@@ -14,7 +14,7 @@ from ..schema import Free, Tensor
 from ..spatial import check_float, check_shape
 
 
-@op(outputs=2)
+@op(outputs=2, output_names=("output", "out_state"))
 def _contrib_hawkesll(
     lda: Tensor,
     alpha: Tensor,

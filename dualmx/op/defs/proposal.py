@@ -118,7 +118,8 @@ def _proposal(name: str, many: bool, doc: str) -> Op:
         return rows.astype(cls_prob.dtype), scores.reshape(-1, 1).astype(cls_prob.dtype)
 
     body.__doc__ = doc
-    return op(name=name, outputs=2, visible=lambda p: 2 if p.output_score else 1, floating=True)(body)
+    names = ("output", "score")
+    return op(name=name, outputs=2, visible=lambda p: 1 + p.output_score, output_names=names, floating=True)(body)
 
 
 _DOC = """Propose regions{of}: move anchors by `bbox_pred`, clip them to the image, keep the best by suppression.

@@ -81,7 +81,7 @@ def _contrib_quantize_v2(
     return round_to(data * (HALF_INT8 / top), jnp.int8), -top, top
 
 
-@op(outputs=3)
+@op(outputs=3, output_names=("output", "scale", "shift"))
 def _contrib_quantize_asym(
     data: Tensor, *, min_calib_range: Calibrated = None, max_calib_range: Calibrated = None
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -151,7 +151,7 @@ def _contrib_requantize(
     return round_to(real * (127 / top), jnp.int8), -top, top
 
 
-@op(outputs=2)
+@op(outputs=2, output_names=("threshold", "divergence"))
 def _contrib_calibrate_entropy(
     hist: Tensor, hist_edges: Tensor, *, num_quantized_bins: Positive = 255
 ) -> tuple[jax.Array, jax.Array]:

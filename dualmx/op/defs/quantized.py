@@ -22,7 +22,7 @@ Three = tuple[jax.Array, jax.Array, jax.Array]
 Bias = Annotated[Free, When("no_bias", False)]
 
 
-@op(outputs=3)
+@op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_flatten(data: Free, min_data: Free, max_data: Free) -> Three:
     """Merge all axes but the first; the range passes through. Shapes: data (N, …) -> (N, K), (1,), (1,)."""
     low, high = single("_contrib_quantized_flatten", min_data=min_data, max_data=max_data)
@@ -30,7 +30,7 @@ def _contrib_quantized_flatten(data: Free, min_data: Free, max_data: Free) -> Th
     return data.reshape(data.shape[0], math.prod(data.shape[1:])), low, high
 
 
-@op(outputs=3)
+@op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_act(
     data: Free,
     min_data: Free,
@@ -47,7 +47,7 @@ def _contrib_quantized_act(
     return jnp.maximum(data, jnp.zeros((), data.dtype)), low, high
 
 
-@op(outputs=3)
+@op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_pooling(
     data: Free,
     min_data: Free,
@@ -136,7 +136,7 @@ def _calibrated(low: float | None, high: float | None) -> tuple[jax.Array, jax.A
     return jnp.asarray([low], jnp.float32), jnp.asarray([high], jnp.float32)
 
 
-@op(outputs=3)
+@op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_elemwise_add(
     lhs: Free,
     rhs: Free,
@@ -168,7 +168,7 @@ def _contrib_quantized_elemwise_add(
     return round_to(lhs.astype(jnp.float32) * by_lhs + rhs.astype(jnp.float32) * by_rhs, dtype), *given
 
 
-@op(outputs=3, visible=lambda p: 1 if p.enable_float_output else 3)
+@op(outputs=3, visible=lambda p: 1 if p.enable_float_output else 3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_elemwise_mul(
     lhs: Free,
     rhs: Free,
@@ -200,7 +200,7 @@ def _contrib_quantized_elemwise_mul(
     return round_to(product.astype(jnp.float32) * (step * 127 / span(*given)), jnp.int8), *given
 
 
-@op(outputs=3)
+@op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_embedding(
     data: Free,
     weight: Free,
@@ -246,6 +246,7 @@ def _wide_inputs(*names: str) -> Any:
     complete=_channel_shapes,
     complete_dtype=_wide_inputs("gamma", "beta", "moving_mean", "moving_var"),
     writes_aux=lambda p, train: False,
+    output_names=("output", "min_output", "max_output"),
 )
 def _contrib_quantized_batch_norm(
     data: Free,
@@ -307,7 +308,12 @@ def _dense_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
     return out
 
 
-@op(outputs=3, complete=_dense_shapes, complete_dtype=_wide_inputs())
+@op(
+    outputs=3,
+    complete=_dense_shapes,
+    complete_dtype=_wide_inputs(),
+    output_names=("output", "min_output", "max_output"),
+)
 def _contrib_quantized_fully_connected(
     data: Free,
     weight: Free,
@@ -350,7 +356,9 @@ def _conv_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[
     return out
 
 
-@op(outputs=3, complete=_conv_shapes, complete_dtype=_wide_inputs())
+@op(
+    outputs=3, complete=_conv_shapes, complete_dtype=_wide_inputs(), output_names=("output", "min_output", "max_output")
+)
 def _contrib_quantized_conv(
     data: Free,
     weight: Free,

@@ -175,7 +175,7 @@ def argmax_channel(data: Tensor) -> jax.Array:
     return first_position(jnp.max, data, 1).astype(data.dtype)
 
 
-@op(name="moments", outputs=2, output_names=("mean", "var"))
+@op(name="moments", outputs=2)
 def moments(data: Tensor, *, axes: Axes = None, keepdims: bool = False) -> tuple[jax.Array, jax.Array]:
     """Mean and variance over `axes`: mean(x) and mean((x - mean(x))**2), computed in float32 for half precision.
 

@@ -88,7 +88,7 @@ def _contrib_PSROIPooling(
     return lax.map(pool, rois).astype(data.dtype)
 
 
-@op(outputs=2, visible=1)
+@op(outputs=2, visible=1, output_names=("output",))
 def _contrib_DeformablePSROIPooling(
     data: Tensor,
     rois: Tensor,
