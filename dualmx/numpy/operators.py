@@ -142,9 +142,13 @@ def install(cls: type) -> None:
     for key, name in COMPARISON.items():
         compared = equality(name) if key in ("eq", "ne") else binary(f"_npi_{name}", f"_npi_{name}_scalar")
         setattr(cls, f"__{key}__", compared)
-    minus_one, negated = OPS["_npi_multiply_scalar"].call(scalar=-1), _unary("negative")
+    minus_one, negated = OPS["_mul_scalar"].call(scalar=-1.0), _unary("negative")
     # Of truth values the negative is a whole number, as that of a product with -1.
-    setattr(cls, "__neg__", lambda a: wrap(invoke1(minus_one, a)) if a._v.dtype.kind == "b" else negated(a))  # noqa: B010
+
+    def negative(self: Any) -> Any:
+        return wrap(invoke1(minus_one, self)) if self._v.dtype.kind == "b" else negated(self)
+
+    setattr(cls, "__neg__", negative)  # noqa: B010
     for key, name in (("abs", "abs"), ("pos", "_copy"), ("invert", "_npi_bitwise_not")):
         setattr(cls, f"__{key}__", _unary(name))
     for key, method in (("matmul", _product(False)), ("rmatmul", _product(True)), ("imatmul", _product(False, True))):

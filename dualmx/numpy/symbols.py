@@ -68,6 +68,8 @@ class _Symbol(Symbol):
 
 def as_np(symbol: Symbol) -> Any:
     """Return a symbol as one with NumPy semantics."""
+    if not isinstance(symbol, Symbol):
+        raise ArgumentTypeError(f"got a {type(symbol).__name__}: expected a symbol")
     return symbol if isinstance(symbol, _Symbol) else _Symbol(symbol.entries)
 
 

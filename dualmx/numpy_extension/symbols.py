@@ -27,8 +27,8 @@ def function_of(name: str, operator: str) -> Callable[..., Any]:
 
 
 def reshape(
-    a: Any,
-    newshape: Any,
+    a: Any = None,
+    newshape: Any = (),
     reverse: bool = False,
     order: str = "C",
     name: str | None = None,
@@ -42,14 +42,14 @@ def reshape(
     return node("_npx_reshape", (as_np(a),), params, None, name, attr)
 
 
-def nonzero(x: Any, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None) -> Any:
+def nonzero(x: Any = None, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None) -> Any:
     """Return a node of the coordinates of the elements that are not 0; `out` must be None."""
     _no_out("nonzero", out)
     return node("_npx_nonzero", (as_np(x),), {}, None, name, attr)
 
 
 def constraint_check(
-    input: Any,
+    input: Any = None,
     msg: str = "Constraint violated!",
     name: str | None = None,
     attr: dict[str, str] | None = None,

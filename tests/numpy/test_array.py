@@ -283,4 +283,5 @@ def test_small_operations_as_in_mxnet():
     assert f"{np.array(1.234):.2f}" == "1.23" and f"{x}" == "[1. 4.]"
     with pytest.raises(TypeError, match="format"):
         f"{x:.2f}"
-    assert (-np.array([True, False])).tolist() == [-1, 0]
+    negative = -np.array([True, False], dtype="bool")
+    assert negative.dtype is onp.int64 and negative.tolist() == [-1, 0]
