@@ -284,4 +284,4 @@ def test_small_operations_as_in_mxnet():
     with pytest.raises(TypeError, match="format"):
         f"{x:.2f}"
     negative = -np.array([True, False], dtype="bool")
-    assert negative.dtype is onp.int64 and negative.tolist() == [-1, 0]
+    assert negative.dtype == onp.int64 and negative.tolist() == [-1, 0]
