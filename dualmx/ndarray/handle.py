@@ -13,6 +13,7 @@ from ..core.errors import ArgumentError, MXNetError
 from ..core.seeds import streams
 from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
+from ..op.schema import EXACT
 from .trace import Restart, Trace, bring, engine, local
 
 ref = weakref.ref
@@ -413,16 +414,13 @@ def copy_across(a: Handle, ctx: Context, like: Any = None) -> Any:
     return o
 
 
-_EXACT = 1 << 24  # starts of windows are float32 inputs of the program
-
-
 def _moving(shape: tuple[int, ...], lens: Call) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
     """Sizes and starts of a window that is one box within `shape`; None for what else `_basic_slice` shows."""
     p = lens.params
     rest = shape[len(p["begin"]) :]
     start, end = (*p["begin"], *(0 for _ in rest)), (*p["end"], *rest)
     size = tuple(e - b for b, e in zip(start, end, strict=True))
-    if any(s != 1 for s in p["step"]) or min(size, default=0) < 1 or max(start) >= _EXACT:
+    if any(s != 1 for s in p["step"]) or min(size, default=0) < 1 or max(start) >= EXACT:
         return None
     return size, tuple(map(float, start))
 

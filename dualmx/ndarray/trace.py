@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from ..core.context import Context, current_context
 from ..core.errors import MXNetError
 from ..graph.trie import LEAF, MODE, OP, VAR, State, Value, aval, trie
 from ..op.joint import lowering_on
-from ..op.registry import OPS, Call
+from ..op.registry import Call
 
 if TYPE_CHECKING:
     from .handle import Handle
@@ -184,7 +184,7 @@ class Trace:
         if (st.depth >= engine.bound or st.quiet >= engine.quiet) and not st.joint and _computes(st):
             engine.overflow(self)
             raise Restart
-        if call.op.name in engine.dynamic_twin and vals[0].dtype.kind not in "biu" and vals[0].dtype.itemsize < 8:
+        if call.op.name in engine.dynamic_twin:
             promoted = self._promote(call, tuple(vals))
             if promoted is not None:
                 return promoted
@@ -198,27 +198,27 @@ class Trace:
         return trie.add(st, (call, *vals), made)
 
     def _promote(self, call: Call, vals: tuple[Value, ...]) -> State | None:
-        """From the third scalar met at one site on, make it a runtime input; returns the step, None before that."""
-        st = self.state
+        """From the third number met at one site on, make it a runtime input; returns the step, None before that."""
+        st, varied = self.state, None
+        with suppress(MXNetError):  # what is wrong is said when the step is inferred
+            varied = engine.dynamic_twin[call.op.name](call.params, vals[0].shape, vals[0].dtype)
+        if varied is None:
+            return None
+        twin, numbers = varied
         if st.seen is None:
             st.seen = {}
-        site = (call.op, vals)
-        known = st.seen.setdefault(site, {})
-        scalar = call.params["scalar"]
-        known[scalar] = call
+        known = st.seen.setdefault((twin, vals), {})
+        known[numbers] = call
         if len(known) < 3:
             return None
-        twin = OPS[engine.dynamic_twin[call.op.name]]
-        params = {n: call.params.get(n, f.default) for n, f in twin.params.items()}
-        dyn = twin.bind(params)
         for old in known.values():
             st.next.pop((old, *vals), None)
         while len(known) > 3:
             known.pop(next(iter(known)))
-        nx = st.next.get((dyn, *vals))
+        nx = st.next.get((twin, *vals))
         if nx is None:
-            nx = self.miss(dyn, vals)
-        self.runtime.append(scalar)
+            nx = self.miss(twin, vals)
+        self.runtime.extend(numbers)
         return nx
 
 
@@ -254,7 +254,7 @@ class Engine:
             multiple of the program's period once that is known.
         quiet: most operations in a row outside of recordings; cutting these costs nothing, and compile times grow
             faster than programs.
-        dynamic_twin: scalar op name -> the op that takes the scalar at run time.
+        dynamic_twin: operator name -> what turns a call of it into one that takes its numbers at run time.
     """
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class Engine:
         self.limit = knobs.BULK.integer(1)
         self.bound = self.limit
         self.quiet = min(self.limit, QUIET)
-        self.dynamic_twin: dict[str, str] = {}
+        self.dynamic_twin: dict[str, Any] = {}
         # Filled by the modules that build on handles.
         self.flush: Any = None
         self.peek: Any = None

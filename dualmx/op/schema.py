@@ -167,6 +167,7 @@ NonNegative = Annotated[float, to_float, Range(0)]
 Fraction = Annotated[float, to_float, Range(0, 1)]
 DType = Annotated[str, to_dtype]
 OptDType = Annotated[str | None, lambda v: None if v in (None, "None") else to_dtype(v)]
+EXACT = 1 << 24  # whole numbers below are exact as runtime inputs, which are float32
 Rate = Annotated[float, to_float, Runtime]  # runtime float: learning rate, rescale_grad
 Rates = Annotated[tuple, to_floats, Runtime]  # runtime floats, one scalar each: learning rates of a multi-weight update
 Step = Annotated[int, to_int, Range(1), Runtime]  # runtime count of updates, from 1; the body receives a float

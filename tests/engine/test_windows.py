@@ -105,3 +105,23 @@ def test_views_that_are_gone_are_forgotten():
     for _ in range(1000):
         x[1].asscalar()
     assert len(x._x.views) < 200
+
+
+@pytest.mark.parametrize(
+    "turn, want",
+    [
+        (lambda x, i: mx.nd.slice(x, begin=(i, 1), end=(i + 2, 3)), lambda y, i: y[i : i + 2, 1:3]),
+        (lambda x, i: mx.nd.slice_axis(x, axis=-2, begin=i, end=i + 2), lambda y, i: y[i : i + 2]),
+        (lambda x, i: mx.nd.cast(x, "int32") * i, lambda y, i: y * i),
+        (lambda x, i: mx.nd.cast(x, "int64") + i, lambda y, i: y + i),
+        (lambda x, i: mx.nd.cast(x, "float64") - i, lambda y, i: y - i),
+        (lambda x, i: mx.nd.cast(x, "uint8") * (100 * i), lambda y, i: (y * (100 * i)) % 256),
+        (lambda x, i: mx.nd.cast(x, "float64") * (i + 0.1), lambda y, i: y * (i + 0.1)),
+        (lambda x, i: mx.nd.cast(x, "int64") * (2**40 + i), lambda y, i: y * (2**40 + i)),
+    ],
+)
+def test_numbers_that_change_from_turn_to_turn_are_exact(turn, want):
+    values = np.arange(40, dtype="int64").reshape(10, 4)
+    x = mx.nd.array(values)
+    for i in range(8):
+        np.testing.assert_array_equal(turn(x, i).asnumpy(), want(values, i))

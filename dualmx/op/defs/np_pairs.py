@@ -18,7 +18,7 @@ from ..registry import op
 from ..schema import Free, Tensor
 from . import broadcast as pair
 from .rules import convert, typed_scalar
-from .scalar import DYNAMIC, with_scalar
+from .scalar import DYNAMIC, as_runtime, with_scalar
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -226,5 +226,5 @@ def _npi_rtrue_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool 
     return jnp.asarray(typed_scalar("_npi_rtrue_divide_scalar", x, scalar)) / x
 
 
-DYNAMIC["_npi_true_divide_scalar"] = "_div_scalar_dyn"
-DYNAMIC["_npi_rtrue_divide_scalar"] = "_rdiv_scalar_dyn"
+DYNAMIC["_npi_true_divide_scalar"] = as_runtime("_div_scalar_dyn", whole=False)
+DYNAMIC["_npi_rtrue_divide_scalar"] = as_runtime("_rdiv_scalar_dyn", whole=False)

@@ -1,12 +1,13 @@
 """Operators between an array and a Python scalar, and their twins with the scalar as a runtime input.
 
 The scalar is converted to the dtype of the array before the operation. The twin `<name>_dyn` computes the same with a
-scalar that is not part of the compiled program, so that a varying value compiles nothing; `DYNAMIC` maps name to twin.
+scalar that is not part of the compiled program, so that a varying value compiles nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +15,34 @@ import numpy as np
 from jax import lax
 
 from ...core.dtypes import is_float
-from ..registry import op
-from ..schema import Rate, Tensor
+from ..registry import OPS, Call, op
+from ..schema import EXACT, Rate, Tensor
 from . import broadcast as pair
 from .rules import typed_scalar
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
 
-DYNAMIC: dict[str, str] = {}
+# By the name of an operator: what turns the parameters of a call on data of some shape and dtype into the call and the
+# runtime inputs that compute the same; None where those, float32, would not be exact.
+Varied = tuple[Call, tuple[float, ...]]
+DYNAMIC: dict[str, Callable[[Mapping[str, Any], tuple[int, ...], np.dtype], Varied | None]] = {}
+
+
+def as_runtime(
+    twin: str, whole: bool = True
+) -> Callable[[Mapping[str, Any], tuple[int, ...], np.dtype], Varied | None]:
+    """The entry of `DYNAMIC` for an operator with a `scalar`, on data of whole numbers too unless `whole` is false."""
+
+    def varied(params: Mapping[str, Any], shape: tuple[int, ...], dtype: np.dtype) -> Varied | None:
+        scalar = params["scalar"]
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            fits = whole and params.get("is_int", True) and abs(scalar) < EXACT and limits.min <= scalar <= limits.max
+        else:
+            fits = dtype.kind != "b" and (dtype.itemsize < 8 or float(np.float32(scalar)) == scalar)
+        return (OPS[twin].call(scalar=scalar), (scalar,)) if fits else None
+
+    return varied
 
 
 def _operands(name: str, data: jax.Array, scalar: float, is_int: bool) -> tuple[jax.Array, jax.Array]:
@@ -49,8 +70,8 @@ def with_scalar(name: str, alias: str, fn: Pair, doc: str, twin: bool = True, mo
     def dynamic(data: Tensor, *, scalar: Rate = 1.0) -> jax.Array:
         return fn(data, jnp.asarray(scalar).astype(data.dtype))
 
-    dynamic.__doc__ = f"{doc}\n\n    data: any shape, floating-point; `scalar` is a runtime input."
-    DYNAMIC[name] = op(name=f"{name}_dyn")(dynamic).name
+    dynamic.__doc__ = f"{doc}\n\n    data: any shape; `scalar` is a runtime input."
+    DYNAMIC[name] = as_runtime(op(name=f"{name}_dyn")(dynamic).name)
 
 
 def _swapped(fn: Pair) -> Pair:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ...core.errors import ArgumentError
 from ..axes import many_axes, one_axis
-from ..registry import op
-from ..schema import Axes, Free, Holes, Tensor
+from ..registry import OPS, op
+from ..schema import EXACT, Axes, Free, Holes, Tensor
+from .scalar import DYNAMIC, Varied
 from .window import constant, put_ranges, take_ranges
 
 
@@ -72,6 +75,28 @@ def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None) -> jax.A
     if not 0 <= b < e <= n:
         raise ArgumentError(f"begin={begin}, end={end}: expected at least one position of axis {axis}, length {n}")
     return lax.slice_in_dim(data, b, e, axis=axis)
+
+
+def _moving(taken: list[range], shape: tuple[int, ...]) -> Varied | None:
+    """The window of some positions as a call whose place is a runtime input."""
+    size, start = tuple(map(len, taken)), tuple(float(r.start) for r in taken)
+    if size == shape or 0 in size or any(r.step != 1 for r in taken) or max(start) >= EXACT:
+        return None
+    return OPS["_window"].call(size=size, start=start), start
+
+
+def _moving_slice(params: Mapping[str, Any], shape: tuple[int, ...], _: np.dtype) -> Varied | None:
+    return _moving(sliced(shape, params["begin"], params["end"], params["step"]), shape)
+
+
+def _moving_axis(params: Mapping[str, Any], shape: tuple[int, ...], _: np.dtype) -> Varied | None:
+    axis = one_axis(params["axis"], len(shape))
+    return _moving(
+        [range(n)[params["begin"] : params["end"]] if i == axis else range(n) for i, n in enumerate(shape)], shape
+    )
+
+
+DYNAMIC.update({"slice": _moving_slice, "slice_axis": _moving_axis})
 
 
 @op()
