@@ -242,7 +242,7 @@ def test_layer_argument_errors() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             make()
-    with pytest.raises(TypeError, match="expected a function"):
+    with pytest.raises(ValueError, match="expected a function"):
         nn.HybridLambda(3)
 
 
