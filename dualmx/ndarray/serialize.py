@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import DTYPE_TO_FLAG, FLAG_TO_DTYPE
-from ..core.errors import ArgumentTypeError, FormatError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, FormatError, MXNetError
 
 LIST_MAGIC = 0x112
 V1_MAGIC, V2_MAGIC, V3_MAGIC = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
@@ -149,7 +149,7 @@ def dumps(data: Any) -> bytes:
     Array-likes offer `.asnumpy()`; sparse ones `.stype`, `.data`, `.indices` and, for csr, `.indptr` besides.
 
     Raises:
-        ArgumentError: `data` is none of these.
+        ArgumentError: `data` is none of these. ArgumentTypeError: it holds something else.
     """
     names: list[str] = []
     if isinstance(data, Mapping):
@@ -159,7 +159,8 @@ def dumps(data: Any) -> bytes:
         arrays = data if isinstance(data, (list, tuple)) else [data]
     arrays = list(arrays)
     if not all(isinstance(n, str) for n in names) or not all(hasattr(a, "asnumpy") for a in arrays):
-        raise ArgumentTypeError(
+        holds = isinstance(data, (Mapping, list, tuple))
+        raise (ArgumentTypeError if holds else ArgumentError)(
             f"save: got {type(data).__name__}: expected an NDArray, a list of NDArrays or a dict of str to NDArray"
         )
     return encode([_body_of(a) for a in arrays], names)
