@@ -20,6 +20,7 @@ from ..ndarray.flush import concrete
 from .coordinator import silence
 
 PATIENCE = 3.0  # seconds that a process has to end by itself when its script is over
+_NAMING = 1.5  # seconds within which the watchdog says which process is gone
 
 
 class _State:
@@ -126,6 +127,13 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
             raise _broken(what, gone)
     results, error = outcome[0]
     if error is not None:
+        # XLA's transport may notice the end of a process first; the watchdog knows which one it was.
+        noticed = time.monotonic()
+        while time.monotonic() - noticed < _NAMING:
+            gone = next((text for text in (w() for w in watchdogs) if text), "")
+            if gone:
+                raise _broken(what, gone) from error
+            time.sleep(0.02)
         raise _broken(what, (str(error).strip().splitlines() or [type(error).__name__])[0]) from error
     return results
 
