@@ -119,7 +119,7 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
     limit = DIST_TIMEOUT.integer() or float("inf")
     began = time.monotonic()
     while not done.wait(0.05):
-        gone = next((text for text in (w() for w in watchdogs) if text), "")
+        gone = _gone()
         if not gone and time.monotonic() - began > limit:
             gone = f"the others did not take part within {limit:.0f} s (DUALMX_DIST_TIMEOUT)"
         # The exchange may just have ended, with the others gone after it.
@@ -130,12 +130,17 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
         # XLA's transport may notice the end of a process first; the watchdog knows which one it was.
         noticed = time.monotonic()
         while time.monotonic() - noticed < _NAMING:
-            gone = next((text for text in (w() for w in watchdogs) if text), "")
+            gone = _gone()
             if gone:
                 raise _broken(what, gone) from error
             time.sleep(0.02)
         raise _broken(what, (str(error).strip().splitlines() or [type(error).__name__])[0]) from error
     return results
+
+
+def _gone() -> str:
+    """What the watchdogs say of processes that are lost; empty if none is."""
+    return next((text for text in (w() for w in watchdogs) if text), "")
 
 
 def _broken(what: str, reason: str) -> MXNetError:

@@ -125,3 +125,21 @@ def test_numbers_that_change_from_turn_to_turn_are_exact(turn, want):
     x = mx.nd.array(values)
     for i in range(8):
         np.testing.assert_array_equal(turn(x, i).asnumpy(), want(values, i))
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda x, i: mx.nd.slice(x, begin=(i, 1), end=(i + 2, 3)),
+        lambda x, i: mx.nd.slice_axis(x, axis=0, begin=i, end=i + 2),
+        lambda x, i: mx.nd.cast(x, "int32") - i,
+        lambda x, i: mx.nd.cast(x, "float64") - i,
+    ],
+)
+def test_numbers_that_change_from_turn_to_turn_compile_for_the_first_ones_only(turn):
+    x, before = mx.nd.zeros((11, 4)), 0
+    for i in range(8):
+        if i == 4:
+            before = counters.compiles
+        turn(x, i).asnumpy()
+    assert counters.compiles == before
