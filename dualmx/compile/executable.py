@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..core import memory
 from ..core.context import Context
 from ..graph.departure import departure
 from ..graph.trie import State, Value, trie
@@ -126,6 +127,8 @@ class Executable:
         trie.programs += 1
         seconds = time.perf_counter() - began
         counters.compile_seconds += seconds
+        if seconds > 0.2:  # a small one leaves little behind
+            memory.tidy()
         if watchers:
             reason, results, donated = departure(last), len(self.wanted), len(taken)
             where = next((s.where for s in reversed(steps) if s.where), None)

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from .columns import sum_of_rows
+from .reductions import in_two_stages
 
 _ELEMENTWISE = frozenset(
     """abs add add_any and atan2 cbrt ceil clamp convert_element_type copy cos div eq erf erf_inv erfc exp exp2 expm1
@@ -136,7 +136,7 @@ def _reduce(eqn: Any, v: Any, twins: _Twins) -> list[Any]:
     axes = tuple(sorted(order[a] for a in eqn.params["axes"]))
     kept = [a for i, a in enumerate(order) if i not in eqn.params["axes"]]
     rank = {a: i for i, a in enumerate(sorted(kept))}
-    made = sum_of_rows(base, axes) if twins.alone and eqn.primitive.name == "reduce_sum" else None
+    made = in_two_stages(eqn.primitive.name, base, axes) if twins.alone else None
     out = _bind(eqn, [base], axes=axes) if made is None else [made]
     return [_moved(r, tuple(rank[a] for a in kept)) for r in out]
 
@@ -239,7 +239,7 @@ def sink_transposes(
     """Return a function equal to `fn` (arrays in, list of arrays out) with fewer transposes, for use under a trace.
 
     `library` has functions that may compute an equation, by the name of its primitive; the others are left to XLA.
-    `alone` says that the program runs on one device, so that sums over rows may be cut in two.
+    `alone` says that the program runs on one device, so that reductions may be cut in two.
 
     Example:
         >>> f = sink_transposes(lambda x: [lax.transpose(jax.numpy.exp(lax.transpose(x, (0, 2, 1))), (0, 2, 1))])

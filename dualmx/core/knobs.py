@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .errors import ArgumentError
+
+_N = TypeVar("_N", int, float)
 
 
 @dataclass(frozen=True)
@@ -33,30 +37,26 @@ class Knob:
             )
         return value
 
-    def integer(self, low: int = 0) -> int:
-        """Return the current value as an integer of at least `low`."""
-        value = os.environ.get(self.name, self.default)
-        try:
-            number = int(value)
-        except ValueError:
-            number = low - 1
-        if number < low:
-            raise ArgumentError(f"environment variable {self.name}={value!r}: expected an integer of {low} or more")
-        return number
-
     def given(self) -> bool:
         """Whether the variable is set."""
         return self.name in os.environ
 
+    def integer(self, low: int = 0) -> int:
+        """Return the current value as an integer of at least `low`."""
+        return self._at_least(low, int, f"an integer of {low}")
+
     def number(self, low: float = 0.0) -> float:
         """Return the current value as a number of at least `low`."""
+        return self._at_least(low, float, f"a number of {low:g}")
+
+    def _at_least(self, low: _N, parse: Callable[[str], _N], expected: str) -> _N:
         value = os.environ.get(self.name, self.default)
         try:
-            found = float(value)
+            found = parse(value)
         except ValueError:
             found = low - 1
-        if not found >= low:
-            raise ArgumentError(f"environment variable {self.name}={value!r}: expected a number of {low:g} or more")
+        if not found >= low:  # NaN is not
+            raise ArgumentError(f"environment variable {self.name}={value!r}: expected {expected} or more")
         return found
 
 
@@ -73,6 +73,9 @@ BULK = Knob("MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "2000", "Most operations reco
 BULK_ON = Knob("MXNET_EXEC_BULK_EXEC_TRAIN", "1", "0 executes every operation at once, as NaiveEngine.", ("0", "1"))
 CACHE = Knob(
     "DUALMX_CACHE_DIR", "~/.cache/dualmx", "Folder of compiled programs kept between processes; empty for none."
+)
+KEEP_MEMORY = Knob(
+    "DUALMX_KEEP_MEMORY", "0", "1 keeps freed memory for the next arrays: faster, with more memory taken.", ("0", "1")
 )
 HOME = Knob("MXNET_HOME", "~/.mxnet", "Root of data sets and models on disk.")
 REPO = Knob("MXNET_GLUON_REPO", "", "Base URL of data sets and pretrained models; empty: local files only.")

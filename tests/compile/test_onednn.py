@@ -75,6 +75,8 @@ def compare(operator, shape, weight, **params):
         ((8, 16, 50, 50), (32, 16, 2, 3), {"stride": (3, 4), "pad": (0, 2)}),
         ((2, 8, 12, 12, 12), (16, 8, 3, 3, 3), {"pad": (1, 1, 1)}),
         ((4, 16, 900), (32, 16, 3), {"pad": (1,), "stride": (2,)}),
+        ((4, 192, 4, 4), (208, 192, 3, 3), {"pad": (1, 1)}),  # so short that data and result are re-arranged
+        ((4, 192, 8, 7), (208, 192, 3, 3), {"pad": (1, 1), "stride": (2, 2)}),
     ],
 )
 def test_convolution_and_its_gradients(kinds, shape, weight, params):
@@ -248,3 +250,13 @@ def test_a_library_that_others_may_write_is_not_loaded(tmp_path):
     os.chmod(native._built(tmp_path), 0o777)
     with pytest.raises(PermissionError, match="others may write"):
         native._built(tmp_path)
+
+
+def test_short_rows_of_many_channels_are_rearranged():
+    def of(n, channels, side):
+        one, image = (1, 1), (n, channels, side, side)
+        filters = (channels, channels, 3, 3)
+        return plan.Convolution(plan.FORWARD, 1, image, filters, image, one, one, one, one, (0, 1, 2, 3))
+
+    assert plan._short(of(32, 512, 4)) and plan._short(of(4, 512, 7))
+    assert not plan._short(of(4, 256, 14)) and not plan._short(of(32, 128, 8))

@@ -24,10 +24,11 @@ typedef struct Plan {
   size_t length;
   int64_t place[3];  /* of data, filters and result among the two operands and the output */
   void* memories[3]; /* of data, filters and result */
-  void* inner;       /* filters in oneDNN's own arrangement, NULL if that is the plain one */
+  void* inner[3];    /* the same in oneDNN's own arrangement, NULL where that is the plain one */
+  size_t offset[3];  /* of those in the scratch memory */
   size_t scratch;    /* bytes for them */
   int64_t count;
-  Step steps[2];
+  Step steps[4];
 } Plan;
 
 typedef struct {
@@ -99,15 +100,14 @@ static Plan* find(const char* text, size_t length, char* message) {
 static int run(Plan* plan, void* buffers[3]) {
   int status = 0;
   for (int i = 0; i < 3; i++) status |= call.set_data(plan->memories[i], buffers[plan->place[i]]);
-  if (plan->inner) {
-    if (plan->scratch > room) {
-      free(scratch);
-      room = 0;
-      if (posix_memalign(&scratch, 64, plan->scratch)) return scratch = NULL, 1;
-      room = plan->scratch;
-    }
-    status |= call.set_data(plan->inner, scratch);
+  if (plan->scratch > room) {
+    free(scratch);
+    room = 0;
+    if (posix_memalign(&scratch, 64, plan->scratch)) return scratch = NULL, 1;
+    room = plan->scratch;
   }
+  for (int i = 0; i < 3; i++)
+    if (plan->inner[i]) status |= call.set_data(plan->inner[i], (char*)scratch + plan->offset[i]);
   for (int i = 0; i < plan->count && !status; i++)
     status |= call.execute(plan->steps[i].primitive, call.stream, plan->steps[i].count, plan->steps[i].arguments);
   return status | call.wait(call.stream);

@@ -14,7 +14,8 @@ from typing import Any
 WHEEL = "onednn-cpu-gomp"
 FLOAT32, ANY, DIRECT, TRAINING = 3, 1, 1, 64
 SRC, DST, WEIGHTS, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 1, 17, 33, 129, 145, 161
-WEIGHTS_OF, DIFF_WEIGHTS_OF = 131, 132  # queries for the memory descriptors of a primitive
+# Queries for the memory descriptors of a primitive, by role.
+ASKED = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134}
 
 # Idle OpenMP threads give the core back soon: XLA computes between two convolutions.
 _SPIN = {"GOMP_SPINCOUNT": "2000"}

@@ -33,10 +33,11 @@ class _Plan(ctypes.Structure):
         ("length", ctypes.c_size_t),
         ("place", ctypes.c_int64 * 3),
         ("memories", Pointer * 3),
-        ("inner", Pointer),
+        ("inner", Pointer * 3),
+        ("offset", ctypes.c_size_t * 3),
         ("scratch", ctypes.c_size_t),
         ("count", ctypes.c_int64),
-        ("steps", _Step * 2),
+        ("steps", _Step * 4),
     ]
 
 
@@ -110,9 +111,10 @@ class Handlers:
                 self._plans.pop(instead)[0].destroy()
             words = ctypes.string_at(text, length)
             plan = Plan(self._library, Convolution.parse(words.decode()))
-            steps = (_Step * 2)(*(_Step(p, count, ctypes.cast(a, Pointer)) for p, count, a in plan.steps))
-            sizes = (plan.inner, plan.size, len(plan.steps), steps)
-            made = _Plan(None, words, length, plan.place, (Pointer * 3)(*plan.memories), *sizes)
+            steps = (_Step * 4)(*(_Step(p, count, ctypes.cast(a, Pointer)) for p, count, a in plan.steps))
+            inner = (Pointer * 3)(*plan.inner), (ctypes.c_size_t * 3)(*plan.offsets), plan.size
+            memories = (Pointer * 3)(*plan.memories), *inner
+            made = _Plan(None, words, length, plan.place, *memories, len(plan.steps), steps)
             self._plans[ctypes.addressof(made)] = (plan, made)
             return ctypes.addressof(made)
         except Exception as e:  # an exception cannot cross C

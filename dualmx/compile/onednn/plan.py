@@ -10,16 +10,15 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from .library import (
+    ASKED,
     DIFF_DST,
     DIFF_SRC,
     DIFF_WEIGHTS,
-    DIFF_WEIGHTS_OF,
     DIRECT,
     DST,
     SRC,
     TRAINING,
     WEIGHTS,
-    WEIGHTS_OF,
     Argument,
     Handle,
     Library,
@@ -96,7 +95,7 @@ def _strides(sizes: Sizes, order: Sizes) -> list[int]:
 
 
 class Scratch:
-    """Memory that every plan uses in turn for filters in oneDNN's own arrangement."""
+    """Memory that every plan uses in turn for what oneDNN arranges in its own way."""
 
     def __init__(self) -> None:
         self._size, self._buffer = 0, None
@@ -110,13 +109,23 @@ class Scratch:
         return self.address
 
 
+def _short(c: Convolution) -> bool:
+    """True for rows so short that kernels for channels last are slow, and arrays small beside their filters.
+
+    With oneDNN 3.2 and AVX-512, 512 channels of 4x4 take 12 ms so, 8 ms re-arranged to blocks of channels and back; of
+    14x14 they take 10 % longer with the latter.
+    """
+    return c.result[-1] <= 8 and math.prod(c.data) + math.prod(c.result) < math.prod(c.filters)
+
+
 class Plan:
-    """A primitive, its memories, and the re-arrangement of the filters where it wants another one.
+    """A primitive, its memories, and their re-arrangements where it wants another one.
 
     Attributes:
         place: where data, filters and result stand among the operands and the output of a call.
         memories: of data, filters and result.
-        inner: the memory of filters in oneDNN's own arrangement, of `size` bytes; None where that is the plain one.
+        inner: the same in oneDNN's own arrangement, at `offsets` of scratch memory of `size` bytes; None where that is
+            the plain one.
         steps: primitive, number of arguments and arguments of what is executed.
     """
 
@@ -127,38 +136,55 @@ class Plan:
         if c.groups > 1:
             filters = (c.groups, filters[0] // c.groups, *filters[1:])
             strides = [strides[0] * filters[1], *strides]
-        data, result = (self._keep("memory_desc", library.strided(s, _last(s))) for s in (c.data, c.result))
-        plain = self._keep("memory_desc", library.strided(filters, strides))
-        free = self._keep("memory_desc", library.free(filters))
+        shapes = (c.data, filters, c.result)
+        laid = (_last(c.data), strides, _last(c.result))
+        plain = [self._keep("memory_desc", library.strided(*one)) for one in zip(shapes, laid, strict=True)]
+        free = [self._keep("memory_desc", library.free(s)) for s in shapes]
+        data, weights, result = free if _short(c) else (plain[0], free[1], plain[2])
         steps = (dims(c.stride), dims([d - 1 for d in c.dilate]), dims(c.low), dims(c.high))
         eng = library.engine
-        forward = self._describe("convolution_forward", eng, TRAINING, DIRECT, data, free, None, result, *steps, None)
+        forward = self._describe(
+            "convolution_forward", eng, TRAINING, DIRECT, data, weights, None, result, *steps, None
+        )
         if c.kind == FORWARD:
-            chosen, roles, asked = forward, (SRC, WEIGHTS, DST), WEIGHTS_OF
+            chosen, roles = forward, (SRC, WEIGHTS, DST)
         elif c.kind == DATA:
-            chosen = self._describe("convolution_backward_data", eng, DIRECT, data, free, result, *steps, forward, None)
-            roles, asked = (DIFF_SRC, WEIGHTS, DIFF_DST), WEIGHTS_OF
+            chosen = self._describe(
+                "convolution_backward_data", eng, DIRECT, data, weights, result, *steps, forward, None
+            )
+            roles = (DIFF_SRC, WEIGHTS, DIFF_DST)
         else:
             chosen = self._describe(
-                "convolution_backward_weights", eng, DIRECT, data, free, None, result, *steps, forward, None
+                "convolution_backward_weights", eng, DIRECT, data, weights, None, result, *steps, forward, None
             )
-            roles, asked = (SRC, DIFF_WEIGHTS, DIFF_DST), DIFF_WEIGHTS_OF
-        arranged = library.asked(chosen, asked)
+            roles = (SRC, DIFF_WEIGHTS, DIFF_DST)
         self.place = _PLACE[c.kind]
-        self.memories = [self._keep("memory", library.memory(m)) for m in (data, plain, result)]
-        self.inner, self.size = None, 0
-        ordered = list(self.memories)
-        self.steps: list[Any] = []
-        if not library.same(arranged, plain):
-            self.inner, self.size = self._keep("memory", library.memory(arranged)), library.size(arranged)
-            ordered[1] = self.inner
-            ends, pair = (plain, arranged), (self.memories[1], self.inner)
-            if c.kind == FILTERS:
-                ends, pair = ends[::-1], pair[::-1]
-            copy = self._describe("reorder", ends[0], eng, ends[1], eng, None)
-            self.steps.append((self._primitive(copy), 2, (Argument * 2)(*map(Argument, (SRC, DST), pair))))
-        main = (self._primitive(chosen), 3, (Argument * 3)(*map(Argument, roles, ordered)))
-        self.steps.insert(0 if c.kind == FILTERS else len(self.steps), main)
+        self.memories = [self._keep("memory", library.memory(m)) for m in plain]
+        self.inner: list[Any] = [None] * 3
+        self.offsets, self.size = [0] * 3, 0
+        before: list[Any] = []
+        after: list[Any] = []
+        for i, role in enumerate(roles):
+            wanted = library.asked(chosen, ASKED[role])
+            if library.same(wanted, plain[i]):
+                continue
+            self.inner[i] = self._keep("memory", library.memory(wanted))
+            self.offsets[i] = self.size
+            self.size += -(-library.size(wanted) // 64) * 64
+            if self.place[i] == 2:
+                after.append(self._copy((wanted, self.inner[i]), (plain[i], self.memories[i])))
+            else:
+                before.append(self._copy((plain[i], self.memories[i]), (wanted, self.inner[i])))
+        used = [inner or memory for inner, memory in zip(self.inner, self.memories, strict=True)]
+        main = (self._primitive(chosen), 3, (Argument * 3)(*map(Argument, roles, used)))
+        self.steps = [*before, main, *after]
+
+    def _copy(self, source: tuple[Handle, Handle], target: tuple[Handle, Handle]) -> tuple[Handle, int, Any]:
+        """The step that writes one memory into another, each given with its descriptor."""
+        (a, source_memory), (b, target_memory) = source, target
+        copy = self._describe("reorder", a, self._lib.engine, b, self._lib.engine, None)
+        pair = (source_memory, target_memory)
+        return self._primitive(copy), 2, (Argument * 2)(*map(Argument, (SRC, DST), pair))
 
     def _keep(self, what: str, handle: Handle) -> Handle:
         self._made.append((what, handle))
@@ -175,8 +201,10 @@ class Plan:
         call, stream = self._lib.call, self._lib.stream
         for memory, place in zip(self.memories, self.place, strict=True):
             call("dnnl_memory_set_data_handle", memory, Handle(buffers[place]))
-        if self.inner:
-            call("dnnl_memory_set_data_handle", self.inner, Handle(scratch.of(self.size)))
+        at = scratch.of(self.size)
+        for inner, offset in zip(self.inner, self.offsets, strict=True):
+            if inner:
+                call("dnnl_memory_set_data_handle", inner, Handle(at + offset))
         for primitive, count, arguments in self.steps:
             call("dnnl_primitive_execute", primitive, stream, count, arguments)
         call("dnnl_stream_wait", stream)

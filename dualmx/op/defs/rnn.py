@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ from ..registry import op
 from ..schema import ABSENT, Fraction, Free, Ignored, Key, Positive, Tensor, Train, When
 from ..spatial import check_float, check_shape, known, widen
 
+Step = Callable[[jax.Array, jax.Array, jax.Array, Any], tuple[jax.Array, Any]]
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
 
@@ -56,21 +58,20 @@ def _unpack(vector: jax.Array, p: Any, width: int) -> list[_Weights]:
     return [_Weights(m[0], m[1], m[2] if len(m) > 2 else None, *b) for m, b in zip(matrices, biases, strict=True)]
 
 
-def _cell(p: Any, w: _Weights) -> Callable[[jax.Array, jax.Array, Any], tuple[jax.Array, Any]]:
-    """Return `step(input gates, h, c) -> (next h, next c)`; biases that simply add are in the input gates."""
+def _cell(p: Any, h2r: jax.Array | None) -> Step:
+    """Return `step(input gates, hidden gates, h, c) -> (next h, next c)`, biases included in the gates."""
 
-    def step(x: jax.Array, h: jax.Array, c: Any) -> tuple[jax.Array, Any]:
-        gates = h @ w.h2h.T
+    def step(x: jax.Array, gates: jax.Array, h: jax.Array, c: Any) -> tuple[jax.Array, Any]:
         if p.mode == "lstm":
             i, f, g, o = jnp.split(x + gates, 4, 1)
             c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
             if p.lstm_state_clip_min is not None and p.lstm_state_clip_max is not None:
                 c = jnp.clip(c, p.lstm_state_clip_min, p.lstm_state_clip_max)
             h = jax.nn.sigmoid(o) * jnp.tanh(c)
-            return (h if w.h2r is None else h @ w.h2r.T), c
+            return (h if h2r is None else h @ h2r.T), c
         if p.mode == "gru":
             xr, xz, xn = jnp.split(x, 3, 1)
-            hr, hz, hn = jnp.split(gates + w.h2h_bias, 3, 1)
+            hr, hz, hn = jnp.split(gates, 3, 1)
             z = jax.nn.sigmoid(xz + hz)
             return (1 - z) * jnp.tanh(xn + jax.nn.sigmoid(xr + hr) * hn) + z * h, None
         total = x + gates
@@ -79,18 +80,16 @@ def _cell(p: Any, w: _Weights) -> Callable[[jax.Array, jax.Array, Any], tuple[ja
     return step
 
 
-def _layer(
-    x: jax.Array, h: jax.Array, c: jax.Array | None, w: _Weights, p: Any, reverse: bool, lengths: jax.Array | None
+def _swept(
+    step: Step, reverse: bool, lengths: jax.Array | None, h2h: jax.Array, x: jax.Array, bias: Any, h: jax.Array, c: Any
 ) -> tuple[jax.Array, jax.Array, Any]:
-    """Run one layer in one direction over (T, N, I); returns outputs, last h, last c."""
-    bias = w.i2h_bias if p.mode == "gru" else w.i2h_bias + w.h2h_bias
-    gates = x @ w.i2h.T + bias
-    step = _cell(p, w)
+    """Run `step` over time; returns outputs (T, N, H), last h, last c."""
 
     def advance(carry: Any, now: Any) -> Any:
         old_h, old_c = carry
-        x_t, t = now
-        new_h, new_c = step(x_t, old_h, old_c)
+        x_t, bias_t, t = now
+        gates = old_h @ h2h.T
+        new_h, new_c = step(x_t, gates if bias_t is None else gates + bias_t, old_h, old_c)
         if lengths is None:
             return (new_h, new_c), new_h
         live = (t < lengths)[:, None]
@@ -98,8 +97,49 @@ def _layer(
         return kept, jnp.where(live, new_h, 0)
 
     times = jnp.arange(x.shape[0], dtype=jnp.int32)
-    (h, c), out = lax.scan(advance, (h, c), (gates, times), reverse=reverse)
+    (h, c), out = lax.scan(advance, (h, c), (x, bias, times), reverse=reverse)
     return out, h, c
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _sweep(
+    step: Step, reverse: bool, x: jax.Array, bias: Any, h: jax.Array, c: Any, h2h: jax.Array
+) -> tuple[jax.Array, jax.Array, Any]:
+    """`_swept` whose gradient of `h2h` is one product over all times, not a sum of small ones.
+
+    The gradient of the hidden gates at each time is that of `bias` (T, N, G), or without it that of `x`, to which they
+    are added.
+    """
+    return _swept(step, reverse, None, h2h, x, bias, h, c)
+
+
+def _sweep_forward(step: Step, reverse: bool, x: jax.Array, bias: Any, h: jax.Array, c: Any, h2h: jax.Array) -> Any:
+    made, back = jax.vjp(partial(_swept, step, reverse, None, h2h), x, bias, h, c)
+    return made, (back, made[0], h)
+
+
+def _sweep_backward(step: Step, reverse: bool, kept: Any, grads: Any) -> Any:
+    back, out, first = kept
+    x, bias, h, c = back(grads)
+    before = jnp.concatenate([out[1:], first[None]] if reverse else [first[None], out[:-1]])
+    h2h = jnp.tensordot(x if bias is None else bias, before, ((0, 1), (0, 1)))
+    return x, bias, h, c, h2h
+
+
+_sweep.defvjp(_sweep_forward, _sweep_backward)
+
+
+def _layer(
+    x: jax.Array, h: jax.Array, c: jax.Array | None, w: _Weights, p: Any, reverse: bool, lengths: jax.Array | None
+) -> tuple[jax.Array, jax.Array, Any]:
+    """Run one layer in one direction over (T, N, I); returns outputs, last h, last c."""
+    apart = p.mode == "gru"  # elsewhere both biases are simply added
+    gates = x @ w.i2h.T + (w.i2h_bias if apart else w.i2h_bias + w.h2h_bias)
+    bias = jnp.broadcast_to(w.h2h_bias, gates.shape) if apart else None
+    step = _cell(p, w.h2r)
+    if lengths is None and w.h2r is None:
+        return _sweep(step, reverse, gates, bias, h, c, w.h2h)
+    return _swept(step, reverse, lengths, w.h2h, gates, bias, h, c)
 
 
 def _complete(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -6,11 +6,15 @@ from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Free, OptDType, Tensor, When
 from ..spatial import check_float, known, widen
+from .rules import accumulator
+from .varying import Params, faithful, varying
 
 
 def _axis(name: str, axis: int, data: jax.Array) -> int:
@@ -26,7 +30,7 @@ def _logits(name: str, data: jax.Array, temperature: float | None, dtype: str | 
     if dtype == "float64":
         x = x.astype(jnp.float64)
     if temperature is not None:
-        if temperature == 0:
+        if isinstance(temperature, float) and temperature == 0:
             raise ArgumentError(f"{name}: temperature={temperature}: expected a number other than 0")
         x = x / temperature
     return x
@@ -109,6 +113,16 @@ def softmin(
     _no_length("softmin", use_length)
     at = _axis("softmin", axis, data)
     return jax.nn.softmax(-_logits("softmin", data, temperature, dtype), at).astype(dtype or data.dtype)
+
+
+def _temperature_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    t, given = params["temperature"], params["dtype"]
+    wide = np.dtype(np.float64) if given == "float64" else accumulator(dtype)
+    return bool(t) and is_float(dtype) and faithful(t, wide)
+
+
+for _made in (softmax, log_softmax, softmin):
+    varying(_made, "temperature", fits=_temperature_fits)
 
 
 @op()

@@ -1,0 +1,54 @@
+"""Sums and extremes in two stages, for XLA on the CPU, which computes them element by element in one.
+
+Over leading axes, as gradients of biases and statistics of channels take them, XLA walks down one column after the
+other, and every cache line is fetched once a column; over trailing axes, as softmax and normalisation take them, each
+element waits for the one before. A first stage that adds a few blocks to each other runs along the lines, in vectors,
+and what computes its elements runs with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+_BLOCKS = (8, 4, 2)  # of rows that are added in registers; measured, 16 and more are slower
+_LEAST_ROWS, _LEAST_SIZE = 512, 1 << 17  # below, one more pass costs more than it saves
+_CUTS = (16, 8, 4)  # of a row, each of at least `_CUT` elements
+_CUT, _LEAST_IN_ROWS = 8, 1 << 13  # elements
+
+_REDUCE: dict[str, Callable[..., jax.Array]] = {"reduce_sum": jnp.sum, "reduce_max": jnp.max, "reduce_min": jnp.min}
+
+
+def in_two_stages(name: str, x: jax.Array, axes: tuple[int, ...]) -> jax.Array | None:
+    """The reduction of a primitive over `axes` in two stages; None where one serves as well.
+
+    Example:
+        >>> in_two_stages("reduce_sum", jnp.ones((1024, 256)), (0,)).shape
+        (256,)
+        >>> in_two_stages("reduce_max", jnp.ones((1024, 256)), (1,)).shape
+        (1024,)
+    """
+    if name not in _REDUCE or not jnp.issubdtype(x.dtype, jnp.floating):
+        return None
+    n, axes = len(axes), tuple(sorted(axes))
+    more: dict[str, Any] = {"dtype": x.dtype} if name == "reduce_sum" else {}
+    # XLA would merge the two without the barrier.
+    if axes == tuple(range(x.ndim - n, x.ndim)):
+        width = math.prod(x.shape[x.ndim - n :])
+        cuts = next((k for k in _CUTS if width % k == 0 and width >= k * _CUT), 0)
+        if not cuts or x.size < _LEAST_IN_ROWS:
+            return None
+        partial = _REDUCE[name](x.reshape(*x.shape[: x.ndim - n], cuts, width // cuts), -2, **more)
+        return _REDUCE[name](lax.optimization_barrier(partial), -1, **more)
+    rows = math.prod(x.shape[:n])
+    blocks = next((b for b in _BLOCKS if rows % b == 0), 0)
+    leading = name == "reduce_sum" and axes == tuple(range(n))
+    if not leading or not blocks or rows < _LEAST_ROWS or x.size < _LEAST_SIZE:
+        return None
+    partial = jnp.sum(x.reshape(blocks, rows // blocks, *x.shape[n:]), 0, **more)
+    return jnp.sum(lax.optimization_barrier(partial), 0, **more)

@@ -1,0 +1,47 @@
+"""The C library's memory: what is free goes back to the system, or is kept for the next arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+
+from . import knobs
+
+# glibc's numbers for mallopt.
+_TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
+_MOST = (1 << 31) - 1  # bytes of free memory that are kept
+
+
+def _call(name: str, *args: int) -> None:
+    """Call a function of the GNU C library, where this system has it."""
+    if sys.platform == "linux" and hasattr(_library(), name):
+        _library()[name](*args)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+@cache
+def keep() -> None:
+    """Let the C library keep the memory of arrays, once, if the user wants that; before XLA's threads are started.
+
+    Each run of a program takes memory for what lies between its operations, some 150 MB for a step of ResNet-18, and
+    glibc maps it anew each time: the system's clearing of its pages costs up to a tenth of such a step. What is kept
+    lies in one heap, in pieces, of which a process then needs about a quarter more. One arena for all threads, since
+    the others cannot hold large blocks.
+    """
+    if knobs.KEEP_MEMORY.read() == "0":
+        return
+    for what, value in ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, _MOST)):
+        _call("mallopt", what, value)
+
+
+def tidy() -> None:
+    """Give back what is free now; after a large compilation much is, in pieces."""
+    _call("malloc_trim", 0)
+
+
+__all__ = ["keep", "tidy"]

@@ -1,0 +1,42 @@
+"""Memory of programs: given back to the system, or kept for the next run."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import resource
+import dualmx as mx
+
+x = mx.nd.random.normal(shape=(3200, 8))
+
+def run():
+    return mx.nd.dot(mx.nd.dot(x, x, transpose_b=True), x).sum().asscalar()  # 40 MB in between
+
+for _ in range(4):
+    run()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(4):
+    run()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 4)
+"""
+
+
+def faults(**env: str) -> int:
+    """Pages that the system has to map for one run."""
+    clean = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], env={**clean, **env}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="only the GNU C library can be told")
+def test_kept_memory_is_not_mapped_again():
+    assert 2 * faults(DUALMX_KEEP_MEMORY="1") < faults(DUALMX_KEEP_MEMORY="0")
