@@ -10,7 +10,6 @@ from ..graph.trie import Value, chain
 from ..op.registry import OPS, Op
 from .handle import Handle, is_tracked
 from .tape import enter_heads, reenter, variables_of
-from .trace import engine
 
 
 class Step(NamedTuple):
@@ -43,14 +42,13 @@ def recorded_steps(x: Handle) -> tuple[list[Step], Value]:
     computed = {v for s in entries for v in s.outs}
     leaves = [v for s in entries for v in s.ins if v not in computed]
     path, _, _ = find_path(entries, [head], leaves)
-    single = {twin: plain for plain, twin in engine.dynamic_twin.items()}
     found: list[Step] = []
     for s in reversed(path):
         call = s.call
         assert call is not None
         given = tr.runtime[s.n_runtime - call.n_runtime : s.n_runtime]
         params = {**call.params, **_runtime(call.op, call.params, given)}
-        op = OPS.get(single.get(call.op.name, call.op.name))
+        op = OPS.get(call.op.stands_for or call.op.name)
         if op is None:
             raise MXNetError(f"get_symbol: {call!r} has no symbol: it is a hybridized block or your own function")
         known = {k: v for k, v in params.items() if k in op.params}

@@ -14,6 +14,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..compile.counters import counters
 from ..compile.devices import put
 from ..core import knobs
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from .handle import Handle
 
 _anywhere = nullcontext()
+_REAL = np.dtype(np.float32)
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
 
@@ -201,10 +204,12 @@ class Trace:
         """From the third number met at one site on, make it a runtime input; returns the step, None before that."""
         st, varied = self.state, None
         with suppress(MXNetError):  # what is wrong is said when the step is inferred
-            varied = engine.dynamic_twin[call.op.name](call.params, vals[0].shape, vals[0].dtype)
+            shape, dtype = (vals[0].shape, vals[0].dtype) if vals else ((), _REAL)
+            varied = engine.dynamic_twin[call.op.name](call.params, shape, dtype)
         if varied is None:
             return None
         twin, numbers = varied
+        twin = twin.at(call.train)
         if st.seen is None:
             st.seen = {}
         known = st.seen.setdefault((twin, vals), {})

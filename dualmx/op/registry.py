@@ -42,8 +42,10 @@ class Op:
         joint: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
         attached: names of what follows the counted inputs of a variadic op, for each of them in turn.
         calls: the interned calls.
+        stands_for: name of the operator of which this is the form with numbers at run time, None for all others.
     """
 
+    stands_for: str | None = None
     inputs: tuple[Input, ...]
     params: Mapping[str, Field]
     key_name: str
@@ -294,7 +296,8 @@ class Call:
                 with jax.enable_x64(True):
                     res = jax.eval_shape(body, structs, rates, keys)
             except MXNetError as e:
-                text = str(e) if str(e).startswith(self.op.name) else f"{self.op.name}: {e}"
+                name = self.op.stands_for or self.op.name
+                text = str(e) if str(e).startswith(name) else f"{name}: {e}"
                 raise type(e)(text) from None
             except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
                 raise ArgumentError(self.describe(avals, str(e).split("\n\n")[0])) from e

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import GROUPS
 from tests.ops.samples import Sample
 
@@ -144,12 +143,6 @@ def norms() -> Iterator[Sample]:
     yield Sample("_contrib_SyncBatchNorm", arrays, {"fix_gamma": False, "key": "bn"}, (0, 1, 2))
 
 
-def runtime_scalars() -> Iterator[Sample]:
-    """Twins of the scalar operators that take the scalar at run time."""
-    for name in sorted(n for n in OPS if n.endswith("_dyn")):
-        yield Sample(name, (draw(3, 3, 4),), {"scalar": 0.7}, (0,))
-
-
 def transforms() -> Iterator[Sample]:
     """Operators that MXNet runs on GPUs only, penalties, and gradients under their own names."""
     rows = draw(1, 2, 6)
@@ -226,6 +219,6 @@ def storage() -> Iterator[Sample]:
 
 
 MORE = [
-    *storage(), *updates(), *many_updates(), *windows(), *images(), *norms(), *runtime_scalars(), *transforms(),
+    *storage(), *updates(), *many_updates(), *windows(), *images(), *norms(), *transforms(),
     *quantized(), *random(),
 ]  # fmt: skip

@@ -67,6 +67,7 @@ from . import (  # noqa: F401
     spatial_transform,
     storage,
     upsample,
+    varying,
     window,
 )
 

@@ -6,12 +6,15 @@ from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Key, Tensor, Train, When
 from ..spatial import check_float, known, widen
+from .varying import Params, faithful, varying
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -93,13 +96,13 @@ def LeakyReLU(
     Shapes: any, kept. rrelu has the slopes used as second, hidden output.
     """
     check_float("LeakyReLU", data)
-    x = data
+    x, s = data, jnp.asarray(slope, data.dtype)
     if act_type == "leaky":
-        return jnp.where(x > 0, x, slope * x)
+        return jnp.where(x > 0, x, s * x)
     if act_type == "prelu":
         return jnp.where(x > 0, x, _per_channel(gamma, data) * x)
     if act_type == "elu":
-        return jnp.where(x > 0, x, slope * jnp.expm1(jnp.minimum(x, 0)))
+        return jnp.where(x > 0, x, s * jnp.expm1(jnp.minimum(x, 0)))
     if act_type == "selu":
         return _SELU_SCALE * jnp.where(x > 0, x, _SELU_ALPHA * jnp.expm1(jnp.minimum(x, 0)))
     if act_type == "gelu":
@@ -110,3 +113,10 @@ def LeakyReLU(
     else:
         slopes = jnp.full(x.shape, (lower_bound + upper_bound) / 2, x.dtype)
     return jnp.where(x > 0, x, slopes * x), slopes
+
+
+def _slope_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    return params["act_type"] in ("leaky", "elu") and is_float(dtype) and faithful(params["slope"], dtype)
+
+
+varying(LeakyReLU, "slope", fits=_slope_fits)

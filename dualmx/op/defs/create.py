@@ -10,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
 from ..schema import ABSENT, Count, DType, Floats, Free, Ignored, Maybe, Positive, Shape, Tensor, to_dtype
+from .varying import Params, faithful, typed, varying, whole
 from .window import constant
 
 Ctx = Annotated[str, str, Ignored]
@@ -48,6 +50,20 @@ def _ones(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32") -> jax.
 def _full(*, shape: Shape = (), ctx: Ctx = "", dtype: DType = "float32", value: float) -> jax.Array:
     """An array of `shape` filled with `value`, cast to `dtype`."""
     return _filled(shape, value, dtype)
+
+
+def _full_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    kind, value = np.dtype(params["dtype"]), params["value"]
+    if any(n < 0 for n in params["shape"]):
+        return False
+    return faithful(value, kind) if is_float(kind) else kind.kind == "i" and whole(value, kind)
+
+
+def _runtime_full(*, shape: tuple[int, ...], ctx: str, dtype: str, value: jax.Array) -> jax.Array:
+    return jnp.full(shape, typed(value, dtype))
+
+
+varying(_full, "value", fits=_full_fits, body=_runtime_full)
 
 
 def _progression(start: float, step: float, count: int, repeat: int, dtype: Any) -> jax.Array:

@@ -17,6 +17,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import Count, DType, Free, Positive, Tensor
 from .rules import alike, convert, merge_shapes, need_float, through_float, typed_scalar, widened
+from .varying import Params, faithful, typed, varying, whole
 
 Map = Callable[[jax.Array], jax.Array]
 
@@ -239,8 +240,28 @@ def clip(data: Tensor, *, a_min: float, a_max: float) -> jax.Array:
     if not is_float(dtype) and dtype != np.bool_:
         info = np.iinfo(dtype)
         a_min, a_max = max(a_min, info.min), min(a_max, info.max)
-    low, high = typed_scalar("clip", data, a_min), typed_scalar("clip", data, a_max)
+    return _between(data, typed_scalar("clip", data, a_min), typed_scalar("clip", data, a_max))
+
+
+def _between(data: jax.Array, low: Any, high: Any) -> jax.Array:
     return jnp.where(data > high, high, jnp.where(data < low, low, data))
+
+
+def _clip_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    low, high = params["a_min"], params["a_max"]
+    if is_float(dtype):
+        return faithful(low, dtype) and faithful(high, dtype)
+    if dtype == np.bool_:
+        return False
+    info = np.iinfo(dtype)
+    return (low <= info.min or whole(low, dtype)) and (high >= info.max or whole(high, dtype))
+
+
+def _runtime_clip(data: jax.Array, *, a_min: jax.Array, a_max: jax.Array) -> jax.Array:
+    return _between(data, typed(a_min, data.dtype), typed(a_max, data.dtype))
+
+
+varying(clip, "a_min", "a_max", fits=_clip_fits, body=_runtime_clip)
 
 
 @op(name="hard_sigmoid")
@@ -253,8 +274,15 @@ def hard_sigmoid(data: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> jax.
         ArgumentError: integer data.
     """
     need_float("hard_sigmoid", data=data)
-    line = data * alpha + beta
+    line = data * jnp.asarray(alpha, data.dtype) + jnp.asarray(beta, data.dtype)
     return jnp.where(line <= 0, jnp.zeros_like(line), jnp.where(line >= 1, jnp.ones_like(line), line))
+
+
+def _line_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    return is_float(dtype) and faithful(params["alpha"], dtype) and faithful(params["beta"], dtype)
+
+
+varying(hard_sigmoid, "alpha", "beta", fits=_line_fits)
 
 
 @op(name="smooth_l1", aliases=("_npx_smooth_l1",))
@@ -263,14 +291,29 @@ def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> jax.Array:
 
     data: any shape and dtype; the result has the same. Source: R. Girshick, Fast R-CNN, 2015.
     """
-    square = scalar * scalar
-    edge = 1 / square if square else math.inf
+    return _smooth(data, **_parabola({"scalar": scalar}))
 
+
+def _parabola(params: Params) -> dict[str, float]:
+    """Half the curvature of smooth_l1 around 0, and where it ends."""
+    square = params["scalar"] * params["scalar"]
+    return {"half": 0.5 * square, "edge": 1 / square if square else math.inf}
+
+
+def _smooth(data: jax.Array, *, half: Any, edge: Any, scalar: Any = None) -> jax.Array:
     def value(x: jax.Array) -> jax.Array:
-        size = absolute(x)
-        return jnp.where(size < edge, 0.5 * square * x * x, size - 0.5 * edge)
+        size, bend, end = absolute(x), jnp.asarray(half, x.dtype), jnp.asarray(edge, x.dtype)
+        return jnp.where(size < end, bend * x * x, size - jnp.asarray(0.5 * edge, x.dtype))
 
     return through_float(value)(data)
+
+
+def _parabola_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    wide = dtype if is_float(dtype) else np.dtype(np.float64)
+    return all(faithful(n, wide) for n in _parabola(params).values())
+
+
+varying(smooth_l1, "scalar", fits=_parabola_fits, body=_smooth, derived=_parabola)
 
 
 @op(name="_contrib_quadratic")
@@ -289,6 +332,11 @@ def gradient_multiplier(data: Tensor, *, scalar: float = 1.0, is_int: bool = Tru
     data: any shape and dtype; the result has the same.
     """
     return _with_slope(lambda x: x, lambda x: jnp.full_like(x, scalar))(data)
+
+
+varying(
+    gradient_multiplier, "scalar", fits=lambda params, _, dtype: is_float(dtype) and faithful(params["scalar"], dtype)
+)
 
 
 @op(name="_contrib_div_sqrt_dim")

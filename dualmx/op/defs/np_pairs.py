@@ -18,7 +18,8 @@ from ..registry import op
 from ..schema import Free, Tensor
 from . import broadcast as pair
 from .rules import convert, typed_scalar
-from .scalar import DYNAMIC, as_runtime, with_scalar
+from .scalar import at_runtime, with_scalar
+from .varying import scalar_fits, varying
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -189,9 +190,9 @@ for _name, (_fn, _doc) in {**PAIRS, **TESTS}.items():
 ONE_WAY = ("lcm", "bitwise_and", "bitwise_or", "bitwise_xor")
 TWO_WAYS = ("arctan2", "copysign", "ldexp", "floor_divide")
 for _name in TWO_WAYS:
-    with_scalar(f"_npi_{_name}_scalar", "", PAIRS[_name][0], f"{_name} of data and a scalar.", twin=False)
+    with_scalar(f"_npi_{_name}_scalar", "", PAIRS[_name][0], f"{_name} of data and a scalar.")
 for _name in TWO_WAYS:
-    with_scalar(f"_npi_r{_name}_scalar", "", _swapped(PAIRS[_name][0]), f"{_name} of a scalar and data.", twin=False)
+    with_scalar(f"_npi_r{_name}_scalar", "", _swapped(PAIRS[_name][0]), f"{_name} of a scalar and data.")
 
 
 def _in_dtype_of_data(name: str, fn: Pair) -> None:
@@ -199,7 +200,7 @@ def _in_dtype_of_data(name: str, fn: Pair) -> None:
         return fn(data, jnp.asarray(typed_scalar(name, data, scalar)))
 
     body.__doc__ = f"{name[5:-7]} of data and a scalar, which is cast to the dtype of the data (bool as well) first."
-    op(name=name)(body)
+    varying(op(name=name)(body), "scalar", fits=scalar_fits(), body=at_runtime(fn))
 
 
 for _name in (*ONE_WAY, *TESTS):
@@ -226,5 +227,6 @@ def _npi_rtrue_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool 
     return jnp.asarray(typed_scalar("_npi_rtrue_divide_scalar", x, scalar)) / x
 
 
-DYNAMIC["_npi_true_divide_scalar"] = as_runtime("_div_scalar_dyn", whole=False)
-DYNAMIC["_npi_rtrue_divide_scalar"] = as_runtime("_rdiv_scalar_dyn", whole=False)
+_real = scalar_fits(whole_numbers=False)
+varying(_npi_true_divide_scalar, "scalar", fits=_real, body=at_runtime(pair.divide))
+varying(_npi_rtrue_divide_scalar, "scalar", fits=_real, body=at_runtime(_swapped(pair.divide)))

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Count, DType, Free, Key, Shape, Tensor
+from ..schema import EXACT, Count, DType, Free, Key, Shape, Tensor
+from .varying import varying
 
 _KINDS = {
     "uniform": lambda key, shape, kind: jax.random.uniform(key, shape, kind),
@@ -50,6 +51,14 @@ def randint(key: Key, *, low: int, high: int, size: Shape = (), dtype: DType = "
     if low >= high:
         raise ArgumentError(f"random.randint: low={low}, high={high}: expected low < high")
     return jax.random.randint(key, size, low, high, jnp.dtype(dtype))
+
+
+def _randint(key: jax.Array, *, low: jax.Array, high: jax.Array, size: tuple[int, ...], dtype: str) -> jax.Array:
+    kind = jnp.dtype(dtype)
+    return jax.random.randint(key, size, low.astype(kind), high.astype(kind), kind)
+
+
+varying(randint, "low", "high", fits=lambda p, *_: -EXACT < p["low"] < p["high"] < EXACT, body=_randint)
 
 
 @op(name="_npi_choice")

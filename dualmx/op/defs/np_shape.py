@@ -13,8 +13,9 @@ import numpy as np
 from ...core.errors import ArgumentError
 from ..axes import many_axes, one_axis
 from ..registry import op
-from ..schema import Axes, Count, Free, Shape, Tensor, to_shape
+from ..schema import EXACT, Axes, Count, Free, Shape, Tensor, to_shape
 from .np_pairs import common
+from .varying import Params, varying
 from .window import constant
 
 
@@ -76,6 +77,18 @@ def _np_roll(data: Tensor, *, shift: Axes = None, axis: Axes = None) -> jax.Arra
     if len(steps) != len(axes):
         raise ArgumentError(f"_np_roll: shift={shift}, axis={axis}: expected equally many")
     return jnp.roll(data, steps, axes)
+
+
+def _roll_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    shift = params["shift"]
+    return bool(shift) and all(abs(s) < EXACT for s in shift)
+
+
+def _runtime_roll(data: jax.Array, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...] | None) -> jax.Array:
+    return _np_roll.fn(data, shift=tuple(s.astype(jnp.int32) for s in shift), axis=axis)
+
+
+varying(_np_roll, "shift", fits=_roll_fits, body=_runtime_roll)
 
 
 @op()

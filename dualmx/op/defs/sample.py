@@ -16,8 +16,9 @@ from jax import random
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Axes, Ignored, Key, NonNegative, OptDType, Positive, Shape, Tensor
+from ..schema import EXACT, Axes, Ignored, Key, NonNegative, OptDType, Positive, Shape, Tensor
 from .rules import accumulator, alike, convert, need_float, typed_body
+from .varying import Params, faithful, varying
 
 Context = Annotated[str, Ignored]
 Size = tuple[int, ...]
@@ -130,9 +131,13 @@ TABLE: dict[str, Distribution] = {
 }
 
 
+def _wide(dtype: Any) -> np.dtype:
+    """The dtype to draw in: float32 at least, so that half precision does not coarsen the tails."""
+    return accumulator(dtype) if np.dtype(dtype).name in REAL else np.dtype("float32")
+
+
 def _drawn(d: Distribution, key: jax.Array, shape: Size, dtype: Any, params: Any) -> jax.Array:
-    """Draw in float32 at least, so that half precision does not coarsen the tails."""
-    wide = jnp.dtype(accumulator(dtype) if np.dtype(dtype).name in REAL else "float32")
+    wide = _wide(dtype)
     return convert(d.draw(key, shape, wide, *(jnp.asarray(p, wide) for p in params)), dtype)
 
 
@@ -162,6 +167,20 @@ def _register(stem: str, d: Distribution) -> None:
         _check(like, d, params)
         return _drawn(d, key, data.shape, data.dtype, params.values())
 
+    def fits(params: Params, shape: Size, dtype: np.dtype) -> bool:
+        given = {n: params[n] for n in d.params}
+        _check(fixed, d, given)
+        wide = _wide(params.get("dtype") or dtype)
+        return all(faithful(v, wide) for v in given.values())
+
+    def draw_fixed_at_runtime(
+        *, key: jax.Array, shape: Size | None, ctx: str, dtype: str | None, **params: Any
+    ) -> jax.Array:
+        return _drawn(d, key, tuple(shape or (1,)), _real(fixed, dtype), params.values())
+
+    def draw_like_at_runtime(*, data: jax.Array, key: jax.Array, **params: Any) -> jax.Array:
+        return _drawn(d, key, data.shape, data.dtype, params.values())
+
     def draw_each(*, key: jax.Array, shape: Size, dtype: str | None, **given: jax.Array) -> jax.Array:
         values = [jax.lax.stop_gradient(given[n]) for n in arrays]
         if any(v.shape != values[0].shape for v in values):
@@ -172,7 +191,7 @@ def _register(stem: str, d: Distribution) -> None:
 
     sized = {"shape": (Axes, None), "ctx": (Context, ""), "dtype": (OptDType, None)}
     raises = "Raises:\n        ArgumentError: a parameter or dtype out of range."
-    op(name=fixed, aliases=(f"random_{stem}", *d.aliases))(
+    made = op(name=fixed, aliases=(f"random_{stem}", *d.aliases))(
         typed_body(
             draw_fixed,
             f"Samples of {d.doc}.\n\n    shape: of the result, (1,) if empty. dtype: floating-point, float32 unless "
@@ -181,7 +200,8 @@ def _register(stem: str, d: Distribution) -> None:
             {**d.params, **sized},
         )
     )
-    op(name=like)(
+    varying(made, *d.params, fits=fits, body=draw_fixed_at_runtime)
+    made = op(name=like)(
         typed_body(
             draw_like,
             f"Samples of {d.doc}.\n\n    data: gives the result its shape and dtype.\n\n    {raises}",
@@ -189,6 +209,7 @@ def _register(stem: str, d: Distribution) -> None:
             d.params,
         )
     )
+    varying(made, *d.params, fits=fits, body=draw_like_at_runtime)
     op(name=each, aliases=(f"sample_{stem}",), complete=alike(each, *arrays))(
         typed_body(
             draw_each,
@@ -223,6 +244,16 @@ def randint(
     if not info.min <= low < high <= int(info.max):
         raise ArgumentError(f"_random_randint: low={low}, high={high}: expected low < high, both within {kind.name}")
     return random.randint(key, tuple(shape or (1,)), low, high, kind)
+
+
+def _randint(
+    key: jax.Array, *, low: jax.Array, high: jax.Array, shape: Size | None, ctx: str, dtype: str | None
+) -> jax.Array:
+    kind = np.dtype(dtype or "int32")
+    return random.randint(key, tuple(shape or (1,)), low.astype(kind), high.astype(kind), kind)
+
+
+varying(randint, "low", "high", fits=lambda p, *_: -EXACT < p["low"] < p["high"] < EXACT, body=_randint)
 
 
 @op(

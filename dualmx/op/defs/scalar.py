@@ -1,13 +1,12 @@
-"""Operators between an array and a Python scalar, and their twins with the scalar as a runtime input.
+"""Operators between an array and a Python scalar.
 
-The scalar is converted to the dtype of the array before the operation. The twin `<name>_dyn` computes the same with a
-scalar that is not part of the compiled program, so that a varying value compiles nothing.
+The scalar is converted to the dtype of the array before the operation. The runtime form of each computes the same with
+a scalar that is not part of the compiled program, so that a varying value compiles nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -15,34 +14,13 @@ import numpy as np
 from jax import lax
 
 from ...core.dtypes import is_float
-from ..registry import OPS, Call, op
-from ..schema import EXACT, Rate, Tensor
+from ..registry import op
+from ..schema import Tensor
 from . import broadcast as pair
 from .rules import typed_scalar
+from .varying import scalar_fits, typed, varying
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
-
-# By the name of an operator: what turns the parameters of a call on data of some shape and dtype into the call and the
-# runtime inputs that compute the same; None where those, float32, would not be exact.
-Varied = tuple[Call, tuple[float, ...]]
-DYNAMIC: dict[str, Callable[[Mapping[str, Any], tuple[int, ...], np.dtype], Varied | None]] = {}
-
-
-def as_runtime(
-    twin: str, whole: bool = True
-) -> Callable[[Mapping[str, Any], tuple[int, ...], np.dtype], Varied | None]:
-    """The entry of `DYNAMIC` for an operator with a `scalar`, on data of whole numbers too unless `whole` is false."""
-
-    def varied(params: Mapping[str, Any], shape: tuple[int, ...], dtype: np.dtype) -> Varied | None:
-        scalar = params["scalar"]
-        if dtype.kind in "iu":
-            limits = np.iinfo(dtype)
-            fits = whole and params.get("is_int", True) and abs(scalar) < EXACT and limits.min <= scalar <= limits.max
-        else:
-            fits = dtype.kind != "b" and (dtype.itemsize < 8 or float(np.float32(scalar)) == scalar)
-        return (OPS[twin].call(scalar=scalar), (scalar,)) if fits else None
-
-    return varied
 
 
 def _operands(name: str, data: jax.Array, scalar: float, is_int: bool) -> tuple[jax.Array, jax.Array]:
@@ -55,23 +33,22 @@ def _operands(name: str, data: jax.Array, scalar: float, is_int: bool) -> tuple[
     return data, jnp.asarray(typed_scalar(name, data, scalar))
 
 
-def with_scalar(name: str, alias: str, fn: Pair, doc: str, twin: bool = True, more: tuple[str, ...] = ()) -> None:
-    """Register `name`: `fn(data, scalar)` on every element, and unless `twin` is false its runtime form."""
+def with_scalar(name: str, alias: str, fn: Pair, doc: str, runtime: bool = True, more: tuple[str, ...] = ()) -> None:
+    """Register `name`: `fn(data, scalar)` on every element, and unless `runtime` is false its runtime form."""
 
     def body(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
         return fn(*_operands(name, data, scalar, is_int))
 
     shapes = "data: any shape and dtype; the result has the same (float64 for integers with is_int=False)."
     body.__doc__ = f"{doc}\n\n    {shapes} `scalar` is converted to that dtype first."
-    op(name=name, aliases=((alias, *more) if alias else more))(body)
-    if not twin:
-        return
+    made = op(name=name, aliases=((alias, *more) if alias else more))(body)
+    if runtime:
+        varying(made, "scalar", fits=scalar_fits(), body=at_runtime(fn))
 
-    def dynamic(data: Tensor, *, scalar: Rate = 1.0) -> jax.Array:
-        return fn(data, jnp.asarray(scalar).astype(data.dtype))
 
-    dynamic.__doc__ = f"{doc}\n\n    data: any shape; `scalar` is a runtime input."
-    DYNAMIC[name] = as_runtime(op(name=f"{name}_dyn")(dynamic).name)
+def at_runtime(fn: Pair) -> Callable[..., jax.Array]:
+    """The body of a runtime form: `fn(data, scalar)`, the scalar in the dtype of the data."""
+    return lambda data, scalar, is_int: fn(data, typed(scalar, data.dtype))
 
 
 def _swapped(fn: Pair) -> Pair:
@@ -125,7 +102,7 @@ LOGIC: tuple[tuple[str, str, Pair, str], ...] = (
 for _name, _alias, _fn, _doc in TABLE:
     with_scalar(_name, _alias, _fn, _doc, more=NUMPY_ALIASES.get(_name, ()))
 for _name, _alias, _fn, _doc in LOGIC:
-    with_scalar(_name, _alias, _fn, _doc, twin=False)
+    with_scalar(_name, _alias, _fn, _doc, runtime=not _name.startswith("_scatter"))
 
 SMALL_POWER = 8  # up to here repeated multiplication is as exact as the general power, and faster
 
@@ -150,3 +127,7 @@ def rpower_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> 
     """
     x, base = _operands("_rpower_scalar", data, scalar, is_int)
     return pair.power(base, x)
+
+
+varying(power_scalar, "scalar", fits=scalar_fits(), body=at_runtime(pair.power))
+varying(rpower_scalar, "scalar", fits=scalar_fits(), body=at_runtime(_swapped(pair.power)))

@@ -14,7 +14,7 @@ from ...core.errors import ArgumentError
 from ..axes import many_axes, one_axis
 from ..registry import OPS, op
 from ..schema import EXACT, Axes, Free, Holes, Tensor
-from .scalar import DYNAMIC, Varied
+from .varying import DYNAMIC, Varied
 from .window import constant, put_ranges, take_ranges
 
 
