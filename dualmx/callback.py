@@ -148,7 +148,7 @@ class Progress:
             return
         now, count = time.perf_counter(), param.nbatch + 1
         if param.epoch != self._epoch:
-            self._epoch, self._start, self._shown = param.epoch, now, 0.0
+            self._epoch, self._start, self._shown = param.epoch, now, -math.inf
         last = count == self.total
         if now - self._shown < self.every and not last:
             return

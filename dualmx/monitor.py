@@ -48,10 +48,11 @@ class Monitor:
 
     def install(self, exe: Any) -> None:
         """Watch the executor `exe`."""
-        exe.set_monitor_callback(self._collect, self.monitor_all)
+        exe.set_monitor_callback(self.stat_helper, self.monitor_all)
         self.exes.append(exe)
 
-    def _collect(self, name: str, array: NDArray) -> None:
+    def stat_helper(self, name: str, array: NDArray) -> None:
+        """Collect the statistic of an array, if this batch is collected and the name asked for; executors call it."""
         if self.activated and self.re_prog.match(name):
             self.queue.append((self.step, name, self.stat_func(array)))
 
@@ -72,7 +73,7 @@ class Monitor:
             return []
         for exe in self.exes:
             for name, array in [*exe.arg_dict.items(), *exe.aux_dict.items()]:
-                self._collect(name, array)
+                self.stat_helper(name, array)
         self.activated = False
         if self.sort:
             self.queue.sort(key=lambda entry: entry[1])

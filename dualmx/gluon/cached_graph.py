@@ -77,6 +77,7 @@ class CachedGraph:
                         f"{brief(names)}, parameters {brief(params)}"
                     )
                 self._held.append((slot, params[name]))
+        self._computed = [(slot, param) for slot, param in self._held if param._computed]
         self._size = len(order)
 
     @property
@@ -117,8 +118,13 @@ class CachedGraph:
         if ins is None:
             ins = list[Any]([None]) * self._size
             for slot, param in self._held:
-                ins[slot] = param.data(ctx)
+                if not param._computed:
+                    ins[slot] = param.data(ctx)
             self._templates[ctx] = ins
+        if self._computed:
+            ins = ins[:]
+            for slot, param in self._computed:
+                ins[slot] = param.data(ctx)
         return ins
 
     def infer_shape(self, args: tuple[Any, ...]) -> None:

@@ -12,7 +12,7 @@ from ..namespace import nd, sym
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from .base import Block
-from .cached_graph import CachedGraph
+from .cached_access import CachedAccess
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
 from .semantics import as_numpy, classic, is_numpy
 
@@ -20,7 +20,7 @@ _ROOM = __name__.rpartition(".")[0] + "."
 _LAYERS = _ROOM + "nn."
 
 
-class HybridBlock(Block):
+class HybridBlock(CachedAccess, Block):
     """A block whose `hybrid_forward(F, x, ..., **params)` works with `F = mx.nd` and with `F = mx.sym`.
 
     Called on arrays, it computes step by step; after `hybridize()` its first call traces `hybrid_forward` once with
@@ -62,17 +62,14 @@ class HybridBlock(Block):
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
         super().__init__(prefix, params)
         self._active = False
-        self._graph: CachedGraph | None = None
+        self._graph = None
         self._flags: list[tuple[str, Any]] = []
         self._op_hook: tuple[Callable[..., None], bool] | None = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, (Block, Parameter)):
-            self._forget_graph()
-
-    def _forget_graph(self) -> None:
-        object.__setattr__(self, "_graph", None)
+            self._clear_cached_op()
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Add a child, which must be a `HybridBlock` too."""
@@ -82,7 +79,7 @@ class HybridBlock(Block):
                 "for containers, use HybridSequential instead of Sequential"
             )
         super().register_child(block, name)
-        self._forget_graph()
+        self._clear_cached_op()
 
     def hybridize(
         self,
@@ -118,7 +115,7 @@ class HybridBlock(Block):
             *kwargs.items(),
         ]
         if clear:
-            self._forget_graph()
+            self._clear_cached_op()
         if active and (self._forward_hooks or self._forward_pre_hooks):
             warnings.warn(
                 f"{self.name!r} is hybridized while it has forward hooks; as a child of a hybridized block they run "
@@ -129,7 +126,7 @@ class HybridBlock(Block):
 
     def cast(self, dtype: Any) -> None:
         """Convert all parameters to `dtype`; what was traced is forgotten."""
-        self._forget_graph()
+        self._clear_cached_op()
         super().cast(dtype)
 
     def forward(self, x: Any, *args: Any) -> Any:
@@ -138,7 +135,7 @@ class HybridBlock(Block):
             if x.__class__ is not NDArray and not x.is_sparse:
                 return self._on_numpy(x.context, x, *args)
             if self._active:
-                return self._run_graph(x, *args)
+                return self._call_cached_op(x, *args)
             if self._eager is not None and not args and not self._gathers:
                 return self._eager(x)
             return self._run_eager(x.context, x, *args)
@@ -148,7 +145,7 @@ class HybridBlock(Block):
         if isinstance(first, NDArray):
             if first.__class__ is not NDArray and not first.is_sparse:
                 return self._on_numpy(first.context, x, *args)
-            return self._run_graph(x, *args) if self._active else self._run_eager(first.context, x, *args)
+            return self._call_cached_op(x, *args) if self._active else self._run_eager(first.context, x, *args)
         if isinstance(first, Symbol):
             return self._on_symbols(x, *args)
         raise ArgumentTypeError(
@@ -161,7 +158,7 @@ class HybridBlock(Block):
 
     def _run_eager(self, ctx: Context, x: Any, *args: Any) -> Any:
         try:
-            params = {name: param._at[ctx] for name, param in self._reg_params.items()}
+            params = {name: param._plain[ctx] for name, param in self._reg_params.items()}
         except KeyError:
             self._ready(ctx, x, *args)
             params = {name: param.data(ctx) for name, param in self._reg_params.items()}
@@ -182,7 +179,7 @@ class HybridBlock(Block):
         own = self._is_own()
         x, *rest = classic(args) if own else args
         if self._active:
-            return as_numpy(self._run_graph(x, *rest))
+            return as_numpy(self._call_cached_op(x, *rest))
         if own and self._eager is not None and not rest and not self._gathers:
             return as_numpy(self._eager(x))
         return as_numpy(self._run_eager(ctx, x, *rest))
@@ -200,12 +197,12 @@ class HybridBlock(Block):
             try:
                 param.data(ctx)
             except DeferredInitializationError:
-                self.infer_shape(*args)
+                self._deferred_infer_shape(*args)
                 for own in self.params.values():
                     own._finish_deferred_init()
                 return
 
-    def _run_graph(self, *args: Any) -> Any:
+    def _call_cached_op(self, *args: Any) -> Any:
         graph = self._graph_for(args)
         if self._op_hook is not None:
             self._finish_deferred(graph, args)
@@ -215,18 +212,6 @@ class HybridBlock(Block):
         except DeferredInitializationError:
             self._finish_deferred(graph, args)
             return graph(args)
-
-    def _finish_deferred(self, graph: CachedGraph, args: tuple[Any, ...]) -> None:
-        if any(p._deferred_init for p in graph.params):
-            self.infer_shape(*args)
-            for param in graph.params:
-                param._finish_deferred_init()
-
-    def _graph_for(self, args: tuple[Any, ...]) -> CachedGraph:
-        graph = self._graph
-        if graph is None:
-            graph = self._graph = CachedGraph.of_hybrid(self, args)
-        return graph
 
     def _on_symbols(self, x: Any, *args: Any) -> Any:
         params: dict[str, Any] = {name: p.var() for name, p in self._reg_params.items()}
@@ -240,18 +225,6 @@ class HybridBlock(Block):
         with self.name_scope():
             out = self.hybrid_forward(sym, x, *args, **params)
         return as_numpy(out) if numpy else out
-
-    def infer_shape(self, *args: Any) -> None:
-        """Set the unknown shapes of parameters from example inputs.
-
-        Raises:
-            ArgumentError: the shapes do not follow from the inputs.
-        """
-        self._graph_for(args).infer_shape(args)
-
-    def infer_type(self, *args: Any) -> None:
-        """Cast parameters to the dtypes that example inputs call for."""
-        self._graph_for(args).infer_type(args)
 
     def register_op_hook(self, callback: Callable[[str, str, Any], None], monitor_all: bool = False) -> None:
         """When hybridized, call `callback(array name, op name, array)` for the outputs of all ops of each call.

@@ -106,13 +106,13 @@ class SymbolBlock(HybridBlock):
         assert self._graph is not None
         return self._graph
 
-    def _forget_graph(self) -> None:
+    def _clear_cached_op(self) -> None:
         """The graph is the block itself."""
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Run the symbol on arrays, or put symbols in the place of its inputs."""
         if isinstance(x, NDArray):
-            return self._run_graph(x, *args)
+            return self._call_cached_op(x, *args)
         if not isinstance(x, Symbol):
             raise ArgumentTypeError(f"{self.name}: expected NDArrays or Symbols, got {type(x).__name__}")
         graph = self._symbol_graph

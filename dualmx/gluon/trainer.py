@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .. import autograd, kvstore
+from .. import kvstore
 from .. import optimizer as opt
 from ..compile.mesh import Mesh
 from ..core.checks import number
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..core.knobs import UPDATE_ON_KVSTORE
-from ..kvstore import is_asynchronous, is_distributed, known, pull_all
+from ..kvstore import known
 from ..kvstore.replicas import step_together
-from ..ndarray import NDArray, flush
+from ..ndarray import flush
 from .bridge import OptaxOptimizer
 from .parameter import Parameter, ParameterDict
+from .store_link import StoreLink
 
 
 class StaleGradientError(MXNetError, UserWarning):
     """A gradient was not computed since the last step; also a `UserWarning`, as in MXNet."""
 
 
-class Trainer:
+class Trainer(StoreLink):
     """Update parameters by an optimizer; all of them in one recorded call where the optimizer allows it.
 
     On one context the update happens in place. On several, gradients are summed over the contexts first; with
@@ -67,13 +66,15 @@ class Trainer:
     ):
         self._params = _listed(params)
         self._index = {id(p): i for i, p in enumerate(self._params)}
-        self._contexts = self._common_contexts()
-        self._optimizer = self._make_optimizer(optimizer, optimizer_params)
+        self._param2idx = {p.name: i for i, p in enumerate(self._params)}
+        self._contains_sparse_weight = any(p._stype != "default" for p in self._params)
+        self._contains_sparse_grad = any(p._grad_stype != "default" for p in self._params)
+        self._contexts = self._check_contexts()
+        self._init_optimizer(optimizer, optimizer_params)
         self._scale = self._optimizer.rescale_grad
         # Set by `contrib.amp.init_trainer`: skips steps with gradients that overflow.
         self._amp_loss_scaler: Any = None
         self._amp_original_scale = self._scale
-        self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
         if shard_states is not None:
             self._shard_states(shard_states)
         if (
@@ -84,22 +85,14 @@ class Trainer:
             raise ArgumentTypeError(f"Trainer: kvstore={kvstore!r}: expected a store, the name of one, or None")
         if isinstance(kvstore, str):
             known(kvstore)
-        self._wanted_store = kvstore
+        self._kvstore_params = {"kvstore": kvstore, "update_on_kvstore": update_on_kvstore}
         self._compression_params = compression_params
-        self._wanted_update_on_kvstore = update_on_kvstore
-        self._kvstore: Any = None
-        self._update_on_kvstore: bool | None = None
-        self._connected = False
-        self._stored: set[int] = set()
+        self._reset_kvstore()
         for param in self._params:
-            if param._stype != "default" and param._trainer not in (None, self):
-                raise MXNetError(
-                    f"Trainer: parameter {param.name!r} is {param._stype} and has a Trainer already; it can have one"
-                )
-            param._trainer = self
+            param._set_trainer(self)
         self._connect_early()
 
-    def _common_contexts(self) -> list[Context]:
+    def _check_contexts(self) -> list[Context]:
         contexts: list[Context] | None = None
         for param in self._params:
             held = param.list_ctx()
@@ -123,16 +116,18 @@ class Trainer:
                 raise ArgumentError(f"Trainer: shard_states={axis!r}: {ctx} has no such axis")
             updater.state_axis = axis
 
-    def _make_optimizer(self, optimizer: Any, settings: Mapping[str, Any] | None) -> Any:
+    def _init_optimizer(self, optimizer: Any, optimizer_params: Mapping[str, Any] | None) -> None:
+        """Make the optimizer, and an updater with its states for each context."""
         by_index = dict(enumerate(self._params))
         if isinstance(optimizer, str):
-            return opt.create(optimizer, param_dict=by_index, **(settings or {}))
-        if settings:
+            optimizer = opt.create(optimizer, param_dict=by_index, **(optimizer_params or {}))
+        elif optimizer_params:
             raise ArgumentError("Trainer: optimizer_params go with an optimizer's name; pass None with an object")
-        if not isinstance(optimizer, opt.Optimizer):
+        elif not isinstance(optimizer, opt.Optimizer):
             optimizer = OptaxOptimizer(optimizer)
         optimizer.param_dict = by_index
-        return optimizer
+        self._optimizer = optimizer
+        self._updaters = [opt.get_updater(optimizer) for _ in self._contexts]
 
     @property
     def optimizer(self) -> Any:
@@ -158,9 +153,12 @@ class Trainer:
         Raises:
             StaleGradientError: there is such a parameter.
         """
-        self._optimizer.rescale_grad = self._scale / self._rows("step", batch_size)
-        if not self._connected:
-            self._connect()
+        self._check_and_rescale_grad(self._scale / self._rows("step", batch_size))
+        self._connect()
+        if not self._takes_own_steps():
+            self._allreduce_grads()
+            self._update(ignore_stale_grad)
+            return
         fresh = self._fresh(ignore_stale_grad)
         if self._amp_loss_scaler is not None and not self._update_on_kvstore:
             # All workers look at the same sums, so that all of them take the step or none does.
@@ -172,6 +170,17 @@ class Trainer:
             self._apply(fresh)
         self._used(fresh)
         flush()
+
+    def _takes_own_steps(self) -> bool:
+        """True unless a subclass exchanges or applies gradients in its own way, which two methods are made for."""
+        return (
+            getattr(self._allreduce_grads, "__func__", None) is Trainer._allreduce_grads
+            and getattr(self._update, "__func__", None) is Trainer._update
+        )
+
+    def _check_and_rescale_grad(self, scale: float) -> None:
+        """Multiply gradients by `scale` in the next update."""
+        self._optimizer.rescale_grad = scale
 
     def _overflows(self, chosen: list[tuple[int, Parameter]]) -> bool:
         """True if losses are scaled and a gradient is not finite, so that there must be no update."""
@@ -207,7 +216,18 @@ class Trainer:
         """
         self._connect()
         self._refuse_in_store("allreduce_grads")
-        self._exchange([(i, p) for i, p in enumerate(self._params) if p.grad_req != "null"])
+        self._allreduce_grads()
+
+    def _learned(self) -> list[tuple[int, Parameter]]:
+        """Index and parameter of those with a gradient."""
+        return [(i, p) for i, p in enumerate(self._params) if p.grad_req != "null"]
+
+    def _allreduce_grads(self) -> None:
+        """Sum the gradients over contexts and workers; a store that updates does so now. Subclasses may replace it."""
+        if not self._update_on_kvstore:
+            self._exchange(self._learned())
+        elif not self._overflows(self._learned()):
+            self._send(self._learned())
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
         """Update from gradients that `allreduce_grads` summed (and you changed in between, perhaps).
@@ -217,10 +237,18 @@ class Trainer:
         """
         self._connect()
         self._refuse_in_store("update")
-        self._optimizer.rescale_grad = self._scale / self._rows("update", batch_size)
-        fresh = self._fresh(ignore_stale_grad)
-        if not self._overflows(fresh):
-            self._apply(fresh)
+        self._check_and_rescale_grad(self._scale / self._rows("update", batch_size))
+        self._update(ignore_stale_grad)
+
+    def _update(self, ignore_stale_grad: bool = False) -> None:
+        """Update from summed gradients, or fetch what the store has updated. Subclasses may replace it."""
+        if self._update_on_kvstore:
+            fresh = self._learned()
+            self._receive(fresh)
+        else:
+            fresh = self._fresh(ignore_stale_grad)
+            if not self._overflows(fresh):
+                self._apply(fresh)
         self._used(fresh)
         flush()
 
@@ -260,24 +288,6 @@ class Trainer:
         for param in self._params:
             param._arrays()
 
-    def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
-        store = self._kvstore
-        if store is None or not chosen:
-            return
-        keys = [i for i, _ in chosen]
-        grads = [p.list_grad() for _, p in chosen]
-        if not hasattr(store, "push"):
-            for key, arrays in zip(keys, grads, strict=True):
-                store.pushpull(key, arrays, out=arrays)
-            return
-        store.push(keys, grads)
-        if self._update_on_kvstore:
-            # Rows of tables are fetched when they are needed, where that is possible.
-            pulled = [(i, p) for i, p in chosen if p._stype == "default" or not hasattr(store, "refresh")]
-            pull_all(store, [i for i, _ in pulled], [p._arrays() for _, p in pulled])
-        else:
-            pull_all(store, keys, grads)
-
     def _apply(self, chosen: list[tuple[int, Parameter]]) -> None:
         if not self._update_on_kvstore and chosen:
             indices = [i for i, _ in chosen]
@@ -291,87 +301,6 @@ class Trainer:
         for _, param in chosen:
             for array in param._arrays():
                 array._fresh_grad = False
-
-    def _connect_early(self) -> None:
-        """Let all workers of a distributed job start from one set of weights, before anything is computed from them."""
-        wanted = self._wanted_store
-        kind = wanted.lower() if isinstance(wanted, str) else str(getattr(wanted, "type", ""))
-        if is_distributed(kind) and self._params and all(p._data is not None for p in self._params):
-            self._connect()
-
-    def _connect(self) -> None:
-        """Make the store, if one is needed, and hand it the initial values."""
-        if self._connected:
-            return
-        self._check_sparse()
-        store = self._make_store()
-        if store is not None:
-            in_store = self._wanted_update_on_kvstore
-            if in_store is None:
-                capable = store.is_capable("optimizer") and not getattr(store, "obstacle", _none)(self._optimizer)
-                in_store = is_asynchronous(store.type) or (UPDATE_ON_KVSTORE.read() == "1" and capable)
-            if is_asynchronous(store.type) and not in_store:
-                raise ArgumentError(f"Trainer: kvstore={store.type!r} needs update_on_kvstore=True")
-            if self._compression_params:
-                store.set_gradient_compression(self._compression_params)
-            self._update_on_kvstore = bool(in_store)
-            alone = getattr(store, "num_workers", 1) == 1
-            keys = [i for i, p in enumerate(self._params) if p.grad_req != "null" or not alone]
-            self._stored = set(keys)
-            if not hasattr(store, "init"):
-                for i in keys:
-                    store.broadcast(i, self._params[i]._arrays()[0], out=self._params[i]._arrays())
-            else:
-                # A store of this process looks at the parameters when it must; the first step is like all others then.
-                give = store.adopt if type(store) is kvstore.KVStore else store.init
-                give(keys, [self._params[i]._arrays()[0] for i in keys])
-            if hasattr(store, "init") and not alone:
-                self._adopt(store, keys)
-            if in_store:
-                store.set_optimizer(self._optimizer)
-        self._kvstore = store
-        self._connected = True
-
-    def _check_sparse(self) -> None:
-        """Raise if row_sparse parameters cannot be kept as asked for."""
-        if any(p._stype != "default" for p in self._params):
-            if self._wanted_store is None:
-                raise ArgumentTypeError("Trainer: kvstore=None: row_sparse parameters need a store, or the name of one")
-            if self._wanted_update_on_kvstore is False:
-                raise ArgumentError("Trainer: update_on_kvstore=False is not possible with row_sparse parameters")
-
-    def _adopt(self, store: Any, keys: list[int]) -> None:
-        """Take over the weights of the first worker."""
-        late = any(a._fresh_grad for i in keys for a in self._params[i]._arrays())
-        before = [self._params[i]._arrays()[0].asnumpy() for i in keys] if late else []
-        pull_all(store, keys, [self._params[i]._arrays() for i in keys])
-        if any((self._params[i]._arrays()[0].asnumpy() != b).any() for i, b in zip(keys, before, strict=False)):
-            warnings.warn(
-                "Trainer: the gradients of the first step were computed from other initial weights than those of the "
-                "first worker; seed all workers alike, or let shapes be known when the Trainer is made",
-                stacklevel=4,
-            )
-
-    def _make_store(self) -> Any:
-        wanted = self._wanted_store
-        if wanted is None or not isinstance(wanted, str):
-            return wanted
-        own = wanted.lower() in kvstore.KVStoreBase.kv_registry
-        if not is_distributed(wanted) and not own and len(self._contexts) < 2:
-            return None
-        return kvstore.create(wanted)
-
-    def _fetch_rows(self, param: Parameter, row_ids: NDArray | None) -> None:
-        """Fetch rows of a row_sparse parameter, or all of them, from the servers that update it."""
-        index = self._index[id(param)]
-        if self._update_on_kvstore and hasattr(self._kvstore, "refresh") and index in self._stored:
-            with autograd.pause():
-                self._kvstore.refresh(index, param._arrays(), row_ids)
-
-    def _parameter_was_set(self, param: Parameter) -> None:
-        """Keep the store's copy of a parameter that the user overwrote equal to it."""
-        if self._update_on_kvstore and hasattr(self._kvstore, "reset") and self._index[id(param)] in self._stored:
-            self._kvstore.reset(self._index[id(param)], param._arrays()[0])
 
     def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (such as momenta) to a file in MXNet's format."""
@@ -408,11 +337,6 @@ class Trainer:
                 loaded.adopt(self._optimizer)
             self._optimizer = loaded
         self._optimizer.param_dict = dict(enumerate(self._params))
-
-
-def _none(optimizer: Any) -> str:
-    """No obstacle: stores of this process apply any optimizer."""
-    return ""
 
 
 def _listed(params: Any) -> list[Parameter]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checkpoint import load_params
+from ..core.context import cpu
 from ..core.errors import ArgumentError, MXNetError, OrderError
 from ..io import DataBatch
 from ..ndarray import NDArray, array, load, save
@@ -64,8 +65,37 @@ class BucketingModule(BaseModule):
         self._make(default_bucket_key)  # errors of sym_gen show here
 
     def _make(self, key: Any) -> Module:
-        symbol, data_names, label_names = self._sym_gen(key)
+        symbol, data_names, label_names = self._call_sym_gen(key)
         return Module(symbol, data_names, label_names, **self._arguments)
+
+    @property
+    def _params_dirty(self) -> bool:
+        """Whether there were updates since the parameters were last asked for."""
+        return bool(self._buckets) and self._buckets[self._default_bucket_key]._params_dirty
+
+    @_params_dirty.setter
+    def _params_dirty(self, dirty: bool) -> None:
+        if self._buckets:
+            self._buckets[self._default_bucket_key]._params_dirty = dirty
+
+    @property
+    def _context(self) -> Any:
+        """Where the networks run, as given."""
+        return cpu() if self._arguments["context"] is None else self._arguments["context"]
+
+    @property
+    def _fixed_param_names(self) -> list[str]:
+        """The parameters that are not updated."""
+        return list(self._arguments["fixed_param_names"] or ())
+
+    @property
+    def _state_names(self) -> list[str]:
+        """The inputs that are carried over between batches."""
+        return list(self._arguments["state_names"] or ())
+
+    def _call_sym_gen(self, bucket_key: Any) -> tuple[Any, Any, Any]:
+        """The network of a bucket with the names of its inputs and labels."""
+        return self._sym_gen(bucket_key)
 
     @property
     def _curr_module(self) -> Module:

@@ -68,7 +68,9 @@ class DataParallelExecutorGroup:
         self.for_training, self.inputs_need_grad = for_training, inputs_need_grad
         self.state_names, self.fixed_param_names = list(state_names or ()), set(fixed_param_names or ())
         self.data_names = [d.name for d in _described(data_shapes)]
-        self._grad_req = grad_req
+        self.label_names = [d.name for d in _described(label_shapes)]
+        self.output_names, self.num_outputs = symbol.list_outputs(), len(symbol.list_outputs())
+        self.group2ctxs, self._grad_req = group2ctxs, grad_req
         groups = group2ctxs or [None] * len(self.contexts)
         groups = [groups] * len(self.contexts) if isinstance(groups, Mapping) else groups
         self.devices = shared_group.devices if shared_group else [
@@ -87,12 +89,57 @@ class DataParallelExecutorGroup:
 
     def bind_exec(self, data_shapes: Any, label_shapes: Any, shared_group: Any = None, reshape: bool = False) -> None:
         """Bind the network for batches of these shapes."""
-        self.data_shapes, self.label_shapes = _described(data_shapes), _described(label_shapes)
-        self._group = ExecutorGroup(
-            self.symbol, self.devices, self.workload, self.data_shapes, self.label_shapes, self._reqs(),
+        self._show(ExecutorGroup(
+            self.symbol, self.devices, self.workload, _described(data_shapes), _described(label_shapes), self._reqs(),
             self.param_names, self.state_names,
-        )  # fmt: skip
-        self.execs, self.slices, self.batch_size = self._group.execs, self._group.slices, self._group.batch_size
+        ))  # fmt: skip
+
+    def _show(self, group: ExecutorGroup) -> None:
+        """Be the group of these executors from now on."""
+        self._group, self.grad_req = group, {n: group.grad_reqs.get(n, "null") for n in self.arg_names}
+        self.data_shapes, self.label_shapes = group.data_shapes, group.label_shapes
+        self.execs, self.slices, self.batch_size = group.execs, group.slices, group.batch_size
+
+    @classmethod
+    def _of(cls, module: Any, group: ExecutorGroup) -> DataParallelExecutorGroup:
+        """The executors of a module, which the module chooses."""
+        self = cls.__new__(cls)
+        self.symbol, self.contexts, self.workload = module._symbol, list(module._contexts), list(module._workload)
+        self.param_names, self.state_names = list(module._param_names), list(module._state_names)
+        self.arg_names, self.aux_names = self.symbol.list_arguments(), list(module._aux_names)
+        self.data_names, self.label_names = list(module._data_names), list(module._label_names)
+        self.output_names, self.num_outputs = self.symbol.list_outputs(), len(self.symbol.list_outputs())
+        self.for_training, self.inputs_need_grad = module.for_training, module.inputs_need_grad
+        self.fixed_param_names, self.group2ctxs = set(module._fixed), module._group2ctxs
+        self._grad_req, self.devices = module._grad_req, module._devices
+        self._show(group)
+        return self
+
+    def _inputs(self, names: Sequence[str]) -> list[list[tuple[slice, NDArray]]]:
+        fed = [n for n in names if n in self.arg_names]
+        return [[(r, exe.arg_dict[n]) for r, exe in zip(self.slices, self.execs, strict=True)] for n in fed]
+
+    @property
+    def data_arrays(self) -> list[list[tuple[slice, NDArray]]]:
+        """Each input on every context, with the rows of the batch that it gets."""
+        return self._inputs(self.data_names)
+
+    @property
+    def label_arrays(self) -> list[list[tuple[slice, NDArray]]] | None:
+        """Each label on every context, likewise; `None` if labels are not bound."""
+        return self._inputs(self.label_names) if self.label_shapes else None
+
+    @property
+    def input_grad_arrays(self) -> list[list[NDArray | None]] | None:
+        """The gradient of each input on every context; `None` without."""
+        if not self.inputs_need_grad:
+            return None
+        return [[exe.grad_dict[n] for exe in self.execs] for n in self.data_names]
+
+    @property
+    def state_arrays(self) -> list[list[NDArray]]:
+        """Each carried state on every context."""
+        return self._group.states(False)
 
     def reshape(self, data_shapes: Any, label_shapes: Any) -> None:
         """Bind for batches of other shapes; parameters stay."""

@@ -17,12 +17,13 @@ from ..io import DataBatch, DataDesc
 from ..io.batch import as_descs
 from ..ndarray import NDArray, flush
 from ..symbol import Symbol
-from .base import SMALL_UNIFORM, BaseModule, end_step
+from .base import SMALL_UNIFORM, end_step
 from .executors import DeviceArrays, ExecutorGroup, groups_of_contexts
+from .inner import HostParams, ModuleParts
 from .updates import Updates, make_updates
 
 
-class Module(BaseModule):
+class Module(ModuleParts):
     """A network with memory for its inputs, parameters and gradients.
 
     Forward, backward and update are recorded together and run as one compiled program per batch shape.
@@ -100,11 +101,11 @@ class Module(BaseModule):
         self._param_names = [n for n in arguments if n not in inputs]
         self._aux_names = symbol.list_auxiliary_states()
         self._compression = dict(compression_params or {})
+        self._group2ctxs = group2ctxs
         groups = groups_of_contexts(group2ctxs, len(contexts))
         self._devices = [DeviceArrays(c, g, symbol) for c, g in zip(self._contexts, groups, strict=True)]
         self._group: ExecutorGroup | None = None
         self._groups: dict[Any, ExecutorGroup] = {}
-        self._given: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
         self._updates: Updates | None = None
         self._optimizer: opt.Optimizer | None = None
         self._preload_opt_states: str | None = None
@@ -180,18 +181,20 @@ class Module(BaseModule):
             raise ArgumentError("Module.bind: inputs_need_grad=True needs for_training=True")
         if shared_module is not None:
             shared_module._need("binded", "params_initialized")
-            self._devices = shared_module._devices
+            self._devices, self._host = shared_module._devices, shared_module._host
             for name in (*self._param_names, *self._aux_names):
                 if name not in self._devices[0].args and name not in self._devices[0].aux:
                     raise MXNetError(f"Module.bind: parameter {name!r} is not among those of the shared module")
             self.params_initialized = True
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._groups = {}
-        self._group = self._group_for(as_descs(data_shapes), as_descs(label_shapes))
+        self._use(self._group_for(as_descs(data_shapes), as_descs(label_shapes)))
         self.binded = True
-        if self._given is not None:
-            given, self._given = self._given, None
-            self.set_params(*given)
+        if self._host.given:
+            given = self._host.arg_params or {}, self._host.aux_params or {}
+            self._host = HostParams()
+            if self.params_initialized:
+                self.set_params(*given)
 
     def _group_for(self, data: list[DataDesc], label: list[DataDesc]) -> ExecutorGroup:
         for what, descs, names in (("data", data, self._data_names), ("label", label, self._label_names)):
@@ -222,7 +225,7 @@ class Module(BaseModule):
     def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None) -> None:
         """Use other input shapes from now on; parameters stay."""
         self._need("binded")
-        self._group = self._group_for(as_descs(data_shapes), as_descs(label_shapes))
+        self._use(self._group_for(as_descs(data_shapes), as_descs(label_shapes)))
 
     # ---- parameters
 
@@ -263,6 +266,7 @@ class Module(BaseModule):
                 self._fill(name, table[name], given, initializer, attrs.get(name, {}), allow_missing)
         self._spread()
         self.params_initialized = True
+        self._sync_params_from_devices()
 
     def _fill(
         self,
@@ -324,6 +328,7 @@ class Module(BaseModule):
                 total = total + other.aux[n].as_in_context(cpu())
             aux_params[n] = total / len(self._devices) if len(self._devices) > 1 else total
         flush()
+        self._host.take(arg_params, aux_params)
         return arg_params, aux_params
 
     # ---- steps
@@ -358,7 +363,7 @@ class Module(BaseModule):
         if descs != group.data_shapes or (labels and labels != group.label_shapes):
             if not labels and descs[0].shape[:1] == group.data_shapes[0].shape[:1]:
                 labels = group.label_shapes
-            self._group = group = self._group_for(descs, labels)
+            group = self._use(self._group_for(descs, labels))
         self._run(group, data, label, is_train)
 
     def _run(self, group: ExecutorGroup, data: list[NDArray], label: list[NDArray], is_train: bool | None) -> None:
@@ -487,6 +492,7 @@ class Module(BaseModule):
         """Apply the optimizer to all parameters, and send the step to the device."""
         self._need("binded", "params_initialized", "optimizer_initialized")
         self._active_updates.apply()
+        self._params_dirty = True
         end_step()
 
     def save_optimizer_states(self, fname: str) -> None:
@@ -517,7 +523,7 @@ class Module(BaseModule):
         """Return a module of a checkpoint, to be bound; `kwargs` are those of `Module`."""
         symbol, arg_params, aux_params = load_checkpoint(prefix, epoch)
         mod = Module(symbol, **kwargs)
-        mod._given = (arg_params, aux_params)
+        mod._arg_params, mod._aux_params = arg_params, aux_params
         mod.params_initialized = True
         if load_optimizer_states:
             mod._preload_opt_states = f"{prefix}-{epoch:04d}.states"

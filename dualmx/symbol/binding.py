@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.checks import context as as_context
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from ..graph.passes.infer import infer_shapes, is_known
+from ..graph.passes.infer import Key, ShapeT, infer_shapes, is_known
 from ..graph.passes.infer_dtype import default_dtypes
 from ..ndarray import NDArray, zeros
 from ..ndarray.placement import zeros_on
@@ -16,7 +16,7 @@ from ..sparse import with_storage
 from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
 from .inference import known_dtypes, known_shapes
-from .node import split_variables, topological
+from .node import Node, split_variables, topological
 from .placed import PlacedExecutor, is_placed
 from .storage import storage_types
 
@@ -60,6 +60,19 @@ def _listed(what: str, names: Sequence[str], given: Any, partial: bool) -> list[
         if not isinstance(value, NDArray) and not (partial and value is None):
             raise ArgumentTypeError(f"bind: {what} {name!r} is {value!r}: expected an NDArray")
     return found
+
+
+def _all_shapes(
+    order: Sequence[Node], variables: Mapping[str, Node], given: Mapping[str, Any]
+) -> dict[Key, ShapeT | None]:
+    """Return the shapes that follow from those `given` by name; `MXNetError` if one of a variable does not."""
+    given = {n: (s,) if isinstance(s, int) else tuple(s) if isinstance(s, list) else s for n, s in given.items()}
+    shapes = infer_shapes(order, known_shapes(order, [(variables[n], s) for n, s in given.items() if n in variables]))
+    missing = [n for n, v in variables.items() if not is_known(shapes.get((id(v), 0)))]
+    if missing:
+        listed = ", ".join(f"{n}: {shapes.get((id(variables[n]), 0))}" for n in missing)
+        raise MXNetError(f"simple_bind: these shapes do not follow from {given}; give more of them: {listed}")
+    return shapes
 
 
 def _check_context(ctx: Any) -> Context:
@@ -183,15 +196,7 @@ class Binding(SymbolBase):
         ctx, group2ctx = _check_context(ctx), _check_groups(group2ctx)
         order, names, aux_names = self._variables("simple_bind")
         variables = {n.name: n for n in order if n.op is None}
-        for name, shape in kwargs.items():
-            if isinstance(shape, (int, list)):
-                kwargs[name] = (shape,) if isinstance(shape, int) else tuple(shape)
-        given = [(variables[k], s) for k, s in kwargs.items() if k in variables]
-        shapes = infer_shapes(order, known_shapes(order, given))
-        missing = [n for n in (*names, *aux_names) if not is_known(shapes.get((id(variables[n]), 0)))]
-        if missing:
-            listed = ", ".join(f"{n}: {shapes.get((id(variables[n]), 0))}" for n in missing)
-            raise MXNetError(f"simple_bind: these shapes do not follow from {kwargs}; give more of them: {listed}")
+        shapes = _all_shapes(order, {n: variables[n] for n in (*names, *aux_names)}, kwargs)
         types = [(variables[k], d) for k, d in (type_dict or {}).items() if k in variables]
         dtypes = default_dtypes(order, known_dtypes(order, types), shapes)
         reqs = _requests(names, grad_req)

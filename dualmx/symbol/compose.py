@@ -77,20 +77,7 @@ def create_entries(
             sequence.append(value)
     else:
         _by_position(op, args, symbols, raw)
-    tensor_names = set() if op.variadic else {i.name for i in op.inputs}
-    for key, value in (kwargs or {}).items():
-        if key in symbols or key in raw:
-            raise ArgumentTypeError(f"{op.name}: {key!r} is given twice, by position and by keyword")
-        if isinstance(value, SymbolBase):
-            symbols[key] = value
-        elif key in tensor_names:
-            if value is not None:
-                raise ArgumentTypeError(f"{op.name}: input {key!r} must be a symbol, got {value!r}")
-        elif is_dunder(key) or (key not in op.params and stored_key(key) != key):
-            attrs[key] = to_text(value)
-        else:
-            raw[key] = value
-
+    _by_name(op, kwargs or {}, symbols, raw, attrs)
     attrs = {stored_key(k): v for k, v in attrs.items()}
     # An operator without parameters takes attributes of any name.
     if op.params or op.variadic:
@@ -118,6 +105,25 @@ def create_entries(
         raise MXNetError(f"{op.name}: it has no output, so no symbol can stand for it; call it on arrays")
     _connect(node, names, symbols)
     return [(node, i) for i in range(node.n_visible)]
+
+
+def _by_name(
+    op: Op, kwargs: Mapping[str, Any], symbols: dict[str, SymbolBase], raw: dict[str, Any], attrs: dict[str, str]
+) -> None:
+    """Sort keyword arguments into inputs, parameters and attributes."""
+    tensor_names = set() if op.variadic else {i.name for i in op.inputs}
+    for key, value in kwargs.items():
+        if key in symbols or key in raw:
+            raise ArgumentTypeError(f"{op.name}: {key!r} is given twice, by position and by keyword")
+        if isinstance(value, SymbolBase):
+            symbols[key] = value
+        elif key in tensor_names:
+            if value is not None:
+                raise ArgumentTypeError(f"{op.name}: input {key!r} must be a symbol, got {value!r}")
+        elif is_dunder(key) or (key not in op.params and stored_key(key) != key):
+            attrs[key] = to_text(value)
+        else:
+            raw[key] = value
 
 
 def _by_position(op: Op, args: Sequence[Any], symbols: dict[str, SymbolBase], raw: dict[str, Any]) -> None:

@@ -136,6 +136,19 @@ class Executor:
         """Outputs of the last `forward` by name."""
         return dict(zip(self._output_names, self.outputs, strict=True))
 
+    @property
+    def _output_dict(self) -> dict[str, NDArray] | None:
+        """Outputs by name; `None` before the first `forward`."""
+        return self.output_dict if self._outputs else None
+
+    @staticmethod
+    def _get_dict(names: Sequence[str], ndarrays: Sequence[Any]) -> dict[str, Any]:
+        """Return arrays by name; raises `ArgumentError` if a name comes twice."""
+        twice = sorted({n for n in names if list(names).count(n) > 1})
+        if twice:
+            raise ArgumentError(f"Executor: several arrays are called {twice[0]!r}: give each a name of its own")
+        return dict(zip(names, ndarrays, strict=True))
+
     # ---- running
 
     def _call(self, train: bool, internals: bool = False) -> Any:
@@ -337,6 +350,16 @@ class Executor:
         if not callable(callback):
             raise ArgumentTypeError(f"set_monitor_callback: callback={callback!r}: expected a function (name, array)")
         self._monitor = (callback, bool(monitor_all))
+
+    @property
+    def _monitor_callback(self) -> Callable[[str, NDArray], Any] | None:
+        """The function set by `set_monitor_callback`."""
+        return None if self._monitor is None else self._monitor[0]
+
+    @property
+    def _monitor_all(self) -> bool | None:
+        """Whether it is called for variables too; `None` if there is no such function."""
+        return None if self._monitor is None else self._monitor[1]
 
     def _watch(self, is_train: bool) -> None:
         if self._monitor is None:

@@ -53,7 +53,7 @@ class ConvBase(OneCall):
             "layout": layout,
         }
         if self._transposed:
-            settings["adj"] = spread(who, "output_padding", output_padding, n)
+            settings["adj"] = self.outpad = spread(who, "output_padding", output_padding, n)
             first, second = in_channels, channels // groups
         else:
             first, second = channels, in_channels // groups

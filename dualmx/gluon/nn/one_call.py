@@ -53,6 +53,13 @@ class OneCall(HybridBlock):
         self._kwargs = Settings(self._bind, params)
         self._bind()
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        held = self.__dict__.get(name)
+        super().__setattr__(name, value)
+        if isinstance(held, Parameter) and value is not held:
+            self._operands = tuple(value if p is held else p for p in self._operands)
+            self._arrays.clear()
+
     def _bind(self) -> None:
         self._call = get_op(self._op).call(**self._kwargs)
         self._has_train = self._call.op.has_train
@@ -77,5 +84,6 @@ class OneCall(HybridBlock):
         self._ready(ctx, x)
         arrays = tuple(p.data(ctx) for p in self._operands)
         self._generation = GENERATION.count
-        self._arrays[ctx] = arrays
+        if not any(p._computed for p in self._operands):
+            self._arrays[ctx] = arrays
         return arrays

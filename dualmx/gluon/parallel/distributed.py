@@ -150,7 +150,7 @@ class DistributedDataParallel(Block):
 
     def _check(self, params: list[Parameter]) -> None:
         for p in params:
-            wanted = p._trainer._wanted_store if p._trainer is not None else None
+            wanted = p._trainer._kvstore_params["kvstore"] if p._trainer is not None else None
             kind = wanted if isinstance(wanted, str) else str(getattr(wanted, "type", ""))
             if size() > 1 and is_distributed(kind):
                 raise MXNetError(

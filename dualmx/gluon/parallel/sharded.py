@@ -48,7 +48,7 @@ def fully_shard(block: Block, axis: str = "data", min_size: int = 1) -> Block:
     def mark(part: Any) -> None:
         if isinstance(part, HybridBlock):
             part._gathers = any(p._over for p in part._reg_params.values())
-            part._forget_graph()
+            part._clear_cached_op()
 
     block.apply(mark)
     return block

@@ -22,22 +22,10 @@ from ...ndarray import NDArray
 from ...ndarray.placement import cut, replace_sharding, shard_like
 from ...ndarray.trace import apart
 from ...sparse import rows_of_table, with_storage
+from .held import REMEDY_DEFERRED, REMEDY_UNINITIALIZED, DeferredInitializationError, HeldArrays
 
-_REMEDY_UNINITIALIZED = (
-    "has not been initialized. Call initialize() on the block, or on block.collect_params(), first; "
-    "block.params leaves out the parameters of child blocks, collect_params() does not"
-)
-_REMEDY_DEFERRED = (
-    "has not been initialized yet because its shape {shape} is not fully known and initialization was deferred "
-    "to the first forward pass. Pass one batch through the network before you read it, or give the layer its "
-    "input size (in_units, in_channels, ...)"
-)
 _GRAD_REQS = ("write", "add", "null")
 _STYPES = ("default", "row_sparse", "csr")
-
-
-class DeferredInitializationError(MXNetError):
-    """A parameter was read before its first forward pass told its shape."""
 
 
 class _Generation:
@@ -64,7 +52,7 @@ def context_list(ctx: Context | Iterable[Context] | None) -> list[Context]:
     return [as_context(c) for c in ([ctx] if isinstance(ctx, (Context, str)) else ctx)]
 
 
-class Parameter:
+class Parameter(HeldArrays):
     """A named array that a block learns, with one copy and one gradient per context.
 
     The arrays exist after `initialize()`; if `shape` has unknown dimensions (0) they exist after the first forward
@@ -127,6 +115,8 @@ class Parameter:
         self._grad_req: str = "null"
         self._data: list[NDArray] | None = None
         self._at: dict[Context | None, NDArray] = {}
+        # What a forward pass may read instead of calling data().
+        self._plain: dict[Context | None, NDArray] = {}
         self._sparse_at: dict[Context, NDArray] = {}
         self._deferred_init: tuple[Any, ...] = ()
         self._var: Any = None
@@ -155,8 +145,7 @@ class Parameter:
             return
         self._grad_req = req
         if self._data is not None:
-            self._attach_grads()
-            GENERATION.count += 1
+            self._init_grad()
 
     @property
     def dtype(self) -> Any:
@@ -234,7 +223,7 @@ class Parameter:
         self.shape = tuple(data.shape)
         if self._data is None:
             if not self._deferred_init:
-                raise ArgumentError(f"Parameter {self.name!r} {_REMEDY_UNINITIALIZED}")
+                raise ArgumentError(f"Parameter {self.name!r} {REMEDY_UNINITIALIZED}")
             self._deferred_init = (*self._deferred_init[:3], data)
             return
         with autograd.pause():
@@ -263,7 +252,7 @@ class Parameter:
 
     def grad(self, ctx: Context | None = None) -> NDArray:
         """Return the gradient on `ctx`; raises like `data`, and if `grad_req` is `"null"`."""
-        array = self._sparse_on(ctx) if self._sparse_at else self.data(ctx)
+        array = self._sparse_on(ctx) if self._sparse_at else Parameter.data(self, ctx)
         if self._grad_req == "null":
             raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
         assert array.grad is not None
@@ -281,7 +270,7 @@ class Parameter:
         if self._data is None:
             if self._deferred_init:
                 return self._deferred_init[1]
-            raise MXNetError(f"Parameter {self.name!r} {_REMEDY_UNINITIALIZED}")
+            raise MXNetError(f"Parameter {self.name!r} {REMEDY_UNINITIALIZED}")
         return [c for c in self._sparse_at or self._at if c is not None]
 
     def zero_grad(self) -> None:
@@ -303,7 +292,7 @@ class Parameter:
             init, _, default_init, data = self._deferred_init
             self._deferred_init = (init, contexts, default_init, data)
         else:
-            raise ArgumentError(f"Parameter {self.name!r}: cannot change the context: it {_REMEDY_UNINITIALIZED}")
+            raise ArgumentError(f"Parameter {self.name!r}: cannot change the context: it {REMEDY_UNINITIALIZED}")
 
     def cast(self, dtype: Any) -> None:
         """Convert values and gradients to `dtype`; gradients start again at zero."""
@@ -357,6 +346,14 @@ class Parameter:
         """Return `row_sparse_data` of every context."""
         return [self._rows(row_id, c) for c in self.list_ctx()]
 
+    def _set_trainer(self, trainer: Any) -> None:
+        """Remember who updates the parameter; raises if it is a table that another Trainer updates."""
+        if self._stype != "default" and self._trainer not in (None, trainer):
+            raise MXNetError(
+                f"Trainer: parameter {self.name!r} is {self._stype} and has a Trainer already; it can have one"
+            )
+        self._trainer = trainer
+
     def _rows(self, row_id: NDArray, ctx: Context) -> NDArray:
         if self._stype != "row_sparse":
             raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
@@ -393,18 +390,12 @@ class Parameter:
     def _place(self, ctx: Context | None) -> Context | None:
         """The key of `_at` meant by `ctx`; raises with the reason when there is none."""
         self._refuse_dense("data")
-        if self._data is not None:
-            ctx = current_context() if ctx is None else ctx
-            if ctx in self._at:
-                return ctx
-            held = ", ".join(str(c) for c in self.list_ctx())
-            raise MXNetError(
-                f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}; "
-                "move the input there, or call reset_ctx()"
-            )
-        if self._deferred_init:
-            raise DeferredInitializationError(f"Parameter {self.name!r} {_REMEDY_DEFERRED.format(shape=self._shape)}")
-        raise MXNetError(f"Parameter {self.name!r} {_REMEDY_UNINITIALIZED}")
+        if self._data is None:
+            self._refuse_missing()
+        ctx = current_context() if ctx is None else ctx
+        if ctx not in self._at:
+            self._refuse_context(ctx)
+        return ctx
 
     def _finish_deferred_init(self) -> None:
         """Create the arrays now that the shape is known."""
@@ -412,7 +403,7 @@ class Parameter:
             return
         init, contexts, default_init, data = self._deferred_init
         if not shape_is_known(self._shape):
-            raise DeferredInitializationError(f"Parameter {self.name!r} {_REMEDY_DEFERRED.format(shape=self._shape)}")
+            raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
         # With several contexts the first one must not get a program of its own by it.
         mesh = contexts[0]
         alike = streams.standing_in(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
@@ -503,10 +494,16 @@ class Parameter:
             self._at = dict(zip(contexts, arrays, strict=True))
             if len(arrays) == 1:
                 self._at[None] = arrays[0]
+            self._plain = {} if self._computed else self._at
         else:
             arrays = [a if a.is_sparse else with_storage(a, self._stype) for a in arrays]
             self._sparse_at = dict(zip(contexts, arrays, strict=True))
         self._data = arrays
+        self._attach_grads()
+        GENERATION.count += 1
+
+    def _init_grad(self) -> None:
+        """Give every array a gradient of zeros, or none, as `grad_req` says."""
         self._attach_grads()
         GENERATION.count += 1
 
@@ -521,7 +518,7 @@ class Parameter:
 
     def _drop_arrays(self) -> None:
         self._data = None
-        self._at, self._sparse_at = {}, {}
+        self._at, self._plain, self._sparse_at = {}, {}, {}
         GENERATION.count += 1
 
     def _reduce(self) -> NDArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ...core.errors import ArgumentTypeError
@@ -19,6 +20,15 @@ def _infos(cells: Any, batch_size: int) -> list[dict[str, Any]]:
 
 def _begin(cells: Any, **kwargs: Any) -> list[Any]:
     return [state for cell in cells for state in cell.begin_state(**kwargs)]
+
+
+def _with_states(cells: Any, states: Any) -> Iterator[tuple[Any, Any]]:
+    """Each cell with its own of the states of all."""
+    at = 0
+    for cell in cells:
+        size = len(cell.state_info())
+        yield cell, states[at : at + size]
+        at += size
 
 
 class _Stack(RecurrentCell):
@@ -52,11 +62,9 @@ class _Stack(RecurrentCell):
         return _begin(self._cells, **kwargs)
 
     def _step(self, inputs: Any, states: Any) -> tuple[Any, list[Any]]:
-        at, after = 0, []
-        for cell in self._cells:
-            size = len(cell.state_info())
-            inputs, new = cell(inputs, states[at : at + size])
-            at += size
+        after = []
+        for cell, own in _with_states(self._cells, states):
+            inputs, new = cell(inputs, own)
             after += new
         return inputs, after
 
@@ -73,14 +81,11 @@ class _Stack(RecurrentCell):
         self.reset()
         steps = split_steps(length, inputs, layout)
         begin_state = states_or_begin(self, begin_state, steps)
-        at, after, last = 0, [], len(self) - 1
+        after, last = [], len(self) - 1
         sequence: Any = steps
-        for k, cell in enumerate(self._cells):
-            size = len(cell.state_info())
+        for k, (cell, own) in enumerate(_with_states(self._cells, begin_state)):
             merge = merge_outputs if k == last else None
-            states = begin_state[at : at + size]
-            sequence, new = cell.unroll(length, sequence, states, layout, merge, valid_length)
-            at += size
+            sequence, new = cell.unroll(length, sequence, own, layout, merge, valid_length)
             after += new
         return sequence, after
 

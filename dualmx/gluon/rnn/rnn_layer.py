@@ -24,6 +24,8 @@ class FusedLayer(HybridBlock):
     """Base of the recurrent layers: parameters per layer and direction, joined into the operator's flat vector."""
 
     _mode: str
+    # Whether the last call was made without states, and so returned none.
+    skip_states: bool | None = None
 
     def __init__(
         self,
@@ -54,7 +56,10 @@ class FusedLayer(HybridBlock):
         self._projection_size, self._input_size = projection_size, input_size
         self._dir = 2 if bidirectional else 1
         self._state_clip, self._use_sequence_length = state_clip, use_sequence_length
-        rows, out = _GATES[mode] * hidden_size, projection_size or hidden_size
+        self._gates = _GATES[mode]
+        for kind, chosen in initializers.items():
+            setattr(self, f"_{kind}_initializer", chosen)
+        rows, out = self._gates * hidden_size, projection_size or hidden_size
         self._names: list[tuple[int, str]] = [(k, d) for k in range(num_layers) for d in "lr"[: self._dir]]
         for layer, direction in self._names:
             width = input_size if layer == 0 else out * self._dir
@@ -70,7 +75,7 @@ class FusedLayer(HybridBlock):
 
     def __repr__(self) -> str:
         rows, columns = self._first.shape or (0, 0)
-        parts = [f"{columns or None} -> {rows // _GATES[self._mode]}", self._layout]
+        parts = [f"{columns or None} -> {rows // self._gates}", self._layout]
         if self._num_layers != 1:
             parts.append(f"num_layers={self._num_layers}")
         if self._dropout != 0:
@@ -135,7 +140,7 @@ class FusedLayer(HybridBlock):
         Raises:
             ArgumentError: a state has another shape.
         """
-        skip = states is None
+        skip = self.skip_states = states is None
         if states is None:
             states = self._zeros_for(inputs)
         elif isinstance(states, ARRAYS):

@@ -29,19 +29,3 @@ __all__ = [
     "conv_rnn_cell",
     "rnn_cell",
 ]
-
-__all__ = [
-    "Conv1DGRUCell",
-    "Conv1DLSTMCell",
-    "Conv1DRNNCell",
-    "Conv2DGRUCell",
-    "Conv2DLSTMCell",
-    "Conv2DRNNCell",
-    "Conv3DGRUCell",
-    "Conv3DLSTMCell",
-    "Conv3DRNNCell",
-    "LSTMPCell",
-    "VariationalDropoutCell",
-    "conv_rnn_cell",
-    "rnn_cell",
-]

@@ -21,10 +21,6 @@ from ..dataset import Dataset, RecordFileDataset
 from ..host import role, to_host
 
 
-def _root(root: str | os.PathLike[str] | None, name: str) -> Path:
-    return Path(root if root is not None else Path(HOME.read(), "datasets", name)).expanduser()
-
-
 def find_file(kind: str, root: Path, names: Sequence[str], repo_path: str) -> Path:
     """Return the first of `names` that exists in `root`, fetched from the user's repository if there is one.
 
@@ -50,11 +46,18 @@ def find_file(kind: str, root: Path, names: Sequence[str], repo_path: str) -> Pa
 class _Images(Dataset):
     """(image (H, W, C) uint8, label int32) pairs in memory."""
 
+    _folder: str
     _data: np.ndarray
     _label: np.ndarray
 
-    def __init__(self, root: Path, transform: Callable[..., Any] | None):
-        self._root, self._transform = root, transform
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        train: bool = True,
+        transform: Callable[..., Any] | None = None,
+    ):
+        folder = Path(HOME.read(), "datasets", self._folder) if root is None else Path(root)
+        self._root, self._train, self._transform = folder.expanduser(), train, transform
         self._get_data()
 
     def _get_data(self) -> None:
@@ -96,15 +99,6 @@ class MNIST(_Images):
 
     _kind, _folder = "MNIST", "mnist"
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | None = None,
-        train: bool = True,
-        transform: Callable[..., Any] | None = None,
-    ):
-        self._train = train
-        super().__init__(_root(root, self._folder), transform)
-
     def _get_data(self) -> None:
         part = "train" if self._train else "t10k"
         files = []
@@ -132,15 +126,6 @@ class CIFAR10(_Images):
 
     _kind, _folder, _labels = "CIFAR10", "cifar10", 1
     _files = (tuple(f"data_batch_{i}.bin" for i in range(1, 6)), ("test_batch.bin",))
-
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | None = None,
-        train: bool = True,
-        transform: Callable[..., Any] | None = None,
-    ):
-        self._train = train
-        super().__init__(_root(root, self._folder), transform)
 
     def _get_data(self) -> None:
         width = self._labels + 3 * 32 * 32

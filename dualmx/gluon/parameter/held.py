@@ -1,0 +1,107 @@
+"""The arrays that a parameter holds, under the names by which subclasses written for MXNet ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from ...core.context import Context, current_context
+from ...core.errors import MXNetError
+from ...ndarray import NDArray
+
+REMEDY_UNINITIALIZED = (
+    "has not been initialized. Call initialize() on the block, or on block.collect_params(), first; "
+    "block.params leaves out the parameters of child blocks, collect_params() does not"
+)
+REMEDY_DEFERRED = (
+    "has not been initialized yet because its shape {shape} is not fully known and initialization was deferred "
+    "to the first forward pass. Pass one batch through the network before you read it, or give the layer its "
+    "input size (in_units, in_channels, ...)"
+)
+
+
+class DeferredInitializationError(MXNetError):
+    """A parameter was read before its first forward pass told its shape."""
+
+
+class HeldArrays:
+    """What a parameter holds on which contexts."""
+
+    name: str
+    allow_deferred_init: bool
+    # True if a subclass defines data(), so that every forward pass must call it.
+    _computed = False
+    _data: list[NDArray] | None
+    _deferred_init: tuple[Any, ...]
+    _grad_req: str
+    _shape: tuple[int, ...] | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "data" in cls.__dict__ and HeldArrays not in cls.__bases__:
+            cls._computed = True
+
+    @property
+    def _allow_deferred_init(self) -> bool:
+        """Whether an unknown shape is accepted at `initialize()`."""
+        return self.allow_deferred_init
+
+    @_allow_deferred_init.setter
+    def _allow_deferred_init(self, allow: bool) -> None:
+        self.allow_deferred_init = allow
+
+    @property
+    def _ctx_list(self) -> list[Context] | None:
+        """The contexts that the arrays are on; `None` while there are no arrays."""
+        return None if self._data is None else [a.context for a in self._data]
+
+    @property
+    def _grad(self) -> list[NDArray] | None:
+        """The gradient of each context; `None` while there are none."""
+        if self._data is None or self._grad_req == "null":
+            return None
+        return [a.grad for a in self._data if a.grad is not None]
+
+    def _check_and_get(self, arr_list: list[NDArray] | None, ctx: Any) -> Any:
+        """Return the array of `ctx` in a list with one for each context.
+
+        Args:
+            arr_list: `_data` or `_grad`.
+            ctx: a context, which may be `None` if there is only one array, or the class `list` for the whole list.
+
+        Raises:
+            DeferredInitializationError: no forward pass has told the shape yet.
+            MXNetError: not initialized, or not on `ctx`.
+        """
+        if arr_list is None:
+            self._refuse_missing()
+        if ctx is list:
+            return arr_list
+        if ctx is None:
+            if len(arr_list) == 1:
+                return arr_list[0]
+            ctx = current_context()
+        found = next((a for a in arr_list if a.context == ctx), None)
+        if found is None:
+            self._refuse_context(ctx)
+        return found
+
+    def _refuse_missing(self) -> NoReturn:
+        """Raise with the reason why there are no arrays."""
+        if self._deferred_init:
+            raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
+        raise MXNetError(f"Parameter {self.name!r} {REMEDY_UNINITIALIZED}")
+
+    def _refuse_context(self, ctx: Context) -> NoReturn:
+        held = ", ".join(map(str, self._ctx_list or ()))
+        raise MXNetError(
+            f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}; "
+            "move the input there, or call reset_ctx()"
+        )
+
+    def _init_impl(self, data: Any, ctx_list: Iterable[Context]) -> None:
+        """Put copies of `data` on contexts, with gradients as `grad_req` says."""
+        self._create(data, list(ctx_list))
+
+    def _create(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
+        raise NotImplementedError
