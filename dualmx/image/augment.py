@@ -26,8 +26,8 @@ _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.5
 _FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
 
 
-class Augmenter:
-    """Base of augmenters: define `__call__(src)`, which returns the changed image.
+class Settings:
+    """Something with settings that can be shown.
 
     Args:
         kwargs: settings, shown by `dumps`.
@@ -39,6 +39,14 @@ class Augmenter:
     def dumps(self) -> Any:
         """Name and settings as JSON; containers return nested lists."""
         return json.dumps([type(self).__name__.lower(), self._kwargs])
+
+
+class Augmenter(Settings):
+    """Base of augmenters: define `__call__(src)`, which returns the changed image.
+
+    Args:
+        kwargs: settings, shown by `dumps`.
+    """
 
     def __call__(self, src: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -20,27 +19,20 @@ from .augment import (
     ColorNormalizeAug,
     ForceResizeAug,
     ResizeAug,
+    Settings,
     apply,
     color_augmenters,
-    plain,
     statistics,
 )
 from .functions import fixed_crop
 
 
-class DetAugmenter:
+class DetAugmenter(Settings):
     """Base of augmenters of images with boxes: define `__call__(src, label)`, which returns both, changed.
 
     Args:
         kwargs: settings, shown by `dumps`.
     """
-
-    def __init__(self, **kwargs: Any):
-        self._kwargs = {k: plain(v) for k, v in kwargs.items()}
-
-    def dumps(self) -> Any:
-        """Name and settings as JSON; containers return nested lists."""
-        return json.dumps([type(self).__name__.lower(), self._kwargs])
 
     def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
         raise NotImplementedError(f"{type(self).__name__} must define __call__")

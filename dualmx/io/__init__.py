@@ -8,11 +8,10 @@ from .batch import DataBatch, DataDesc
 from .csv import CSVIter
 from .idx import MNISTIter
 from .image_records import ImageDetRecordIter, ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
-from .iterator import DataIter, PrefetchingIter, ResizeIter
+from .iterator import DataIter, MXDataIter, PrefetchingIter, ResizeIter
 from .libsvm import LibSVMIter
 
 ImageRecordIter_v1, ImageRecordUInt8Iter_v1 = ImageRecordIter, ImageRecordUInt8Iter  # MXNet's older names
-MXDataIter = DataIter  # MXNet's name of iterators implemented inside the library
 
 __all__ = [
     "CSVIter",

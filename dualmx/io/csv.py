@@ -14,11 +14,11 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from .batch import DataDesc
-from .iterator import DataIter
 from .records import check_part, share
+from .row_batches import RowBatches, files_of
 
 
-class CSVIter(DataIter):
+class CSVIter(RowBatches):
     """Batches of the rows of a CSV file without header.
 
     With `round_batch` an incomplete last batch is filled with rows from the beginning, reported as `pad`, and the
@@ -54,8 +54,9 @@ class CSVIter(DataIter):
         ctx: Any = None,
         num_parts: int = 1,
         part_index: int = 0,
+        **unknown: Any,
     ):
-        super().__init__(int(batch_size))
+        super().__init__(int(batch_size), unknown)
         if self.batch_size < 1:
             raise ArgumentError(f"CSVIter: batch_size={batch_size}: expected 1 or more")
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
@@ -77,12 +78,8 @@ class CSVIter(DataIter):
         if not mine:
             raise ArgumentError(f"CSVIter: part {part_index} of {num_parts} of {len(self._rows)} rows is empty")
         self._rows, self._labels = self._rows[mine.start : mine.stop], self._labels[mine.start : mine.stop]
-        self.round_batch = round_batch
         self._names = (data_name, label_name)
-        self._start = 0  # rows of this epoch that the last batch of the epoch before has used
-        self._at = -self.batch_size
-        self._now = np.zeros(self.batch_size, np.int64)
-        self._filled = 0
+        self._begin(np.arange(len(self._rows)), round_batch)
 
     @property
     def provide_data(self) -> list[DataDesc]:
@@ -92,33 +89,11 @@ class CSVIter(DataIter):
     def provide_label(self) -> list[DataDesc]:
         return [DataDesc(self._names[1], (self.batch_size, *self._labels.shape[1:]), self._dtype.type)]
 
-    def reset(self) -> None:
-        self._at = self._start - self.batch_size
+    def getdata(self) -> NDArray:
+        return array(self._rows[self._now], dtype=self._dtype)
 
-    def iter_next(self) -> bool:
-        self._at += self.batch_size
-        n = len(self._rows)
-        if self._at >= n:
-            return False
-        rows = np.arange(self._at, self._at + self.batch_size)
-        self._filled = max(int(rows[-1]) + 1 - n, 0)
-        if self._filled and not self.round_batch:
-            rows = np.where(rows < n, rows, self._now)
-        self._now = rows % n
-        self._start = self._filled % n if self.round_batch else 0
-        return True
-
-    def getdata(self) -> list[NDArray]:
-        return [array(self._rows[self._now], dtype=self._dtype)]
-
-    def getlabel(self) -> list[NDArray]:
-        return [array(self._labels[self._now], dtype=self._dtype)]
-
-    def getpad(self) -> int:
-        return self._filled
-
-    def getindex(self) -> np.ndarray:
-        return self._now.astype(np.uint64)
+    def getlabel(self) -> NDArray:
+        return array(self._labels[self._now], dtype=self._dtype)
 
 
 def _table(file: Path, dtype: np.dtype) -> np.ndarray:
@@ -132,10 +107,8 @@ def _table(file: Path, dtype: np.dtype) -> np.ndarray:
 
 
 def _read(where: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    path = Path(where)
-    files = sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
     parts = []
-    for file in files:
+    for file in files_of(where):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an empty file is reported below, with its name

@@ -16,7 +16,7 @@ from ..core.dtypes import as_dtype, is_float
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from .batch import DataDesc
-from .iterator import DataIter
+from .iterator import MXDataIter
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
@@ -59,7 +59,7 @@ def read_images_and_labels(image: str | os.PathLike[str], label: str | os.PathLi
     return images, labels
 
 
-class MNISTIter(DataIter):
+class MNISTIter(MXDataIter):
     """Batches of MNIST-like images, float32 in [0, 1): pixel values are divided by 256.
 
     An incomplete last batch is dropped. The order is drawn once, from `seed`, and stays the same in every epoch.
@@ -103,8 +103,9 @@ class MNISTIter(DataIter):
         label_name: str = "softmax_label",
         ctx: Any = None,
         input_shape: Any = None,
+        **unknown: Any,
     ):
-        super().__init__(int(batch_size))
+        super().__init__(int(batch_size), unknown)
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
         if not is_float(self._dtype):
             raise ArgumentError(f"MNISTIter: dtype={dtype!r}: expected a floating type, for values in [0, 1)")
@@ -149,11 +150,11 @@ class MNISTIter(DataIter):
     def _now(self) -> slice:
         return slice(max(self._at, 0) * self.batch_size, (max(self._at, 0) + 1) * self.batch_size)
 
-    def getdata(self) -> list[NDArray]:
-        return [array(self._images[self._now].astype(self._dtype) * self._dtype.type(1 / 256), dtype=self._dtype)]
+    def getdata(self) -> NDArray:
+        return array(self._images[self._now].astype(self._dtype) * self._dtype.type(1 / 256), dtype=self._dtype)
 
-    def getlabel(self) -> list[NDArray]:
-        return [array(self._labels[self._now].astype(self._dtype), dtype=self._dtype)]
+    def getlabel(self) -> NDArray:
+        return array(self._labels[self._now].astype(self._dtype), dtype=self._dtype)
 
     def getindex(self) -> np.ndarray:
         return self._index[self._now]

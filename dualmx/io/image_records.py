@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentTypeError, FormatError, MXNetError
+from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from . import codec
 from .batch import DataBatch, DataDesc
 from .changes import Changes
-from .iterator import DataIter
+from .iterator import MXDataIter
 from .records import check_part, part, read_record, unpack
 
 # Accepted; they steer threads and memory, which are arranged otherwise here.
@@ -25,9 +25,10 @@ _WITHOUT_EFFECT = {
     "verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq",
 }  # fmt: skip
 _ALWAYS = {"max_img_size": 1e10, "min_img_size": 0.0, "max_random_contrast": 0.0, "max_random_illumination": 0.0}
+_KNOWN = {f.name for f in fields(Changes)}
 
 
-class _Records(DataIter):
+class _Records(MXDataIter):
     """What the iterators over image records share."""
 
     _who = "ImageRecordIter"
@@ -54,7 +55,8 @@ class _Records(DataIter):
         label_name: str = "softmax_label",
         **changes: Any,
     ):
-        super().__init__(int(batch_size))
+        unknown = [n for n in changes if n not in _KNOWN and n not in _ALWAYS and n not in _WITHOUT_EFFECT]
+        super().__init__(int(batch_size), unknown)
         if self.batch_size < 1:
             raise ArgumentError(f"{self._who}: batch_size={batch_size}: expected 1 or more")
         self.data_shape = tuple(int(n) for n in data_shape)
@@ -81,18 +83,10 @@ class _Records(DataIter):
         self._begin()
 
     def _checked(self, given: dict[str, Any]) -> Changes:
-        known = {f.name for f in fields(Changes)}
-        for name in list(given):
-            if name in _WITHOUT_EFFECT:
-                del given[name]
-            elif name in _ALWAYS:
-                if given.pop(name) != _ALWAYS[name]:
-                    raise ArgumentError(f"{self._who}: {name}: only its default {_ALWAYS[name]} is supported")
-            elif name not in known:
-                raise ArgumentTypeError(
-                    f"{self._who}: unexpected argument {name!r}; there are {', '.join(sorted(known))}"
-                )
-        return Changes(**given)
+        for name, default in _ALWAYS.items():
+            if given.get(name, default) != default:
+                raise ArgumentError(f"{self._who}: {name}: only its default {default} is supported")
+        return Changes(**{name: value for name, value in given.items() if name in _KNOWN})
 
     def __del__(self) -> None:
         threads = getattr(self, "_threads", None)
@@ -185,11 +179,11 @@ class _Records(DataIter):
             raise MXNetError(f"{self._who}: no batch yet: call next() or iter_next() first")
         return self._batch
 
-    def getdata(self) -> list[Any]:
-        return list(self._now().data)
+    def getdata(self) -> Any:
+        return self._now().data[0]
 
-    def getlabel(self) -> list[Any]:
-        return list(self._now().label or ())
+    def getlabel(self) -> Any:
+        return next(iter(self._now().label or ()))
 
     def getpad(self) -> int | None:
         return self._now().pad

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -45,11 +46,11 @@ class DataIter:
         """Move to the next batch; false at the end of the epoch."""
         return False
 
-    def getdata(self) -> list[Any]:
+    def getdata(self) -> Any:
         """Inputs of the current batch."""
         return []
 
-    def getlabel(self) -> list[Any]:
+    def getlabel(self) -> Any:
         """Labels of the current batch."""
         return []
 
@@ -70,6 +71,33 @@ class DataIter:
     def provide_label(self) -> Sequence[Any]:
         """`DataDesc`s of the labels."""
         return []
+
+
+class MXDataIter(DataIter):
+    """Base of the iterators over files: one input and one label, which the getters return as they are, not in lists.
+
+    Args:
+        batch_size: rows in a batch.
+        unknown: arguments that mean nothing here, of which the user is warned; MXNet takes any.
+    """
+
+    _began = _skips_load = False
+
+    def __init__(self, batch_size: int = 0, unknown: Iterable[str] = ()):
+        super().__init__(batch_size)
+        names = ", ".join(unknown)
+        if names:
+            warnings.warn(f"{type(self).__name__}: there is no argument {names}: ignored", stacklevel=3)
+
+    def debug_skip_load(self) -> None:
+        """Return the current batch whenever the next is asked for from now on, to see what a loop costs without it."""
+        self._skips_load = True
+
+    def next(self) -> DataBatch:
+        if not (self._skips_load and self._began) and not self.iter_next():
+            raise StopIteration
+        self._began = True
+        return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
 
 
 class _Current(DataIter):

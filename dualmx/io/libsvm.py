@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from ..sparse import CSRNDArray
 from .batch import DataDesc
-from .iterator import DataIter
+from .row_batches import RowBatches, files_of
 
 
-class LibSVMIter(DataIter):
+class LibSVMIter(RowBatches):
     """Batches of the rows of a file in LibSVM format, as csr arrays.
 
     A line is `label index:value index:value …` with indices from 0. An incomplete last batch is filled with rows from
@@ -61,8 +60,9 @@ class LibSVMIter(DataIter):
         data_name: str = "data",
         label_name: str = "softmax_label",
         ctx: Any = None,
+        **unknown: Any,
     ):
-        super().__init__(int(batch_size))
+        super().__init__(int(batch_size), unknown)
         if self.batch_size < 1:
             raise ArgumentError(f"LibSVMIter: batch_size={batch_size}: expected 1 or more")
         if not round_batch:
@@ -80,14 +80,11 @@ class LibSVMIter(DataIter):
                     f"{label_libsvm!r}: expected the same number"
                 )
         ends = np.linspace(0, len(self._rows), num_parts + 1).astype(int)
-        self._part = np.arange(ends[part_index], ends[part_index + 1])
-        if not len(self._part):
+        part = np.arange(ends[part_index], ends[part_index + 1])
+        if not len(part):
             raise FormatError(f"LibSVMIter: part {part_index} of {num_parts} of {str(data_libsvm)!r} has no rows")
         self._names = (data_name, label_name)
-        self._start = 0  # rows of this epoch that the last batch of the epoch before has used
-        self._at = -self.batch_size
-        self._now = np.zeros(self.batch_size, np.int64)
-        self._filled = 0
+        self._begin(part)
 
     @property
     def provide_data(self) -> list[DataDesc]:
@@ -98,33 +95,13 @@ class LibSVMIter(DataIter):
         shape = (self.batch_size,) if self._label_rows is None else (self.batch_size, self._label_rows.width)
         return [DataDesc(self._names[1], shape, self._dtype.type)]
 
-    def reset(self) -> None:
-        self._at = self._start - self.batch_size
+    def getdata(self) -> NDArray:
+        return self._rows.take(self._now)
 
-    def iter_next(self) -> bool:
-        self._at += self.batch_size
-        n = len(self._part)
-        if self._at >= n:
-            return False
-        rows = np.arange(self._at, self._at + self.batch_size)
-        self._filled = max(int(rows[-1]) + 1 - n, 0)
-        self._start = self._filled % n
-        self._now = self._part[rows % n]
-        return True
-
-    def getdata(self) -> list[NDArray]:
-        return [self._rows.take(self._now)]
-
-    def getlabel(self) -> list[NDArray]:
+    def getlabel(self) -> NDArray:
         if self._label_rows is not None:
-            return [self._label_rows.take(self._now)]
-        return [array(self._rows.labels[self._now], dtype=self._dtype)]
-
-    def getpad(self) -> int:
-        return self._filled
-
-    def getindex(self) -> np.ndarray:
-        return self._now.astype(np.uint64)
+            return self._label_rows.take(self._now)
+        return array(self._rows.labels[self._now], dtype=self._dtype)
 
 
 class _Rows:
@@ -132,11 +109,10 @@ class _Rows:
 
     def __init__(self, where: Any, width: int, dtype: np.dtype):
         self.width = width
-        path = Path(where)
         labels: list[float] = []
         columns: list[np.ndarray] = []
         values: list[np.ndarray] = []
-        for file in sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]:
+        for file in files_of(where):
             try:
                 text = file.read_text(encoding="utf-8")
             except OSError as e:

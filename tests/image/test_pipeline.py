@@ -68,13 +68,18 @@ def test_image_record_iter_shuffles_and_changes(rec: str) -> None:
         (dict(data_shape=(8, 8)), "data_shape"),
         (dict(part_index=2, num_parts=2), "part_index=2"),
         (dict(part_index=8, num_parts=900), "holds no record"),
-        (dict(random_crop=True), "unexpected argument 'random_crop'"),
+        (dict(max_img_size=3), "max_img_size: only its default"),
         (dict(path_imgrec="absent.rec"), "no such record file"),
     ],
 )
 def test_wrong_settings(settings: dict, said: str, rec: str) -> None:
     with pytest.raises((mx.MXNetError, TypeError), match=said):
         mx.io.ImageRecordIter(**{"path_imgrec": rec, "data_shape": (3, 8, 8), "batch_size": 2, **settings})
+
+
+def test_an_argument_that_means_nothing_is_warned_of(rec: str) -> None:
+    with pytest.warns(UserWarning, match="there is no argument random_crop: ignored"):
+        mx.io.ImageRecordIter(rec, (3, 8, 8), 2, random_crop=True)
 
 
 def test_a_wrong_number_of_labels_is_an_error(rec: str) -> None:

@@ -318,3 +318,14 @@ def test_dummy_iterators_repeat_the_first_batch():
     assert isinstance(it, mx.io.DataIter) and it.batch_size == 2 and it.provide_data[0].shape == (2,)
     for _, batch in zip(range(5), it, strict=False):
         assert batch.data[0].asnumpy().tolist() == [0, 1]
+
+
+def test_iterators_over_files_give_arrays_and_warn_of_unknown_arguments(tmp_path):
+    (tmp_path / "x.csv").write_text("0,1\n2,3\n4,5\n6,7\n")
+    with pytest.warns(UserWarning, match="CSVIter: there is no argument colour: ignored"):
+        it = mx.io.CSVIter(data_csv=tmp_path / "x.csv", data_shape=(2,), batch_size=2, colour=3)
+    assert isinstance(it, mx.io.MXDataIter) and it.iter_next()
+    assert it.getdata().asnumpy().tolist() == [[0, 1], [2, 3]] and it.getlabel().shape == (2,)
+    it.reset()
+    it.debug_skip_load()
+    assert [it.next().data[0].asnumpy().tolist() for _ in range(3)] == [[[0, 1], [2, 3]]] * 3
