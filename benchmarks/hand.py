@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
 
 from .networks import LEARNING_RATE, MOMENTUM, NETWORKS, Conv, Dense, Mean, Norm, Pool, Relu, parameters
 
@@ -172,9 +173,10 @@ class Hand:
         network: name in `NETWORKS`.
         data: (images, labels) in (N, C, H, W).
         same_kernels: use dualmx's operator bodies.
+        devices: cut each batch over this many devices, by `shard_map`; weights on all of them, gradients averaged.
     """
 
-    def __init__(self, network: str, data: list, same_kernels: bool = False):
+    def __init__(self, network: str, data: list, same_kernels: bool = False, devices: int = 1):
         kernels = Kernels() if same_kernels else Plain()
         layers = NETWORKS[network]
         weights, stats = initial(network, kernels.channels_last)
@@ -188,11 +190,21 @@ class Hand:
         def step(weights: list, momenta: list, stats: list, x: jax.Array, y: jax.Array, rate: float) -> Any:
             grad = jax.value_and_grad(partial(loss_of, kernels, layers), has_aux=True)
             (loss, stats), slopes = grad(weights, stats, x, y)
+            if devices > 1:
+                loss, slopes = lax.pmean((loss, slopes), "device")
             momenta = [MOMENTUM * m - rate * g for m, g in zip(momenta, slopes, strict=True)]
             return [w + m for w, m in zip(weights, momenta, strict=True)], momenta, stats, loss
 
+        run = kernels.through(step)
+        if devices > 1:
+            mesh = jax.make_mesh((devices,), ("device",))
+            everywhere, cut = PartitionSpec(), PartitionSpec("device")
+            rows = (everywhere, everywhere, everywhere, cut, cut, everywhere)
+            run = jax.shard_map(run, mesh=mesh, in_specs=rows, out_specs=everywhere, check_vma=False)
+            self.data = jax.device_put(self.data, NamedSharding(mesh, cut))
+            self.state = jax.device_put(self.state, NamedSharding(mesh, everywhere))
         options = kernels.compiler_options
-        self.compiled = jax.jit(kernels.through(step), donate_argnums=(0, 1, 2), compiler_options=options)
+        self.compiled = jax.jit(run, donate_argnums=(0, 1, 2), compiler_options=options)
 
     def step(self) -> None:
         """One training step, not waited for."""

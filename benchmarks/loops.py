@@ -12,10 +12,10 @@ from .networks import LEARNING_RATE, MOMENTUM, block, parameters, symbol
 class GluonLoop:
     """record / backward / Trainer.step, hybridized or not."""
 
-    def __init__(self, mx: Any, network: str, data: list, hybrid: bool, given: bool = True):
+    def __init__(self, mx: Any, network: str, data: list, hybrid: bool, given: bool = True, contexts: Any = None):
         self.mx = mx
-        self.data = [(mx.nd.array(x), mx.nd.array(y)) for x, y in data]
-        self.net = block(mx, network, given)
+        self.data = self.loaded(data, contexts)
+        self.net = block(mx, network, given, contexts)
         self.loss_of = mx.gluon.loss.SoftmaxCrossEntropyLoss()
         if hybrid:
             self.net.hybridize(static_alloc=True, static_shape=True)
@@ -25,6 +25,10 @@ class GluonLoop:
         self.value: Any = None
         self.at = 0
         mx.nd.waitall()
+
+    def loaded(self, data: list, contexts: Any) -> list:
+        """The batches as arrays."""
+        return [(self.mx.nd.array(x), self.mx.nd.array(y)) for x, y in data]
 
     def step(self) -> None:
         """One training step, not waited for."""
@@ -42,6 +46,31 @@ class GluonLoop:
     def loss(self) -> float:
         """Mean loss of the last step."""
         return float(self.value.mean().asscalar())
+
+
+class DevicesLoop(GluonLoop):
+    """The same over several devices of one process: `split_and_load`, one loss per device."""
+
+    def __init__(self, mx: Any, network: str, data: list, devices: int):
+        super().__init__(mx, network, data, hybrid=True, contexts=[mx.cpu(k) for k in range(devices)])
+        self.size = len(data[0][0])
+
+    def loaded(self, data: list, contexts: Any) -> list:
+        cut = self.mx.gluon.utils.split_and_load
+        return [[cut(self.mx.nd.array(part), contexts) for part in batch] for batch in data]
+
+    def step(self) -> None:
+        """One training step, not waited for."""
+        images, labels = self.data[self.at % len(self.data)]
+        self.at += 1
+        with self.mx.autograd.record():
+            self.value = [self.loss_of(self.net(x), y) for x, y in zip(images, labels, strict=True)]
+        self.mx.autograd.backward(self.value)
+        self.trainer.step(self.size)
+
+    def loss(self) -> float:
+        """Mean loss of the last step."""
+        return float(np.mean([v.mean().asscalar() for v in self.value]))
 
 
 class ModuleLoop:

@@ -156,13 +156,29 @@ def workloads(options: Options) -> list[Row]:
             Contestant(f"MXNet {mode}", "mxnet", network, size, mode, options.oracle)
             for mode in ("imperative", "hybrid")
         ]
-        report(compete([*ours, *peers], options.rounds, options.seconds))
+        third = [Contestant("torch", "torch", network, size, "sparse", options.torch)]
+        third = third if network == "widedeep" and options.torch else []
+        report(compete([*ours, *peers, *third], options.rounds, options.seconds))
         peer = min((c for c in peers if c.chunks), key=lambda c: c.ms, default=peers[0])
         for mine in ours:
             label = f"{mine.name} loop / MXNet's faster one, {network} b{size}"
             note = _milliseconds(mine, *peers)
             rows.append(Row(label, ratio(peer, mine), *WORKLOAD_BOUNDS[network], note=note))
+            for other in third:
+                label = f"{mine.name} loop / torch's sparse step, {network} b{size}"
+                rows.append(Row(label, ratio(other, mine), 1 / 1.1, 1.0, note=_milliseconds(mine, other)))
     return rows
+
+
+def devices(options: Options) -> list[Row]:
+    """LeNet on eight virtual devices of this process against hand-written `shard_map` steps."""
+    mine = Contestant("kvstore='device'", "dualmx", "lenet", 512, "on 8")
+    hands = [Contestant(f"shard_map, {kind}", "jax", "lenet", 512, f"{kind} on 8") for kind in ("kernels", "plain")]
+    several = "--xla_force_host_platform_device_count=8"
+    report(compete([mine, *hands], options.rounds, options.seconds, XLA_FLAGS=several))
+    best = min((c for c in hands if c.chunks), key=lambda c: c.ms, default=hands[0])
+    note = _milliseconds(mine, *hands)
+    return [Row("LeNet b512 on 8 virtual devices / `shard_map` step", ratio(best, mine), 0.93, 0.98, note=note)]
 
 
 def first_step(options: Options) -> list[Row]:
@@ -256,6 +272,7 @@ MEASURES: dict[str, Callable[[Options], list[Row]]] = {
     "recording": recording,
     "training": training,
     "workloads": workloads,
+    "devices": devices,
     "first_step": first_step,
     "importing": importing,
     "cold": cold,

@@ -125,7 +125,7 @@ def parameters(network: str) -> dict[str, np.ndarray]:
     return found
 
 
-def block(mx: Any, network: str, given: bool = True) -> Any:
+def block(mx: Any, network: str, given: bool = True, contexts: Any = None) -> Any:
     """The network as a HybridBlock of `mx` (dualmx or MXNet) with the values of `parameters`, or drawn like them."""
     nn = mx.gluon.nn
     count = [0]
@@ -163,7 +163,7 @@ def block(mx: Any, network: str, given: bool = True) -> Any:
         return net
 
     net = build(NETWORKS[network])
-    net.initialize(mx.init.Xavier("gaussian", "in", 2))
+    net.initialize(mx.init.Xavier("gaussian", "in", 2), ctx=contexts)
     net(mx.nd.zeros((2, *INPUTS[network])))
     values = parameters(network) if given else {}
     for name, parameter in net.collect_params().items():

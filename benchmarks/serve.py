@@ -5,7 +5,7 @@
 Prints `READY {json}` after the first step, then answers `RUN seconds` with `TIMES [[ms, foreign load], ...]` and
 anything else with `DONE {json}`. FRAMEWORK is jax, dualmx, mxnet or torch; MODE is plain or kernels (jax),
 imperative, hybrid, drawn (hybrid with initial values of its own) or module (dualmx, mxnet), eager (all; NETWORK then
-names the case).
+names the case). "plain on 8" and "kernels on 8" (jax) and "on 8" (dualmx) cut each batch over eight devices.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ def build(framework: str, network: str, size: int, mode: str) -> Any:
         return EagerChain(framework, network)
     from .workloads import WORKLOADS, WorkloadLoop
 
+    if framework == "torch":
+        from .peers import TorchWide
+
+        return TorchWide()
     if network in WORKLOADS:
         return WorkloadLoop(__import__(framework), network, hybrid=mode == "hybrid")
     from .networks import batches
@@ -34,10 +38,13 @@ def build(framework: str, network: str, size: int, mode: str) -> Any:
     if framework == "jax":
         from .hand import Hand
 
-        return Hand(network, data, same_kernels=mode == "kernels")
+        kind, _, devices = mode.partition(" on ")
+        return Hand(network, data, kind == "kernels", int(devices or 1))
     mx = __import__(framework)
-    from .loops import GluonLoop, ModuleLoop
+    from .loops import DevicesLoop, GluonLoop, ModuleLoop
 
+    if mode.startswith("on "):
+        return DevicesLoop(mx, network, data, int(mode.removeprefix("on ")))
     if mode == "module":
         return ModuleLoop(mx, network, data)
     return GluonLoop(mx, network, data, hybrid=mode in ("hybrid", "drawn"), given=mode != "drawn")
