@@ -98,6 +98,19 @@ def _done(run: Callable[[], Any], async_op: bool) -> Work | None:
     return Work(lambda: None, lambda: True) if async_op else None
 
 
+def _written(
+    what: str, exchange: Callable[[], NDArray | Sequence[NDArray] | None], outs: Sequence[NDArray], async_op: bool
+) -> Work | None:
+    """Run an exchange now, and write to `outs` what it gives to this process, if anything."""
+
+    def run() -> None:
+        found = exchange()
+        if found is not None:
+            put(what, [found] if isinstance(found, NDArray) else found, outs)
+
+    return _done(run, async_op)
+
+
 def _name(what: str, op: Any, x: NDArray) -> str:
     known = {v for k, v in vars(ReduceOp).items() if k.isupper()}
     if op not in known:
@@ -157,13 +170,7 @@ def reduce(
     if outside(what, group):
         return None
     x, root, how = checked(what, "tensor", tensor), place(what, "dst", dst, group), _name(what, op, tensor)
-
-    def run() -> None:
-        found = parallel.reduce(x, root, how, group=group)
-        if found is not None:
-            put(what, [found], [x])
-
-    return _done(run, async_op)
+    return _written(what, lambda: parallel.reduce(x, root, how, group=group), [x], async_op)
 
 
 def all_gather(
@@ -180,16 +187,16 @@ def all_gather(
     outs = arrays(what, "tensor_list", tensor_list, parallel.size(group))
     x = checked(what, "tensor", tensor)
 
-    def run() -> None:
+    def exchange() -> list[NDArray]:
         rows = [o.shape[0] if o.shape else 1 for o in outs]
         joined = parallel.all_gather(x if x.shape else x.reshape((1,)), join=True, group=group)
         if sum(rows) != joined.shape[0]:
             raise ArgumentError(f"{what}: {joined.shape[0]} rows came for {sum(rows)} of tensor_list")
         ends = np.cumsum(rows).tolist()
         parts = [joined[e - n : e] for e, n in zip(ends, rows, strict=True)]
-        put(what, [p if o.shape else p.reshape(()) for p, o in zip(parts, outs, strict=True)], outs)
+        return [p if o.shape else p.reshape(()) for p, o in zip(parts, outs, strict=True)]
 
-    return _done(run, async_op)
+    return _written(what, exchange, outs, async_op)
 
 
 def all_gather_into_tensor(
@@ -204,8 +211,7 @@ def all_gather_into_tensor(
     if outside(what, group):
         return None
     out, x = checked(what, "output_tensor", output_tensor), checked(what, "input_tensor", input_tensor)
-    run = lambda: put(what, [parallel.all_gather(x, out.ndim == x.ndim, group)], [out])  # noqa: E731
-    return _done(run, async_op)
+    return _written(what, lambda: parallel.all_gather(x, out.ndim == x.ndim, group), [out], async_op)
 
 
 def gather(
@@ -222,13 +228,7 @@ def gather(
         return None
     x, root = checked(what, "tensor", tensor), place(what, "dst", dst, group)
     outs = _only(what, "gather_list", gather_list, root, group)
-
-    def run() -> None:
-        found = parallel.gather(x, root, group=group)
-        if found is not None and outs is not None:
-            put(what, found, outs)
-
-    return _done(run, async_op)
+    return _written(what, lambda: parallel.gather(x, root, group=group), outs or [], async_op)
 
 
 def scatter(
@@ -245,7 +245,7 @@ def scatter(
         return None
     x, root = checked(what, "tensor", tensor), place(what, "src", src, group)
     given = _only(what, "scatter_list", scatter_list, root, group)
-    return _done(lambda: put(what, [parallel.scatter(given, root, group, x.context)], [x]), async_op)
+    return _written(what, lambda: parallel.scatter(given, root, group, x.context), [x], async_op)
 
 
 def _only(what: str, name: str, found: Any, root: int, group: Group | None) -> list[NDArray] | None:
@@ -278,11 +278,10 @@ def reduce_scatter(
                 f"{out.dtype.__name__}{list(out.shape)}"
             )
 
-    def run() -> None:
-        found = parallel.reduce_scatter(nd.stack(*given, axis=0), how, group=group)
-        put(what, [found.reshape(out.shape)], [out])
+    def exchange() -> NDArray:
+        return parallel.reduce_scatter(nd.stack(*given, axis=0), how, group=group).reshape(out.shape)
 
-    return _done(run, async_op)
+    return _written(what, exchange, [out], async_op)
 
 
 def reduce_scatter_tensor(
@@ -300,8 +299,7 @@ def reduce_scatter_tensor(
     how = _name(what, op, x)
     if out.size * parallel.size(group) != x.size:
         raise ArgumentError(f"{what}: output of {list(out.shape)} for input of {list(x.shape)}: expected an equal part")
-    run = lambda: put(what, [parallel.reduce_scatter(x, how, group=group).reshape(out.shape)], [out])  # noqa: E731
-    return _done(run, async_op)
+    return _written(what, lambda: parallel.reduce_scatter(x, how, group=group).reshape(out.shape), [out], async_op)
 
 
 def all_to_all(
@@ -319,7 +317,7 @@ def all_to_all(
     count = parallel.size(group)
     outs = arrays(what, "output_tensor_list", output_tensor_list, count)
     given = arrays(what, "input_tensor_list", input_tensor_list, count)
-    return _done(lambda: put(what, parallel.all_to_all(given, group=group), outs), async_op)
+    return _written(what, lambda: parallel.all_to_all(given, group=group), outs, async_op)
 
 
 def all_to_all_single(
@@ -344,8 +342,7 @@ def all_to_all_single(
     out, x = checked(what, "output", output), checked(what, "input", input)
     if output_split_sizes and sum(output_split_sizes) != out.shape[0]:
         raise ArgumentError(f"{what}: output_split_sizes={list(output_split_sizes)}: expected {out.shape[0]} rows")
-    run = lambda: put(what, [parallel.all_to_all(x, input_split_sizes, group)], [out])  # noqa: E731
-    return _done(run, async_op)
+    return _written(what, lambda: parallel.all_to_all(x, input_split_sizes, group), [out], async_op)
 
 
 def barrier(group: Group | None = None, async_op: bool = False, device_ids: Any = None) -> Any:

@@ -33,6 +33,28 @@ def begun(engine: Engine, request: Request, finish: Callable[[Any, int], Any]) -
     return Handle(lambda: finish(*engine.wait(request)), request.future.done)
 
 
+def _begun_each(
+    engine: Engine, ask: Ask, tensors: Sequence[NDArray], exchange: Callable[[parallel.Group, np.ndarray], np.ndarray]
+) -> Handle:
+    """Begin to exchange arrays one by one; each has a result, on its context."""
+    values = [values_of(t) for t in tensors]
+    contexts = [t.context for t in tensors]
+
+    def run(group: parallel.Group) -> list[np.ndarray]:
+        return [exchange(group, x) for x in values]
+
+    def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
+        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
+
+    return begun(engine, Request(ask, run=run, kept=[t._array() for t in tensors]), finish)
+
+
+def _check_arrays(what: str, tensors: Sequence[Any]) -> None:
+    for t in tensors:
+        if not isinstance(t, NDArray):
+            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
+
+
 def _described(x: Any, rows: bool = False) -> str:
     """What the processes must have alike; `rows` may differ."""
     return f"{np.dtype(x.dtype).name} {('*', *x.shape[1:]) if rows else tuple(x.shape)}"
@@ -68,9 +90,7 @@ def reduction(
     name: str | None,
 ) -> Handle:  # fmt: skip
     """Begin to reduce arrays; the result is a list of arrays."""
-    for t in tensors:
-        if not isinstance(t, NDArray):
-            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
+    _check_arrays(what, tensors)
     integers = [np.dtype(t.dtype).kind in "iu" for t in tensors]
     for t, integer in zip(tensors, integers, strict=True):
         factors = (1.0, 1.0) if integer else (before, after)
@@ -165,47 +185,26 @@ def _pair(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def gathering(what: str, tensors: Sequence[NDArray], process_set: ProcessSet, name: str | None) -> Handle:
     """Begin to join arrays along their first axes."""
     engine = engine_of(what, process_set)
+    _check_arrays(what, tensors)
     for t in tensors:
-        if not isinstance(t, NDArray):
-            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
         if not t.shape:
             raise ArgumentError(f"hvd.{what}: an array without axes: expected one to join arrays along")
     if engine is None:
         _shown(what, name, "allgather")
         return done(parallel.all_gather(list(tensors), join=True, group=group_of(what, process_set)))
-    values = [values_of(t) for t in tensors]
-    contexts = [t.context for t in tensors]
-
-    def run(group: parallel.Group) -> list[np.ndarray]:
-        return [np.concatenate(group.all_gather(x, False, f"hvd.{what}")) for x in values]
-
-    def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
-        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
-
     ask = Ask(name or "", "allgather", _listed(tensors, True), _bytes(tensors))
-    return begun(engine, Request(ask, run=run, kept=[t._array() for t in tensors]), finish)
+    return _begun_each(engine, ask, tensors, lambda group, x: np.concatenate(group.all_gather(x, False, f"hvd.{what}")))
 
 
 def broadcasting(what: str, tensors: Sequence[NDArray], root: int, process_set: ProcessSet, name: str | None) -> Handle:
     """Begin to take over the arrays of the member `root`."""
     engine = engine_of(what, process_set)
-    for t in tensors:
-        if not isinstance(t, NDArray):
-            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
+    _check_arrays(what, tensors)
     if engine is None:
         _shown(what, name, "broadcast")
         return done(parallel.broadcast(list(tensors), root, group_of(what, process_set)))
-    values = [values_of(t) for t in tensors]
-    contexts = [t.context for t in tensors]
-
-    def run(group: parallel.Group) -> list[np.ndarray]:
-        return [np.array(group.broadcast(x, root, f"hvd.{what}")) for x in values]
-
-    def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
-        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
-
     ask = Ask(name or "", "broadcast", f"{_listed(tensors)}, root_rank={process_set.ranks[root]}", _bytes(tensors))
-    return begun(engine, Request(ask, run=run, kept=[t._array() for t in tensors]), finish)
+    return _begun_each(engine, ask, tensors, lambda group, x: np.array(group.broadcast(x, root, f"hvd.{what}")))
 
 
 def swapping(
@@ -249,9 +248,8 @@ def scattering(
     """Begin to reduce arrays of which each process keeps its rows; the first ones one more if they are not equal."""
     engine = engine_of(what, process_set)
     count = process_set.size()
+    _check_arrays(what, tensors)
     for t in tensors:
-        if not isinstance(t, NDArray):
-            raise ArgumentTypeError(f"hvd.{what}: a {type(t).__name__}: expected NDArrays")
         if op not in (Sum, Average):
             raise ArgumentError(f"hvd.{what}: op={op!r}: expected Average or Sum of hvd")
         check_op(f"hvd.{what}", op, np.dtype(t.dtype), before, after)

@@ -93,6 +93,12 @@ def slack_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def check_capability(capability: Any) -> None:
+    """Raise `ArgumentError` for a capability that no store has."""
+    if str(capability).lower() != KVStoreBase.OPTIMIZER:
+        raise ArgumentError(f"kvstore.is_capable: capability={capability!r}: expected 'optimizer'")
+
+
 def unknown(name: str, known: list[str]) -> ArgumentError:
     """Return the error for a store nobody knows."""
     return ArgumentError(f"kvstore.create: name={name!r}: unknown store; {suggest(name, known)}")

@@ -6,13 +6,12 @@ from typing import Any
 
 from .. import parallel
 from ..core.errors import ArgumentError
-from ..ndarray import NDArray
 from .base import KVStoreBase
-from .teststore import listed
+from .summing import SummingStore, listed, summed
 
 
 @KVStoreBase.register
-class Horovod(KVStoreBase):
+class Horovod(SummingStore):
     """Sums over devices and over the processes of the job, which exchange values directly; keeps nothing.
 
     Example:
@@ -66,23 +65,9 @@ class Horovod(KVStoreBase):
         if len(targets) != len(groups):
             raise ArgumentError(f"kvstore.pushpull: out has {len(targets)} entries for {len(groups)} keys")
         for group, into in zip(groups, targets, strict=True):
-            total: NDArray = group[0]
-            for a in group[1:]:
-                total = total + a.as_in_context(total.context)
-            total = parallel.all_reduce(total)
+            total = parallel.all_reduce(summed(group))
             for o in into:
                 o[:] = total.as_in_context(o.context)
-
-    @staticmethod
-    def is_capable(capability: str) -> bool:
-        """False: it has no optimizer.
-
-        Raises:
-            ArgumentError: an unknown capability.
-        """
-        if str(capability).lower() != KVStoreBase.OPTIMIZER:
-            raise ArgumentError(f"kvstore.is_capable: capability={capability!r}: expected 'optimizer'")
-        return False
 
 
 @KVStoreBase.register

@@ -14,7 +14,7 @@ from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
 from ..ndarray import NDArray, from_numpy, waitall
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
-from .base import KVStoreBase
+from .base import KVStoreBase, check_capability
 from .compression import Compression, make
 from .replicas import Replicas
 
@@ -334,8 +334,7 @@ class KVStore(KVStoreBase):
         Raises:
             ArgumentError: an unknown capability.
         """
-        if str(capability).lower() != KVStoreBase.OPTIMIZER:
-            raise ArgumentError(f"kvstore.is_capable: capability={capability!r}: expected 'optimizer'")
+        check_capability(capability)
         return True
 
     def reset(self, key: Any, value: NDArray) -> None:

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
@@ -133,22 +134,11 @@ def agent(where: str) -> int:
     """Run a command for a launcher on another host; returns its exit status."""
     import socket
     import subprocess
-    import threading
 
     die_with_parent(signal.SIGTERM)
     task = described(where)
-    name = task["name"]
-
-    def say(kind: str, text: str) -> None:
-        frame = f"\x1e{name}\x1f{kind}\x1f{text}\n".encode(errors="replace")
-        try:
-            while frame:
-                frame = frame[os.write(1, frame) :]
-        except OSError:
-            pass  # nobody listens any more
-
+    say = speaker(task["name"])
     tells = keeper()
-    child = None
     try:
         os.chdir(task["folder"])
         child = subprocess.Popen(
@@ -163,6 +153,38 @@ def agent(where: str) -> int:
     group = child.pid
     os.write(tells, b"+%d\n" % group)
     say("s", f"{socket.gethostname()} {group}")
+    attend(child, say, where == "stdin")
+    os.write(tells, b"-%d\n" % group)
+    if where == "rank":
+        time.sleep(0.1)  # mpirun may tear a line that follows others closely
+    say("x", str(child.returncode))
+    if where == "rank":
+        return 0  # else mpirun and srun would end the others, which may still have something to say
+    return child.returncode if child.returncode >= 0 else 128 - child.returncode
+
+
+def speaker(name: str) -> Callable[[str, str], None]:
+    """Return what tells the launcher, as a frame, something of a kind about the process `name`."""
+
+    def say(kind: str, text: str) -> None:
+        frame = f"\x1e{name}\x1f{kind}\x1f{text}\n".encode(errors="replace")
+        try:
+            while frame:
+                frame = frame[os.write(1, frame) :]
+        except OSError:
+            pass  # nobody listens any more
+
+    return say
+
+
+def attend(child: Any, say: Callable[[str, str], None], listens: bool) -> None:
+    """Pass on what a command writes until it ends, or a signal, or the end of stdin if that is listened to, ends it.
+
+    Nothing of its process group is left then.
+    """
+    import threading
+
+    group = child.pid
     over: list[bool] = []  # a signal handler must not take locks, as an Event's would
 
     def copy(kind: str, source: Any) -> None:
@@ -182,7 +204,7 @@ def agent(where: str) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: over.append(True))
     readers = [threading.Thread(target=copy, args=a, daemon=True) for a in (("o", child.stdout), ("e", child.stderr))]
-    talk = [threading.Thread(target=t, daemon=True) for t in ((listen, ping) if where == "stdin" else ())]
+    talk = [threading.Thread(target=t, daemon=True) for t in ((listen, ping) if listens else ())]
     for thread in readers + talk:
         thread.start()
     while child.poll() is None and not over:
@@ -196,13 +218,6 @@ def agent(where: str) -> int:
     stop({group}, 0.0)  # what it left behind
     for thread in readers:
         thread.join(1.0)
-    os.write(tells, b"-%d\n" % group)
-    if where == "rank":
-        time.sleep(0.1)  # mpirun may tear a line that follows others closely
-    say("x", str(child.returncode))
-    if where == "rank":
-        return 0  # else mpirun and srun would end the others, which may still have something to say
-    return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from .. import ndarray as nd
 from .. import symbol as sym
 from ..ndarray.array import NDArray
 from ..ndarray.trace import engine
-from ..op.defs.scalar import DYNAMIC
+from ..op.defs.varying import DYNAMIC
 from . import (
     composed,
     contrib_functions,

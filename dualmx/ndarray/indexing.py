@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,19 @@ def _is_integer(item: Any) -> bool:
     return isinstance(item, (numbers.Integral, np.integer, bool))
 
 
+def fill(items: list[Any], missing: int) -> None:
+    """Put slices of the whole axis for `missing` axes where an index has its ellipsis, or at its end.
+
+    Raises:
+        RangeError: two ellipses.
+    """
+    dots = [k for k, i in enumerate(items) if i is Ellipsis]
+    if len(dots) > 1:
+        raise RangeError("an index can only have a single ellipsis ('...')")
+    at = dots[0] if dots else len(items)
+    items[at : at + 1] = [slice(None)] * missing
+
+
 def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return one item per axis (plus None for new axes): an int, a `range`, or an index array.
 
@@ -40,11 +53,7 @@ def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
     used = sum(i is not None and i is not Ellipsis for i in items)
     if used > len(shape):
         raise RangeError(f"too many indices ({used}) for array with {len(shape)} dimensions")
-    dots = [k for k, i in enumerate(items) if i is Ellipsis]
-    if len(dots) > 1:
-        raise RangeError("an index can only have a single ellipsis ('...')")
-    at = dots[0] if dots else len(items)
-    items[at : at + 1] = [slice(None)] * (len(shape) - used)
+    fill(items, len(shape) - used)
     found: list[Any] = []
     axis = 0
     for item in items:
@@ -151,7 +160,16 @@ def getitem(self: NDArray, key: Any) -> NDArray:
     return shown if wide is None else make_view(shown, OPS["Reshape"].call(shape=wide), wide)
 
 
-def _advanced(a: NDArray, items: list[Any]) -> tuple[str, list[NDArray]]:
+def spec_of(
+    a: NDArray, items: list[Any], index_array: Callable[[Any, int, int, NDArray], NDArray]
+) -> tuple[str, list[NDArray]]:
+    """Return what the operators of index arrays take: the kinds of the items, and the index arrays.
+
+    Args:
+        a: the array that is indexed.
+        items: one for each axis, and None for new axes.
+        index_array: makes an array of an item, the size and number of its axis, and `a`.
+    """
     words: list[Any] = []
     arrays: list[NDArray] = []
     axis = 0
@@ -160,13 +178,13 @@ def _advanced(a: NDArray, items: list[Any]) -> tuple[str, list[NDArray]]:
             words.append(item)
         else:
             words.append("a")
-            arrays.append(_index_array(item, a.shape[axis], axis, a))
+            arrays.append(index_array(item, a.shape[axis], axis, a))
         axis += item is not None
     return to_spec(words), arrays
 
 
 def _advanced_get(a: NDArray, items: list[Any]) -> NDArray:
-    spec, arrays = _advanced(a, items)
+    spec, arrays = spec_of(a, items, _index_array)
     call = OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays))
     outs = invoke(call, (a, *arrays))
     if any(isinstance(item, NDArray) for item in items):
@@ -187,7 +205,7 @@ def setitem(self: NDArray, key: Any, value: Any) -> None:
         value = _as_value(self, value)
         is_number = not isinstance(value, NDArray)
     if any(i is not None and not isinstance(i, (int, range)) for i in items):
-        spec, arrays = _advanced(self, items)
+        spec, arrays = spec_of(self, items, _index_array)
         given = array(np.full((1,), value), ctx=self.context, dtype=self.dtype) if is_number else value
         call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
         _rewrite(self, invoke(call, (self, given, *arrays))[0])

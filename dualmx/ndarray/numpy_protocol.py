@@ -100,8 +100,12 @@ def _beside(value: Any, other: NDArray) -> NDArray:
     return value if isinstance(value, NDArray) else array(np.atleast_1d(value), ctx=other.context, dtype=other.dtype)
 
 
-def on_host(value: Any, what: str) -> Any:
+def on_host(value: Any, what: str, instead: str = "an operator of mx.nd") -> Any:
     """Return `value` with every array in it as a NumPy copy.
+
+    Args:
+        value: an array, something else, or a nest of both.
+        what: who asks, and `instead`: what to use in its place, for the error's text.
 
     Raises:
         MXNetError: a gradient through one of them is being recorded; it would be lost.
@@ -109,14 +113,14 @@ def on_host(value: Any, what: str) -> Any:
     if isinstance(value, NDArray):
         if local.recording and is_tracked(value):
             raise MXNetError(
-                f"{what}: NumPy computes it on the host, where its gradient is not recorded; use an operator of mx.nd, "
+                f"{what}: NumPy computes it on the host, where its gradient is not recorded; use {instead}, "
                 f"x.detach(), or autograd.pause()"
             )
         return value.asnumpy()
     if isinstance(value, (list, tuple)):
-        return type(value)(on_host(v, what) for v in value)
+        return type(value)(on_host(v, what, instead) for v in value)
     if isinstance(value, dict):
-        return {k: on_host(v, what) for k, v in value.items()}
+        return {k: on_host(v, what, instead) for k, v in value.items()}
     return value
 
 

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as onp
 
-from ..core.errors import MXNetError
-from ..ndarray.array import NDArray
-from ..ndarray.handle import is_tracked
-from ..ndarray.trace import local
+from ..ndarray.numpy_protocol import on_host
 from .calls import from_values, target
 
 # What MXNet leaves to NumPy, as far as today's NumPy still has it.
@@ -44,18 +41,7 @@ def to_host(value: Any, what: str) -> Any:
     Raises:
         MXNetError: a gradient through one of them is being recorded; it would be lost.
     """
-    if isinstance(value, NDArray):
-        if local.recording and is_tracked(value):
-            raise MXNetError(
-                f"{what}: NumPy computes it on the host, where its gradient is not recorded; use another function of "
-                f"mx.np, x.detach(), or autograd.pause()"
-            )
-        return value.asnumpy()
-    if isinstance(value, (list, tuple)):
-        return type(value)(to_host(v, what) for v in value)
-    if isinstance(value, dict):
-        return {k: to_host(v, what) for k, v in value.items()}
-    return value
+    return on_host(value, what, "another function of mx.np")
 
 
 def from_host(value: Any) -> Any:

@@ -14,7 +14,6 @@ from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host
 from ..ndarray.handle import assign, check_writable, invoke, invoke1, put, write_window
 from ..ndarray.view import cut, make_view
-from ..op.defs.window import to_spec
 from ..op.registry import OPS
 from .array import alias, ndarray, wrap
 from .calls import from_values
@@ -50,6 +49,26 @@ def _values(item: Any) -> Any:
     return values
 
 
+def _plain(item: Any) -> Any:
+    """Return an item of an index as None, an ellipsis, an integer, a slice or an array."""
+    if _array_like(item):
+        item = _values(item)
+    if item is True or item is onp.True_:
+        return None  # a mask of no axis, which adds one
+    if _is_bool(item):
+        raise ArgumentError("False as an index is not supported: use a mask array, or an empty slice")
+    if isinstance(item, onp.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
+        return int(item.item())
+    return item
+
+
+def _width(item: Any) -> int:
+    """How many axes an item indexes."""
+    if item is None or item is Ellipsis:
+        return 0
+    return item.ndim if isinstance(item, onp.ndarray) and item.dtype == bool else 1
+
+
 def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return one item per axis, plus None for new axes: an int, a `range`, or an index array of integers.
 
@@ -58,27 +77,11 @@ def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
     Raises:
         RangeError: too many items, an integer out of bounds, or a mask of another shape.
     """
-    items = list(key) if isinstance(key, tuple) else [key]
-    items = [_values(i) if _array_like(i) else i for i in items]
-    # A single True is a mask of no axis, which adds one.
-    items = [None if i is True or i is onp.True_ else i for i in items]
-    if any(_is_bool(i) for i in items):
-        raise ArgumentError("False as an index is not supported: use a mask array, or an empty slice")
-    items = [int(i.item()) if isinstance(i, onp.ndarray) and i.ndim == 0 and i.dtype.kind in "iu" else i for i in items]
-
-    def width(item: Any) -> int:
-        if item is None or item is Ellipsis:
-            return 0
-        return item.ndim if isinstance(item, onp.ndarray) and item.dtype == bool else 1
-
-    used = sum(width(i) for i in items)
+    items = [_plain(i) for i in (key if isinstance(key, tuple) else (key,))]
+    used = sum(_width(i) for i in items)
     if used > len(shape):
         raise RangeError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
-    dots = [k for k, i in enumerate(items) if i is Ellipsis]
-    if len(dots) > 1:
-        raise RangeError("an index can only have a single ellipsis ('...')")
-    at = dots[0] if dots else len(items)
-    items[at : at + 1] = [slice(None)] * (len(shape) - used)
+    classic.fill(items, len(shape) - used)
     found: list[Any] = []
     axis = 0
     for item in items:
@@ -174,20 +177,10 @@ def _points(items: list[Any], arrays: list[NDArray]) -> tuple[int, ...] | None:
 
 
 def _spec(a: ndarray, items: list[Any]) -> tuple[str, list[NDArray]]:
-    words: list[Any] = []
-    arrays: list[NDArray] = []
-    axis = 0
-    for item in items:
-        if item is None or isinstance(item, (int, range)):
-            words.append(item)
-        else:
-            words.append("a")
-            arrays.append(_index_array(item, a.shape[axis], axis, a))
-        axis += item is not None
-    return to_spec(words), arrays
+    return classic.spec_of(a, items, _index_array)
 
 
-def _index_array(item: Any, size: int, axis: int, beside: ndarray) -> NDArray:
+def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
     if isinstance(item, NDArray):
         return item
     if item.size and not (-size <= item.min() and item.max() < size):

@@ -275,16 +275,12 @@ class _Writer:
         elif isinstance(v, bytes):
             self.raw(v)
         elif isinstance(v, tuple):
-            self.out.append(b"(")
-            for i, item in enumerate(v):
-                self.value(item, f"{path}[{i}]", depth + 1)
+            self.items(v, path, depth)
             self.out.append(b"t")
         elif isinstance(v, list):
             self.out.append(b"]")
             self.remember(v)
-            self.out.append(b"(")
-            for i, item in enumerate(v):
-                self.value(item, f"{path}[{i}]", depth + 1)
+            self.items(v, path, depth)
             self.out.append(b"e")
         elif isinstance(v, dict):
             self.out.append(b"}")
@@ -304,6 +300,11 @@ class _Writer:
                 self.out.append(b"b")
         else:
             raise ArgumentTypeError(f"{path}: a {type(v).__module__}.{type(v).__name__} cannot be saved")
+
+    def items(self, v: tuple[Any, ...] | list[Any], path: str, depth: int) -> None:
+        self.out.append(b"(")
+        for i, item in enumerate(v):
+            self.value(item, f"{path}[{i}]", depth + 1)
 
 
 def write(value: Any, path: str = "states") -> bytes:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
-from .attendance import Attendance
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .journal import Journal
+from .ledger import Ledger
 from .member import Member
 from .van import GRACE, SILENCE, Van
 
@@ -42,24 +42,40 @@ class Scheduler:
         coordinator: Callable[[int], str] | None = None,
         journal: Journal | None = None,
     ):
-        self._van, self._journal = van, journal
+        self._van = van
         self._policy = policy or {"worker": "fail", "server": "fail"}
         self._comeback = comeback
-        self._wanted = {"worker": workers, "server": servers}
-        self._members: dict[int, Member] = {}
-        self._complete = False
+        self._ledger = Ledger(workers, servers, self._policy["worker"] == "elastic", journal)
+        self._wanted, self._members = self._ledger.wanted, self._ledger.members
+        self._attendance = self._ledger.attendance
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
         self._crossed = 0.0  # since when all workers wait at different ones
-        self._passed: set[str] = set()
-        self._count = 0  # barriers without a name that were passed
         self._last_gone: Member | None = None  # the worker that died or left last
-        self._attendance = Attendance() if self._policy["worker"] == "elastic" else None
         self._asked = 0.0  # since when a worker waits for the next batch
         self._lock = threading.RLock()
         self.over = threading.Event()
         self.failed = ""
+
+    def restore(self, patience: float) -> bool:
+        """Read the journal, and be where the scheduler that wrote it was; whether there was one.
+
+        Args:
+            patience: seconds that its members have to connect to this one.
+
+        Raises:
+            MXNetError: the journal is that of another job.
+        """
+        self._ledger.read()
+        now = time.monotonic()
+        for member in self._members.values():
+            if member.present or self._policy[member.role] == "wait" and member.state == "dead":
+                member.state, member.since, member.patience = "lost", now, patience
+                member.end = member.end or "it did not connect to the scheduler after its restart"
+        if not self._ledger.complete:
+            self._ledger.enter_job()
+        return self._ledger.complete
 
     # -- messages, on the van's thread
 
@@ -103,7 +119,7 @@ class Scheduler:
             for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))
         ]  # fmt: skip
         waiting = [{"barrier": name, "ranks": sorted(seat)} for name, seat in self._barriers.items()]
-        told = {"wanted": self._wanted, "complete": self._complete, "members": members, "barriers": waiting}
+        told = {"wanted": self._wanted, "complete": self._ledger.complete, "members": members, "barriers": waiting}
         if self._attendance is not None:
             told["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
             waited = round(now - self._asked, 3) if self._asked else 0.0
@@ -116,7 +132,7 @@ class Scheduler:
             member = self._members.get(link)
             if member is None or member.state != "alive":
                 return
-            if not self._complete:
+            if not self._ledger.complete:
                 del self._members[link]
                 return
             member.state, member.since, member.end = "lost", time.monotonic(), member.crash or reason
@@ -128,7 +144,7 @@ class Scheduler:
 
     def _bury(self, member: Member) -> None:
         member.state, member.since = "dead", time.monotonic()
-        self._write(member.record())
+        self._ledger.enter(member)
         _log.warning("scheduler: %s died: %s", member.name, member.end)
         self._tell(member, f"{member.name} died: {member.end}", dead=True)
 
@@ -158,7 +174,7 @@ class Scheduler:
         if link in self._members:
             return
         member = Member(link, message.request, role, wish, life, address)
-        if self._complete:
+        if self._ledger.complete:
             if role == "worker" and self._attendance is not None:
                 self._admit(member)
             else:
@@ -183,16 +199,16 @@ class Scheduler:
         del self._members[chosen.link]
         member.rank = chosen.rank
         self._members[member.link] = member
-        self._write(member.record())
+        self._ledger.enter(member)
         _log.warning("scheduler: %s is back", member.name)
         self._welcome(member, back=True)
         self._note(member, "back", f"{member.name} is back")
 
     def _admit(self, member: Member) -> None:
         """Let one more worker join an elastic job; it gets a number that nobody had before."""
-        member.rank = 1 + max(m.rank for m in self._members.values() if m.role == "worker")
+        member.rank = 1 + max(m.rank for m in self._ledger.workers())
         self._members[member.link] = member
-        self._write(member.record())
+        self._ledger.enter(member)
         _log.warning("scheduler: %s joins the job", member.name)
         self._note(member, "new", f"{member.name} joins the job")
         self._welcome(member, back=True)
@@ -211,69 +227,13 @@ class Scheduler:
 
     def _settle_batch(self) -> None:
         attendance = self._attendance
-        if attendance is None or not self._complete:
+        if attendance is None or not self._ledger.complete:
             return
-        if attendance.settle(m.rank for m in self._members.values() if m.role == "worker" and m.present):
+        if attendance.settle(m.rank for m in self._ledger.workers() if m.present):
             self._asked = 0.0
-            self._write({"op": "batch", "members": attendance.members, "used": attendance.used})
+            self._ledger.enter_batch()
             for (link, request), told in attendance.answers():
                 self._van.send(link, Message(REPLY, request, told))
-
-    # -- what outlives the scheduler
-
-    def _write(self, meta: dict[str, Any]) -> None:
-        if self._journal is not None and self._journal.write(meta):
-            self._journal.snapshot((record, []) for record in self._records())
-
-    def _records(self) -> Iterator[dict[str, Any]]:
-        yield {"op": "job", "wanted": self._wanted}
-        yield from (m.record() for m in self._members.values())
-        yield {"op": "barriers", "passed": sorted(self._passed), "count": self._count}
-        if self._attendance is not None and self._attendance.number:
-            yield {"op": "attendance", **self._attendance.state()}
-
-    def restore(self, patience: float) -> bool:
-        """Read the journal, and be where the scheduler that wrote it was; whether there was one.
-
-        Args:
-            patience: seconds that its members have to connect to this one.
-
-        Raises:
-            MXNetError: the journal is that of another job.
-        """
-        for record in self._journal.read() if self._journal is not None else ():
-            self._replay(record)
-        now = time.monotonic()
-        for member in self._members.values():
-            if member.present or self._policy[member.role] == "wait" and member.state == "dead":
-                member.state, member.since, member.patience = "lost", now, patience
-                member.end = member.end or "it did not connect to the scheduler after its restart"
-        if not self._complete:
-            self._write({"op": "job", "wanted": self._wanted})
-        return self._complete
-
-    def _replay(self, record: Message) -> None:
-        op = record.take("op", str)
-        if op == "job" and record.take("wanted", dict) != self._wanted:
-            wanted = record.take("wanted", dict)
-            raise MXNetError(
-                f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
-                f"this one has {self._wanted['worker']} and {self._wanted['server']}; give an empty folder"
-            )
-        if op == "member":
-            member = Member.of(record, min([-1, *self._members]) - 1)
-            before = [k for k, m in self._members.items() if m.name == member.name]
-            for link in before:
-                del self._members[link]
-            self._members[member.link] = member
-            self._complete = len(self._members) >= sum(self._wanted.values())
-        elif op == "barriers":
-            self._passed.update(record.take("passed", list))
-            self._count = max(self._count, record.take("count", int))
-        elif op == "batch" and self._attendance is not None:
-            self._attendance.begin(record.take("members", list), record.take("used", list))
-        elif op == "attendance" and self._attendance is not None:
-            self._attendance.restore(record)
 
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
@@ -295,11 +255,11 @@ class Scheduler:
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
         servers = [m.address for m in ordered if m.role == "server"]
         workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
-        meta = {"rank": member.rank, "servers": servers, "back": back, "barriers": self._count, "workers": workers}
-        self._van.send(member.link, Message(REPLY, member.request, meta))
+        meta = {"rank": member.rank, "servers": servers, "back": back, "workers": workers}
+        self._van.send(member.link, Message(REPLY, member.request, {**meta, "barriers": self._ledger.count}))
 
     def _begin(self) -> None:
-        self._complete = True
+        self._ledger.complete = True
         for role, count in self._wanted.items():
             members = [m for m in self._members.values() if m.role == role]
             free = set(range(count))
@@ -313,7 +273,7 @@ class Scheduler:
                     free.discard(m.rank)
         _log.info("scheduler: all are here:\n%s", self.table())
         for m in self._members.values():
-            self._write(m.record())
+            self._ledger.enter(m)
         for m in self._members.values():
             self._welcome(m, back=False)
 
@@ -326,27 +286,29 @@ class Scheduler:
         return "\n".join(f"  {a:9} {b:>4}  {c:{wide}}  {d}".rstrip() for a, b, c, d in rows)
 
     def _barrier(self, link: int, message: Message) -> None:
-        member = self._members.get(link)
-        if member is None or member.role != "worker":
-            raise MXNetError("only the workers of the job meet at a barrier")
+        member = self._worker(link, "meet at a barrier")
         name, number = message.take("name", str), message.take("number", int)
-        if name in self._passed or (not name and number <= self._count):
+        if self._ledger.has_passed(name, number):
             self._van.send(link, Message(REPLY, message.request))
             return
         label = name or f"#{number}"
         self._barriers.setdefault(label, {})[member.rank] = (link, message.request)
         self._settle(label)
 
-    def _meet(self, link: int, message: Message) -> None:
-        """Tell all workers where the others listen, when all have said so."""
+    def _worker(self, link: int, what: str) -> Member:
         member = self._members.get(link)
         if member is None or member.role != "worker":
-            raise MXNetError("only the workers of the job meet")
+            raise MXNetError(f"only the workers of the job {what}")
+        return member
+
+    def _meet(self, link: int, message: Message) -> None:
+        """Tell all workers where the others listen, when all have said so."""
+        member = self._worker(link, "meet")
         self._met[member.rank] = (link, message.request, message.take("address", dict))
         self._introduce()
 
     def _introduce(self) -> None:
-        gone = [m for m in self._members.values() if m.role == "worker" and m.state in ("dead", "left")]
+        gone = [m for m in self._ledger.workers() if m.state in ("dead", "left")]
         if len(self._met) == self._wanted["worker"]:
             addresses = [self._met[rank][2] for rank in sorted(self._met)]
             for link, request, _ in self._met.values():
@@ -366,17 +328,13 @@ class Scheduler:
 
     def _settle(self, label: str) -> None:
         seat = self._barriers[label]
-        workers = [m for m in self._members.values() if m.role == "worker"]
+        workers = self._ledger.workers()
         if self._policy["worker"] == "continue":
             workers = [m for m in workers if m.state != "dead"]
         elif self._attendance is not None:
             workers = [m for m in workers if m.present and self._takes_part(m)]
         if all(m.rank in seat for m in workers):
-            if label.startswith("#"):
-                self._count = max(self._count, int(label[1:]))
-            else:
-                self._passed.add(label)
-            self._write({"op": "barriers", "passed": [] if label.startswith("#") else [label], "count": self._count})
+            self._ledger.pass_barrier(label)
             for link, request in self._barriers.pop(label).values():
                 self._van.send(link, Message(REPLY, request))
             return
@@ -395,7 +353,7 @@ class Scheduler:
         member = self._members.get(link)
         if member is not None and member.state == "alive":
             member.state = "left"
-            self._write(member.record())
+            self._ledger.enter(member)
             self._tell(member, f"{member.name} has left the job", dead=False)
 
     def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
@@ -431,14 +389,13 @@ class Scheduler:
         until = time.monotonic() + start
         while not self.over.wait(0.1):
             with self._lock:
-                if not self._complete:
+                if not self._ledger.complete:
                     # Without servers, a script that never joins is none of the scheduler's concern.
                     if time.monotonic() > until and (self._members or self._wanted["server"]):
                         self._refuse(start)
                     continue
                 self._watch()
-                workers = [m for m in self._members.values() if m.role == "worker"]
-                ended = not any(m.present or self._awaited(m) for m in workers)
+                ended = not any(m.present or self._awaited(m) for m in self._ledger.workers())
                 # Servers leave when no worker will come any more.
                 ended = ended or any(m.role == "server" and m.state == "left" for m in self._members.values())
                 if ended:
@@ -447,8 +404,7 @@ class Scheduler:
             if ended:
                 self.over.wait(5.0)  # servers end by themselves
                 break
-        if self._journal is not None and not any(m.state == "dead" for m in self._members.values()):
-            self._journal.remove()
+        self._ledger.close()
 
     def _watch(self) -> None:
         """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
@@ -463,7 +419,7 @@ class Scheduler:
 
     def _uncross(self, now: float) -> None:
         """End barriers that all workers wait at for good, because they do not wait at the same one."""
-        workers = [m for m in self._members.values() if m.role == "worker" and m.state != "left"]
+        workers = [m for m in self._ledger.workers() if m.state != "left"]
         at = {rank: label for label, seat in self._barriers.items() for rank in seat}
         if len(self._barriers) < 2 or not all(m.state == "alive" and m.rank in at for m in workers):
             self._crossed = 0.0

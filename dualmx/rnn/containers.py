@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.errors import ArgumentError
@@ -53,6 +53,15 @@ class CellGroup(BaseRNNCell):
         return found
 
 
+def _with_states(cells: Sequence[BaseRNNCell], states: Any) -> Iterator[tuple[BaseRNNCell, Any]]:
+    """Each cell with its own of the states of all."""
+    at = 0
+    for cell in cells:
+        size = len(cell.state_info)
+        yield cell, states[at : at + size]
+        at += size
+
+
 class SequentialRNNCell(CellGroup):
     """Cells one after another; `params` shares variables with all of them.
 
@@ -75,13 +84,11 @@ class SequentialRNNCell(CellGroup):
     def __call__(self, inputs: Any, states: Any) -> Any:
         """Return output and new states of one step of every cell."""
         self._counter += 1
-        after, at = [], 0
-        for cell in self._cells:
+        after = []
+        for cell, own in _with_states(self._cells, states):
             if isinstance(cell, BidirectionalCell):
                 raise NotImplementedError("a BidirectionalCell cannot be stepped; use unroll()")
-            size = len(cell.state_info)
-            inputs, new = cell(inputs, states[at : at + size])
-            at += size
+            inputs, new = cell(inputs, own)
             after += new
         return inputs, after
 
@@ -96,12 +103,9 @@ class SequentialRNNCell(CellGroup):
         """Unroll one cell after the other; see `BaseRNNCell.unroll`."""
         self.reset()
         states = self.begin_state() if begin_state is None else begin_state
-        after, at, last = [], 0, len(self._cells) - 1
-        for k, cell in enumerate(self._cells):
-            size = len(cell.state_info)
-            merge = merge_outputs if k == last else None
-            inputs, new = cell.unroll(length, inputs, states[at : at + size], layout, merge)
-            at += size
+        after, last = [], len(self._cells) - 1
+        for k, (cell, own) in enumerate(_with_states(self._cells, states)):
+            inputs, new = cell.unroll(length, inputs, own, layout, merge_outputs if k == last else None)
             after += new
         return inputs, after
 

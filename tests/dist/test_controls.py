@@ -155,7 +155,7 @@ def test_a_scheduler_knows_what_the_one_before_had_promised(written: bool, tmp_p
     first.on_message(1, Message(1, 2, {"op": "barrier", "name": "after init", "number": 0}))
     first.on_message(1, Message(1, 3, {"op": "barrier", "name": "", "number": 1}))
     second = begun(tmp_path if written else None)
-    assert (("after init" in second._passed), second._count == 1) == (written, written)
+    assert (("after init" in second._ledger.passed), second._ledger.count == 1) == (written, written)
     states = {m.name: m.state for m in second._members.values()}
     assert states == dict.fromkeys(("worker 0", "server 0"), "lost" if written else "alive")
     meta = {"op": "rejoin", "role": "worker", "rank": 0, "life": 7}

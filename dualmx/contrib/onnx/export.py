@@ -93,6 +93,27 @@ def _parameters(params: Any) -> dict[str, np.ndarray]:
     }
 
 
+def _model(graph: Graph, inputs: Sequence[tuple[str, Any, Any]], outputs: Sequence[tuple[str, Any, Any]]) -> Any:
+    """Return the ONNX model of a graph; inputs and outputs are given by name, dtype and shape."""
+    package = onnx()
+    helper = package.helper
+
+    def infos(values: Sequence[tuple[str, Any, Any]]) -> list[Any]:
+        return [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+            for name, dtype, shape in values
+        ]
+
+    used = {n for node in graph.nodes for n in node.input} | {name for name, _, _ in outputs}
+    constants = [
+        package.numpy_helper.from_array(np.asarray(a, order="C"), n) for n, a in graph.constants.items() if n in used
+    ]
+    made = helper.make_graph(graph.nodes, "dualmx", infos(inputs), infos(outputs), constants)
+    model = helper.make_model(made, producer_name="dualmx", opset_imports=[helper.make_opsetid("", OPSET)])
+    model.ir_version = min(model.ir_version, 8)
+    return model
+
+
 def export_model(
     sym: Symbol | str, params: Any, in_shapes: Any = None, in_types: Any = np.float32,
     onnx_file_path: str = "model.onnx", verbose: bool = False, dynamic: bool = False,
@@ -142,29 +163,17 @@ def export_model(
     _convert(graph, order, labels)
     heads = [graph.names[id(n), i] for n, i in symbol.entries]
     free = list(dynamic_input_shapes or [(None, *s[1:]) for s in shapes]) if dynamic else shapes
-    helper = package.helper
-
-    def info(name: str, dtype: Any, shape: Any) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-
-    used = {n for node in graph.nodes for n in node.input} | set(heads)
     outs = []
     for name, (n, i) in zip(heads, symbol.entries, strict=True):
         shape = found.get((id(n), i)) or ()
-        outs.append(info(name, kinds.get((id(n), i), np.float32), [None] * len(shape) if dynamic else shape))
-    made = helper.make_graph(
-        graph.nodes, "dualmx",
-        [info(v.name, d, s) for v, d, s in zip(inputs, (as_dtype(t) for t in types), free, strict=True)], outs,
-        [package.numpy_helper.from_array(np.asarray(a, order="C"), n) for n, a in graph.constants.items() if n in used],
-    )  # fmt: skip
-    model = helper.make_model(made, producer_name="dualmx", opset_imports=[helper.make_opsetid("", OPSET)])
-    model.ir_version = min(model.ir_version, 8)
+        outs.append((name, kinds.get((id(n), i), np.float32), [None] * len(shape) if dynamic else shape))
+    model = _model(graph, [(v.name, dtypes[id(v)], s) for v, s in zip(inputs, free, strict=True)], outs)
     if run_shape_inference:
         model = package.shape_inference.infer_shapes(model)
     package.checker.check_model(model)
     package.save(model, onnx_file_path)
     if verbose:
-        print(helper.printable_graph(model.graph))
+        print(package.helper.printable_graph(model.graph))
     return onnx_file_path
 
 

@@ -1,0 +1,132 @@
+"""What outlives the scheduler: all that the one in its place must know of the job, and the journal that tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..core.errors import MXNetError
+from .attendance import Attendance
+from .frame import Message
+from .journal import Journal
+from .member import Member
+
+
+class Ledger:
+    """Members, barriers that were passed, and batches of a job; each change is written down before anybody is told.
+
+    Args:
+        workers, servers: members that the job has.
+        elastic: whether the job settles batches.
+        journal: where changes are written down; nowhere without one.
+
+    Attributes:
+        wanted: members that the job has, by role.
+        members: by link; a number below 0 stands for the connection of one that has not connected to this scheduler.
+        complete: whether all members have been there.
+        passed: names of the barriers that were passed, and `count`: how many without a name were.
+        attendance: settles the batches of an elastic job.
+
+    Example:
+        >>> ledger = Ledger(2, 1)
+        >>> ledger.pass_barrier("#1")
+        >>> ledger.has_passed("", 1), ledger.has_passed("", 2), ledger.complete
+        (True, False, False)
+    """
+
+    def __init__(self, workers: int, servers: int, elastic: bool = False, journal: Journal | None = None):
+        self._journal = journal
+        self.wanted = {"worker": workers, "server": servers}
+        self.members: dict[int, Member] = {}
+        self.complete = False
+        self.passed: set[str] = set()
+        self.count = 0
+        self.attendance = Attendance() if elastic else None
+
+    def workers(self) -> list[Member]:
+        """The members that are workers."""
+        return [m for m in self.members.values() if m.role == "worker"]
+
+    # -- changes
+
+    def enter_job(self) -> None:
+        """Write down what job it is."""
+        self._write(self._job())
+
+    def enter(self, member: Member) -> None:
+        """Write down a member, or what has become of it."""
+        self._write(member.record())
+
+    def enter_batch(self) -> None:
+        """Write down the batch that has begun."""
+        assert self.attendance is not None
+        self._write({"op": "batch", "members": self.attendance.members, "used": self.attendance.used})
+
+    def pass_barrier(self, label: str) -> None:
+        """A barrier is passed: that of a name, or of a number after `#`."""
+        named = [] if label.startswith("#") else [label]
+        self.passed.update(named)
+        if not named:
+            self.count = max(self.count, int(label[1:]))
+        self._write({"op": "barriers", "passed": named, "count": self.count})
+
+    def has_passed(self, name: str, number: int) -> bool:
+        """Whether the barrier of a name, or the one of a number where there is no name, was passed."""
+        return name in self.passed or (not name and number <= self.count)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        if self._journal is not None and self._journal.write(record):
+            self._journal.snapshot((record, []) for record in self._records())
+
+    def _job(self) -> dict[str, Any]:
+        return {"op": "job", "wanted": self.wanted}
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        """All that there is, for a journal that begins anew."""
+        yield self._job()
+        yield from (m.record() for m in self.members.values())
+        yield {"op": "barriers", "passed": sorted(self.passed), "count": self.count}
+        if self.attendance is not None and self.attendance.number:
+            yield {"op": "attendance", **self.attendance.state()}
+
+    # -- and back
+
+    def read(self) -> None:
+        """Be where the scheduler was that wrote the journal.
+
+        Raises:
+            MXNetError: the journal is that of another job.
+        """
+        for record in self._journal.read() if self._journal is not None else ():
+            self._replay(record)
+
+    def _replay(self, record: Message) -> None:
+        op = record.take("op", str)
+        if op == "job" and record.take("wanted", dict) != self.wanted:
+            wanted = record.take("wanted", dict)
+            raise MXNetError(
+                f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
+                f"this one has {self.wanted['worker']} and {self.wanted['server']}; give an empty folder"
+            )
+        if op == "member":
+            member = Member.of(record, min([-1, *self.members]) - 1)
+            before = [k for k, m in self.members.items() if m.name == member.name]
+            for link in before:
+                del self.members[link]
+            self.members[member.link] = member
+            self.complete = len(self.members) >= sum(self.wanted.values())
+        elif op == "barriers":
+            self.passed.update(record.take("passed", list))
+            self.count = max(self.count, record.take("count", int))
+        elif op == "batch" and self.attendance is not None:
+            self.attendance.begin(record.take("members", list), record.take("used", list))
+        elif op == "attendance" and self.attendance is not None:
+            self.attendance.restore(record)
+
+    def close(self) -> None:
+        """Delete the journal at the end of the job, unless somebody died: then another may go on."""
+        if self._journal is not None and not any(m.state == "dead" for m in self.members.values()):
+            self._journal.remove()
+
+
+__all__ = ["Ledger"]
