@@ -48,6 +48,7 @@ class Peers:
         self._ranks: dict[int, int] = {}  # link -> rank
         self._boxes: dict[tuple[str, int], deque[Message]] = {}
         self._called_off: dict[str, str] = {}
+        self._death = ""  # the first one without a leave
         self.changed = threading.Condition()
 
     # -- making the links
@@ -97,7 +98,9 @@ class Peers:
         elif op == "off":
             self._off(message.take("c", str), message.take("text", str))
         elif op == "bye":
-            self.lost(rank, f"process {rank} has left the job")
+            # What made it go, if it was the end of another one, is what has to be looked into.
+            cause = message.take("text", str)[:500] or self._death
+            self._note(rank, f"process {rank} has left the job" + (f", after {cause}" if cause else ""))
         elif op == "crash":
             self.lost(rank, f"process {rank} died: {message.take('text', str)[:500]}")
         return True
@@ -109,7 +112,13 @@ class Peers:
             self.lost(rank, f"process {rank} died: {reason}")
 
     def lost(self, rank: int, reason: str) -> None:
-        """Note that a process is gone; the first reason counts."""
+        """Note that a process died; the first reason counts."""
+        with self.changed:
+            if rank not in self.gone:
+                self._death = self._death or reason
+            self._note(rank, reason)
+
+    def _note(self, rank: int, reason: str) -> None:
         with self.changed:
             self.gone.setdefault(rank, reason)
             self.changed.notify_all()
@@ -211,7 +220,8 @@ class Peers:
         return self._van.take_shared(nbytes)
 
     def leave(self, op: str, text: str = "") -> None:
-        """Tell the others that this process goes."""
+        """Tell the others that this process goes, and why."""
+        text = text or self._death
         for link in list(self._ranks):
             self._van.send(link, Message(NOTE, 0, {"op": op, "text": text[:500]}))
 
