@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -115,7 +116,8 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
             outcome.append((None, e))
         done.set()
 
-    threading.Thread(target=run, name="dualmx-exchange", daemon=True).start()
+    thread = threading.Thread(target=run, name="dualmx-exchange", daemon=True)
+    thread.start()
     limit = DIST_TIMEOUT.integer() or float("inf")
     began = time.monotonic()
     while not done.wait(0.05):
@@ -124,6 +126,8 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
             gone = f"the others did not take part within {limit:.0f} s (DUALMX_DIST_TIMEOUT)"
         # The exchange may just have ended, with the others gone after it.
         if gone and not done.wait(0.2):
+            # A thread that comes back from XLA while Python ends would abort the process.
+            atexit.register(thread.join, PATIENCE / 2)
             raise _broken(what, gone)
     results, error = outcome[0]
     if error is not None:
