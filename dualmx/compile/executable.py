@@ -22,7 +22,7 @@ from .devices import device_of, sharding_of
 from .layout import sink_transposes
 from .lower import lower
 from .onednn.ffi import available
-from .onednn.rewrite import BY_LIBRARY
+from .onednn.rewrite import BY_LIBRARY, keep
 from .spmd import AXIS, Group
 from .watch import Compilation, watchers
 from .x64 import x64
@@ -96,7 +96,9 @@ class Executable:
         # A program that XLA divides over a mesh must not hold what XLA cannot divide.
         alone = mesh is None
         library = available if platform == "cpu" and alone else None
-        body: Any = sink_transposes(flat, BY_LIBRARY if library else {}, alone) if platform == "cpu" else flat
+        body: Any = flat
+        if platform == "cpu":
+            body = sink_transposes(flat, BY_LIBRARY, keep) if alone else sink_transposes(flat, alone=False)
         if group is None:
             place = sharding_of(ctx)
             specs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _scalars(last)]

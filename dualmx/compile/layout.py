@@ -8,6 +8,7 @@ that needs the real order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -85,13 +86,14 @@ class _Twins:
     Attributes:
         turned: by the identity of a value, the value and what it holds in reverse along some axes.
         library: what computes an equation instead of XLA, by the name of its primitive.
+        keep: returns a value that XLA computes only once.
         alone: the program runs on one device, which XLA does not divide among others.
     """
 
-    def __init__(self, library: Library, alone: bool) -> None:
+    def __init__(self, library: Library, keep: Callable[[Any], Any], alone: bool) -> None:
         self._found: dict[tuple[int, Axes], tuple[Any, _Moved]] = {}
         self.turned: dict[int, tuple[Any, Any, Axes]] = {}
-        self.library, self.alone = library, alone
+        self.library, self.keep, self.alone = library, keep, alone
 
     def add(self, value: Any, moved: _Moved) -> None:
         inverse = tuple(int(i) for i in np.argsort(moved.axes))
@@ -228,17 +230,26 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _Twins) 
     def read(v: Any) -> Any:
         return v.val if hasattr(v, "val") else env[v]
 
+    readers = Counter(v for eqn in jaxpr.eqns for v in {v for v in eqn.invars if not hasattr(v, "val")})
     for eqn in jaxpr.eqns:
-        env.update(zip(eqn.outvars, _step(eqn, [read(v) for v in eqn.invars], twins), strict=True))
+        found = _step(eqn, [read(v) for v in eqn.invars], twins)
+        if eqn.primitive.name == "add_any" and readers[eqn.outvars[0]] > 1:  # a sum of cotangents
+            base, axes = _ordered(found[0])
+            found = [_moved(twins.keep(base), axes)]
+        env.update(zip(eqn.outvars, found, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
 def sink_transposes(
-    fn: Callable[..., Any], library: Library = MappingProxyType({}), alone: bool = True
+    fn: Callable[..., Any],
+    library: Library = MappingProxyType({}),
+    keep: Callable[[Any], Any] = lambda x: x,
+    alone: bool = True,
 ) -> Callable[..., list[Any]]:
     """Return a function equal to `fn` (arrays in, list of arrays out) with fewer transposes, for use under a trace.
 
     `library` has functions that may compute an equation, by the name of its primitive; the others are left to XLA.
+    `keep` is given the sums of cotangents that several equations read, which XLA would compute for each of them.
     `alone` says that the program runs on one device, so that reductions may be cut in two.
 
     Example:
@@ -249,6 +260,6 @@ def sink_transposes(
 
     def run(*args: Any) -> list[Any]:
         closed = jax.make_jaxpr(fn)(*args)
-        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(library, alone))]
+        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(library, keep, alone))]
 
     return run

@@ -25,9 +25,12 @@ def texts(monkeypatch):
     seen: list[str] = []
     made = jax.ffi.ffi_call
 
-    def noted(target, *shapes):
-        call = made(target, *shapes)
-        return lambda *values, text: (seen.append(text), call(*values, text=text))[1]
+    def noted(target, *shapes, **more):
+        call = made(target, *shapes, **more)
+        return lambda *values, text="kept": (
+            seen.append(text),
+            call(*values, **({} if target == ffi.KEEP else {"text": text})),
+        )[1]
 
     monkeypatch.setattr(jax.ffi, "ffi_call", noted)
     return seen
@@ -260,3 +263,38 @@ def test_short_rows_of_many_channels_are_rearranged():
 
     assert plan._short(of(32, 512, 4)) and plan._short(of(4, 512, 7))
     assert not plan._short(of(4, 256, 14)) and not plan._short(of(32, 128, 8))
+
+
+@pytest.mark.skipif(not ffi.available(ffi.KEEP), reason="there is no C compiler")
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_sums_of_cotangents_are_computed_once(texts, hybrid):
+    net = mx.gluon.nn.HybridSequential()
+    for _ in range(4):
+        branch = mx.gluon.nn.HybridSequential()
+        branch.add(mx.gluon.nn.LayerNorm(in_channels=512), mx.gluon.nn.Dense(512, in_units=512, flatten=False))
+        net.add(Residual(branch))
+    net.initialize(mx.init.Xavier())
+    if hybrid:
+        net.hybridize()
+    draw = np.random.RandomState(0).randn(4, 64, 512)
+    found = {}
+    for dtype in ("float64", "float32"):
+        net.cast(dtype)
+        x = mx.nd.array(draw, dtype=dtype)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = net(x)
+        y.backward()
+        found[dtype] = [x.grad.asnumpy(), *(p.grad().asnumpy() for p in net.collect_params().values())]
+        assert texts.count("kept") >= 3 * len(found)
+    for got, want in zip(found["float32"], found["float64"], strict=True):
+        np.testing.assert_allclose(got, want, 1e-3, 1e-4 * np.abs(want).max())
+
+
+class Residual(mx.gluon.HybridBlock):
+    def __init__(self, branch):
+        super().__init__()
+        self.branch = branch
+
+    def hybrid_forward(self, F, x):
+        return x + self.branch(x)

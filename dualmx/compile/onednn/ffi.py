@@ -17,7 +17,7 @@ from ...core import knobs
 from .library import Library
 from .plan import Plans, Products
 
-CONVOLUTION, PRODUCT = "dualmx_onednn_convolution", "dualmx_onednn_product"
+CONVOLUTION, PRODUCT, KEEP = "dualmx_onednn_convolution", "dualmx_onednn_product", "dualmx_keep"
 _VERSION = (0, 3)  # of the interface that the structures below describe
 
 Pointer, Int, Long = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
@@ -125,23 +125,26 @@ def _registered() -> bool:
         library, one_at_a_time = Library(), threading.Lock()
         compiled = handlers(library)
         if compiled:
-            functions = (compiled.convolution, compiled.product)
+            functions = {CONVOLUTION: compiled.convolution, PRODUCT: compiled.product, KEEP: compiled.keep}
         else:
-            functions = tuple(_handler(what(library, one_at_a_time)) for what in (Plans, Products))
-        _kept.extend((library, compiled, *functions))
-        for target, function in zip((CONVOLUTION, PRODUCT), functions, strict=True):
+            made = {CONVOLUTION: Plans, PRODUCT: Products}
+            functions = {target: _handler(what(library, one_at_a_time)) for target, what in made.items()}
+        _kept.extend((library, compiled, functions))
+        for target, function in functions.items():
             jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(function), platform="cpu")
     except ImportError:
         return False
     except Exception as e:  # a library that cannot be loaded, an XLA with another interface
         logging.getLogger("dualmx").info("convolutions and products are left to XLA: %s", e)
         return False
+    _targets.update(functions)
     return True
 
 
+_targets: set[str] = set()
 _kept: list[Any] = []  # XLA holds the bare address
 
 
-def available() -> bool:
-    """True if oneDNN is there for programs on the CPU and the user has not switched it off."""
-    return knobs.ONEDNN.read() == "1" and _registered()
+def available(target: str = PRODUCT) -> bool:
+    """True if XLA can call a target in programs on the CPU, and the user has not switched oneDNN off."""
+    return knobs.ONEDNN.read() == "1" and _registered() and target in _targets

@@ -104,6 +104,7 @@ class Handlers:
         self._functions = _Functions(*map(library.address, names), library.stream, MOST, _MAKE(self._make))
         self._c.dualmx_onednn_start(ctypes.byref(self._functions))
         self.convolution, self.product = self._c.dualmx_onednn_convolution, self._c.dualmx_onednn_product
+        self.keep = self._c.dualmx_keep
 
     def _make(self, text: int, length: int, instead: int | None, message: int, room: int) -> int | None:
         try:

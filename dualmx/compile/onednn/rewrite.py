@@ -10,9 +10,10 @@ import numpy as np
 from jax import lax
 
 from ...op.backend import LARGE
-from .ffi import CONVOLUTION, PRODUCT, available
+from .ffi import CONVOLUTION, KEEP, PRODUCT, available
 from .plan import DATA, FILTERS, FORWARD, Convolution, Sizes
 
+_LARGE_SUM = 1 << 17  # elements, below which computing them again costs no more than a call
 LARGE_PRODUCT = 300_000_000  # floating-point operations from which the better kernel is worth the call
 
 Axes = tuple[int, ...]
@@ -132,6 +133,17 @@ def _product(eqn: Any, lhs: Ordered, rhs: Ordered, _: Any) -> Ordered | None:
     call = jax.ffi.ffi_call(PRODUCT, jax.ShapeDtypeStruct((m, n), np.float32))
     out = call(a.reshape(k, m), b.reshape(k, n), text=f"{m},{n},{k}")
     return out.reshape(aval.shape), tuple(range(len(aval.shape)))
+
+
+def keep(x: jax.Array) -> jax.Array:
+    """The same values, which XLA computes once and keeps until all that read them have done so.
+
+    XLA computes a value again in every loop that reads it and could take it in. Along a chain of residual layers the
+    gradient of each is the sum of all later ones, so that the work grows with the square of their number.
+    """
+    if x.size < _LARGE_SUM or not available(KEEP):
+        return x
+    return jax.ffi.ffi_call(KEEP, jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={0: 0})(x)
 
 
 BY_LIBRARY = {"conv_general_dilated": _convolution, "dot_general": _product}
