@@ -75,7 +75,10 @@ CACHE = Knob(
     "DUALMX_CACHE_DIR", "~/.cache/dualmx", "Folder of compiled programs kept between processes; empty for none."
 )
 KEEP_MEMORY = Knob(
-    "DUALMX_KEEP_MEMORY", "0", "1 keeps freed memory for the next arrays: faster, with more memory taken.", ("0", "1")
+    "DUALMX_KEEP_MEMORY",
+    "1",
+    "0 gives all freed memory back to the system: slower, with less memory taken.",
+    ("0", "1"),
 )
 HOME = Knob("MXNET_HOME", "~/.mxnet", "Root of data sets and models on disk.")
 REPO = Knob("MXNET_GLUON_REPO", "", "Base URL of data sets and pretrained models; empty: local files only.")

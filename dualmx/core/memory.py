@@ -26,12 +26,12 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def keep() -> None:
-    """Let the C library keep the memory of arrays, once, if the user wants that; before XLA's threads are started.
+    """Let the C library keep the memory of arrays, once, unless the user minds; before XLA's threads are started.
 
     Each run of a program takes memory for what lies between its operations, some 150 MB for a step of ResNet-18, and
-    glibc maps it anew each time: the system's clearing of its pages costs up to a tenth of such a step. What is kept
-    lies in one heap, in pieces, of which a process then needs about a quarter more. One arena for all threads, since
-    the others cannot hold large blocks.
+    glibc maps it anew each time: the system's clearing of its pages takes 5 to 30 % of the time of large programs, most
+    on virtual machines. What is kept lies in one heap, in pieces, of which a process then needs about a quarter more.
+    One arena for all threads, since the others cannot hold large blocks.
     """
     if knobs.KEEP_MEMORY.read() == "0":
         return

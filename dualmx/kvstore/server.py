@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import math
 import os
@@ -14,6 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..core import memory
 from ..core.context import Context
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
@@ -279,16 +279,6 @@ class Control:
         return {}, []
 
 
-def keep_memory() -> None:
-    """Let the C library keep the memory of arrays for the next ones: asking the system for it again costs more."""
-    try:
-        library = ctypes.CDLL(None)
-        library.mallopt(-3, 32 << 20)  # M_MMAP_THRESHOLD
-        library.mallopt(-1, 1 << 30)  # M_TRIM_THRESHOLD
-    except (OSError, AttributeError):
-        pass  # no GNU system
-
-
 def serve(role: str) -> None:
     """Be a server or the scheduler of the job that the environment describes, until it is over.
 
@@ -301,7 +291,7 @@ def serve(role: str) -> None:
         host = job.bind_host(job.uri)
         run_scheduler(job, lambda count: coordinator.start(host, job.uri, count))
         return
-    keep_memory()
+    memory.keep()
     sys.setswitchinterval(0.0005)  # the thread that moves bytes is not to wait for updates
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
