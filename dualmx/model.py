@@ -16,6 +16,13 @@ from .core.errors import ArgumentError, MXNetError
 from .initializer import Uniform
 from .io import DataIter, NDArrayIter, ResizeIter
 from .module import Module
+from .module.by_store import (
+    _create_kvstore,
+    _create_sparse_kvstore,
+    _initialize_kvstore,
+    _update_params,
+    _update_params_on_kvstore,
+)
 from .ndarray import NDArray
 
 _UNIFORM = Uniform(0.01)
@@ -245,4 +252,7 @@ class FeedForward:
         return model
 
 
-__all__ = ["BatchEndParam", "FeedForward", "load_checkpoint", "load_params", "save_checkpoint"]
+__all__ = [
+    "BatchEndParam", "FeedForward", "_create_kvstore", "_create_sparse_kvstore", "_initialize_kvstore",
+    "_update_params", "_update_params_on_kvstore", "load_checkpoint", "load_params", "save_checkpoint",
+]  # fmt: skip

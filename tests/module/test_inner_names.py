@@ -1,5 +1,7 @@
 """Names with an underscore of modules, executors and monitors, as loops written for MXNet use them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -179,3 +181,65 @@ def test_executors_and_monitors() -> None:
     exe.forward()
     assert list(exe._output_dict) == ["softmax_output"]
     assert [(step, name) for step, name, _ in mon.toc()] == [(1, "own"), (1, "bn_output")]
+
+
+def executors_of_own(contexts):
+    """Executors of a regression over some contexts, their parameters and gradients by parameter."""
+    net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"), name="out")
+    bound = [net.simple_bind(ctx, data=(4, 3), out_label=(4, 1)) for ctx in contexts]
+    names = ["fc_weight", "fc_bias"]
+    params = [[e.arg_dict[n] for e in bound] for n in names]
+    grads = [[e.grad_dict[n] for e in bound] for n in names]
+    return bound, names, params, grads
+
+
+@pytest.mark.parametrize("kind", ["local", "device", None])
+@pytest.mark.parametrize("in_store", [True, False])
+def test_loops_of_ones_own_over_a_store(kind, in_store):
+    contexts = [mx.cpu(0), mx.cpu(0)]
+    draw = np.random.RandomState(0)
+    x, w = draw.randn(8, 3), np.array([[1.0, -2.0, 0.5]])
+    bound, names, params, grads = executors_of_own(contexts)
+    store, _ = mx.model._create_kvstore(kind, len(contexts), dict.fromkeys(names, params[0][0]))
+    first = {n: mx.nd.zeros(p[0].shape) for n, p in zip(names, params, strict=True)}
+    optimizer = mx.optimizer.SGD(learning_rate=0.03)
+    updater = mx.optimizer.get_updater(optimizer)
+    in_store = in_store and store is not None
+    if store is not None:
+        mx.model._initialize_kvstore(store, params, first, names, in_store)
+        if in_store:
+            store.set_optimizer(optimizer)
+    for _ in range(400):
+        for k, e in enumerate(bound):
+            part = x[4 * k : 4 * k + 4]
+            e.forward(is_train=True, data=part, out_label=part @ w.T)
+            e.backward()
+        if in_store:
+            mx.model._update_params_on_kvstore(params, grads, store, names)
+        else:
+            mx.model._update_params(params, grads, updater, len(contexts), store, names)
+    for k in range(2):
+        got = params[0][k].asnumpy()
+        if store is not None:
+            np.testing.assert_allclose(got, w, atol=0.02)
+            np.testing.assert_array_equal(got, params[0][0].asnumpy())
+    if store is None:  # each copy has learned from its own part
+        assert not np.array_equal(params[0][0].asnumpy(), params[0][1].asnumpy())
+
+
+def test_which_store_a_loop_of_ones_own_gets(monkeypatch):
+    params = {"w": mx.nd.zeros((2,))}
+    for kind, count, found in (("local", 1, None), ("local", 2, True), ("device", 2, True), (None, 2, None)):
+        store, in_store = mx.model._create_kvstore(kind, count, params)
+        assert (store is None, in_store) == (found is None, found is True)
+    large = {"w": SimpleNamespace(shape=(4096, 4097))}
+    assert mx.model._create_kvstore("local", 2, large)[1] is False
+    assert mx.model._create_kvstore("device", 2, large)[1] is True
+    given = mx.kv.create("local")
+    assert mx.model._create_kvstore(given, 1, params) == (given, True)
+    monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "0")
+    assert mx.model._create_kvstore("device", 2, params)[1] is False
+    assert mx.model._create_sparse_kvstore("local")[1] is True
+    for make, args in ((mx.model._create_kvstore, (3, 1, params)), (mx.model._create_sparse_kvstore, (None,))):
+        with pytest.raises(TypeError, match="kvstore"):
+            make(*args)
