@@ -57,9 +57,18 @@ def _poison(h: Handle, error: MXNetError) -> None:
     h._extra().error = error
 
 
-def _positive_definite(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError]:
-    text = "expected symmetric positive-definite matrices; this one has no finite Cholesky factor"
-    return invoke1(OPS["all_finite"].call(), outs[0]), MXNetError(f"_linalg_potrf: {text}")
+Condition = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, MXNetError] | None]
+
+
+def finite(text: str) -> Condition:
+    """The condition that finite numbers give finite numbers; `text` says what others do not satisfy."""
+
+    def condition(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError]:
+        good, *given = (invoke1(OPS["all_finite"].call(), h) for h in (outs[0], *ins))
+        excused = invoke1(OPS["_rminus_scalar"].call(scalar=1.0), _every(given))
+        return invoke2(OPS["_maximum"].call(), good, excused), MXNetError(text)
+
+    return condition
 
 
 def _within(index: Handle, length: int, negative: bool) -> Handle:
@@ -111,9 +120,12 @@ def _looks(out: Handle, index: Handle) -> bool:
     return out._v.ctx.device_type == "cpu" and 0 not in index._v.shape
 
 
-Condition = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, MXNetError] | None]
 CONDITIONS: dict[str, Condition] = {
-    "_linalg_potrf": _positive_definite,
+    "_linalg_potrf": finite(
+        "_linalg_potrf: expected symmetric positive-definite matrices; this one has no finite Cholesky factor"
+    ),
+    "_linalg_potri": finite("_linalg_potri: expected Cholesky factors; this one is singular"),
+    "_linalg_inverse": finite("_linalg_inverse: a matrix is singular, or its inverse is not finite"),
     "take": _taken,
     "gather_nd": _gathered,
 }

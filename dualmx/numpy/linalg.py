@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as onp
 
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..ndarray.handle import invoke, invoke1
-from ..ndarray.verify import state
-from ..op.registry import OPS, Call
+from ..core.errors import ArgumentError, ArgumentTypeError
+from ..ndarray.handle import invoke
+from ..ndarray.verify import finite, state
+from ..op.registry import OPS
 from ..symbol import Symbol
 from .array import ndarray, wrap
 from .calls import as_array, axes_of, from_values, is_number, is_symbolic, run, run_all, symbol_node
 from .fallback import host_function
 
-
-def _finite(text: str) -> Any:
-    def condition(call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, MXNetError]:
-        return invoke1(OPS["all_finite"].call(), outs[0]), MXNetError(text)
-
-    return condition
-
-
-_NO_FACTOR = _finite("cholesky: expected symmetric positive-definite matrices; this one has no finite factor")
-_NO_INVERSE = _finite("inv: a matrix is singular, or its inverse is not finite")
-_NO_SOLUTION = _finite("solve: a matrix is singular, or the solution is not finite")
+_NO_FACTOR = finite("cholesky: expected symmetric positive-definite matrices; this one has no finite factor")
+_NO_INVERSE = finite("inv: a matrix is singular, or its inverse is not finite")
+_NO_SOLUTION = finite("solve: a matrix is singular, or the solution is not finite")
 
 
 def _checked(name: str, condition: Any, *arrays: Any, **params: Any) -> ndarray:

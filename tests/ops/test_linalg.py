@@ -131,6 +131,26 @@ def test_a_matrix_that_is_not_positive_definite_is_reported_when_waited_for():
         mx.nd.linalg.potrf(bad)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a: mx.nd.linalg.inverse(mx.nd.array(a)),
+        lambda a: mx.nd.linalg.potri(mx.nd.array(a)),
+        lambda a: mx.np.linalg.inv(mx.np.array(a)),
+        lambda a: mx.np.linalg.solve(mx.np.array(a), mx.np.ones(2)),
+    ],
+    ids=["inverse", "potri", "inv", "solve"],
+)
+@pytest.mark.parametrize("value", [0.0, np.nan])
+def test_singular_matrices_are_reported_and_numbers_that_are_none_are_not(call, value):
+    result = call([[value, 0], [0, 0]])
+    if np.isnan(value):
+        assert np.isnan(result.asnumpy()).any()
+    else:
+        with pytest.raises(MXNetError, match="singular"):
+            result.asnumpy()
+
+
 @pytest.mark.parametrize("name", ["potrf", "potri", "inverse", "det", "slogdet", "gelqf", "syevd"])
 def test_factorisations_take_single_and_double_precision(name):
     with pytest.raises(MXNetError, match=f"_linalg_{name}: A is float16: expected float32 or float64"):
