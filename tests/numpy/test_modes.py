@@ -91,3 +91,25 @@ def test_options_of_ufuncs():
     with pytest.raises(TypeError):
         checked(3, where=False)
     assert util.wrap_np_binary_func(mx.np.add)(1, 2) == 3
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["at once", "later"])
+@pytest.mark.parametrize("numpy", [True, False])
+def test_an_initializer_of_ones_own_fills_arrays_of_the_chosen_kind(numpy: bool, known: bool) -> None:
+    seen = []
+
+    class Thresholded(mx.init.Initializer):
+        def _init_weight(self, name, data):
+            seen.append(type(data))
+            space = mx.np if numpy else mx.nd
+            data[:] = space.random.uniform(-10, 10, data.shape)
+            data *= space.abs(data) >= 5
+
+    with util.np_shape(numpy), util.np_array(numpy):
+        layer = mx.gluon.nn.Dense(8, in_units=4 if known else 0)
+        layer.initialize(Thresholded())
+        layer((mx.np if numpy else mx.nd).ones((1, 4)))
+        values = layer.weight.data()
+    assert seen == [type(values)] == [mx.np.ndarray if numpy else mx.nd.NDArray]
+    found = abs(values.asnumpy())
+    assert ((found >= 5) | (found == 0)).all() and found.any()

@@ -423,7 +423,8 @@ class Parameter(HeldArrays):
     def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
         chosen = initializer.create(default_init if init is None else init)
         described: Any = {"__init__": chosen} if isinstance(chosen, initializer.Initializer) else {}
-        initializer.create(default_init)(initializer.InitDesc(self.name, described), data)
+        seen = data.as_np_ndarray() if np_mode.array.get() else data
+        initializer.create(default_init)(initializer.InitDesc(self.name, described), seen)
 
     def _create(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
         """Put copies of `data` on `contexts`; a `fresh` array, which nobody else holds, becomes the first one."""
