@@ -15,6 +15,7 @@ from ..symbol import Symbol
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
 from .parameter import Parameter, ParameterDict
+from .semantics import classic, like
 
 
 class SymbolBlock(HybridBlock):
@@ -112,7 +113,7 @@ class SymbolBlock(HybridBlock):
     def forward(self, x: Any, *args: Any) -> Any:
         """Run the symbol on arrays, or put symbols in the place of its inputs."""
         if isinstance(x, NDArray):
-            return self._call_cached_op(x, *args)
+            return like(x, self._call_cached_op(*classic((x, *args))))
         if not isinstance(x, Symbol):
             raise ArgumentTypeError(f"{self.name}: expected NDArrays or Symbols, got {type(x).__name__}")
         graph = self._symbol_graph

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import np_mode
 from ..ndarray import NDArray, array
 
 
@@ -24,10 +25,16 @@ def on_host(x: Any) -> np.ndarray:
 
 
 def like(result: np.ndarray, source: Any) -> Any:
-    """Return `result` as what `source` is: a NumPy array for one, else an NDArray (NumPy in worker processes)."""
+    """Return `result` as what `source` is: a NumPy array, or an NDArray or `mx.np.ndarray` (NumPy in worker processes).
+
+    With `source` None the result is of the kind that `npx.set_np()` chooses.
+    """
     if isinstance(source, np.ndarray) or role.worker:
         return result
-    return array(result, dtype=result.dtype)
+    made = array(result, dtype=result.dtype)
+    if source is None:
+        return made.as_np_ndarray() if np_mode.array.get() else made
+    return source._like_own(made) if isinstance(source, NDArray) else made
 
 
 __all__ = ["like", "on_host", "role"]

@@ -34,15 +34,18 @@ class _Application:
     def __init__(self, function: Function, inputs: Sequence[Handle], outputs: Sequence[Handle]):
         self.function, self.inputs, self.order = function, inputs, next(_order)
         self.outputs = [(o._v.shape, o._v.dtype, o._v.ctx) for o in outputs]
+        self.numpy = [_is_numpy(o) for o in outputs]
 
     def pull(self, grads: dict[int, Any]) -> tuple[Sequence[Handle], Sequence[Handle]] | None:
         """Run the user's backward; return the inputs that gradients go on from and their gradients."""
         full = [grads.get(i, None) for i in range(len(self.outputs))]
         given = [zeros(s, c, d) if g is None else g for g, (s, d, c) in zip(full, self.outputs, strict=True)]
+        given = [g.as_np_ndarray() if numpy else g for g, numpy in zip(given, self.numpy, strict=True)]
         name = type(self.function).__name__
         with _Quiet():
             got = self.function.backward(*given)
         got = [got] if isinstance(got, NDArray) or got is None else list(got)
+        got = [g.as_nd_ndarray() if g is not None and _is_numpy(g) else g for g in got]
         if len(got) != len(self.inputs):
             raise MXNetError(
                 f"{name}.backward returned {len(got)} gradients for {len(self.inputs)} inputs; expected one each"
@@ -57,6 +60,10 @@ class _Application:
             if _tracked(a):
                 kept.append((a, g.astype(a._v.dtype, copy=False)))
         return ([a for a, _ in kept], [g for _, g in kept]) if kept else None
+
+
+def _is_numpy(a: Any) -> bool:
+    return isinstance(a, NDArray) and a.__class__ is not NDArray and not a.is_sparse
 
 
 def _tracked(a: Handle) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...io.records import MXIndexedRecordIO
 from ...ndarray import NDArray, array
+from ..semantics import as_numpy, is_numpy
 from .host import role, stack, to_host
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
@@ -130,16 +131,22 @@ class ArrayDataset(Dataset):
         # Items are read on the host; a vector's items are NumPy scalars, as MXNet has it.
         self._host = [a.asnumpy() if isinstance(a, NDArray) else a for a in args]
         self._on_device = [isinstance(a, NDArray) and len(a.shape) > 1 for a in args]
+        self._numpy = [is_numpy(a) for a in args]
 
     def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, idx: int) -> Any:
         item: tuple[Any, ...] = tuple(
-            array(a[idx], dtype=a.dtype) if device and not role.worker else a[idx]
-            for a, device in zip(self._host, self._on_device, strict=True)
+            self._made(a[idx], numpy) if device and not role.worker else a[idx]
+            for a, device, numpy in zip(self._host, self._on_device, self._numpy, strict=True)
         )
         return item[0] if len(item) == 1 else item
+
+    @staticmethod
+    def _made(values: np.ndarray, numpy: bool) -> Any:
+        made = array(values, dtype=values.dtype)
+        return as_numpy(made) if numpy else made
 
     def host_item(self, idx: int) -> Any:
         item: tuple[Any, ...] = tuple(to_host(a[idx]) for a in self._host)

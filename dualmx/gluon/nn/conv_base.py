@@ -83,8 +83,8 @@ class ConvBase(OneCall):
         v, n = self._kwargs, self._ndim
         shape = self.weight.shape or (0,) * (n + 2)
         second = 1 if v["layout"].startswith("NC") else n + 1
-        ins, outs = (shape[0], v["num_filter"]) if self._transposed else (shape[second], shape[0])
-        text = f"{type(self).__name__}({ins or None} -> {outs}, kernel_size={v['kernel']}, stride={v['stride']}"
+        text = f"{type(self).__name__}({shape[second] or None} -> {shape[0]}, kernel_size={v['kernel']}"
+        text += f", stride={v['stride']}"
         text += f", padding={v['pad']}" if any(v["pad"]) else ""
         text += f", dilation={v['dilate']}" if v["dilate"] != (1,) * n else ""
         text += f", output_padding={v['adj']}" if any(v.get("adj", ())) else ""

@@ -158,7 +158,9 @@ class Parameter(HeldArrays):
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """Shape; 0 (or -1) stands for a dimension that is not known yet, `None` for an unknown shape."""
+        """Shape; 0 (-1 with NumPy's shapes) stands for a dimension not known yet, `None` for an unknown shape."""
+        if np_mode.shape.get() and self._shape is not None:
+            return tuple(d or -1 for d in self._shape)
         return self._shape
 
     @shape.setter
