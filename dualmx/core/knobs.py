@@ -76,9 +76,9 @@ CACHE = Knob(
 )
 KEEP_MEMORY = Knob(
     "DUALMX_KEEP_MEMORY",
-    "1",
-    "0 gives all freed memory back to the system: slower, with less memory taken.",
-    ("0", "1"),
+    "some",
+    "Freed memory that is kept for the next arrays on the CPU; with all, programs run faster and compile slower.",
+    ("0", "some", "all"),
 )
 HOME = Knob("MXNET_HOME", "~/.mxnet", "Root of data sets and models on disk.")
 REPO = Knob("MXNET_GLUON_REPO", "", "Base URL of data sets and pretrained models; empty: local files only.")

@@ -26,16 +26,20 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def keep() -> None:
-    """Let the C library keep the memory of arrays, once, unless the user minds; before XLA's threads are started.
+    """Let the C library keep the memory of arrays, once, as the user wants; before XLA's threads are started.
 
     Each run of a program takes memory for what lies between its operations, some 150 MB for a step of ResNet-18, and
     glibc maps it anew each time: the system's clearing of its pages takes 5 to 30 % of the time of large programs, most
-    on virtual machines. What is kept lies in one heap, in pieces, of which a process then needs about a quarter more.
-    One arena for all threads, since the others cannot hold large blocks.
+    on virtual machines. Kept memory lies in the heap of the thread that runs programs, which holds at most 64 MB. With
+    one heap for all threads there is no such limit; but the threads that compile wait for each other there, and it
+    falls into pieces, of which a process then needs about a quarter more. So this is for those who want it.
     """
-    if knobs.KEEP_MEMORY.read() == "0":
+    wanted = knobs.KEEP_MEMORY.read()
+    if wanted == "0":
         return
-    for what, value in ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, _MOST)):
+    if wanted == "all":
+        _call("mallopt", _ARENA_MAX, 1)
+    for what, value in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _MOST)):
         _call("mallopt", what, value)
 
 
