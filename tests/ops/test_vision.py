@@ -121,3 +121,11 @@ def test_jitter_and_lighting_stay_in_their_ranges():
     np.testing.assert_array_equal(mx.nd.image.random_color_jitter(grey, 0, 0, 0, 0).asnumpy(), grey.asnumpy())
     lit = np.stack([mx.nd.image.random_lighting(grey, alpha_std=0.05).asnumpy()[0, 0] for _ in range(200)]) - 100
     assert (1.2 < lit.std(0)).all() and (lit.std(0) < 2).all()
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e8, 1e30])
+def test_regions_far_larger_than_the_image_are_aligned_at_once(scale):
+    regions = mx.nd.array([[0, 0, 0, 3, 3]])
+    bins = mx.nd.contrib.ROIAlign(mx.nd.ones((1, 1, 4, 4)), regions, pooled_size=(2, 2), spatial_scale=scale).asnumpy()
+    points = 1.5 * scale  # along an axis of a bin, of which those up to a pixel beyond the image count
+    np.testing.assert_allclose(bins[0, 0], [[(4 / points) ** 2, 0], [0, 0]], rtol=0.01, atol=1e-30)

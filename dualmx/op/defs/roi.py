@@ -72,18 +72,26 @@ def ROIPooling(data: Tensor, rois: Tensor, *, pooled_size: Shape, spatial_scale:
     return jnp.where(filled[:, None], taken, jnp.asarray(0, data.dtype))
 
 
-def _weights(start: jax.Array, step: jax.Array, count: int, samples: jax.Array, size: int) -> jax.Array:
-    """Weights (count, size) of the pixels in each bin's mean over `samples` points spread evenly in it."""
+def _weights(start: jax.Array, step: jax.Array, count: int, ratio: int, size: int) -> jax.Array:
+    """Weights (count, size) of the pixels in each bin's mean over `ratio` points spread evenly in it, or ceil(step)."""
+    samples = jnp.float32(ratio) if ratio > 0 else jnp.ceil(step)
     k = jnp.arange(count, dtype=jnp.float32)
     at = jnp.arange(size, dtype=jnp.float32)
 
+    first, rounds = jnp.zeros(count, jnp.float32), samples
+    if ratio <= 0:
+        # Of a large bin's points, at most two on each pixel, those far outside of the image count nothing.
+        first = jnp.maximum(jnp.floor((-1 - start - k * step) * samples / step - 1), 0)
+        rounds = jnp.minimum(samples, 2 * size + 8)
+
     def add(i: jax.Array, total: jax.Array) -> jax.Array:
-        point = start + k * step + (i.astype(jnp.float32) + 0.5) * step / samples
-        inside = (point >= -1) & (point <= size)
+        nth = first + i.astype(jnp.float32)
+        point = start + k * step + (nth + 0.5) * step / samples
+        inside = (point >= -1) & (point <= size) & (nth < samples)
         near = jnp.clip(point, 0, size - 1)[:, None]
         return total + jnp.where(inside[:, None], jnp.maximum(1 - jnp.abs(near - at), 0), 0)
 
-    total = lax.fori_loop(jnp.int32(0), samples.astype(jnp.int32), add, jnp.zeros((count, size), jnp.float32))
+    total = lax.fori_loop(jnp.int32(0), rounds.astype(jnp.int32), add, jnp.zeros((count, size), jnp.float32))
     return total / jnp.maximum(samples, 1)
 
 
@@ -122,9 +130,8 @@ def _contrib_ROIAlign(
         sides = corners[2:] - corners[:2]
         sides = sides if aligned else jnp.maximum(sides, 1)
         step_x, step_y = sides[0] / columns, sides[1] / rows
-        count = jnp.float32(sample_ratio)
-        down = _weights(y, step_y, rows, count if sample_ratio > 0 else jnp.ceil(step_y), height)
-        across = _weights(x, step_x, columns, count if sample_ratio > 0 else jnp.ceil(step_x), width)
+        down = _weights(y, step_y, rows, sample_ratio, height)
+        across = _weights(x, step_x, columns, sample_ratio, width)
         pixels = wide[jnp.clip(image, 0, n - 1)]
         if position_sensitive:
             pixels = pixels.reshape(-1, rows, columns, height, width)
