@@ -1,5 +1,8 @@
-"""Compiled programs are dropped now and then: a long test run would keep thousands, each with memory maps of its own,
-and a process may only have so many."""
+"""What a test leaves behind: pending work is done before the next one, so that it is no part of its programs.
+
+Compiled programs are dropped now and then: a long test run would keep thousands, each with memory maps of its own,
+and a process may only have so many.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from collections.abc import Iterator
 import jax
 import pytest
 
+from dualmx.core.errors import MXNetError
+from dualmx.ndarray.storage import waitall
+
 _EVERY = 50
 _tests_run = 0
 
@@ -15,6 +21,10 @@ _tests_run = 0
 @pytest.fixture(autouse=True)
 def _forget_programs() -> Iterator[None]:
     global _tests_run
+    try:
+        waitall()
+    except MXNetError:
+        pass  # what failed belongs to an earlier test, which may have wanted it so
     yield
     _tests_run += 1
     if _tests_run % _EVERY == 0:
