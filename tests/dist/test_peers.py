@@ -1,0 +1,64 @@
+"""What workers that are linked to each other tell of those that are gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dualmx.ps.frame import NOTE, Message
+from dualmx.ps.peers import Lost, Peers
+
+
+class Wire:
+    """A van that keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, dict[str, Any]]] = []
+
+    def send(self, link: int, message: Message) -> bool:
+        self.sent.append((link, message.meta))
+        return True
+
+
+def linked() -> tuple[Peers, Wire]:
+    """Process 0 of three; process k is at the end of link 10 + k."""
+    wire = Wire()
+    peers = Peers(wire, 0, 3, 0)  # type: ignore[arg-type]
+    for rank in (1, 2):
+        assert peers.on_message(10 + rank, Message(NOTE, 0, {"op": "peer", "rank": rank}))
+    return peers, wire
+
+
+def said(peers: Peers) -> str:
+    with pytest.raises(Lost) as raised:
+        peers.take("c", [1], "all_reduce")
+    return str(raised.value)
+
+
+def test_a_leave_that_follows_a_death_tells_who_died() -> None:
+    peers, wire = linked()
+    peers.on_down(12, "closed the connection")
+    peers.leave("bye")
+    assert [(link, meta["text"]) for link, meta in wire.sent] == [
+        (link, "process 2 died: closed the connection") for link in (11, 12)
+    ]
+
+
+@pytest.mark.parametrize("noticed", ["by the one that left", "here", "by nobody"])
+def test_the_error_names_the_process_that_died_before_the_one_that_left(noticed: str) -> None:
+    peers, _ = linked()
+    if noticed == "here":
+        peers.on_down(12, "closed the connection")
+    text = "process 2 died: closed the connection" if noticed == "by the one that left" else ""
+    peers.on_message(11, Message(NOTE, 0, {"op": "bye", "text": text}))
+    assert "process 1 has left the job" in said(peers)
+    assert ("process 2 died" in said(peers)) == (noticed != "by nobody")
+
+
+def test_a_process_that_left_before_did_not_die_of_it() -> None:
+    peers, wire = linked()
+    peers.on_message(12, Message(NOTE, 0, {"op": "bye", "text": ""}))
+    peers.on_down(12, "closed the connection")
+    peers.leave("bye")
+    assert {meta["text"] for _, meta in wire.sent} == {""}
