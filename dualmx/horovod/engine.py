@@ -106,7 +106,7 @@ class Engine:
                 raise MXNetError(f"hvd: {name}: Horovod has been shut down")
             if name in self._mine:
                 raise MXNetError(f"hvd: an exchange named {name!r} is under way; wait for it, or use another name")
-            timeline.begin(name, f"NEGOTIATE_{request.ask.kind.upper()}")
+            timeline.negotiate(name, request.ask.kind)
             self._mine[name] = request
             if not self._queue:
                 self._oldest = time.monotonic()
@@ -251,6 +251,7 @@ class Engine:
         asks = [Ask(*map(_typed, a, (str, str, str, int, str))) for a in meta.get("asks", ())]
         if timeline.on:
             for a in asks:
+                timeline.negotiate(a.name, a.kind)
                 timeline.mark(a.name, str(self.group.ranks[member]))
         self._negotiation.announce(member, asks, time.monotonic())
         if meta.get("join"):
@@ -316,13 +317,14 @@ class Engine:
 
     def _obey(self, order: Order) -> int:
         """Make the exchanges of an order; returns how many bytes they were."""
+        for name in order.names:
+            timeline.end(name)
         if self.group.rank not in order.active:
             return 0
         with self._changed:
             requests = [r for r in (self._mine.pop(n, None) for n in order.names) if r is not None]
             self._changed.notify_all()
         for r in requests:
-            timeline.end(r.ask.name)
             timeline.begin(r.ask.name, r.ask.kind.upper(), bytes=r.ask.nbytes)
         try:
             if order.error:

@@ -73,7 +73,7 @@ def _shown(what: str, name: str | None, kind: str) -> None:
     """The events of an exchange without others."""
     if timeline.on:
         tensor = name or f"{kind}.{what}"
-        timeline.begin(tensor, f"NEGOTIATE_{kind.upper()}")
+        timeline.negotiate(tensor, kind)
         timeline.mark(tensor, str(parallel.rank()))
         timeline.end(tensor)
         timeline.begin(tensor, kind.upper())

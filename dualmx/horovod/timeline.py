@@ -17,7 +17,7 @@ class Timeline:
         self._file: TextIO | None = None
         self._rows: dict[str, int] = {}
         self._open: dict[int, int] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._began = 0.0
         self.cycles = False
 
@@ -53,6 +53,14 @@ class Timeline:
                 self._file.write("\n]\n")
                 self._file.close()
                 self._file = None
+
+    def negotiate(self, tensor: str, kind: str) -> None:
+        """A first process is ready for an exchange; of later ones nothing is written."""
+        if self._file is None:
+            return
+        with self._lock:
+            if not self._open.get(self._rows.get(tensor, 0)):
+                self._event(tensor, "B", name=f"NEGOTIATE_{kind.upper()}")
 
     def begin(self, tensor: str, what: str, **args: Any) -> None:
         """A tensor enters a state; states nest."""

@@ -170,6 +170,10 @@ def test_three_processes(tmp_path: Path) -> None:
     assert names[0] == "NEGOTIATE_ALLREDUCE" and {"0", "1", "2"} <= set(names)
     assert names[-4:] == ["ALLREDUCE", "MEMCPY_IN_FUSION_BUFFER", "HOST_ALLREDUCE", "MEMCPY_OUT_FUSION_BUFFER"]
     assert sum(e["ph"] == "B" for e in own) == sum(e["ph"] == "E" for e in own) == 5
+    late = [e["name"] for e in events if e["pid"] == rows["twice"] and e["ph"] in "BX"]  # this process comes last
+    assert late[0] == "NEGOTIATE_ALLREDUCE" and set(late[1:3]) == {"1", "2"} and late[3:5] == ["0", "ALLREDUCE"]
+    for row in rows.values():
+        assert sum({"B": 1, "E": -1}.get(e["ph"], 0) for e in events if e["pid"] == row) == 0
 
 
 @pytest.mark.slow
