@@ -15,11 +15,12 @@ import numpy as np
 
 from ..core import memory
 from ..core.context import Context
+from ..core.dtypes import is_float
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
 from ..optimizer import Optimizer, Updater, get_updater
 from ..parallel import coordinator
-from ..parallel.borrow import SMALL, given, looked_at
+from ..parallel.borrow import SMALL, lent, looked_at
 from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
@@ -34,9 +35,10 @@ from .states import Reader, flatten, on_device
 _log = logging.getLogger("dualmx.dist")
 _CPU = Context("cpu", 0)
 TOGETHER_BYTES = 1 << 20  # values that lie in one block
-OFTEN = 3  # a combination of slices that arrives so often gets a program of its own,
-MOST_PROGRAMS = 64  # as long as there are not more of them
+OFTEN = 8  # a combination of slices that arrives so often gets a program of its own,
+MOST_PROGRAMS = 16  # as long as there are not more of them
 TOGETHER = 8  # small slices of one shape that one program updates
+Pushed = tuple[Held, list[np.ndarray]]  # a slice, and the terms of its gradient
 
 
 def index_of(key: Any, number: int) -> str:
@@ -44,12 +46,12 @@ def index_of(key: Any, number: int) -> str:
     return f"{key!r}#{number}"
 
 
-def _alike(batch: list[tuple[Held, np.ndarray]]) -> Iterator[list[tuple[Held, np.ndarray]]]:
+def _alike(batch: list[Pushed]) -> Iterator[list[Pushed]]:
     """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `TOGETHER` alike."""
     if len(batch) == 1:
         yield batch
         return
-    small: dict[Any, list[tuple[Held, np.ndarray]]] = {}
+    small: dict[Any, list[Pushed]] = {}
     for one in batch:
         value = one[0].value
         if value.nbytes > SMALL:
@@ -81,19 +83,19 @@ class StoreUpdater:
     def apply(self, batch: list[tuple[Held, Any]]) -> list[Value]:
         """Return the values of the slices after an update by the gradients given with them."""
         values: dict[int, Value] = {}
-        others: list[tuple[Held, np.ndarray]] = []
+        others: list[Pushed] = []
         for held, total in batch:
             if isinstance(total, Rows) and updates_rows(self.optimizer, held.table):
                 values[id(held)] = self._update_rows(held, total)
             else:
-                others.append((held, dense(total)))
+                others.append((held, total if isinstance(total, list) else [dense(total)]))
         into = self._memory([held for held, _ in others])
         for group in [others] if others and self._is_usual(others) else _alike(others):
             self._update(group, into)
         values.update(into)
         return [values[id(held)] for held, _ in batch]
 
-    def _is_usual(self, batch: list[tuple[Held, np.ndarray]]) -> bool:
+    def _is_usual(self, batch: list[Pushed]) -> bool:
         """Whether these slices often come together, so that one program for all of them pays."""
         which = tuple([id(held) for held, _ in batch])
         if which in self._usual:
@@ -143,11 +145,12 @@ class StoreUpdater:
             made = self.optimizer.create_state_multi_precision(index, _laid(weight))
             self.updater.states[index], self.updater.states_synced[index] = made, True
 
-    def _update(self, batch: list[tuple[Held, np.ndarray]], into: dict[int, np.ndarray]) -> None:
+    def _update(self, batch: list[Pushed], into: dict[int, np.ndarray]) -> None:
         kept = [self._weight(h) for h, _ in batch]
         weights = [_laid(w) for w in kept]
-        grads = [given(g.reshape(w.shape), _CPU) for (_, g), w in zip(batch, weights, strict=True)]
+        grads = [_added(terms, w.shape) for (_, terms), w in zip(batch, weights, strict=True)]
         self.updater([index_of(h.key, h.number) for h, _ in batch], grads, weights)
+        del grads  # sums that somebody holds would be results of the program
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             value = into[id(held)]
             value[:] = looked_at(weight).reshape(-1)  # the weight's own memory is updated in place by the next round
@@ -224,6 +227,17 @@ class StoreUpdater:
         opt.num_update = max(opt.num_update, message.take("num_update", int))
 
 
+def _added(terms: list[np.ndarray], shape: tuple[int, ...]) -> NDArray:
+    """The sum of terms, in their order; 16-bit floats in float32."""
+    dtype = terms[0].dtype
+    wide = len(terms) > 1 and is_float(dtype) and dtype.itemsize == 2
+    total, *rest = [lent(t.reshape(shape), _CPU) for t in terms]
+    total = total.astype(np.float32) if wide else total
+    for one in rest:
+        total = total + (one.astype(np.float32) if wide else one)
+    return total.astype(dtype) if wide else total
+
+
 def _shape(held: Held) -> tuple[int, ...]:
     """The shape that a slice is updated in: that of the array, or some rows of it, or one axis."""
     size = held.value.size
@@ -262,7 +276,7 @@ class Control:
             made = StoreUpdater(build(message.meta.get("config")), store)
             made.set_factors(message.meta.get("factors"))
             self._updaters[number] = made
-            store.apply = made.apply
+            store.apply, store.adds = made.apply, True
             return {}, []
         held = self._updaters.get(number)
         if op not in ("set", "states", "load"):

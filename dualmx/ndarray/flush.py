@@ -226,7 +226,9 @@ def source(v: Value) -> Value:
 
 
 def _spread(data: Any) -> Any:
-    """Return the sharding of an array that lies on several devices, None for one device."""
+    """Return the sharding of an array that lies on several devices, None for one device or NumPy's memory."""
+    if isinstance(data, np.ndarray):
+        return None
     return data.sharding if len(data.sharding.device_set) > 1 else None
 
 
@@ -320,7 +322,7 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
 
 
 def concrete(data: Any, ctx: Any) -> Any:
-    """Return a new handle of a JAX array on `ctx`."""
+    """Return a new handle of a JAX array on `ctx`; of a NumPy array only for operators that read it."""
     o = object.__new__(handle.array_class)
     o._tr = o._x = None
     o._data = data

@@ -18,18 +18,26 @@ def failed(who: Parked, reason: str) -> None:
     raise AssertionError(reason)
 
 
-def trained(name: str, sizes: dict[str, int], workers: int, cut: int, **settings: Any) -> dict[Any, bytes]:
-    """Values after some rounds whose pushes arrive in messages of `cut` keys."""
+def trained(
+    name: str,
+    sizes: dict[str, int],
+    workers: int,
+    cut: int,
+    adds: bool = True,
+    dtype: Any = np.float32,
+    **settings: Any,
+) -> dict[Any, bytes]:  # fmt: skip
+    """Values after some rounds whose pushes arrive in messages of `cut` keys; with `adds` the program adds them up."""
     store = Store(range(workers), True, lambda who: None, failed)
     updater = StoreUpdater(mx.optimizer.create(name, **settings), store)
-    store.apply = updater.apply
+    store.apply, store.adds = updater.apply, adds
     draw = np.random.default_rng(3)
     for key, n in sizes.items():
-        store.put(key, 0, draw.standard_normal(n).astype(np.float32), (n,))
+        store.put(key, 0, draw.standard_normal(n).astype(dtype), (n,))
     keys = list(sizes)
     for turn in range(1, ROUNDS + 1):
         pushed = {
-            (r, k): (draw.standard_normal(sizes[k]) * 10.0 ** draw.integers(-4, 4)).astype(np.float32)
+            (r, k): (draw.standard_normal(sizes[k]) * 10.0 ** draw.integers(-4, 4)).astype(dtype)
             for r in range(workers)
             for k in keys
         }
@@ -55,3 +63,18 @@ def test_few_programs_suffice_for_whatever_arrives_together(monkeypatch: pytest.
     with mx.debug.assert_compiles(0):
         for cut in (3, 7, TOGETHER + 1, 2 * TOGETHER + 5):
             trained("sgd", sizes, 2, cut, momentum=0.9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize(
+    "name, settings",
+    [
+        ("sgd", {"momentum": 0.9, "wd": 0.1, "multi_precision": True}),
+        ("adam", {"clip_gradient": 0.5, "multi_precision": True}),
+    ],
+)
+def test_who_adds_up_the_pushes_changes_no_bit(name: str, settings: dict[str, Any], dtype: Any) -> None:
+    sizes = {"a": 700, "b": 700, "c": 90_000}
+    apart = trained(name, sizes, 4, 3, False, dtype, **settings)
+    assert trained(name, sizes, 4, 3, True, dtype, **settings) == apart
+    assert trained(name, sizes, 4, 1, True, dtype, **settings) == apart
