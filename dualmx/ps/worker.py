@@ -156,12 +156,11 @@ class KVWorker:
                 self.flush()
                 self._queued = self._Batches(self, ROUNDED[meta["op"]], meta)
                 self._queued_since = time.monotonic()
+                self._wake()
             self._queued.priority = priority
             batches = self._pushing(store, arrays, code, self._queued)
             if batches.size >= self._Batches.LIMIT * len(self.servers):
                 self.flush()
-            else:
-                self._wake()
             return batches.queued
 
     def _pushing(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None, sent: Any) -> Any:
@@ -384,10 +383,10 @@ class Pulled:
         self._worker, self._store = worker, store
         self.tickets = tickets
         self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in parts]
-        self._where: dict[Key, list[int]] = {}  # tickets that have parts of a key
+        self._where: dict[Key, list[tuple[int, int]]] = {}  # tickets that have slices of a key, and which
         for i, asked in enumerate(self._asked):
-            for key in dict.fromkeys(key for key, _ in asked):
-                self._where.setdefault(key, []).append(i)
+            for key, number in asked:
+                self._where.setdefault(key, []).append((i, number))
         self._pieces: dict[tuple[Key, int], memoryview] = {}
         self._taken: set[int] = set()
 
@@ -412,17 +411,16 @@ class Pulled:
         """
         known = self._worker.keys[self._store, key]
         whole: np.ndarray | None = None
-        for i in self._where[key]:
+        for i, number in self._where[key]:
             if i not in self._taken:
                 self._take(i)
-            for number in [n for k, n in self._asked[i] if k == key]:
-                s = known.slices[number]
-                piece = np.frombuffer(self._pieces.pop((key, number)), known.dtype)
-                if len(known.slices) == 1:
-                    return piece.reshape(known.shape)
-                if whole is None:
-                    whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
-                whole[s.start : s.stop] = piece
+            s = known.slices[number]
+            piece = np.frombuffer(self._pieces.pop((key, number)), known.dtype)
+            if len(known.slices) == 1:
+                return piece.reshape(known.shape)
+            if whole is None:
+                whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
+            whole[s.start : s.stop] = piece
         assert whole is not None
         return whole.reshape(known.shape)
 
