@@ -13,6 +13,7 @@ from .frame import Decoder, Lend
 from .secret import Met
 
 BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
+ENOUGH = 128 << 10  # bytes that are worth waking for, where more are to come
 
 
 class Link:
@@ -32,9 +33,20 @@ class Link:
         self._out: deque[memoryview] = deque()  # of frames that are begun
         self._frames: deque[tuple[int | None, Sequence[memoryview]]] = deque()  # with their priorities
         self.lock = threading.Lock()
+        self._enough = 1
         self.heard = self.spoke = time.monotonic()
         self.watched = selectors.EVENT_READ
         self.broken = ""
+
+    def expect(self, nbytes: int) -> None:
+        """Be woken when so many bytes have come, or `ENOUGH`: of what a peer sends at once, each wake takes a part.
+
+        Unix sockets do not know this.
+        """
+        nbytes = max(1, min(nbytes, ENOUGH))
+        if nbytes != self._enough and self.sock.family != socket.AF_UNIX:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, nbytes)
+            self._enough = nbytes
 
     @property
     def waits(self) -> bool:

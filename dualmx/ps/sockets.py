@@ -364,6 +364,7 @@ class SocketVan(Van):
             try:
                 n = link.sock.recv_into(room if direct else scratch)
             except (BlockingIOError, InterruptedError):
+                link.expect(room.nbytes if direct else 1)
                 return
             if n == 0:
                 raise OSError("closed the connection" + ("" if decoder.idle else " in the middle of a frame"))
@@ -379,7 +380,10 @@ class SocketVan(Van):
             else:
                 self._feed(link, scratch[:n])
                 if n < SCRATCH:
+                    room = decoder.room()
+                    link.expect(room.nbytes if room.nbytes >= SCRATCH else 1)
                     return
+        link.expect(1)
 
     def _feed(self, link: Link, data: memoryview) -> None:
         while data.nbytes:
@@ -409,6 +413,8 @@ class SocketVan(Van):
             if self._timeout and silence > self._timeout:
                 self._break(link, f"{SILENCE} for {silence:.1f} s")
                 continue
+            if silence >= self._beat:
+                link.expect(1)  # few bytes that come slowly are signs of life too
             if now - link.spoke >= self._interval and not link.waits:
                 self.send(link.number, Message(PING))
             wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.waits else 0)

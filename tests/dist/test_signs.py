@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -47,3 +49,50 @@ def test_who_reads_much_from_one_is_not_silent_to_the_others(vans: list[SocketVa
     while len(heard) < 25 and time.monotonic() < until:
         time.sleep(0.05)
     assert heard == list(range(25)) and not down
+
+
+def trickle(port: int, nbytes: int, pause: float) -> int:
+    """Relay connections to `port`, a few bytes at a time; returns the port to connect to."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # what is sent gets off the sender's host at once
+
+    def forward(source: socket.socket, target: socket.socket, nbytes: int, pause: float) -> None:
+        try:
+            while data := source.recv(nbytes):
+                target.sendall(data)
+                time.sleep(pause)
+        except OSError:
+            pass
+        target.close()
+
+    def relay() -> None:
+        near = listener.accept()[0]
+        far = socket.create_connection(("127.0.0.1", port))
+        threading.Thread(target=forward, args=(far, near, 65536, 0.0), daemon=True).start()
+        forward(near, far, nbytes, pause)
+        listener.close()
+
+    threading.Thread(target=relay, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+def test_who_sends_slowly_is_not_silent() -> None:
+    reader, writer = (SocketVan(SECRET, 0.2, 1.0, memory=0, tcp=True) for _ in range(2))
+    heard: list[int] = []
+    down: list[str] = []
+    try:
+        reader.on_message = lambda link, message: heard.append(sum(memoryview(p).nbytes for p in message.payload))
+        writer.on_message = lambda link, message: None
+        for van in (reader, writer):
+            van.on_down = lambda link, reason: down.append(reason)
+            van.start()
+        address = reader.listen("127.0.0.1", 0)
+        address = {**address, "port": trickle(address["port"], 4096, 0.05)}  # 3 seconds for what is sent
+        writer.send(writer.connect(address, 5.0), Message(NOTE, 1, {}, (np.zeros(240 << 10, np.uint8),)))
+        until = time.monotonic() + 20
+        while not heard and not down and time.monotonic() < until:
+            time.sleep(0.05)
+        assert (heard, down) == ([240 << 10], [])
+    finally:
+        reader.close()
+        writer.close()
