@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,13 +20,28 @@ from ..parallel.world import group_of
 from ..ps import seat
 from ..ps.row_messages import by_rows
 from ..sparse import RowSparseNDArray
-from .by_rows import together, write_changed
+from .by_rows import write_changed
 from .collective import CollectiveKVStore
 from .config import settings, updates_rows
 from .dist import DistKVStore
 from .local import KVStore, _flat
 from .member import MemberStore
 from .states import gathered, give, read_states
+
+
+class _Copies:
+    """Arrays that hold the rows of a table, but for those that have changed since.
+
+    Args:
+        arrays: which have them all now.
+    """
+
+    def __init__(self, arrays: Sequence[NDArray]):
+        self._arrays = [weakref.ref(a) for a in arrays]
+        self.changed = np.empty(0, np.int64)
+
+    def are(self, arrays: Sequence[NDArray]) -> bool:
+        return len(arrays) == len(self._arrays) and all(a is r() for a, r in zip(arrays, self._arrays, strict=True))
 
 
 class MixedKVStore(MemberStore):
@@ -68,8 +84,7 @@ class MixedKVStore(MemberStore):
         self._half: dict[Any, KVStore] = {}
         self._expected: set[Any] = set()
         self._optimizer: Optimizer | None = None
-        # Rows of tables that have changed since `pull_changed` brought copies up to date.
-        self._changed: dict[Any, np.ndarray] = {}
+        self._copies: dict[Any, _Copies] = {}
 
     # -- keys
 
@@ -179,7 +194,7 @@ class MixedKVStore(MemberStore):
             if k in self._expected and self._servers._like[k].stype == "default" and self._rows_change(k):
                 chosen[k] = _rows(group, self._idle)
             else:
-                self._changed.pop(k, None)
+                self._copies.pop(k, None)
         if not chosen:
             return
         ends = np.cumsum([0, *(self._servers._like[k].shape[0] for k in chosen)])
@@ -191,11 +206,11 @@ class MixedKVStore(MemberStore):
             found = group.run(lambda: group.all_gather(mine.astype(np.int64), False, what))
         if any(int(ids[0]) != mark for ids in found):
             raise ArgumentError(f"{what}: the workers push different tables; this one pushes {list(chosen)!r}")
-        ids = together([ids[1:] for ids in found])
+        ids = np.unique(np.concatenate([ids[1:] for ids in found]))
         cuts = np.searchsorted(ids, ends)
         for k, at, a, b in zip(chosen, ends, cuts, cuts[1:], strict=False):
-            if k in self._changed:
-                self._changed[k] = together([self._changed[k], ids[a:b] - at])
+            if k in self._copies:
+                self._copies[k].changed = np.union1d(self._copies[k].changed, ids[a:b] - at)
 
     def _rows_change(self, key: Any) -> bool:
         """Whether a gradient of some rows changes these rows of a table on the servers, and no others."""
@@ -216,14 +231,14 @@ class MixedKVStore(MemberStore):
             half.pull(keys, groups, priority, ignore_sparse)
 
     def pull_changed(self, key: Any, out: Any) -> None:
-        """Bring copies up to date that this method alone has written to since it was first called.
+        """As `pull`, into arrays that nothing else writes to.
 
-        Of tables that `expect_rows` told of, whose values are dense, only the rows travel that pushes of any worker
-        have changed since, where the optimizer leaves the other rows alone.
+        Of tables that `expect_rows` told of, whose values are dense, arrays that got all rows before get only those
+        that pushes of any worker have changed since, where the optimizer leaves the other rows alone.
 
         Args:
             key: a key or a list of keys.
-            out: an array, or a list of copies; for a list of keys, a list of those; the same ones in each call.
+            out: an array or a list of arrays; for a list of keys, a list of those.
 
         Raises:
             ArgumentError: an unknown key, or an array of another shape. MXNetError: a peer is gone.
@@ -232,9 +247,10 @@ class MixedKVStore(MemberStore):
         for half, keys, groups in self._divided("pull_changed", key, out):
             held = dict(zip(keys, groups, strict=True))
             if half is self._servers:
-                few = {k: (held.pop(k), self._changed[k]) for k in keys if k in self._changed}
+                known = [k for k in keys if k in self._copies and self._copies[k].are(held[k])]
+                few = {k: (held.pop(k), self._copies[k].changed) for k in known}
                 followed = [k for k in keys if k in self._expected and self._servers._like[k].stype == "default"]
-                self._changed.update((k, np.empty(0, np.int64)) for k in followed)
+                self._copies.update((k, _Copies(g)) for k, g in zip(keys, groups, strict=True) if k in followed)
             if held:
                 half.pull(list(held), list(held.values()), ignore_sparse=False)
         if few:
@@ -268,7 +284,7 @@ class MixedKVStore(MemberStore):
     def reset(self, key: Any, value: NDArray) -> None:
         """Replace a stored value, a table's by that of rank 0; all workers call it with the same value."""
         self._of("reset", key).reset(key, value)
-        self._changed.pop(key, None)
+        self._copies.pop(key, None)
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Compress what the workers sum, as a `"device"` store does; rows of tables travel as they are.
@@ -343,13 +359,13 @@ class MixedKVStore(MemberStore):
 
 
 def _rows(group: list[NDArray], idle: bool) -> np.ndarray:
-    """Numbers of the rows that arrays hold; all of them where one is dense."""
+    """Numbers of the rows that arrays hold, in any order; all of them where one is dense."""
     if idle:
         return np.empty(0, np.int64)
     found = [
         a.indices.asnumpy() if isinstance(a, RowSparseNDArray) else np.arange(a.shape[0], dtype=np.int64) for a in group
     ]
-    return together(found)
+    return np.concatenate(found)
 
 
 __all__ = ["MixedKVStore"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
 CHECKS = (
     "values", "errors", "trainers", "changes_reach_both_halves", "each_half_counts_for_itself", "sums_only", "states",
-    "idle_workers_add_nothing", "few_bytes_travel", "modules",
+    "copies", "idle_workers_add_nothing", "few_bytes_travel", "modules",
 )  # fmt: skip
 
 
@@ -38,6 +39,14 @@ def test_both_halves_do_what_one_store_does(tmp_path: Path) -> None:
         with np.load(tmp_path / f"{name}-0.npz") as one, np.load(tmp_path / f"{name}-1.npz") as two:
             assert len(one.files) and all(one[k].tobytes() == two[k].tobytes() for k in one.files), name
     assert len(names) == 11
+
+
+@pytest.mark.slow
+def test_the_example_learns() -> None:
+    command = [sys.executable, "examples/parallel/mixed.py", "--users", "2000", "--items", "500"]
+    said = launch("-n", "2", "-s", "2", *command, "--steps", "100")
+    losses = [float(text) for text in re.findall(r"step \d+: loss ([\d.]+)", said)]
+    assert len(losses) == 8 and max(losses[-2:]) < 0.6 * max(losses[:2]), said
 
 
 CREATE = ("import dualmx as mx", "kv = mx.kv.create('dist_mixed')")

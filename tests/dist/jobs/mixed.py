@@ -238,6 +238,7 @@ def changes(turn: int, net: Any, trainer: Any) -> None:
         net.table.weight.lr_mult, net.table.weight.wd_mult = 2.0, 5.0
         for p in (net.table.weight, net.hidden.bias):
             p.set_data(mx.nd.ones(p.shape) * 0.1)
+        kv.barrier()  # a lookup of the other worker must not come before rank 0 has told the servers
 
 
 @check
@@ -321,6 +322,35 @@ def states() -> None:
     small = mx.gluon.Trainer([one], "adam", kvstore="dist_mixed")
     raises(MXNetError, "key 1 of the file is not in the store", small.load_states, file)
     raises(MXNetError, "cannot read", small.load_states, str(FOLDER / "nowhere"))
+
+
+@check
+def copies() -> None:
+    """Arrays that had all rows get those that changed; others get all, and so do all after an update of all rows."""
+    shape, store = (ROWS, WIDTH), mx.kv.create("dist_mixed")
+    store.expect_rows(["x", "y"])
+    store.init(["x", "y", "z"], [mx.nd.ones(shape)] * 3)
+    optimizer = mx.optimizer.SGD(learning_rate=1.0, momentum=0.5)
+    store.set_optimizer(optimizer)
+    keys = ["z", "y", "x"]
+    held = [[mx.nd.zeros(shape), mx.nd.zeros(shape)] for _ in keys]
+    for turn in range(5):
+        rows = [mx.nd.sparse.row_sparse_array((mx.nd.ones((2, WIDTH)), [7 + RANK, i]), shape=shape) for i in (3, 50)]
+        if turn == 2:
+            optimizer.lazy_update = False
+        if turn == 4:
+            held[1] = [mx.nd.zeros(shape) for _ in held[1]]
+        dense = rows[1].tostype("default") if RANK and turn == 3 else rows[1]
+        store.push(keys, [mx.nd.ones(shape), [rows[0], rows[1]], dense])
+        before = moved()
+        store.pull_changed(keys, held)
+        if turn == 1:
+            assert moved() - before == WORKERS * (4 + 3) * (8 + 4 * WIDTH)
+        out = [mx.nd.zeros(shape) for _ in keys]
+        store.pull(keys, out=out)
+        assert all((a.asnumpy() == b.asnumpy()).all() for group, b in zip(held, out, strict=True) for a in group), turn
+    store.pull_changed("z", held[0][0])
+    store.pull_changed("x", held[2][0])
 
 
 @check
