@@ -44,7 +44,7 @@ def test_both_halves_do_what_one_store_does(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_example_learns() -> None:
     command = [sys.executable, "examples/parallel/mixed.py", "--users", "2000", "--items", "500"]
-    said = launch("-n", "2", "-s", "2", *command, "--steps", "100")
+    said = launch("-n", "2", "-s", "2", *command, "--steps", "40")
     losses = [float(text) for text in re.findall(r"step \d+: loss ([\d.]+)", said)]
     assert len(losses) == 8 and max(losses[-2:]) < 0.6 * max(losses[:2]), said
 
