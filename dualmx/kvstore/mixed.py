@@ -185,7 +185,7 @@ class MixedKVStore(MemberStore):
             if self._optimizer is not None:
                 after = settings(self._optimizer)
                 # What an update here changes in the optimizer, an update there changes as well.
-                self._servers._told.update((k, v) for k, v in after.items() if before[k] != v)
+                self._servers._told.update((k, v) for k, v in after.items() if before.get(k) != v)
 
     def _follow(self, keys: list[Any], groups: list[list[NDArray]]) -> None:
         """Note which rows of tables with dense values the pushes of all workers change."""
