@@ -10,7 +10,7 @@ from .. import autograd, kvstore
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import UPDATE_ON_KVSTORE
-from ..kvstore import is_asynchronous, is_distributed, pull_all
+from ..kvstore import is_asynchronous, is_distributed, pull_all, pull_copies
 from ..ndarray import NDArray
 from .parameter import Parameter
 
@@ -65,7 +65,7 @@ class StoreLink:
         # Rows of tables are fetched when they are needed, where that is possible.
         pulled = [(i, p) for i, p in chosen if p._stype == "default" or not hasattr(store, "refresh")]
         if pulled:
-            pull_all(store, [i for i, _ in pulled], [p._arrays() for _, p in pulled])
+            pull_copies(store, [i for i, _ in pulled], [p._arrays() for _, p in pulled])
 
     def _connect_early(self) -> None:
         """Let all workers of a distributed job start from one set of weights, before anything is computed from them."""
@@ -114,6 +114,8 @@ class StoreLink:
             ready = [p for p in self._params_to_init if not p._deferred_init]
             keys = [self._index[id(p)] for p in ready if p.grad_req != "null" or not alone]
             self._stored |= set(keys)
+            if hasattr(store, "expect_rows"):
+                store.expect_rows([i for i in keys if self._gives_rows(self._params[i])])
             if not hasattr(store, "init"):
                 for i in keys:
                     store.broadcast(i, self._params[i]._arrays()[0], out=self._params[i]._arrays())
@@ -127,6 +129,11 @@ class StoreLink:
                 store.set_optimizer(self._optimizer)
                 self._optimizer_sent = True
         self._params_to_init = waiting
+
+    @staticmethod
+    def _gives_rows(param: Parameter) -> bool:
+        """Whether the gradient of a parameter is row_sparse."""
+        return param.grad_req != "null" and param._grad_stype == "row_sparse"
 
     def _check_sparse(self) -> None:
         """Raise if row_sparse parameters cannot be kept as asked for."""

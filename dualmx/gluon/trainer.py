@@ -203,7 +203,7 @@ class Trainer(StoreLink):
         if not (alone or everywhere is not None) or not chosen or store._compression is not None:
             return False
         keys = [i for i, _ in chosen]
-        grads, weights = [p.list_grad() for _, p in chosen], [p.list_data() for _, p in chosen]
+        grads, weights = [p.list_grad() for _, p in chosen], [p._arrays() for _, p in chosen]
         if self._update_on_kvstore:
             return store.update_together(keys, grads, weights)
         return step_together(self._updaters, keys, grads, weights, True, everywhere)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from . import base, kvstore, kvstore_server
-from .base import KVStoreBase, pull_all, slack_of, unknown
+from .base import KVStoreBase, pull_all, pull_copies, slack_of, unknown
 from .elastic import ElasticSampler
 from .horovod import Horovod
 from .kvstore_server import KVStoreServer
@@ -19,7 +19,8 @@ LOCAL = (
     "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
 )  # fmt: skip
 DISTRIBUTED = (
-    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device", "collective",
+    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device", "dist_mixed",
+    "collective",
 )  # fmt: skip
 
 
@@ -58,9 +59,10 @@ def create(name: str = "local") -> KVStore | Any:
         name: `"local"`, `"device"` or `"nccl"` within this process; `"dist_sync"` (also `"dist"`, `"dist_sync_device"`,
             `"dist_device_sync"`) or `"dist_async"` (also `"dist_async_device"`) among the processes of a job;
             `"dist_ssp:k"` for an asynchronous store whose workers are at most k pushes ahead of the slowest;
-            `"collective"` for XLA's own collectives among processes, which `"dist_sync_device"` and
-            `"dist_device_sync"` use too once the processes have joined (`parallel.init`); or the name of a registered
-            store; upper or lower case.
+            `"dist_mixed"` where only tables, whose gradients are row_sparse, lie on servers, and the workers sum all
+            other values between them; `"collective"` for XLA's own collectives among processes, which
+            `"dist_sync_device"` and `"dist_device_sync"` use too once the processes have joined (`parallel.init`); or
+            the name of a registered store; upper or lower case.
 
     Raises:
         ArgumentTypeError: not a string. ArgumentError: an unknown name; the text lists the known ones.
@@ -80,6 +82,10 @@ def create(name: str = "local") -> KVStore | Any:
 
     if key == "collective" or (key in ("dist_sync_device", "dist_device_sync") and joined_already()):
         return CollectiveKVStore(key)
+    if key == "dist_mixed":
+        from .mixed import MixedKVStore
+
+        return MixedKVStore(key)
     from .dist import DistKVStore
 
     return DistKVStore(key)
@@ -87,5 +93,5 @@ def create(name: str = "local") -> KVStore | Any:
 
 __all__ = [
     "ElasticSampler", "Horovod", "KVStore", "KVStoreBase", "KVStoreServer", "TestStore", "base", "create", "known",
-    "kvstore", "kvstore_server", "names", "pull_all",
+    "kvstore", "kvstore_server", "names", "pull_all", "pull_copies",
 ]  # fmt: skip

@@ -82,6 +82,14 @@ def pull_all(store: Any, keys: list[Any], out: list[list[Any]]) -> None:
         store.pull(keys, out=out)
 
 
+def pull_copies(store: Any, keys: list[Any], copies: list[list[Any]]) -> None:
+    """As `pull_all`, for arrays that nothing else writes to; stores that know what has changed fetch no more."""
+    if hasattr(store, "pull_changed"):
+        store.pull_changed(keys, copies)
+    else:
+        pull_all(store, keys, copies)
+
+
 def slack_of(name: str) -> int | None:
     """The k of `"dist_ssp:k"`, None for any other name.
 

@@ -99,12 +99,16 @@ def refresh(kv: DistKVStore, key: Any, tables: Sequence[NDArray], row_ids: NDArr
         for table in tables:
             table[:] = value
         return
-    ids = wanted(row_ids, tables[0].shape[0], "kvstore.refresh")
-    received = pull_rows(kv._kv, kv._number, {key: ids})
-    kv._settle([key])
-    found = received()[key]
-    for table in tables:
-        write_rows(table, *found)
+    write_changed(kv, {key: (tables, wanted(row_ids, tables[0].shape[0], "kvstore.refresh"))})
 
 
-__all__ = ["Found", "pull_rows_into", "pull_stored", "put_rows", "refresh", "rows_of", "wanted"]
+def write_changed(kv: DistKVStore, changed: Mapping[Any, tuple[Sequence[NDArray], np.ndarray]]) -> None:
+    """Fetch rows of keys, by ascending numbers, and write them into copies that have all their rows."""
+    received = pull_rows(kv._kv, kv._number, {k: ids for k, (_, ids) in changed.items()})
+    kv._settle(changed)
+    for k, found in received().items():
+        for table in changed[k][0]:
+            write_rows(table, *found)
+
+
+__all__ = ["Found", "pull_rows_into", "pull_stored", "put_rows", "refresh", "rows_of", "wanted", "write_changed"]

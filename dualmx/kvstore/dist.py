@@ -16,7 +16,7 @@ from ..core.knobs import DETERMINISM
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
-from ..optimizer.states import dump_states, load_states
+from ..optimizer.states import dump_states
 from ..parallel.borrow import given, looked_at
 from ..profiler import set_kvstore_handle
 from ..ps import seat
@@ -30,7 +30,7 @@ from .compression import Compression, make
 from .config import describe, factors, is_elementwise, obstacle, settings
 from .local import _flat
 from .member import MemberStore
-from .states import gathered, give
+from .states import gathered, give, read_states
 
 _log = logging.getLogger(__name__)
 PROFILER = 5  # command of servers' profilers
@@ -383,11 +383,7 @@ class DistKVStore(MemberStore):
             FormatError: a damaged file. MXNetError: no optimizer is set, the file cannot be read, or a peer is gone.
         """
         current = self._needed()
-        try:
-            with open(fname, "rb") as f:
-                states, optimizer = load_states(f.read())
-        except OSError as e:
-            raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+        states, optimizer = read_states(fname)
         if optimizer is not None:
             optimizer.param_dict = current.param_dict
             self.set_optimizer(optimizer)

@@ -11,6 +11,7 @@ import numpy as np
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import FormatError, MXNetError
 from ..ndarray import NDArray, array
+from ..optimizer.states import load_states
 
 if TYPE_CHECKING:
     from ..optimizer import Optimizer
@@ -92,6 +93,19 @@ def cut(state: Any, start: int, stop: int, size: int) -> Any:
     return values.reshape(-1)[start:stop]
 
 
+def read_states(fname: str) -> tuple[dict[Any, Any], Optimizer | None]:
+    """Read a file of states, with the optimizer if it has one.
+
+    Raises:
+        FormatError: a damaged file. MXNetError: it cannot be read.
+    """
+    try:
+        with open(fname, "rb") as f:
+            return load_states(f.read())
+    except OSError as e:
+        raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+
+
 # -- between a distributed store and its servers
 
 
@@ -137,4 +151,4 @@ def give(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -> list[
     ]
 
 
-__all__ = ["Reader", "cut", "flatten", "gathered", "give", "join", "on_device"]
+__all__ = ["Reader", "cut", "flatten", "gathered", "give", "join", "on_device", "read_states"]

@@ -137,6 +137,18 @@ def test_a_killed_server_is_named_by_all_workers(hand: Hand) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("gone", ["worker 1", "server"])
+@pytest.mark.parametrize("hand", ["dist_mixed, silent for 600"], indirect=True)
+def test_both_halves_of_a_mixed_store_name_who_was_killed(hand: Hand, gone: str) -> None:
+    hand.processes[gone].kill()
+    said = hand.output("worker 0", 60)
+    reason = re.search(r"failed at [\d.]+: (.*)", said)[1]  # type: ignore[index]
+    assert re.search("server 0 died: " if gone == "server" else "(process|worker) 1 died: ", reason), reason
+    assert "no sign of life" not in reason and reason.endswith("dead: 1")
+    assert hand.processes["worker 0"].returncode == 3
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("hand", ["dist_sync"], indirect=True)
 def test_a_stopped_worker_is_dead_after_the_timeout(hand: Hand) -> None:
     stopped = time.time()

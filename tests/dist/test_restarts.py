@@ -32,13 +32,19 @@ def members(launcher: int) -> dict[str, int]:
     return found
 
 
-def run(folder: Path, seed: int | None, *options: str, workers: int = 2) -> tuple[list[str], list[str], int]:
-    """Run the job, killing and stopping processes from `seed` on; returns what was done, its output, its status."""
+def run(
+    folder: Path, seed: int | None, *options: str, workers: int = 2, kind: str = "dist_sync", only: str = ""
+) -> tuple[list[str], list[str], int]:
+    """Run the job, killing and stopping processes from `seed` on; returns what was done, its output, its status.
+
+    Args:
+        kind: the store. only: the role of the processes that are killed and stopped.
+    """
     folder.mkdir()
     command = [sys.executable, "-m", "dualmx.launch", "-n", str(workers), "-s", "2", *options]
     env = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT), "MXNET_KVSTORE_BIGARRAY_BOUND": "100"}
     launcher = subprocess.Popen(
-        [*command, sys.executable, str(JOB), str(folder), str(ROUNDS)], env=env, cwd=ROOT, text=True,
+        [*command, sys.executable, str(JOB), str(folder), str(ROUNDS), kind], env=env, cwd=ROOT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     done: list[str] = []
@@ -55,7 +61,7 @@ def run(folder: Path, seed: int | None, *options: str, workers: int = 2) -> tupl
         for goal in (20, 60, 100) if seed is not None else ():
             while least() < goal and launcher.poll() is None and time.monotonic() < until:
                 time.sleep(0.01)
-            running = members(launcher.pid)
+            running = {name: pid for name, pid in members(launcher.pid).items() if name.startswith(only)}
             if not running:
                 break
             name = rng.choice(sorted(running)) if done else rng.choice(["server 0", "server 1"])
@@ -87,6 +93,16 @@ def test_killed_servers_and_workers_come_back_and_no_bit_differs(tmp_path: Path)
         assert code == 0 and len(done) == 3, (done, output[-30:])
         assert any("it is started again" in line for line in output)
         assert all(weights(tmp_path / str(seed), rank) == expected for rank in range(2)), done
+
+
+@pytest.mark.slow
+def test_killed_servers_of_a_mixed_store_come_back_and_no_bit_differs(tmp_path: Path) -> None:
+    assert run(tmp_path / "quiet", None, kind="dist_mixed")[2] == 0
+    expected = weights(tmp_path / "quiet", 0)
+    waits = ("--on-server-death", "wait")
+    done, output, code = run(tmp_path / "job", 3, *waits, kind="dist_mixed", only="server")
+    assert code == 0 and len(done) == 3, (done, output[-30:])
+    assert all(weights(tmp_path / "job", rank) == expected for rank in range(2)), done
 
 
 @pytest.mark.slow

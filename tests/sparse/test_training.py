@@ -78,6 +78,18 @@ def test_sparse_embedding_block(tmp_path: Path) -> None:
     np.testing.assert_array_equal(other.weight._data[0].asnumpy(), net.weight._data[0].asnumpy())
 
 
+def test_sparse_embedding_in_a_store_of_this_process() -> None:
+    net = gluon.contrib.nn.SparseEmbedding(6, 2)
+    net.initialize("ones")
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1}, kvstore=mx.kv.create("device"))
+    for _ in range(2):
+        with autograd.record():
+            y = net(nd.array([1, 4, 1]))
+        y.backward()
+        trainer.step(2)
+    assert net.weight.row_sparse_data(nd.arange(6)).asnumpy()[:, 0].tolist() == [1, -1, 1, 1, 0, 1]
+
+
 @pytest.mark.parametrize("update_on_kvstore", [True, False])
 def test_two_contexts(update_on_kvstore: bool) -> None:
     contexts = [mx.cpu(0), mx.cpu(1)]

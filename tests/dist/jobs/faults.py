@@ -11,17 +11,23 @@ import numpy as np
 import dualmx as mx
 
 FOLDER, ROUNDS = Path(sys.argv[1]), int(sys.argv[2])
-kv = mx.kv.create("dist_sync")
+KIND = sys.argv[3] if len(sys.argv) > 3 else "dist_sync"
+kv = mx.kv.create(KIND)
 shapes = {"w": (40, 30), "b": (7,)}
 keys = list(shapes)
+if KIND == "dist_mixed":
+    kv.expect_rows("w")
 kv.init(keys, [mx.nd.ones(s) for s in shapes.values()])
 kv.set_optimizer(mx.optimizer.SGD(learning_rate=0.01, momentum=0.9))
 out = [mx.nd.zeros(s) for s in shapes.values()]
 for turn in range(kv.completed_rounds, ROUNDS):
-    kv.pull(keys, out=out)
+    kv.pull(keys, out=out) if KIND == "dist_sync" else kv.pull_changed(keys, out)
     noise = np.random.default_rng([kv.rank, turn])
     every = sum(float(np.abs(o.asnumpy()).sum()) for o in out)
     grads = [o * 0.1 + mx.nd.array(noise.standard_normal(o.shape) * every * 1e-3) for o in out]
+    if KIND == "dist_mixed":
+        ids = np.unique(noise.integers(0, 40, 6))
+        grads[0] = mx.nd.sparse.row_sparse_array((grads[0].asnumpy()[ids], ids), shape=(40, 30))
     kv.push(keys, grads)
     (FOLDER / f"{kv.rank}.round").write_text(str(turn + 1))
     time.sleep(0.005)
