@@ -140,8 +140,11 @@ def _watch(plan: Plan, processes: list[Process], returns: Returns, keeper: Keepe
             return first
         if first is None:
             processes += returns.due(starts, keeper)
-        done = not (returns.pending or any(m.role == "worker" and m.code is None for m in members))
-        if first is not None or done:
+        workers = [m for p in processes for m in p.members if m.role == "worker"]
+        done = not (returns.pending or any(m.code is None for m in workers))
+        if first is None and not done:
+            until = None  # another worker was started in the place of the last one
+        else:
             # Without servers there may be a scheduler that nobody has asked for anything.
             until = until or time.monotonic() + (0.2 if done and not plan.servers else GRACE)
             if time.monotonic() > until:

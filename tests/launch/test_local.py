@@ -96,6 +96,33 @@ def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
     assert launch("-n", "1", code=code).returncode == 5
 
 
+def hasty(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """As `launch`, by a launcher that waits half a second where others wait for ten."""
+    run = "import sys; from dualmx.launch import watch; watch.GRACE = 0.5\nfrom dualmx.launch.command import main\n"
+    command = [sys.executable, "-c", run + "sys.exit(main())", *arguments, sys.executable, "-S", "-c", code]
+    return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
+
+
+def test_the_only_worker_has_all_the_time_after_it_was_started_again(tmp_path: Path) -> None:
+    code = (
+        "import os, pathlib, sys, time\n"
+        "me = pathlib.Path(os.environ['FOLDER'], os.environ['DMLC_ROLE'])\n"
+        "first = not me.exists()\n"
+        "me.touch()\n"
+        "if me.name == 'worker' and first: sys.exit(3)\n"
+        "if me.name == 'worker': time.sleep(2); me.write_text('done')\n"
+    )
+    done = hasty("-n", "1", "-s", "1", "--on-worker-death", "wait", code=code, FOLDER=str(tmp_path))
+    assert done.returncode == 0 and (tmp_path / "worker").read_text() == "done", done.stderr
+
+
+def test_a_job_whose_workers_never_come_far_fails() -> None:
+    code = "import os, sys, time; time.sleep(0.2); sys.exit(7 if os.environ['DMLC_ROLE'] == 'worker' else 0)"
+    done = hasty("-n", "1", "-s", "1", "--on-worker-death", "elastic", "--restarts", "2", code=code)
+    assert done.returncode == 7 and done.stderr.count("is started again") == 2, done.stderr
+    assert "worker 0 exited with status 7" in done.stderr
+
+
 SLEEPERS = (
     "import os, pathlib, subprocess, sys, time\n"
     "child = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(600)'])\n"
