@@ -1,0 +1,129 @@
+"""Training by `hvd.elastic` in real processes that are killed, stopped, started again, and added."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+import dualmx.horovod as hvd
+
+from .jobs import regrouped
+from .test_wrapped_processes import ENV, ROOT
+
+SAMPLES, EPOCHS = 900, 2
+ELASTIC = ("-s", "0", "--launcher", "local", "--on-worker-death", "elastic")
+
+
+class Running:
+    """A job of the launcher, and the processes that are added to it by hand."""
+
+    def __init__(self, folder: Path, workers: int, *options: str, script: str = "tests/parallel/jobs/regrouped.py"):
+        self.folder = folder
+        self.command = [sys.executable, script, str(folder), str(SAMPLES), str(EPOCHS)]
+        launch = [sys.executable, "-m", "dualmx.launch", "-n", str(workers), *ELASTIC, *options]
+        self.said = (folder / "said").open("w+")
+        self.started = [self.start([*launch, *self.command], ENV)]
+
+    def start(self, command: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, env=env, cwd=ROOT, stdout=self.said, stderr=subprocess.STDOUT)
+
+    def places(self) -> dict[int, tuple[int, int, int]]:
+        """`(rank, size, step)` of the processes that live, by process id."""
+        found = {}
+        for file in self.folder.glob("*.at"):
+            if Path(f"/proc/{file.stem}").exists():
+                rank, size, step = map(int, file.read_text().split())
+                found[int(file.stem)] = (rank, size, step)
+        return found
+
+    def wait(self, done: Callable[[dict[int, tuple[int, int, int]]], bool], seconds: float = 120) -> dict[int, int]:
+        """Wait until the places are as they should be; returns process ids by rank."""
+        until = time.monotonic() + seconds
+        while not done(self.places()):
+            assert time.monotonic() < until and self.started[0].poll() is None, f"{self.places()}\n{self.text()}"
+            time.sleep(0.05)
+        return {rank: pid for pid, (rank, _, _) in self.places().items()}
+
+    def wait_for_size(self, size: int, more: int = 3) -> dict[int, int]:
+        """Wait until a group of so many processes has made some steps."""
+        first = max((step for _, _, step in self.places().values()), default=0)
+        return self.wait(
+            lambda places: (
+                len(places) >= size
+                and sum(s == size and step >= first + more for _, s, step in places.values()) == size
+                and {rank for rank, s, _ in places.values() if s == size} == set(range(size))
+            )
+        )
+
+    def text(self) -> str:
+        return (self.folder / "said").read_text()[-8000:]
+
+    def finish(self, processes: int) -> list[list[int]]:
+        """Let the job end at full speed; check its result, and return sizes of the groups that each process was in."""
+        (self.folder / "go").touch()
+        for process in self.started:
+            assert process.wait(120) == 0, self.text()
+        found = re.findall(r"finished of (\d+) after (\d+) steps, groups of \[(.*)\]", self.text())
+        assert len(found) == processes and {int(size) for size, _, _ in found} == {processes}, self.text()
+        ends = [np.load(file) for file in self.folder.glob("*.npy")]
+        assert len(ends) == processes and all(end.tobytes() == ends[0].tobytes() for end in ends)
+        (steps,) = {int(steps) for _, steps, _ in found}
+        assert_after(steps, ends[0])
+        return sorted([int(n) for n in sizes.split(",") if n] for _, _, sizes in found)
+
+    def end(self) -> None:
+        for process in self.started:
+            process.terminate()
+            process.wait(20)
+        self.said.close()
+
+
+def assert_after(steps: int, weights: np.ndarray) -> None:
+    """The weights are those of one process that has made all steps alone."""
+    hvd.init()
+    mx.random.seed(7)
+    net, trainer = regrouped.made()
+    for _ in range(steps):
+        regrouped.step(net, trainer)
+    alone = np.concatenate([p.data().asnumpy().reshape(-1) for p in net.collect_params().values()])
+    hvd.shutdown()
+    np.testing.assert_allclose(weights, alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    jobs: list[Running] = []
+
+    def begin(*args: object, **more: str) -> Running:
+        jobs.append(Running(tmp_path, *args, **more))  # type: ignore[arg-type]
+        return jobs[-1]
+
+    yield begin
+    for job in jobs:
+        job.end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 2])
+def test_others_go_on_from_the_last_commit_and_the_one_that_was_killed_returns(
+    rank: int, start: Callable[..., Running]
+) -> None:
+    job = start(3)
+    pids = job.wait_for_size(3)
+    os.kill(pids[rank], signal.SIGKILL)
+    left = job.wait_for_size(2, 1)
+    assert set(left.values()) == set(pids.values()) - {pids[rank]}
+    again = job.wait_for_size(3)
+    assert again[0] == left[0] and again[1] == left[1] and again[2] not in pids.values()
+    assert job.finish(3) == [[], [2, 3], [2, 3]]
+    assert "goes back to the last commit" in job.text() and "died" in job.text()
