@@ -102,7 +102,7 @@ class Peers:
             self._early.append((link, message))
         elif op != "peer":
             return False
-        elif (group or 0) != self.group:
+        elif self.rank < 0 or (group or 0) != self.group:
             self._van.drop(link)  # of a group that this process has left
         elif isinstance(rank, int) and self.rank < rank < self.size:
             self._linked(rank, link)
