@@ -1,8 +1,8 @@
 """Groups of workers of an elastic job that exchange arrays with each other: formed anew when some are gone or come.
 
 A group is formed when all workers of the one before it that are still there have asked for the next. Others who have
-asked by then take part as well. Workers are in the order in which they came to the job, so that the first one of a
-group knows what the group before it did, as long as anybody of that is left.
+asked by then take part as well, after those: the first one of a group knows what the group before it did, as long as
+anybody of that is left.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Assembly:
 
     Attributes:
         number: of the group that was formed last; 0 before the first.
-        members: numbers of its workers.
+        members: numbers of its workers, in the order of their ranks.
 
     Example:
         >>> a = Assembly()
@@ -62,7 +62,8 @@ class Assembly:
             self._answers += [(asked.request, {"over": True}) for asked in self._waiting.values()]
         else:
             self.number += 1
-            self.members = sorted(self._waiting)
+            before = [rank for rank in self.members if rank in self._waiting]
+            self.members = before + sorted(self._waiting.keys() - set(before))
             addresses = [self._waiting[rank].address for rank in self.members]
             told = {"group": self.number, "workers": self.members, "addresses": addresses}
             self._answers += [(self._waiting[rank].request, told) for rank in self.members]

@@ -39,6 +39,8 @@ def test_a_group_waits_for_those_of_the_one_before_and_takes_others_along() -> N
     assert formed(a, {0, 1, 2, 7, 8}) == []
     asking(a, 1, number=1)
     assert [told["workers"] for told in formed(a, {1, 2, 7, 8})] == [[1, 2, 7]] * 3  # 0 is gone, 8 has not asked
+    asking(a, 0, 1, 2, 7, number=2)
+    assert formed(a, {0, 1, 2, 7, 8})[0]["workers"] == [1, 2, 7, 0]  # 0 was not gone, but knows less than the others
 
 
 def test_who_comes_after_the_last_one_has_left_is_told_but_goes_on_after_deaths() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import dualmx as mx
 import dualmx.horovod as hvd
 
+from ..dist.test_restarts import members
 from .jobs import regrouped
 from .test_wrapped_processes import ENV, ROOT
 
@@ -127,3 +129,55 @@ def test_others_go_on_from_the_last_commit_and_the_one_that_was_killed_returns(
     assert again[0] == left[0] and again[1] == left[1] and again[2] not in pids.values()
     assert job.finish(3) == [[], [2, 3], [2, 3]]
     assert "goes back to the last commit" in job.text() and "died" in job.text()
+
+
+@pytest.mark.slow
+def test_the_last_one_goes_on_alone(start: Callable[..., Running]) -> None:
+    job = start(3, "--restarts", "0")
+    pids = job.wait_for_size(3)
+    for rank in (0, 2):
+        os.kill(pids[rank], signal.SIGKILL)
+    assert job.wait_for_size(1) == {0: pids[1]}
+    assert job.finish(1) == [[1]] and "the job goes on without it" in job.text()
+
+
+@pytest.mark.slow
+def test_one_that_was_stopped_comes_after_those_who_went_on(start: Callable[..., Running]) -> None:
+    job = start(3)
+    pids = job.wait_for_size(3)
+    os.kill(pids[0], signal.SIGSTOP)
+    job.wait_for_size(2, 10)
+    assert "no sign of life" in job.text()
+    os.kill(pids[0], signal.SIGCONT)
+    again = job.wait_for_size(3)
+    assert (again[0], again[1]) == (pids[1], pids[2])
+    assert job.finish(3).count([2, 3]) == 2
+
+
+@pytest.mark.slow
+def test_a_process_beyond_the_first_number_joins(start: Callable[..., Running]) -> None:
+    job = start(1)
+    pids = job.wait_for_size(1)
+    lines = Path(f"/proc/{pids[0]}/environ").read_text().split("\0")
+    env = dict(line.split("=", 1) for line in lines if "=" in line)
+    env.pop("DMLC_TASK_ID")
+    job.started.append(job.start(job.command, env))
+    assert job.wait_for_size(2)[0] == pids[0]
+    assert job.finish(2) == [[], [2]] and "goes back" not in job.text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_processes_are_killed_at_any_moment(seed: int, start: Callable[..., Running]) -> None:
+    rng = random.Random(seed)
+    job = start(3)
+    job.wait_for_size(3, 1)
+    for _ in range(7):
+        workers = [pid for name, pid in members(job.started[0].pid).items() if name.startswith("worker")]
+        victim = rng.choice(workers)
+        if job.places().keys() - {victim}:  # else there would be nobody who knows what was committed
+            os.kill(victim, signal.SIGKILL)
+        time.sleep(rng.uniform(0, 4))
+    job.wait_for_size(3)
+    sizes = job.finish(3)
+    assert all(last == 3 for *_, last in filter(None, sizes))

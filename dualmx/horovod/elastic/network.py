@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -98,7 +99,7 @@ class MXNetState(ObjectState):
             p._when_made = None
             root = next((r for r, h in enumerate(held) if h[name]), None)
             if root is None:
-                p._when_made = lambda made: _take_over([made], 0)
+                p._when_made = functools.partial(self._made, name)
                 continue
             value = parallel.broadcast_object(_dense(p) if root == parallel.rank() else None, root)
             if root != parallel.rank():
@@ -108,6 +109,12 @@ class MXNetState(ObjectState):
             if parallel.rank():
                 _train_on(self.trainer, training)
         super().sync()
+
+    def _made(self, name: str, p: Parameter) -> None:
+        """A parameter has got its first values, to which `restore` goes back if nothing is saved until then."""
+        _take_over([p], 0)
+        with autograd.pause():
+            self._weights[name] = _dense(p).copy()
 
 
 def _dense(p: Parameter) -> NDArray:
