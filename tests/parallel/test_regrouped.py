@@ -156,14 +156,21 @@ def test_one_that_was_stopped_comes_after_those_who_went_on(start: Callable[...,
 
 @pytest.mark.slow
 def test_a_process_beyond_the_first_number_joins(start: Callable[..., Running]) -> None:
-    job = start(1)
+    """They exchange values in the midst of compiled programs as well."""
+    job = start(1, "--env", "REGROUPED_NORM:sync")
     pids = job.wait_for_size(1)
     lines = Path(f"/proc/{pids[0]}/environ").read_text().split("\0")
     env = dict(line.split("=", 1) for line in lines if "=" in line)
     env.pop("DMLC_TASK_ID")
     job.started.append(job.start(job.command, env))
-    assert job.wait_for_size(2)[0] == pids[0]
-    assert job.finish(2) == [[], [2]] and "goes back" not in job.text()
+    two = job.wait_for_size(2)
+    assert two[0] == pids[0] and "goes back" not in job.text()
+    os.kill(two[1], signal.SIGKILL)
+    job.wait_for_size(1)
+    job.started.append(job.start(job.command, env))
+    job.wait_for_size(2)
+    assert job.started.pop(1).wait(10) == -signal.SIGKILL
+    assert job.finish(2) == [[], [2, 1, 2]]
 
 
 @pytest.mark.slow
@@ -181,3 +188,24 @@ def test_processes_are_killed_at_any_moment(seed: int, start: Callable[..., Runn
     job.wait_for_size(3)
     sizes = job.finish(3)
     assert all(last == 3 for *_, last in filter(None, sizes))
+
+
+@pytest.mark.slow
+def test_without_an_elastic_job_the_loss_is_an_error_that_says_so() -> None:
+    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "0", "--launcher", "local"]
+    command = [*job, sys.executable, "tests/parallel/jobs/broken.py"]
+    done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 128 + signal.SIGKILL
+    for name in ("first", "in place", "begun", "object", "barrier", "run"):
+        assert re.search(rf"{name}: lost: .*process 1 died", done.stdout), (name, done.stdout + done.stderr)
+    assert "the job is not elastic; start it by dualmx-launch -s 0 --on-worker-death elastic" in done.stdout
+
+
+@pytest.mark.slow
+def test_example() -> None:
+    job = [sys.executable, "-m", "dualmx.launch", "-n", "2", *ELASTIC]
+    command = [*job, sys.executable, "examples/coming_from/horovod_elastic.py", "--epochs", "1"]
+    done = subprocess.run(command, env=ENV, cwd=ROOT, capture_output=True, text=True, timeout=150)
+    said = re.findall(r"epoch 0: process (\d) of 2, accuracy ([\d.]+)", done.stdout)
+    assert done.returncode == 0 and {rank for rank, _ in said} == {"0", "1"}, done.stdout + done.stderr
+    assert all(float(accuracy) > 0.7 for _, accuracy in said)

@@ -10,6 +10,8 @@ from typing import Any
 from ... import autograd, parallel
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...gluon.block import Block
+from ...gluon.contrib.nn import SyncBatchNorm
+from ...gluon.hybrid import HybridBlock
 from ...gluon.parameter import Parameter, ParameterDict
 from ...gluon.trainer import Trainer
 from ...ndarray import NDArray
@@ -109,6 +111,16 @@ class MXNetState(ObjectState):
             if parallel.rank():
                 _train_on(self.trainer, training)
         super().sync()
+
+    def reset(self) -> None:
+        """Trace a network anew that exchanges values while it runs: it may have begun in a process that was alone."""
+        blocks: list[Block] = []
+        if isinstance(self.net, Block):
+            self.net.apply(blocks.append)
+        if any(isinstance(block, SyncBatchNorm) for block in blocks):
+            for block in blocks:
+                if isinstance(block, HybridBlock):
+                    block._clear_cached_op()
 
     def _made(self, name: str, p: Parameter) -> None:
         """A parameter has got its first values, to which `restore` goes back if nothing is saved until then."""

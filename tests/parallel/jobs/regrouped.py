@@ -23,7 +23,10 @@ DATA = np.random.RandomState(0).randn(4, 3).astype("float32")
 def made() -> tuple[mx.gluon.Block, mx.gluon.Trainer]:
     """The network, whose input sizes are not known before the first batch, and what trains it."""
     net = mx.gluon.nn.HybridSequential()
-    net.add(mx.gluon.nn.Dense(4, activation="tanh"), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(1))
+    norm = (
+        mx.gluon.contrib.nn.SyncBatchNorm() if os.environ.get("REGROUPED_NORM") == "sync" else mx.gluon.nn.BatchNorm()
+    )
+    net.add(mx.gluon.nn.Dense(4, activation="tanh"), norm, mx.gluon.nn.Dense(1))
     net.initialize(mx.init.Uniform(0.5))
     net.hybridize()
     return net, hvd.DistributedTrainer(net.collect_params(), "sgd", {"learning_rate": 0.02, "momentum": 0.9})
