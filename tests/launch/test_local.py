@@ -14,6 +14,9 @@ import pytest
 from dualmx.core.errors import ArgumentError
 from dualmx.launch import guard
 from dualmx.launch.command import main, variables
+from dualmx.launch.plan import Plan
+from dualmx.launch.process import Member
+from dualmx.launch.returns import Returns
 
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
 
@@ -192,3 +195,31 @@ def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.Captu
     with pytest.raises(SystemExit) as error:
         main(arguments)
     assert error.value.code == 2 and text in capsys.readouterr().err
+
+
+def settled(policy: str, workers: list[int | None], scheduler: int | None, again: bool) -> tuple[Returns, Member]:
+    """What became of worker 1, which has failed, and whether it had been started again before."""
+    returns = Returns(Plan(["true"], len(workers) + 1, 0, policy={"worker": policy}, restarts=3))
+    failed = Member("worker", 1)
+    failed.code = 1
+    if again:
+        returns._again.add(failed)
+    others = [Member("worker", 2 + k) for k in range(len(workers))]
+    first = Member("scheduler", 0)
+    for member, code in zip([*others, first], [*workers, scheduler], strict=True):
+        member.code = code
+    returns.decide([failed], [failed, *others, first])
+    return returns, failed
+
+
+def test_who_is_started_again_when_the_others_have_finished_needs_no_place() -> None:
+    for policy, workers, scheduler, again, forgiven, pending in [
+        ("elastic", [0, None], None, True, True, True),  # others are at work
+        ("elastic", [0, 0], 0, True, True, False),  # came too late
+        ("elastic", [0, 0], 0, False, False, False),  # failed at its end, like anybody
+        ("elastic", [0, 0], -9, True, True, True),
+        ("wait", [0, 0], 0, True, True, True),
+        ("fail", [0, 0], 0, True, False, False),
+    ]:
+        returns, failed = settled(policy, workers, scheduler, again)
+        assert (returns.forgiven(failed), returns.pending) == (forgiven, pending), (policy, workers, scheduler, again)
