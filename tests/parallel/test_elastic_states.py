@@ -279,6 +279,21 @@ class TestSampler:
         sampler.reset()
         assert list(sampler) == [] and len(sampler) == 0
 
+    def test_what_others_have_recorded_is_added_if_it_is_of_the_same_epoch(
+        self, places: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        told = [
+            {"epoch": 2, "processed_indices": np.array([0, 1]), "own_indices": np.array([5])},
+            {"epoch": 2, "processed_indices": np.array([0, 1, 2, 3]), "own_indices": np.array([6])},  # a commit later
+            {"epoch": 0, "processed_indices": np.array([], int), "own_indices": np.array([7])},
+        ]
+        monkeypatch.setattr(sampling.parallel, "all_gather_object", lambda _: told)
+        places.update(rank=2, size=3)
+        sampler = hvd.elastic.ElasticSampler(range(9), shuffle=False)
+        sampler.sync()
+        assert sampler.processed_indices == {0, 1, 5, 6} and sampler.epoch == 2
+        assert sampler.remaining_indices == [2, 3, 4, 7, 8] and list(sampler) == [4, 2]  # 2 is used twice
+
     def test_a_loader_takes_it(self) -> None:
         data = mx.gluon.data.ArrayDataset(np.arange(6))
         sampler = hvd.elastic.ElasticSampler(data, shuffle=False)

@@ -17,8 +17,8 @@ import pytest
 
 import dualmx as mx
 import dualmx.horovod as hvd
+from tests.dist.test_restarts import members
 
-from ..dist.test_restarts import members
 from .jobs import regrouped
 from .test_wrapped_processes import ENV, ROOT
 
