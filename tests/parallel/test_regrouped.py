@@ -22,7 +22,7 @@ from tests.dist.test_restarts import members
 from .jobs import regrouped
 from .test_wrapped_processes import ENV, ROOT
 
-SAMPLES, EPOCHS = 900, 2
+SAMPLES, EPOCHS = 3000, 2
 ELASTIC = ("-s", "0", "--launcher", "local", "--on-worker-death", "elastic")
 
 
