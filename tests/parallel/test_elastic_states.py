@@ -118,6 +118,16 @@ class TestMXNetState:
             state.restore()  # to the first values, which nobody has committed
             np.testing.assert_array_equal(net(x).asnumpy(), before)
 
+    def test_gradients_of_a_step_that_failed_are_not_added_to_the_next(self) -> None:
+        net = mx.gluon.nn.Dense(1, in_units=2)
+        net.initialize()
+        net.collect_params().setattr("grad_req", "add")
+        state = hvd.elastic.MXNetState(net=net)
+        with mx.autograd.record():
+            net(mx.nd.ones((1, 2))).backward()
+        state.restore()
+        assert net.weight.grad().asnumpy().tolist() == [[0.0, 0.0]]
+
     def test_what_was_not_computed_is_not_saved(self) -> None:
         """Weights that depend on an exchange that failed leave the last commit alone."""
         net = mx.gluon.nn.Dense(1, in_units=1, use_bias=False)

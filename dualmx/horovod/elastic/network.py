@@ -76,10 +76,12 @@ class MXNetState(ObjectState):
         self._weights, self._training = weights, training
 
     def restore(self) -> None:
-        """Go back to what was saved last."""
+        """Go back to what was saved last; gradients that are added up begin at zero."""
         for name, p in self._params().items():
             if name in self._weights:
                 _set(p, self._weights[name])
+            if p.grad_req == "add":
+                p.zero_grad()  # of a step that did not end
         if self.trainer is not None:
             _train_on(self.trainer, self._training)
         super().restore()
