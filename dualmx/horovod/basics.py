@@ -8,6 +8,7 @@ from typing import Any
 from .. import parallel
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import TIMELINE, TIMELINE_CYCLES
+from ..parallel import world
 from .process_sets import add_process_set, begin_sets, forget_sets
 from .timeline import timeline
 
@@ -50,6 +51,22 @@ def shutdown() -> None:
         parallel.shutdown()
         timeline.stop()
         _state.begun = False
+
+
+def begin_anew(broken: bool) -> None:
+    """Form the group of processes anew; process sets are to be added again.
+
+    Args:
+        broken: an exchange failed, so that what is under way cannot end well.
+
+    Raises:
+        MXNetError: a process that lives did not come.
+    """
+    if broken:
+        world.part()  # else engines would wait for each other
+    forget_sets()
+    world.regroup()
+    begin_sets()
 
 
 def is_initialized() -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from ..core import knobs
 from ..core.errors import ArgumentError, MXNetError
 from ..parallel import Group
+from ..ps import Lost
 from .hierarchy import Hierarchy, several_levels
 from .negotiation import REDUCTION, Ask, Negotiation, Order, packed, unpacked
 from .timeline import timeline
@@ -227,7 +228,7 @@ class Engine:
         try:
             self._peers.send(self.group.ranks[0], f"{self.group.name}:ask", meta)
         except MXNetError as e:
-            self._fail(MXNetError(f"hvd: {e}"))
+            self._fail(Lost(f"hvd: {e}"))
 
     def _listen(self) -> None:
         """Take what others say."""
@@ -290,7 +291,7 @@ class Engine:
                 self._tell({"orders": [packed(self._negotiation.give_up(name, text))]})
         gone = [self._peers.gone[r] for r in self.group.ranks if r in self._peers.gone]
         if gone and not self._received() and not self._orders:
-            self._fail(MXNetError(f"hvd: process {self._peers.rank} of {self._peers.size} lost another one: {gone[0]}"))
+            self._fail(Lost(f"hvd: process {self._peers.rank} of {self._peers.size} lost another one: {gone[0]}"))
 
     def _fail(self, error: MXNetError) -> None:
         """End everything that is under way by an error."""

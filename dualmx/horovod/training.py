@@ -25,6 +25,7 @@ class _Distributed(Optimizer):
 
     _exchanged_in: ProcessSet | None = None
     _prescale = 1.0
+    _processes = 1  # by which rescale_grad divides
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Add up the gradients of all processes, and update."""
@@ -52,6 +53,9 @@ class _Distributed(Optimizer):
     def _add_up(self, grad: Any) -> None:
         grads = list(grad) if isinstance(grad, (list, tuple)) else [grad]
         if self._exchanged_in is not None:
+            processes = self._exchanged_in.size()  # an elastic job's changes
+            self.rescale_grad *= self._processes / processes
+            self._processes = processes
             _add_up(grads, Compression.none, self._prescale, self._exchanged_in)
 
 
@@ -92,7 +96,8 @@ def DistributedOptimizer(
     made = object.__new__(type(kind.__name__, (_Distributed, kind), {"__module__": __name__}))
     made.__dict__.update(optimizer.__dict__)
     made._exchanged_in, made._prescale = process_set, 1 / gradient_predivide_factor
-    made.rescale_grad *= gradient_predivide_factor / process_set.size()
+    made._processes = process_set.size()
+    made.rescale_grad *= gradient_predivide_factor / made._processes
     # The updater hands over all gradients at once, so that they travel together.
     made.aggregate_num = max(made.aggregate_num, 1)
     return made
@@ -150,8 +155,11 @@ class DistributedTrainer(Trainer):
         group_of("DistributedTrainer", process_set)
         self._process_set = process_set
         self._prescale = 1 / gradient_predivide_factor
-        self._scale *= gradient_predivide_factor / process_set.size()
+        self._scale *= gradient_predivide_factor
         self._amp_original_scale = self._scale
+
+    def _check_and_rescale_grad(self, scale: float) -> None:
+        super()._check_and_rescale_grad(scale / self._process_set.size())  # which changes in an elastic job
 
     def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
         _add_up([p.list_grad()[0] for _, p in chosen], self._compression, self._prescale, self._process_set)
@@ -161,10 +169,8 @@ def _inside(optimizer: _Distributed) -> Optimizer:
     """Return the optimizer that a distributed one was made of."""
     made = object.__new__(type(optimizer).__mro__[2])
     made.__dict__.update(
-        {k: v for k, v in optimizer.__dict__.items() if k not in ("_exchanged_in", "_prescale")},
-        rescale_grad=optimizer.rescale_grad
-        * optimizer._prescale
-        * (optimizer._exchanged_in or global_process_set).size(),
+        {k: v for k, v in optimizer.__dict__.items() if k not in ("_exchanged_in", "_prescale", "_processes")},
+        rescale_grad=optimizer.rescale_grad * optimizer._prescale * optimizer._processes,
     )
     return made
 

@@ -28,6 +28,7 @@ class Returns:
         self._policy, self._left = plan.policy, plan.restarts
         self._settled: set[Member] = set()  # failed, but the job goes on
         self._waiting: list[tuple[float, Member]] = []
+        self._again: set[Member] = set()  # were started in the place of others
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         env = {f"DUALMX_ON_{role.upper()}_DEATH": policy for role, policy in plan.policy.items()}
         given = plan.env.get(JOURNAL.name) or JOURNAL.read()
@@ -57,9 +58,16 @@ class Returns:
 
     def decide(self, failed: Sequence[Member], members: Sequence[Member]) -> None:
         """Settle what becomes of those of `members` that have failed."""
+        over = self._policy.get("worker") == "elastic" and _over(members)
+        if over:
+            self._waiting = []
         for member in failed:
-            if member not in self._settled and not member.stopped:
+            if member in self._settled or member.stopped:
+                continue
+            if not over:
                 self._decide(member, members)
+            elif member in self._again:  # it came too late to find the others
+                self._settled.add(member)
 
     def due(self, starts: Starts, keeper: Keeper) -> list[Process]:
         """Start again those whose time has come, as the launcher starts members."""
@@ -67,6 +75,7 @@ class Returns:
         ready = [member for at, member in self._waiting if at <= now]
         self._waiting = [(at, member) for at, member in self._waiting if at > now]
         again = [Member(member.role, member.rank) for member in ready]
+        self._again.update(again)
         return [Process(start, keeper) for start in starts(again)] if again else []
 
     def _decide(self, member: Member, members: Sequence[Member]) -> None:
@@ -88,6 +97,12 @@ class Returns:
         """Remove the journal."""
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _over(members: Sequence[Member]) -> bool:
+    """Whether the workers have ended in good order, and the scheduler after them."""
+    ended = {m.role for m in members if m.code == 0}
+    return {"worker", "scheduler"} <= ended
 
 
 __all__ = ["Returns"]

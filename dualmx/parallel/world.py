@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
-from ..core.knobs import COLLECTIVES
+from ..core.knobs import COLLECTIVES, ON_WORKER_DEATH
 from ..op.joint import sum_processes_by
 from ..ps import Job, Peers, leave, seat
 from . import coordinator, processes
@@ -48,10 +48,11 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
         rank: number of this one, from 0.
         backend: how arrays travel: `"host"` (also `"gloo"`, `"mpi"`, `"tcp"`) by sockets and shared memory, `"xla"`
             (also `"nccl"`) by XLA's collectives where they can, which must be chosen before any array is made;
-            `"auto"` is `"xla"` on accelerators, or what `DUALMX_COLLECTIVES` says.
+            `"auto"` is `"xla"` on accelerators, or what `DUALMX_COLLECTIVES` says; in elastic jobs it is `"host"`.
 
     Raises:
-        ArgumentError: an unknown backend, or an address that cannot be read. MXNetError: not all processes came.
+        ArgumentError: an unknown backend, `"xla"` in an elastic job, or an address that cannot be read.
+        MXNetError: not all processes came. SystemExit: those of an elastic job have finished already.
 
     Example:
         >>> import dualmx as mx
@@ -65,28 +66,38 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
         if _world.joined:
             return
         kind = BACKENDS[backend] if BACKENDS[backend] != "auto" else COLLECTIVES.read()
+        elastic = ON_WORKER_DEATH.read() == "elastic"
         if kind == "auto":
-            kind = "xla" if _on_accelerators() else "host"
+            kind = "xla" if _on_accelerators() and not elastic else "host"
+        if kind == "xla" and elastic:
+            raise ArgumentError("parallel.init: XLA cannot do without a process; elastic jobs need backend='host'")
         if kind == "xla":
             processes.check_not_started()
         found = meet(where, size, rank, coordinator.start)
-        if found is None or found.job.workers == 1:
+        if found is None or (found.job.workers == 1 and not elastic):
             if kind == "xla" and found is None and BACKENDS[backend] == "xla" and where is None:
                 processes.detect()
             return
         if found.serve is not None:
             threading.Thread(target=found.serve, name="dualmx-scheduler", daemon=True).start()
         worker = seat("parallel.init", found.job)
-        peers = worker.peers()
+        peers = worker.regroup() if elastic else worker.peers()
         if found.serve is not None:
             forget(where)
         if kind == "xla":
             address = coordinator.stay_in_touch(worker.coordinator())
             processes.join(address, worker.job.workers, worker.rank)
             processes.watchdogs.append(lambda: next(iter(peers.gone.values()), ""))
-        _world.worker, _world.peers, _world.joined = worker, peers, True
-        _world.group = Group(range(peers.size), peers, "world", peers.rank)
+        _world.worker, _world.joined = worker, True
+        _take(peers)
         sum_processes_by(_sums)
+
+
+def _take(peers: Peers) -> None:
+    """Let all exchanges go by these links."""
+    _world.peers, _world.groups = peers, {}
+    _world.group = Group(range(peers.size), peers, "world", peers.rank)
+    world_mail.cache_clear()
 
 
 def _sums(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -207,6 +218,40 @@ def group_of(group: Any, what: str) -> Group:
 def world_mail(group: Group) -> Mail:
     """Return what the members of a group send to each other."""
     return Mail(group)
+
+
+def is_elastic() -> bool:
+    """Return whether processes may come and go, so that `regroup` can be called."""
+    return _world.joined and _world.worker.job.elastic
+
+
+def lost() -> str:
+    """Return why a process of this group is gone; empty if all are there."""
+    return next(iter(_world.peers.gone.values()), "") if _world.peers is not None else ""
+
+
+def newcomers() -> bool:
+    """Return whether processes wait to take part, as far as this one knows; `regroup` lets them."""
+    return _world.joined and bool(_world.worker.newcomers)
+
+
+def part() -> None:
+    """Leave the group of an elastic job, so that all exchanges end that are under way; `regroup` begins the next."""
+    if _world.peers is not None:
+        _world.peers.move()
+
+
+def regroup() -> None:
+    """Begin a new group with all processes of an elastic job that are there, with new ranks; all of them call it.
+
+    Those that were in the group before keep their order, and newcomers follow. Groups of before are of no use any more.
+
+    Raises:
+        MXNetError: a process did not come, or cannot be reached. SystemExit: see `init`.
+    """
+    with _lock:
+        if is_elastic():
+            _take(_world.worker.regroup())
 
 
 def num_dead() -> int:

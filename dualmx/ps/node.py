@@ -85,6 +85,10 @@ class Node:
             self._shaky(role, rank)
         elif op == "new":
             self._joined(rank)
+        elif op == "asks":
+            self._asks(rank)
+        elif op == "waits":
+            _log.warning("%s %d waits for %s", self.job.role, self.rank, message.take("text", str))
         elif op == "back":
             self.dead.discard((role, rank))
             self.gone.pop((role, rank), None)
@@ -97,6 +101,9 @@ class Node:
 
     def _joined(self, rank: int) -> None:
         """One more worker joins the job."""
+
+    def _asks(self, rank: int) -> None:
+        """A worker wants to take part in the exchanges of the others."""
 
     def _shaky(self, role: str, rank: int) -> None:
         """The scheduler's connection to a member broke."""

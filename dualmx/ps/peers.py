@@ -15,6 +15,7 @@ import numpy as np
 from ..core.errors import MXNetError
 from .frame import NOTE, Message
 from .sockets import SocketVan, host_identity
+from .van import Refused
 
 _log = logging.getLogger("dualmx.dist")
 TOLD = 10.0  # seconds after which a process that waits says for whom
@@ -25,7 +26,7 @@ class Lost(MXNetError):
 
 
 class Peers:
-    """All workers of a job, each linked to each.
+    """All workers of a job, each linked to each; in an elastic job, those of one group.
 
     What a process sends on a *channel* arrives in order, and waits until it is taken.
 
@@ -33,14 +34,18 @@ class Peers:
         van: moves the messages.
         rank, size: of this process, and how many there are.
         timeout: most seconds of one wait, 0 for no limit.
+        group: number of the group in an elastic job, or, if `rank` is not known yet (-1), of the one before it.
 
     Attributes:
         gone: why a process is not there any more, by rank.
         nodes: what tells the hosts of the processes apart, by rank.
+        workers: numbers of the processes in the job, by rank.
     """
 
-    def __init__(self, van: SocketVan, rank: int, size: int, timeout: float):
-        self.rank, self.size, self.timeout = rank, size, timeout
+    def __init__(self, van: SocketVan, rank: int, size: int, timeout: float, group: int = 0):
+        self.rank, self.size, self.timeout, self.group = rank, size, timeout, group
+        self.workers = list(range(size))
+        self._early: list[tuple[int, Message]] = []  # from who knows the group before this process does
         self.gone: dict[int, str] = {}
         self.nodes: list[str] = []
         self._van = van
@@ -67,14 +72,46 @@ class Peers:
         until = time.monotonic() + start
         self.nodes = [str(a.get("node", a.get("host"))) for a in addresses]
         for rank in range(self.rank):
-            link = self._van.connect(addresses[rank], max(until - time.monotonic(), 0.1))
+            try:
+                link = self._van.connect(addresses[rank], max(until - time.monotonic(), 0.1), not self.group)
+            except Refused as e:
+                self.lost(rank, f"process {rank} died: {e}")
+                continue
             self._linked(rank, link)
-            self._van.send(link, Message(NOTE, 0, {"op": "peer", "rank": self.rank}))
+            self._van.send(link, Message(NOTE, 0, {"op": "peer", "rank": self.rank, "group": self.group}))
         with self.changed:
             while len(self._links) + len(self.gone.keys() - self._links.keys()) < self.size - 1:
                 if not self.changed.wait(until - time.monotonic()) and time.monotonic() > until:
                     missing = sorted(set(range(self.size)) - {self.rank} - self._links.keys())
                     raise MXNetError(f"the processes {missing} did not connect to process {self.rank} in {start:g} s")
+
+    def seated(self, group: int, rank: int, workers: Sequence[int]) -> None:
+        """The group is formed: its number, the rank of this process, and the numbers of all in the job."""
+        with self.changed:
+            self.group, self.rank, self.size, self.workers = group, rank, len(workers), list(workers)
+            for link, message in self._early:
+                self.on_message(link, message)
+            self._early = []
+
+    def _met(self, link: int, message: Message) -> bool:
+        """Take a message by a link of nobody; False if it is none of another worker that has just connected."""
+        op, group, rank = (message.meta.get(k) for k in ("op", "group", "rank"))
+        if self.rank < 0 and (
+            op == "peer" and isinstance(group, int) and group > self.group or self._heard_early(link)
+        ):
+            self._early.append((link, message))
+        elif op != "peer":
+            return False
+        elif self.rank < 0 or (group or 0) != self.group:
+            self._van.drop(link)  # of a group that this process has left
+        elif isinstance(rank, int) and self.rank < rank < self.size:
+            self._linked(rank, link)
+        else:
+            return False
+        return True
+
+    def _heard_early(self, link: int) -> bool:
+        return any(link == heard for heard, _ in self._early)
 
     def _linked(self, rank: int, link: int) -> None:
         with self.changed:
@@ -88,19 +125,20 @@ class Peers:
         if message.kind != NOTE:
             return False
         op, rank = message.meta.get("op"), self._ranks.get(link)
-        if rank is None:
-            wanted = message.meta.get("rank")
-            if op != "peer" or not isinstance(wanted, int) or not self.rank < wanted < self.size:
-                return False
-            self._linked(wanted, link)
-        elif op == "to":
+        if rank is None or self._early:
+            with self.changed:  # what came before is taken first
+                rank = self._ranks.get(link)
+                if rank is None:
+                    return self._met(link, message)
+        if op == "to":
             self._put(message.take("c", str), rank, message)
         elif op == "off":
             self._off(message.take("c", str), message.take("text", str))
-        elif op == "bye":
+        elif op in ("bye", "moves"):
             # What made it go, if it was the end of another one, is what has to be looked into.
             cause = message.take("text", str)[:500] or self._death
-            self._note(rank, f"process {rank} has left the job" + (f", after {cause}" if cause else ""))
+            where = "job" if op == "bye" else "group"
+            self._note(rank, f"process {rank} has left the {where}" + (f", after {cause}" if cause else ""))
         elif op == "crash":
             self.lost(rank, f"process {rank} died: {message.take('text', str)[:500]}")
         return True
@@ -117,6 +155,11 @@ class Peers:
             if rank not in self.gone:
                 self._death = self._death or reason
             self._note(rank, reason)
+
+    def lost_worker(self, worker: int, reason: str) -> None:
+        """Note that a worker died, by its number in the job; nothing happens if it is not in this group."""
+        if worker in self.workers:
+            self.lost(self.workers.index(worker), reason)
 
     def _note(self, rank: int, reason: str) -> None:
         with self.changed:
@@ -224,6 +267,18 @@ class Peers:
         text = text or self._death
         for link in list(self._ranks):
             self._van.send(link, Message(NOTE, 0, {"op": op, "text": text[:500]}))
+
+    def move(self) -> None:
+        """Leave for another group: the others are told, and what this process still waits for ends."""
+        self.leave("moves")
+        for rank in range(self.size):
+            if rank != self.rank:
+                self._note(rank, f"process {self.rank} has left the group itself")
+
+    def close(self) -> None:
+        """Break the links, by which nobody waits for anything any more."""
+        for link in list(self._ranks):
+            self._van.drop(link)
 
 
 def _named(ranks: Sequence[int]) -> str:

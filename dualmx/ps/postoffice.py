@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
+from .assembly import Assembly
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message
 from .journal import Journal
 from .ledger import Ledger
@@ -48,6 +49,7 @@ class Scheduler:
         self._ledger = Ledger(workers, servers, self._policy["worker"] == "elastic", journal)
         self._wanted, self._members = self._ledger.wanted, self._ledger.members
         self._attendance = self._ledger.attendance
+        self._assembly = Assembly() if self._attendance is not None else None
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
@@ -99,6 +101,8 @@ class Scheduler:
             self._next_batch(link, message)
         elif message.kind == REQUEST and op == "meet":
             self._meet(link, message)
+        elif message.kind == REQUEST and op == "assemble":
+            self._assemble(link, message)
         elif message.kind == REQUEST and op == "coordinator":
             self._van.send(link, Message(REPLY, message.request, {"address": self._coordinated()}))
         elif message.kind == REQUEST and op == "status":
@@ -320,6 +324,33 @@ class Scheduler:
             return
         self._met = {}
 
+    def _assemble(self, link: int, message: Message) -> None:
+        """A worker of an elastic job asks for the next group of those who exchange arrays."""
+        member = self._worker(link, "form groups")
+        if self._assembly is None:
+            raise MXNetError("only the workers of an elastic job form groups anew")
+        number, address = message.take("group", int), message.take("address", dict)
+        patience = message.take("patience", (int, float))
+        if self._assembly.ask(member.rank, number, address, (link, message.request), patience):
+            self._note(member, "asks", f"{member.name} wants to take part")
+        self._settle_assembly()
+
+    def _settle_assembly(self) -> None:
+        if self._assembly is None or not self._ledger.complete:
+            return
+        workers = self._ledger.workers()
+        here = [m.rank for m in workers if m.present]
+        self._assembly.settle(here, [m.rank for m in workers if m.state == "left"])
+        for (link, request), told in self._assembly.answers():
+            self._van.send(link, Message(REPLY, request, told))
+        now = time.monotonic()
+        missing = ", ".join(f"worker {rank}" for rank in self._assembly.waits_for(here))
+        for link in self._assembly.to_tell(now):
+            self._van.send(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": missing}))
+        for (link, request), seconds in self._assembly.overdue(now):
+            text = f"{missing} did not come to the next group within {seconds:g} s (DUALMX_DIST_TIMEOUT)"
+            self._van.send(link, Message(ERROR, request, {"text": text}))
+
     def _coordinated(self) -> str:
         if self._coordinator is None:
             raise MXNetError("the scheduler of this job starts no coordinator")
@@ -372,6 +403,7 @@ class Scheduler:
         if self._met:
             self._introduce()
         self._settle_batch()
+        self._settle_assembly()
         self._maybe_over()
 
     def _maybe_over(self) -> None:
@@ -415,6 +447,7 @@ class Scheduler:
         for label in list(self._barriers):
             self._settle(label)
         self._uncross(now)
+        self._settle_assembly()
         self._maybe_over()
 
     def _uncross(self, now: float) -> None:

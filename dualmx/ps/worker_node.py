@@ -30,6 +30,7 @@ class Worker(Node):
     Attributes:
         rank: of this worker.
         kv: sends arrays to the servers.
+        newcomers: numbers of workers that want to take part in the exchanges of an elastic job.
     """
 
     def __init__(self, job: Job):
@@ -37,6 +38,9 @@ class Worker(Node):
         self._servers: list[Peer] = []
         self._addresses: dict[int, dict[str, Any]] = {}  # of servers that took the place of others
         self._peers: Peers | None = None
+        self._former: Peers | None = None  # those of the group before, until all have left it
+        self._listens: dict[str, Any] = {}
+        self.newcomers: set[int] = set()
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         try:
@@ -76,7 +80,7 @@ class Worker(Node):
         try:
             if link == self._scheduler.link:
                 self._scheduler_said(message)
-            elif self._peers is not None and self._peers.on_message(link, message):
+            elif any(peers.on_message(link, message) for peers in self._linked()):
                 pass
             elif message.kind == NOTE:
                 _log.warning("worker %d waits: %s", self.rank, message.meta.get("text"))
@@ -85,13 +89,16 @@ class Worker(Node):
         except FormatError as e:
             _log.error("worker %d: %s", self.rank, e)
 
+    def _linked(self) -> list[Peers]:
+        return [peers for peers in (self._peers, self._former) if peers is not None]
+
     def _on_down(self, link: int, reason: str) -> None:
         if self._closed:
             return
         if link == self._scheduler.link:
             self._scheduler_broke(reason)
-        if self._peers is not None:
-            self._peers.on_down(link, reason)
+        for peers in self._linked():
+            peers.on_down(link, reason)
         for rank, peer in enumerate(self._servers):
             if link == peer.link:
                 waits = self.job.on_server_death == "wait"
@@ -104,8 +111,10 @@ class Worker(Node):
 
     def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
         super()._lost(role, rank, text, dead)
-        if role == "worker" and dead and self._peers is not None:
-            self._peers.lost(rank, text)
+        if role == "worker":
+            self.newcomers.discard(rank)
+            if dead and self._peers is not None:
+                self._peers.lost_worker(rank, text)
         if role == "server" and rank < len(self._servers) and self.job.on_server_death != "wait":
             self._customer.give_up(self._servers[rank], text)
 
@@ -132,6 +141,43 @@ class Worker(Node):
                 raise FormatError("the scheduler sent no list of the workers")
             self._peers.connect(found, self.job.start)
         return self._peers
+
+    def _asks(self, rank: int) -> None:
+        self.newcomers.add(rank)
+
+    def regroup(self) -> Peers:
+        """Link this worker of an elastic job directly to all others that take part now, which do the same.
+
+        Raises:
+            MXNetError: the scheduler is gone, or a worker did not come or cannot be reached in time.
+            SystemExit: the others have finished, so that there is nothing to do for this worker any more.
+        """
+        own, timeout = self.job.own_host(), self.job.timeout
+        former = self._peers
+        if former is not None:
+            former.move()
+        peers = Peers(self._van, -1, 0, timeout, former.group if former is not None else 0)
+        self._former, self._peers = former, peers
+        self._listens = self._listens or peers.listen(self.job.bind_host(own), own)
+        meta = {"op": "assemble", "group": peers.group, "address": self._listens, "patience": timeout}
+        ticket = self._customer.ask(self._scheduler, "forming a group of the workers", meta)
+        told = self._customer.wait([ticket], timeout + 10 if timeout else 0)[0]
+        if told.meta.get("over") is True:
+            _log.warning("worker %d: the others have finished; there is nothing left to do", self.rank)
+            raise SystemExit(0)
+        workers, addresses = told.take("workers", list), told.take("addresses", list)
+        if self.rank not in workers or len(addresses) != len(workers):
+            raise FormatError("the scheduler sent no list of the workers")
+        peers.seated(told.take("group", int), workers.index(self.rank), workers)
+        self.newcomers.difference_update(workers)
+        for role, rank in list(self.gone):  # what was told of before the group was known here
+            if role == "worker":
+                peers.lost_worker(rank, self.gone[role, rank])
+        if former is not None:
+            former.close()  # all have asked for this group, so that nobody reads there any more
+        self._former = None
+        peers.connect(addresses, self.job.start)
+        return peers
 
     def coordinator(self) -> str:
         """Return `host:port` of what XLA's processes meet by, which the scheduler starts when it is first asked.

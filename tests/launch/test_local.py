@@ -14,6 +14,9 @@ import pytest
 from dualmx.core.errors import ArgumentError
 from dualmx.launch import guard
 from dualmx.launch.command import main, variables
+from dualmx.launch.plan import Plan
+from dualmx.launch.process import Member
+from dualmx.launch.returns import Returns
 
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
 
@@ -107,17 +110,19 @@ def test_the_only_worker_has_all_the_time_after_it_was_started_again(tmp_path: P
     code = (
         "import os, pathlib, sys, time\n"
         "me = pathlib.Path(os.environ['FOLDER'], os.environ['DMLC_ROLE'])\n"
-        "first = not me.exists()\n"
-        "me.touch()\n"
-        "if me.name == 'worker' and first: sys.exit(3)\n"
-        "if me.name == 'worker': time.sleep(2); me.write_text('done')\n"
+        "if me.name != 'worker': sys.exit()\n"
+        "with open(me, 'a') as f: f.write('x')\n"
+        "life = len(me.read_text())\n"
+        "time.sleep(life - 1)\n"
+        "if life < 3: sys.exit(3)\n"
+        "me.write_text('done')\n"
     )
     done = hasty("-n", "1", "-s", "1", "--on-worker-death", "wait", code=code, FOLDER=str(tmp_path))
     assert done.returncode == 0 and (tmp_path / "worker").read_text() == "done", done.stderr
 
 
 def test_a_job_whose_workers_never_come_far_fails() -> None:
-    code = "import os, sys, time; time.sleep(0.2); sys.exit(7 if os.environ['DMLC_ROLE'] == 'worker' else 0)"
+    code = "import os, sys, time; time.sleep(0.8); sys.exit(7 if os.environ['DMLC_ROLE'] == 'worker' else 0)"
     done = hasty("-n", "1", "-s", "1", "--on-worker-death", "elastic", "--restarts", "2", code=code)
     assert done.returncode == 7 and done.stderr.count("is started again") == 2, done.stderr
     assert "worker 0 exited with status 7" in done.stderr
@@ -219,3 +224,31 @@ def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.Captu
     with pytest.raises(SystemExit) as error:
         main(arguments)
     assert error.value.code == 2 and text in capsys.readouterr().err
+
+
+def settled(policy: str, workers: list[int | None], scheduler: int | None, again: bool) -> tuple[Returns, Member]:
+    """What became of worker 1, which has failed, and whether it had been started again before."""
+    returns = Returns(Plan(["true"], len(workers) + 1, 0, policy={"worker": policy}, restarts=3))
+    failed = Member("worker", 1)
+    failed.code = 1
+    if again:
+        returns._again.add(failed)
+    others = [Member("worker", 2 + k) for k in range(len(workers))]
+    first = Member("scheduler", 0)
+    for member, code in zip([*others, first], [*workers, scheduler], strict=True):
+        member.code = code
+    returns.decide([failed], [failed, *others, first])
+    return returns, failed
+
+
+def test_who_is_started_again_when_the_others_have_finished_needs_no_place() -> None:
+    for policy, workers, scheduler, again, forgiven, pending in [
+        ("elastic", [0, None], None, True, True, True),  # others are at work
+        ("elastic", [0, 0], 0, True, True, False),  # came too late
+        ("elastic", [0, 0], 0, False, False, False),  # failed at its end, like anybody
+        ("elastic", [0, 0], -9, True, True, True),
+        ("wait", [0, 0], 0, True, True, True),
+        ("fail", [0, 0], 0, True, False, False),
+    ]:
+        returns, failed = settled(policy, workers, scheduler, again)
+        assert (returns.forgiven(failed), returns.pending) == (forgiven, pending), (policy, workers, scheduler, again)

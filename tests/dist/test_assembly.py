@@ -1,0 +1,220 @@
+"""Groups of workers that exchange arrays with each other, formed anew: on paper, and by links between threads."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dualmx.core.errors import MXNetError
+from dualmx.ps import Worker
+from dualmx.ps.assembly import Assembly
+from dualmx.ps.frame import NOTE, Message
+from dualmx.ps.peers import Lost, Peers
+from tests.dist.test_members import Running
+
+
+def formed(assembly: Assembly, present: set[int], left: set[int] = frozenset()) -> list[Any]:  # type: ignore[assignment]
+    assembly.settle(present, left)
+    return [told for _, told in assembly.answers()]
+
+
+def asking(assembly: Assembly, *ranks: int, number: int = 0) -> None:
+    for rank in ranks:
+        assembly.ask(rank, number, {"port": rank}, (rank, 1))
+
+
+def test_a_group_waits_for_those_of_the_one_before_and_takes_others_along() -> None:
+    a = Assembly()
+    asking(a, 1, 0)
+    assert formed(a, {0, 1, 2}) == [] and a.waits_for({0, 1, 2}) == [2]
+    asking(a, 2)
+    first = formed(a, {0, 1, 2})
+    assert first == [{"group": 1, "workers": [0, 1, 2], "addresses": [{"port": k} for k in range(3)]}] * 3
+    assert a.ask(7, 0, {}, (7, 1)) and not a.ask(2, 1, {}, (2, 2))
+    assert formed(a, {0, 1, 2, 7, 8}) == []
+    asking(a, 1, number=1)
+    assert [told["workers"] for told in formed(a, {1, 2, 7, 8})] == [[1, 2, 7]] * 3  # 0 is gone, 8 has not asked
+    asking(a, 0, 1, 2, 7, number=2)
+    assert formed(a, {0, 1, 2, 7, 8})[0]["workers"] == [1, 2, 7, 0]  # 0 was not gone, but knows less than the others
+
+
+def test_who_comes_after_the_last_one_has_left_is_told_but_goes_on_after_deaths() -> None:
+    a = Assembly()
+    asking(a, 0, 1)
+    formed(a, {0, 1})
+    asking(a, 2)
+    assert formed(a, {1, 2}, {0}) == []
+    assert formed(a, {2}, {0}) == [{"over": True}]
+    b = Assembly()
+    asking(b, 0)
+    formed(b, {0})
+    asking(b, 1)
+    assert [told["workers"] for told in formed(b, {1})] == [[1]]
+
+
+def test_a_scheduler_that_was_started_again_goes_on_with_higher_numbers() -> None:
+    a = Assembly()
+    asking(a, 0, 1, number=5)
+    assert formed(a, {0, 1})[0]["group"] == 6
+
+
+def test_those_who_wait_too_long_are_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = Assembly()
+    a.ask(0, 0, {}, (10, 1), 5.0)
+    formed(a, {0, 1})
+    now = time.monotonic()
+    assert a.overdue(now + 4) == [] and a.to_tell(now + 4) == []
+    assert a.to_tell(now + 11) == [10] and a.to_tell(now + 12) == [] and a.to_tell(now + 22) == [10]
+    assert a.overdue(now + 6) == [((10, 1), 5.0)] and a.overdue(now + 6) == []
+
+
+def test_whatever_happens_everybody_who_is_there_is_in_the_same_group_in_the_end() -> None:
+    for seed in range(200):
+        rng = random.Random(seed)
+        assembly, alive, knows = Assembly(), {0, 1, 2}, dict.fromkeys(range(3), 0)
+        asked: set[int] = set()
+        for _ in range(60):
+            event = rng.random()
+            if event < 0.1 and len(alive) > 1:
+                gone = rng.choice(sorted(alive))
+                alive.discard(gone)
+                asked.discard(gone)
+            elif event < 0.2:
+                alive.add(len(knows))
+                knows[len(knows)] = 0
+            elif alive - asked:
+                rank = rng.choice(sorted(alive - asked))
+                asked.add(rank)
+                assembly.ask(rank, knows[rank], {"port": rank}, (rank, 1))
+            assembly.settle(alive)
+            for (rank, _), told in assembly.answers():
+                assert told["group"] > knows[rank] and rank in told["workers"]
+                knows[rank] = told["group"]
+                asked.discard(rank)
+            assert {knows[r] for r in assembly.members if r in alive - asked} <= {assembly.number}
+
+
+class Wire:
+    """A van that keeps which links were dropped."""
+
+    def __init__(self) -> None:
+        self.dropped: list[int] = []
+
+    def drop(self, link: int) -> None:
+        self.dropped.append(link)
+
+
+def told(peers: Peers, link: int, **meta: Any) -> bool:
+    return peers.on_message(link, Message(NOTE, 0, meta))
+
+
+def test_what_comes_before_a_process_knows_its_group_is_kept_in_order() -> None:
+    peers = Peers(Wire(), -1, 0, 0, group=4)  # type: ignore[arg-type]
+    assert told(peers, 9, op="peer", rank=1, group=5)
+    for number in range(3):
+        assert told(peers, 9, op="to", c="x", n=number)
+    assert not told(peers, 8, op="to", c="x")
+    peers.seated(5, 0, [3, 6])
+    assert [peers.take("x", [1], "test")[1].meta["n"] for _ in range(3)] == [0, 1, 2]
+    peers.lost_worker(6, "worker 6 died")
+    peers.lost_worker(99, "of another group")
+    with pytest.raises(Lost, match="worker 6 died"):
+        peers.take("x", [1], "test")
+
+
+@pytest.mark.parametrize("number", [3, 4])
+def test_links_of_former_groups_are_dropped(number: int) -> None:
+    wire = Wire()
+    peers = Peers(wire, -1, 0, 0, group=4)  # type: ignore[arg-type]
+    assert told(peers, 9, op="peer", rank=1, group=number) and wire.dropped == [9]
+    peers.seated(5, 0, [0, 1])
+    assert told(peers, 8, op="peer", rank=1, group=number) and wire.dropped == [9, 8]
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    made = Running(3, 0)
+    made.job = replace(made.job, on_worker_death="elastic", timeout=8.0)
+    made.whole()
+    yield made
+    for worker in made.workers.values():
+        worker.close(wait=False)
+
+
+def regroup(running: Running, *ranks: int) -> dict[int, Peers]:
+    """Let some workers form a group."""
+    found: dict[int, Peers] = {}
+    for rank in ranks:
+        running.go(f"group {rank}", lambda rank=rank: found.__setitem__(rank, running.workers[rank].regroup()))
+    running.join(*(f"group {rank}" for rank in ranks))
+    return found
+
+
+def all_say(peers: dict[int, Peers]) -> None:
+    """Each process gets a word from each other one."""
+    for one in peers.values():
+        for other in range(one.size):
+            if other != one.rank:
+                one.send(other, "word", {"from": one.rank})
+    for one in peers.values():
+        for other in range(one.size):
+            if other != one.rank:
+                assert one.take("word", [other], "test")[1].meta["from"] == other
+
+
+def test_workers_regroup_without_the_dead_and_with_newcomers(running: Running) -> None:
+    first = regroup(running, 0, 1, 2)
+    all_say(first)
+    running.workers[1].crash("of the test")
+    running.workers[1]._van.close()
+    with pytest.raises(Lost, match="process 1 died: of the test"):
+        first[0].take("word", [1], "test")
+    second = regroup(running, 0, 2)
+    assert {r: (p.rank, p.size) for r, p in second.items()} == {0: (0, 2), 2: (1, 2)}
+    all_say(second)
+    del running.workers[1]
+    running.go("newcomer", lambda: running.workers.__setitem__(3, Worker(running.job)))
+    running.join("newcomer")
+    running.go("joins", lambda: second.__setitem__(3, running.workers[3].regroup()))
+    until = time.monotonic() + 10
+    while not all(running.workers[rank].newcomers for rank in (0, 2)):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    third = regroup(running, 0, 2)
+    running.join("joins")
+    third[3] = second[3]
+    assert {r: (p.rank, p.size) for r, p in third.items()} == {0: (0, 3), 2: (1, 3), 3: (2, 3)}
+    assert not any(running.workers[rank].newcomers for rank in (0, 2))
+    all_say(third)
+    assert not running.errors
+
+
+def test_who_waits_for_a_worker_that_has_left_the_group_is_told(running: Running) -> None:
+    first = regroup(running, 0, 1, 2)
+    first[1].move()
+    with pytest.raises(Lost, match="process 1 has left the group"):
+        first[0].take("word", [1], "test")
+    with pytest.raises(Lost, match="process 1 has left the group itself"):
+        first[1].take("word", [0], "test")
+
+
+def test_a_worker_that_does_not_come_is_named(running: Running) -> None:
+    running.workers[0].job = replace(running.job, timeout=0.5)
+    with pytest.raises(MXNetError, match=r"worker 1, worker 2 did not come to the next group within 0.5 s"):
+        running.workers[0].regroup()
+
+
+def test_a_worker_that_comes_too_late_ends(running: Running) -> None:
+    regroup(running, 0, 1, 2)
+    running.go("newcomer", lambda: running.workers.__setitem__(3, Worker(running.job)))
+    running.join("newcomer")
+    for rank in (0, 1, 2):
+        running.workers[rank].close(wait=False)
+    with pytest.raises(SystemExit) as ended:
+        running.workers[3].regroup()
+    assert ended.value.code == 0
