@@ -29,7 +29,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
         out: NDArray to write to.
 
     Raises:
-        ArgumentTypeError: `buf` is a string. FormatError: it holds no image.
+        ArgumentError: `buf` is a string. FormatError: it holds no image.
 
     Example:
         >>> picture = mx.nd.full((4, 6, 3), 200, dtype="uint8")
@@ -38,7 +38,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
         (4, 6, 3)
     """
     if isinstance(buf, str) or not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray, NDArray)):
-        raise ArgumentTypeError(f"imdecode: buf: got {type(buf).__name__}: expected bytes or a uint8 array")
+        raise ArgumentError(f"imdecode: buf: got {type(buf).__name__}: expected bytes or a uint8 array")
     data = buf.asnumpy() if isinstance(buf, NDArray) else buf
     image = like(codec.decode(data, flag, bool(to_rgb)), None)
     if out is not None:
