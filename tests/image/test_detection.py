@@ -47,6 +47,97 @@ def test_detection_records_as_mxnet_lays_them_out(rec: str) -> None:
             mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **wrong)
 
 
+def boxes_of(label: np.ndarray) -> np.ndarray:
+    """The boxes of a row of `ImageDetRecordIter`'s labels."""
+    return label[4 : 4 + int(label[3])][2:].reshape(-1, 5)
+
+
+def found(image: np.ndarray) -> np.ndarray:
+    """Left, top, right, bottom of the white rectangle in a (C, H, W) image, in shares."""
+    rows, columns = (np.nonzero(image[0].max(axis) > 150)[0] for axis in (1, 0))
+    h, w = image.shape[1:]
+    return np.array([columns[0] / w, rows[0] / h, (columns[-1] + 1) / w, (rows[-1] + 1) / h])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(rand_pad_prob=1.0, max_pad_scale=3.0, fill_value=0),
+        dict(rand_crop_prob=1.0, min_crop_scales=(0.5,), min_crop_object_coverages="(0.5,)", max_crop_trials=(100,)),
+        dict(rand_crop_prob=1.0, num_crop_sampler=2, min_crop_scales=(0.5, 0.8), min_crop_overlaps=(0.05, 0.1)),
+        dict(rand_crop_prob=1.0, min_crop_scales=(0.4,), max_crop_aspect_ratios=(2.0,), crop_emit_mode="overlap"),
+        dict(rand_mirror_prob=0.5, rand_pad_prob=0.5, max_pad_scale=2.0, fill_value=0, rand_crop_prob=0.5),
+    ],
+    ids=str,
+)
+def test_boxes_follow_their_pixels(settings: dict, tmp_path: Path) -> None:
+    image = np.zeros((80, 100, 3), np.uint8)
+    image[20:60, 30:80] = 255
+    path = str(tmp_path / "d.rec")
+    with mx.recordio.MXRecordIO(path, "w") as out:
+        for i in range(20):
+            out.write(mx.recordio.pack_img((0, np.array([2, 5, 1, 0.3, 0.25, 0.8, 0.75]), i, 0), image, 9, ".png"))
+    batch = mx.io.ImageDetRecordIter(path, (3, 120, 120), 20, seed=3, **settings).next()
+    everything = [boxes_of(row) for row in batch.label[0].asnumpy()]
+    for pixels, boxes in zip(batch.data[0].asnumpy(), everything, strict=True):
+        assert boxes.shape == (1, 5) and boxes[0, 0] == 1
+        assert np.abs(found(pixels) - boxes[0, 1:]).max() < 0.03
+    assert len({boxes[0, 1] for boxes in everything}) > 2
+
+
+def test_a_crop_covers_as_much_as_was_asked_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.rec")
+    with mx.recordio.MXRecordIO(path, "w") as out:
+        label = np.array([2, 5, 0, 0.0, 0.0, 0.2, 0.2, 1, 0.3, 0.3, 0.9, 0.9])
+        out.write(mx.recordio.pack_img((0, label, 0, 0), IMAGE, 9, ".png"))
+    it = mx.io.ImageDetRecordIter(
+        path, (3, 16, 16), 1, rand_crop_prob=1.0, min_crop_scales=(0.6,), max_crop_scales=(0.7,),
+        min_crop_object_coverages=(0.8,), max_crop_trials=(200,),
+    )  # fmt: skip
+    seen = set()
+    for _ in range(30):
+        row = it.next().label[0].asnumpy()[0]
+        seen.add(tuple(boxes_of(row)[:, 0]))
+        assert (row[4 + int(row[3]) :] == -1).all()
+        it.reset()
+    assert (1.0,) in seen and () not in seen
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(random_hue_prob=1.0, max_random_hue=30),
+        dict(random_saturation_prob=1.0, max_random_saturation=60),
+        dict(random_illumination_prob=1.0, max_random_illumination=60),
+        dict(random_contrast_prob=1.0, max_random_contrast=0.5),
+    ],
+    ids=str,
+)
+def test_colours_of_images_with_boxes(settings: dict, rec: str) -> None:
+    plain = mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3).next()
+    changed = mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **settings).next()
+    assert np.array_equal(changed.label[0].asnumpy(), plain.label[0].asnumpy())
+    x, y = plain.data[0].asnumpy(), changed.data[0].asnumpy()
+    assert not np.array_equal(x, y) and y.min() >= 0 and y.max() <= 255
+    (name,) = (n for n in settings if n.endswith("prob"))
+    assert np.array_equal(mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **{**settings, name: 0}).next().data[0], x)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (dict(resize_mode="wide"), "resize_mode='wide'"),
+        (dict(num_crop_sampler=2, min_crop_scales=(0.1, 0.2, 0.3)), "one for each of 2"),
+        (dict(min_crop_scales=(0.9,), max_crop_scales=(0.5,)), "min_crop_scales=0.9"),
+        (dict(max_crop_scales=(2.0,)), "max_crop_scales=2.0"),
+        (dict(label_width=7), "label_width=7"),
+    ],
+)
+def test_wrong_settings_of_detection(settings: dict, said: str, rec: str) -> None:
+    with pytest.raises(mx.MXNetError, match=said):
+        mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **settings).next()
+
+
 def test_image_det_iter(rec: str) -> None:
     it = mx.image.ImageDetIter(2, (3, 16, 20), path_imgrec=rec)
     assert it.label_shape == (2, 5) and it.provide_label[0].shape == (2, 2, 5)
