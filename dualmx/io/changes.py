@@ -29,7 +29,8 @@ class Changes:
         fill_value: of what rotation, shearing and `pad` add. pad: rows and columns around.
         inter_method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by size, 10 random.
         mirror, rand_mirror: always, or every second time.
-        brightness, contrast, saturation, pca_noise: strengths. random_h, random_s, random_l: shifts in HSL.
+        brightness, contrast, saturation, pca_noise: strengths, where grey is 0.299·R + 0.587·G + 0.114·B (MXNet 1.9.1
+            takes red for blue here). random_h, random_s, random_l: shifts in HSL.
         mean_r … std_a, scale: (x - mean) * scale / std, per channel.
         max_random_contrast, max_random_illumination: strengths of a factor and of a summand before `scale`.
     """
@@ -150,9 +151,7 @@ class Changes:
             if 0 < new_w <= w and 0 < new_h <= h:
                 y0, x0 = rng.randint(0, h - new_h + 1), rng.randint(0, w - new_w + 1)
                 return self._resized(x[y0 : y0 + new_h, x0 : x0 + new_w], height, width, rng)
-        edge = min(h, w)
-        y0, x0 = (h - edge) // 2, (w - edge) // 2
-        return self._resized(x[y0 : y0 + edge, x0 : x0 + edge], height, width, rng)
+        return self._crop(x, height, width, rng)
 
     def _aspects(self) -> tuple[float, float]:
         if self.min_aspect_ratio is not None:

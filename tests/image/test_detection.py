@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -181,6 +182,41 @@ def test_wrong_labels(label: list[float], tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(encode(IMAGE, 9, ".png"))
     with pytest.raises(mx.MXNetError, match="label"):
         mx.image.ImageDetIter(1, (3, 8, 8), imglist=[[np.array(label), "a.png"]], path_root=str(tmp_path))
+
+
+DRAWN = {  # by MXNet 1.9.1 from the seeds 1, 2, 3: height and width, and the last box
+    "crop": (
+        lambda: mx.image.DetRandomCropAug(0.3, (0.7, 1.4), (0.2, 0.9), 0.3, 50),
+        [(14, 11, 0.291, 0.207, 1, 1), (14, 13, 0, 0.207, 1, 1), (21, 18, 0.067, 0.329, 1, 0.876)],
+    ),
+    "pad": (
+        lambda: mx.image.DetRandomPadAug((0.7, 1.4), (1.0, 3.0), 50),
+        [
+            (52, 41, 0.176, 0.613, 0.705, 0.835),
+            (46, 35, 0.234, 0.259, 0.854, 0.509),
+            (44, 38, 0.295, 0.248, 0.866, 0.509),
+        ],
+    ),
+    "choice": (
+        lambda: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5, 0.9], skip_prob=0.4),
+        [(23, 31, 0.2, 0.3, 0.9, 0.8), (21, 26, 0.085, 0.281, 0.919, 0.829), (23, 31, 0.2, 0.3, 0.9, 0.8)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_the_same_seed_draws_the_same_windows(name: str) -> None:
+    make, expected = DRAWN[name]
+    augmenter = make()
+    for seed, want in zip((1, 2, 3), expected, strict=True):
+        random.seed(seed)
+        image, boxes = augmenter(mx.nd.array(IMAGE, dtype="uint8"), BOXES.copy())
+        assert image.shape[:2] == want[:2] and np.allclose(boxes[-1, 1:], want[2:], atol=1e-3)
+
+
+def test_a_number_is_both_ends_of_a_range() -> None:
+    settings = json.loads(mx.image.DetRandomCropAug(0.5, 2, 0.5).dumps())[1]
+    assert settings["aspect_ratio_range"] == [2, 2] and settings["area_range"] == [0.5, 0.5]
 
 
 def test_flip_crop_pad() -> None:

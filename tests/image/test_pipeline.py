@@ -78,6 +78,22 @@ def test_wrong_settings(settings: dict, said: str, rec: str) -> None:
         mx.io.ImageRecordIter(**{"path_imgrec": rec, "data_shape": (3, 8, 8), "batch_size": 2, **settings})
 
 
+def test_a_crop_that_never_fits_is_one_of_the_middle(rec: str) -> None:
+    settings = dict(path_imgrec=rec, data_shape=(3, 8, 8), batch_size=5)
+    never = mx.io.ImageRecordIter(**settings, random_resized_crop=True, max_aspect_ratio=3.0, min_aspect_ratio=2.9)
+    plain = mx.io.ImageRecordIter(**settings)
+    assert np.array_equal(never.next().data[0].asnumpy(), plain.next().data[0].asnumpy())
+
+
+def test_labels_of_lists_have_the_type_images_stay_floats(rec: str) -> None:
+    listed = mx.image.ImageIter(2, (3, 8, 8), imglist=[[1, "a.png"]] * 2, path_root="", dtype="int64")
+    assert listed.imglist[0][0].dtype == np.int64
+    batch = mx.image.ImageIter(2, (3, 8, 8), path_imgrec=rec, dtype="int32").next()
+    assert batch.data[0].dtype == np.float32 and batch.label[0].dtype == np.float32
+    with pytest.raises(AssertionError, match="float16"):
+        mx.image.ImageIter(2, (3, 8, 8), path_imgrec=rec, dtype="float16")
+
+
 def test_settings_may_be_texts(rec: str) -> None:
     texts = dict(data_shape="(3, 8, 8)", batch_size="2", resize="10", mirror="True", scale="0.5", shuffle="0")
     values = dict(data_shape=(3, 8, 8), batch_size=2, resize=10, mirror=True, scale=0.5)
