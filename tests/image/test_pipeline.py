@@ -270,6 +270,14 @@ def test_strength_zero_changes_nothing() -> None:
     assert np.array_equal(transforms.RandomColorJitter()(IMAGE), IMAGE)
 
 
+@pytest.mark.parametrize("window", [(1, 2, 0, 3), (-1, 2, 4, 3), (14, 0, 2, 2)])
+def test_windows_without_pixels_are_refused(window: tuple[int, ...]) -> None:
+    with pytest.raises(mx.MXNetError, match="fixed_crop: x0="):
+        mx.image.fixed_crop(mx.nd.array(picture(1), dtype="uint8"), *window)
+    with pytest.raises(mx.MXNetError, match="interp=2.0"):
+        mx.image.imresize(mx.nd.array(picture(1), dtype="uint8"), 4, 4, interp=2.0)
+
+
 def test_crops() -> None:
     for value in (IMAGE, mx.nd.array(IMAGE, dtype="uint8")):
         assert transforms.RandomResizedCrop((4, 6))(value).shape == (6, 4, 3)
