@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
-from .core.errors import ArgumentTypeError, MXNetError
+from .core.dtypes import as_dtype
+from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .graph.passes.infer import Key, infer_shapes
 from .symbol import Symbol
 from .symbol.inference import by_variable, known_shapes
@@ -39,6 +40,19 @@ def _shapes(symbol: Symbol, shape: Mapping[str, tuple[int, ...]] | None) -> tupl
     if shape is not None and any(not found.get((id(n), i)) for n, i in symbol.entries):
         raise MXNetError(f"shape={dict(shape)}: the shapes of the outputs do not follow; give those of more inputs")
     return order, found
+
+
+def _dtypes(symbol: Symbol, dtype: Mapping[str, Any] | None) -> dict[Key, str]:
+    """Names of the element types of all entries of the graph that follow from `dtype`; none without it."""
+    if dtype is None:
+        return {}
+    if not isinstance(dtype, Mapping):
+        raise ArgumentTypeError(f"plot_network: dtype={dtype!r}: expected a dict of input names to element types")
+    internals = symbol.get_internals()
+    found = internals.infer_type(**dtype)[1]
+    if found is None:
+        raise ArgumentError(f"plot_network: dtype={dict(dtype)}: types do not follow; give those of more inputs")
+    return {(id(n), i): as_dtype(t).name for (n, i), t in zip(internals.entries, found, strict=True)}
 
 
 def _parameters(node: Node) -> list[Node]:
@@ -170,12 +184,13 @@ def plot_network(
         title: name of the drawing and of the rendered file.
         save_format: format in which it is rendered.
         shape: shapes of inputs by name, to write shapes on the edges.
-        dtype: accepted; dtypes are not drawn.
+        dtype: element types of inputs by name, to write those on the edges.
         node_attrs: Graphviz attributes of all nodes.
         hide_weights: leave out variables that are parameters.
 
     Raises:
-        ArgumentTypeError: not a symbol. MXNetError: the Python package `graphviz` is missing, or the shapes do not fit.
+        ArgumentTypeError: not a symbol. MXNetError: the Python package `graphviz` is missing, or shapes or types do not
+            fit.
     """
     if not isinstance(symbol, Symbol):
         raise ArgumentTypeError(f"plot_network: expected a Symbol, got {type(symbol).__name__}")
@@ -184,6 +199,7 @@ def plot_network(
     except ImportError:
         raise MXNetError("plot_network: it needs the package graphviz; install it with: pip install graphviz") from None
     order, shapes = _shapes(symbol, shape)
+    dtypes = _dtypes(symbol, dtype)
     style = {"shape": "box", "fixedsize": "true", "width": "1.3", "height": "0.8034", "style": "filled"}
     drawing = Digraph(name=title, format=save_format)
     hidden = {id(n) for n in order if n.op is None and hide_weights and n.name.endswith(PARAMETER_ENDINGS)}
@@ -198,6 +214,7 @@ def plot_network(
     for node in order:
         for child, index in node.inputs:
             if id(child) not in hidden:
-                label = _text(shapes.get((id(child), index)))
+                at = (id(child), index)
+                label = _text(shapes.get(at)) + (f"({dtypes[at]})" if at in dtypes else "")
                 drawing.edge(tail_name=node.name, head_name=child.name, dir="back", arrowtail="open", label=label)
     return drawing

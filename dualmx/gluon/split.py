@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import shutil
 import warnings
 from typing import Any
 
@@ -180,21 +181,27 @@ def download(
     retries: int = 5,
     verify_ssl: bool = True,
 ) -> str:
-    """Return the local path of `url`; the file must be there already, because dualmx never uses the network.
+    """Return the local path of `url`, copied there from a `file://` address; dualmx never uses the network.
 
     Args:
-        url: only its last part is used, as the file name.
-        path: where the file is: a path or a directory; the working directory by default.
-        overwrite, retries, verify_ssl: accepted without effect.
-        sha1_hash: SHA-1 that the file must have.
+        url: a `file://` address; of any other, the file must be there already.
+        path: where the file is or goes: a path or a directory; the working directory by default.
+        overwrite: copy even if the file is there.
+        sha1_hash: SHA-1 that the file must have; one with another is copied again.
+        retries, verify_ssl: accepted without effect.
 
     Raises:
         MXNetError: the file is missing, or has another checksum.
     """
     name = url.split("/")[-1]
     found = name if path is None else os.path.join(os.path.expanduser(path), name) if os.path.isdir(path) else path
-    if url.startswith("file://"):
-        found = url.removeprefix("file://")
+    source = url.removeprefix("file://")
+    if source != url and os.path.isfile(source):
+        right = os.path.exists(found) and (not sha1_hash or check_sha1(found, sha1_hash))
+        if overwrite or not right:
+            os.makedirs(os.path.dirname(os.path.abspath(found)), exist_ok=True)
+            shutil.copyfile(source, f"{found}.{os.getpid()}.part")
+            replace_file(f"{found}.{os.getpid()}.part", found)
     if not os.path.exists(found):
         raise MXNetError(f"download: {url}: there is no network access; put the file at {os.path.abspath(found)}")
     if sha1_hash and not check_sha1(found, sha1_hash):

@@ -283,8 +283,8 @@ class CastAug(Augmenter):
         return src.astype(self.typ)
 
 
-IMAGENET_MEAN = np.array([123.68, 116.28, 103.53])
-IMAGENET_STD = np.array([58.395, 57.12, 57.375])
+IMAGENET_MEAN = np.array([123.68, 116.28, 103.53], np.float32)
+IMAGENET_STD = np.array([58.395, 57.12, 57.375], np.float32)
 _EIGENVALUES = np.array([55.46, 4.794, 1.148])
 _EIGENVECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
 

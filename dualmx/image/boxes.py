@@ -69,7 +69,10 @@ class DetRandomSelectAug(DetAugmenter):
         return [type(self).__name__.lower(), [a.dumps() for a in self.aug_list]]
 
     def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
-        return (src, label) if random.random() < self.skip_prob else random.choice(self.aug_list)(src, label)
+        if random.random() < self.skip_prob:
+            return src, label
+        random.shuffle(self.aug_list)
+        return self.aug_list[0](src, label)
 
 
 class DetHorizontalFlipAug(DetAugmenter):
@@ -87,16 +90,18 @@ class DetHorizontalFlipAug(DetAugmenter):
         return like(np.ascontiguousarray(on_host(src)[:, ::-1]), src), label
 
 
-def _pair(value: Any, low: float) -> tuple[float, float]:
-    return (float(value[0]), float(value[1])) if isinstance(value, (list, tuple)) else (low, float(value))
+def _pair(value: Any) -> tuple[float, float]:
+    """Least and most; a single number is both."""
+    return (value[0], value[1]) if isinstance(value, (list, tuple)) else (value, value)
 
 
 class DetRandomCropAug(DetAugmenter):
     """Cuts out a window of random area and shape that covers enough of the boxes.
 
     Args:
-        min_object_covered: least share of every box that the window touches.
-        aspect_ratio_range: (least, most) width / height of the window. area_range: its share of the image.
+        min_object_covered: more than this share of every box that the window touches must be in it.
+        aspect_ratio_range: (least, most) width / height of the window. area_range: its share of the image. A single
+            number is both.
         min_eject_coverage: boxes of which a smaller share is left are dropped.
         max_attempts: windows that are tried.
     """
@@ -109,7 +114,7 @@ class DetRandomCropAug(DetAugmenter):
         min_eject_coverage: float = 0.3,
         max_attempts: int = 50,
     ):
-        ratios, areas = _pair(aspect_ratio_range, float(np.ravel(aspect_ratio_range)[0])), _pair(area_range, 0.0)
+        ratios, areas = _pair(aspect_ratio_range), _pair(area_range)
         super().__init__(
             min_object_covered=min_object_covered, aspect_ratio_range=ratios, area_range=areas,
             min_eject_coverage=min_eject_coverage, max_attempts=max_attempts,
@@ -119,13 +124,25 @@ class DetRandomCropAug(DetAugmenter):
 
     def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
         h, w = src.shape[:2]
-        low, high = self.area_range[0], min(self.area_range[1], 1.0)
+        low, high = self.area_range[0] * h * w, min(self.area_range[1], 1.0) * h * w
         for _ in range(self.max_attempts if 0 < high and low <= high else 0):
-            ratio, area = random.uniform(*self.aspect_ratio_range), random.uniform(low, high) * h * w
-            new_w, new_h = round(np.sqrt(area * ratio)), round(np.sqrt(area / ratio))
-            if not (0 < new_w <= w and 0 < new_h <= h):
+            ratio = random.uniform(*self.aspect_ratio_range)
+            if ratio <= 0:
                 continue
-            x, y = random.randint(0, w - new_w), random.randint(0, h - new_h)
+            most = min(round(np.sqrt(high / ratio)), h)
+            if round(most * ratio) > w:
+                most = int((w + 0.4999999) / ratio)
+            least = min(round(np.sqrt(low / ratio)), most)
+            new_h = random.randint(least, most) if least < most else most
+            new_w = round(new_h * ratio)
+            if new_w * new_h < low:
+                new_h += 1
+            elif new_w * new_h > high:
+                new_h -= 1
+            new_w = round(new_h * ratio)
+            if not (0 < new_w <= w and 0 < new_h <= h and low <= new_w * new_h <= high):
+                continue
+            y, x = random.randint(0, h - new_h), random.randint(0, w - new_w)
             boxes = self._seen(label, x / w, y / h, new_w / w, new_h / h)
             if boxes is not None:
                 return fixed_crop(src, x, y, new_w, new_h), boxes
@@ -140,7 +157,7 @@ class DetRandomCropAug(DetAugmenter):
         area = wide * high
         covered = np.divide(inside, area, out=np.zeros_like(area), where=area > 0)
         touched = covered > 0
-        if not touched.any() or covered[touched].min() < self.min_object_covered:
+        if not touched.any() or covered[touched].min() <= self.min_object_covered:
             return None
         kept = covered > self.min_eject_coverage
         if not kept.any():
@@ -167,7 +184,7 @@ class DetRandomPadAug(DetAugmenter):
         max_attempts: int = 50,
         pad_val: Any = (128, 128, 128),
     ):
-        ratios, areas = _pair(aspect_ratio_range, float(np.ravel(aspect_ratio_range)[0])), _pair(area_range, 1.0)
+        ratios, areas = _pair(aspect_ratio_range), _pair(area_range)
         colour = tuple(pad_val) if isinstance(pad_val, (list, tuple)) else (pad_val,)
         super().__init__(aspect_ratio_range=ratios, area_range=areas, max_attempts=max_attempts, pad_val=colour)
         self.aspect_ratio_range, self.area_range = ratios, areas
@@ -175,13 +192,20 @@ class DetRandomPadAug(DetAugmenter):
 
     def __call__(self, src: Any, label: np.ndarray) -> tuple[Any, np.ndarray]:
         h, w = src.shape[:2]
-        low, high = max(self.area_range[0], 1.0), self.area_range[1]
-        for _ in range(self.max_attempts if high > 1.0 and low <= high else 0):
-            ratio, area = random.uniform(*self.aspect_ratio_range), random.uniform(low, high) * h * w
-            new_w, new_h = round(np.sqrt(area * ratio)), round(np.sqrt(area / ratio))
-            if new_w < w or new_h < h or (new_w, new_h) == (w, h):
+        low, high = max(self.area_range[0], 1.0) * h * w, self.area_range[1] * h * w
+        for _ in range(self.max_attempts if high > h * w and low <= high else 0):
+            ratio = random.uniform(*self.aspect_ratio_range)
+            if ratio <= 0:
                 continue
-            x, y = random.randint(0, new_w - w), random.randint(0, new_h - h)
+            most, least = round(np.sqrt(high / ratio)), round(np.sqrt(low / ratio))
+            if round(least * ratio) < w:
+                least = int((w + 0.499999) / ratio)
+            least = min(max(least, h), most)
+            new_h = random.randint(least, most) if least < most else most
+            new_w = round(new_h * ratio)
+            if new_h - h < 2 or new_w - w < 2:  # too little to be of use
+                continue
+            y, x = random.randint(0, new_h - h), random.randint(0, new_w - w)
             edges = (y, new_h - h - y, x, new_w - w - x)
             out = label.copy()
             out[:, [1, 3]] = (out[:, [1, 3]] * w + x) / new_w
@@ -261,7 +285,7 @@ def CreateDetAugmenter(
     if rand_mirror:
         out.append(DetHorizontalFlipAug(0.5))
     if rand_pad > 0:
-        pad = DetRandomPadAug(aspect_ratio_range, (1.0, _pair(area_range, 0.0)[1]), max_attempts, pad_val)
+        pad = DetRandomPadAug(aspect_ratio_range, (1.0, _pair(area_range)[1]), max_attempts, pad_val)
         out.append(DetRandomSelectAug([pad], 1 - rand_pad))
     out.append(DetBorrowAug(ForceResizeAug((data_shape[2], data_shape[1]), inter_method)))
     out.append(DetBorrowAug(CastAug()))

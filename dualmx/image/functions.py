@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checks import whole
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..io import codec
 from ..io.place import like, on_host
@@ -29,7 +30,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
         out: NDArray to write to.
 
     Raises:
-        ArgumentTypeError: `buf` is a string. FormatError: it holds no image.
+        ArgumentError: `buf` is a string. FormatError: it holds no image.
 
     Example:
         >>> picture = mx.nd.full((4, 6, 3), 200, dtype="uint8")
@@ -38,7 +39,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
         (4, 6, 3)
     """
     if isinstance(buf, str) or not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray, NDArray)):
-        raise ArgumentTypeError(f"imdecode: buf: got {type(buf).__name__}: expected bytes or a uint8 array")
+        raise ArgumentError(f"imdecode: buf: got {type(buf).__name__}: expected bytes or a uint8 array")
     data = buf.asnumpy() if isinstance(buf, NDArray) else buf
     image = like(codec.decode(data, flag, bool(to_rgb)), None)
     if out is not None:
@@ -71,6 +72,7 @@ def imresize(src: Any, w: int, h: int, interp: int = 1, out: Any = None) -> Any:
         out: NDArray to write to.
     """
     image = on_host(src)
+    interp = whole("imresize", "interp", interp)
     method = _method(interp, (*image.shape[:2], h, w)) if interp in (9, 10) else interp
     result = like(codec.resize(image, int(w), int(h), method), src)
     if out is not None:
@@ -133,8 +135,14 @@ def resize_short(src: Any, size: int, interp: int = 2) -> Any:
 
 
 def fixed_crop(src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2) -> Any:
-    """Cut out the window of width `w` and height `h` at column `x0`, row `y0`, then resize to `size` (w, h)."""
+    """Cut out the window of width `w` and height `h` at column `x0`, row `y0`, then resize to `size` (w, h).
+
+    Raises:
+        ArgumentError: nothing of the image is in the window.
+    """
     out = on_host(src)[y0 : y0 + h, x0 : x0 + w]  # a program would be compiled for each window
+    if not out.size:
+        raise ArgumentError(f"fixed_crop: x0={x0}, y0={y0}, w={w}, h={h}: nothing is left of {src.shape[:2]}")
     if size is not None and (w, h) != tuple(size):
         out = imresize(out, size[0], size[1], _method(interp, (h, w, size[1], size[0])))
     return like(out, src)

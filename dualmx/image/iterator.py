@@ -64,7 +64,7 @@ class ImageIter(DataIter):
         part_index, num_parts: this worker's share; every image is in one part.
         aug_list: augmenters; by default those that `CreateAugmenter(data_shape, **kwargs)` returns.
         data_name, label_name: names in the descriptions.
-        dtype: of the data.
+        dtype: int32, int64, float32 or float64: of the labels in lists; batches are float32 all the same.
         last_batch_handle: `"pad"` begins again and reports `pad`, `"discard"` drops an incomplete batch,
             `"roll_over"` opens the next epoch with it.
 
@@ -112,7 +112,10 @@ class ImageIter(DataIter):
         check_part(who, num_parts, part_index)
         self.data_shape = tuple(data_shape)
         self.check_data_shape(self.data_shape)
-        self.label_width, self.shuffle, self.dtype = label_width, shuffle, as_dtype(dtype)
+        self._label_type = as_dtype(dtype)
+        if self._label_type.name not in ("int32", "int64", "float32", "float64"):
+            raise ArgumentError(f"{who}: dtype={dtype!r}: expected int32, int64, float32 or float64, for labels")
+        self.label_width, self.shuffle = label_width, shuffle
         self.path_root, self.last_batch_handle = path_root, last_batch_handle
         self.imglist: dict[Any, tuple[np.ndarray, str]] = {}
         self.imgrec: Any = None
@@ -134,11 +137,11 @@ class ImageIter(DataIter):
         if not (rec or listed or isinstance(imglist, (list, tuple))):
             raise ArgumentError(f"{type(self).__name__}: expected path_imgrec, path_imglist or imglist")
         if listed:
-            self.imglist = {index: (labels, file) for index, labels, file in read_list(listed)}
+            self.imglist = {i: (labels.astype(self._label_type), file) for i, labels, file in read_list(listed)}
         elif not rec:
             for i, entry in enumerate(imglist or ()):
                 labels = entry[0] if len(entry) == 2 else entry[:-1]
-                self.imglist[i] = (np.array(labels, np.float32).reshape(-1), entry[-1])
+                self.imglist[i] = (np.array(labels, self._label_type).reshape(-1), entry[-1])
         if rec:
             places = offsets(rec)
             self.imgrec = open(rec, "rb")  # noqa: SIM115 - read as long as the iterator lives
@@ -166,7 +169,7 @@ class ImageIter(DataIter):
 
     @property
     def provide_data(self) -> list[DataDesc]:
-        return [DataDesc(self._names[0], (self.batch_size, *self.data_shape), self.dtype.type)]
+        return [DataDesc(self._names[0], (self.batch_size, *self.data_shape))]
 
     @property
     def provide_label(self) -> list[DataDesc]:
@@ -274,8 +277,8 @@ class ImageIter(DataIter):
             while len(batch) < self.batch_size:
                 self.cur = 0
                 self._fill(batch)
-        data = np.stack([image for image, _ in batch]).astype(self.dtype, copy=False)
-        return DataBatch([array(data, dtype=self.dtype)], [self._labels([row for _, row in batch])], pad)
+        data = array(np.stack([image for image, _ in batch]), dtype="float32")
+        return DataBatch([data], [self._labels([row for _, row in batch])], pad)
 
     def _labels(self, rows: list[np.ndarray]) -> Any:
         stacked = np.stack(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -103,7 +104,8 @@ class DataBatch:
 
 
 def named_arrays(value: Any, default_name: str, may_be_empty: bool) -> list[tuple[str, Any]]:
-    """Return `(name, array)` pairs of an array, a list of arrays, or a dict (sorted by name).
+    """Return `(name, array)` pairs of an array, a list of arrays, or a dict (sorted by name); an array may be nested
+    lists of numbers inside these.
 
     Raises:
         ArgumentTypeError: something else, or nothing although something is needed.
@@ -119,9 +121,14 @@ def named_arrays(value: Any, default_name: str, may_be_empty: bool) -> list[tupl
         pairs = [(default_name, value)]
     if not pairs and not may_be_empty:
         raise ArgumentTypeError(f"{default_name}: expected at least one array")
-    for name, v in pairs:
-        if not hasattr(v, "shape"):
-            raise ArgumentTypeError(
-                f"{name}: got {type(v).__name__}: expected an NDArray, a numpy.ndarray, or a list or dict of them"
-            )
-    return pairs
+    return [(name, v if hasattr(v, "shape") else _array_of(name, v)) for name, v in pairs]
+
+
+def _array_of(name: str, value: Any) -> np.ndarray:
+    """Return nested lists of numbers as a float32 array."""
+    if isinstance(value, (list, tuple)):
+        with contextlib.suppress(TypeError, ValueError):
+            return np.asarray(value, dtype=np.float32)
+    raise ArgumentTypeError(
+        f"{name}: got {type(value).__name__}: expected an NDArray, a numpy.ndarray, or a list or dict of them"
+    )

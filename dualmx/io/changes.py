@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, get_type_hints
 
 import numpy as np
 
+from ..core.errors import ArgumentError
+from ..op.schema import converter
 from . import codec
 
 _GRAY = np.array([0.299, 0.587, 0.114], np.float32)
@@ -22,11 +25,14 @@ class Changes:
         max_aspect_ratio, min_aspect_ratio: of a random crop. max_random_area, min_random_area: its share of the area.
         max_crop_size, min_crop_size: edge of a random square crop. max_random_scale, min_random_scale: of the size.
         max_rotate_angle, rotate: degrees. max_shear_ratio: of rows against each other.
+        max_img_size, min_img_size: bounds of the edges of an image that was turned or scaled.
         fill_value: of what rotation, shearing and `pad` add. pad: rows and columns around.
         inter_method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 9 by size, 10 random.
         mirror, rand_mirror: always, or every second time.
-        brightness, contrast, saturation, pca_noise: strengths. random_h, random_s, random_l: shifts in HSL.
-        mean_img: `.npy` or `.params` file with a mean. mean_r … std_a, scale: (x - mean) * scale / std, per channel.
+        brightness, contrast, saturation, pca_noise: strengths, where grey is 0.299·R + 0.587·G + 0.114·B (MXNet 1.9.1
+            takes red for blue here). random_h, random_s, random_l: shifts in HSL.
+        mean_r … std_a, scale: (x - mean) * scale / std, per channel.
+        max_random_contrast, max_random_illumination: strengths of a factor and of a summand before `scale`.
     """
 
     resize: int = -1
@@ -43,6 +49,8 @@ class Changes:
     min_random_scale: float = 1.0
     max_random_area: float = 1.0
     min_random_area: float = 1.0
+    max_img_size: float = 1e10
+    min_img_size: float = 0.0
     fill_value: int = 255
     pad: int = 0
     inter_method: int = 1
@@ -64,6 +72,18 @@ class Changes:
     std_b: float = 1.0
     std_a: float = 1.0
     scale: float = 1.0
+    max_random_contrast: float = 0.0
+    max_random_illumination: float = 0.0
+
+    @classmethod
+    def of(cls, who: str, given: Mapping[str, Any]) -> Changes:
+        """Return the changes that arguments describe, which may be texts as in MXNet.
+
+        Raises:
+            ArgumentError: a value of another type.
+        """
+        types = get_type_hints(cls, include_extras=True)
+        return cls(**{name: typed(who, name, value, types[name]) for name, value in given.items() if name in types})
 
     def _interp(self, rng: np.random.RandomState, old: Sequence[int], new: Sequence[int]) -> int:
         if self.inter_method == 10:
@@ -98,15 +118,21 @@ class Changes:
         angle = rng.randint(-self.max_rotate_angle, self.max_rotate_angle + 1) if random else 0
         angle = self.rotate if self.rotate > 0 else angle
         shear = rng.uniform(-self.max_shear_ratio, self.max_shear_ratio) if self.max_shear_ratio > 0 else 0.0
-        scale = rng.uniform(self.min_random_scale, self.max_random_scale) if self.max_random_scale != 1.0 else 1.0
+        scaled = self.min_random_scale != 1.0 or self.max_random_scale != 1.0
+        scale = rng.uniform(self.min_random_scale, self.max_random_scale) if scaled else 1.0
+        squeezed = self.max_aspect_ratio != 0 and not self.random_resized_crop
+        ratio = rng.uniform(*self._aspects()) if squeezed else 1.0
         h, w = x.shape[:2]
-        if not angle and not shear:
-            return self._resized(x, max(1, int(h * scale)), max(1, int(w * scale)), rng)
+        if not (angle or shear or scaled or squeezed):
+            return x
+        edges = np.clip([w * scale, h * scale], self.min_img_size, self.max_img_size)
+        size = max(1, int(edges[0])), max(1, int(edges[1]))
+        across = 2 * scale / (1 + ratio)
+        down = ratio * across
         a, b = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
-        matrix = scale * np.array([[a - shear * b, b + shear * a], [-b, a]])
-        size = max(1, int(w * scale)), max(1, int(h * scale))
+        matrix = np.array([[across * a - shear * b * down, across * b + shear * a * down], [-b * down, a * down]])
         middle = np.array([w, h]) / 2
-        shift = np.array(size) / 2 - matrix @ middle
+        shift = edges / 2 - matrix @ middle
         cv2 = codec.cv2()
         full = np.concatenate([matrix, shift[:, None]], 1)
         fill = (self.fill_value,) * x.shape[2]
@@ -125,9 +151,7 @@ class Changes:
             if 0 < new_w <= w and 0 < new_h <= h:
                 y0, x0 = rng.randint(0, h - new_h + 1), rng.randint(0, w - new_w + 1)
                 return self._resized(x[y0 : y0 + new_h, x0 : x0 + new_w], height, width, rng)
-        edge = min(h, w)
-        y0, x0 = (h - edge) // 2, (w - edge) // 2
-        return self._resized(x[y0 : y0 + edge, x0 : x0 + edge], height, width, rng)
+        return self._crop(x, height, width, rng)
 
     def _aspects(self) -> tuple[float, float]:
         if self.min_aspect_ratio is not None:
@@ -139,9 +163,11 @@ class Changes:
         if self.max_crop_size > 0 or self.min_crop_size > 0:
             crop_h = crop_w = int(rng.randint(max(self.min_crop_size, 1), max(self.max_crop_size, 1) + 1))
         h, w = x.shape[:2]
-        if h < crop_h or w < crop_w:
-            scale = max(crop_h / h, crop_w / w)
-            x = self._resized(x, max(int(h * scale), crop_h), max(int(w * scale), crop_w), rng)
+        if h < crop_h:
+            x = self._resized(x, crop_h, max(1, w * crop_h // h), rng)
+            h, w = x.shape[:2]
+        if w < crop_w:
+            x = self._resized(x, h * crop_w // w, crop_w, rng)
             h, w = x.shape[:2]
         if self.rand_crop:
             y0, x0 = rng.randint(0, h - crop_h + 1), rng.randint(0, w - crop_w + 1)
@@ -151,12 +177,8 @@ class Changes:
 
     def colour(self, x: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """Return the image with its colours changed: float32 if they were, else as it came."""
-        if x.shape[2] == 3 and (self.random_h or self.random_s or self.random_l):
-            cv2 = codec.cv2()
-            hls = cv2.cvtColor(np.ascontiguousarray(x), cv2.COLOR_RGB2HLS).astype(np.int32)
-            for channel, most, top in ((0, self.random_h, 180), (1, self.random_l, 255), (2, self.random_s, 255)):
-                hls[..., channel] = np.clip(hls[..., channel] + rng.randint(-most, most + 1), 0, top)
-            x = cv2.cvtColor(hls.astype(np.uint8), cv2.COLOR_HLS2RGB)
+        if x.shape[2] == 3:
+            x = shifted_hls(x, (self.random_h, self.random_l, self.random_s), rng)
         if not (self.brightness or self.contrast or self.saturation or self.pca_noise):
             return x
         x = x.astype(np.float32)
@@ -174,17 +196,47 @@ class Changes:
             x = x + (vectors @ (values * rng.normal(0, self.pca_noise, 3))).astype(np.float32)
         return x
 
-    def normal(self, x: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
-        """Return a float32 (C, H, W) image: (x - mean) * scale / std."""
+    def normal(self, x: np.ndarray, mean: np.ndarray | None, rng: np.random.RandomState) -> np.ndarray:
+        """Return a float32 (C, H, W) image: (x - mean) * scale / std, with another contrast and illumination."""
         x = np.moveaxis(x, 2, 0).astype(np.float32)
         c = len(x)
         means = mean if mean is not None else self._each("mean", c)
         std = self._each("std", c) / np.float32(self.scale)
-        return (x - means) / std
+        return self._lit(x - means, rng) / std
+
+    def _lit(self, x: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        if not (self.max_random_contrast or self.max_random_illumination):
+            return x
+        factor = 1 + rng.uniform(-self.max_random_contrast, self.max_random_contrast)
+        summand = rng.uniform(-self.max_random_illumination, self.max_random_illumination)
+        return x * np.float32(factor) + np.float32(summand)
 
     def _each(self, what: str, channels: int) -> np.ndarray:
         values = [getattr(self, f"{what}_{c}") for c in "rgba"[:channels]]
         return np.array(values, np.float32).reshape(-1, 1, 1)
 
 
-__all__ = ["Changes"]
+def shifted_hls(x: np.ndarray, most: Sequence[int], rng: np.random.RandomState) -> np.ndarray:
+    """Return a uint8 RGB image with hue, lightness and saturation shifted by up to `most` each."""
+    if not any(most):
+        return x
+    cv2 = codec.cv2()
+    hls = cv2.cvtColor(np.ascontiguousarray(x), cv2.COLOR_RGB2HLS).astype(np.int32)
+    for channel, (shift, top) in enumerate(zip(most, (180, 255, 255), strict=True)):
+        hls[..., channel] = np.clip(hls[..., channel] + rng.randint(-shift, shift + 1), 0, top)
+    return cv2.cvtColor(hls.astype(np.uint8), cv2.COLOR_HLS2RGB)
+
+
+def typed(who: str, name: str, value: Any, kind: Any) -> Any:
+    """Return an argument as a value of type `kind`, a text too.
+
+    Raises:
+        ArgumentError: it is none.
+    """
+    try:
+        return converter(kind)(value)
+    except (TypeError, ValueError) as e:
+        raise ArgumentError(f"{who}: {name}={value!r}: {e}") from None
+
+
+__all__ = ["Changes", "shifted_hls", "typed"]

@@ -13,7 +13,9 @@ import numpy as np
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
+from ..op.schema import Shape
 from .batch import DataDesc
+from .changes import typed
 from .records import check_part, share
 from .row_batches import RowBatches, files_of
 
@@ -56,12 +58,12 @@ class CSVIter(RowBatches):
         part_index: int = 0,
         **unknown: Any,
     ):
-        super().__init__(int(batch_size), unknown)
+        super().__init__(typed("CSVIter", "batch_size", batch_size, int), unknown)
         if self.batch_size < 1:
             raise ArgumentError(f"CSVIter: batch_size={batch_size}: expected 1 or more")
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
-        self._rows = _read(data_csv, tuple(data_shape), self._dtype)
-        label_shape = tuple(label_shape)
+        self._rows = _read(data_csv, typed("CSVIter", "data_shape", data_shape, Shape), self._dtype)
+        label_shape = tuple(typed("CSVIter", "label_shape", label_shape, Shape))
         if label_csv in (None, "NULL"):
             self._labels = np.zeros((len(self._rows), *label_shape), self._dtype)
         else:
@@ -79,7 +81,7 @@ class CSVIter(RowBatches):
             raise ArgumentError(f"CSVIter: part {part_index} of {num_parts} of {len(self._rows)} rows is empty")
         self._rows, self._labels = self._rows[mine.start : mine.stop], self._labels[mine.start : mine.stop]
         self._names = (data_name, label_name)
-        self._begin(np.arange(len(self._rows)), round_batch)
+        self._begin(np.arange(len(self._rows)), typed("CSVIter", "round_batch", round_batch, bool))
 
     @property
     def provide_data(self) -> list[DataDesc]:

@@ -16,6 +16,7 @@ from ..core.dtypes import as_dtype, is_float
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from .batch import DataDesc
+from .changes import typed
 from .iterator import MXDataIter
 
 
@@ -105,7 +106,11 @@ class MNISTIter(MXDataIter):
         input_shape: Any = None,
         **unknown: Any,
     ):
-        super().__init__(int(batch_size), unknown)
+        super().__init__(typed("MNISTIter", "batch_size", batch_size, int), unknown)
+        shuffle, flat, silent = (
+            typed("MNISTIter", name, value, bool)
+            for name, value in (("shuffle", shuffle), ("flat", flat), ("silent", silent))
+        )
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
         if not is_float(self._dtype):
             raise ArgumentError(f"MNISTIter: dtype={dtype!r}: expected a floating type, for values in [0, 1)")

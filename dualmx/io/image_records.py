@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,19 +14,19 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
-from ..ndarray import NDArray, array
+from ..ndarray import NDArray, array, save
+from ..op.schema import Shape
 from . import codec
 from .batch import DataBatch, DataDesc
-from .changes import Changes
+from .changes import Changes, typed
+from .det_changes import DetChanges
 from .iterator import MXDataIter
-from .records import check_part, part, read_record, unpack
+from .records import check_part, offsets, part, read_record, share, unpack
 
 # Accepted; they steer threads and memory, which are arranged otherwise here.
 _WITHOUT_EFFECT = {
     "verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq",
 }  # fmt: skip
-_ALWAYS = {"max_img_size": 1e10, "min_img_size": 0.0, "max_random_contrast": 0.0, "max_random_illumination": 0.0}
-_KNOWN = {f.name for f in fields(Changes)}
 
 
 class _Records(MXDataIter):
@@ -33,6 +34,7 @@ class _Records(MXDataIter):
 
     _who = "ImageRecordIter"
     _dtype: Any = "float32"
+    _kind: type[Changes] = Changes
 
     def __init__(
         self,
@@ -55,23 +57,31 @@ class _Records(MXDataIter):
         label_name: str = "softmax_label",
         **changes: Any,
     ):
-        unknown = [n for n in changes if n not in _KNOWN and n not in _ALWAYS and n not in _WITHOUT_EFFECT]
-        super().__init__(int(batch_size), unknown)
+        known = {f.name for f in fields(self._kind)} | _WITHOUT_EFFECT
+        super().__init__(typed(self._who, "batch_size", batch_size, int), [n for n in changes if n not in known])
         if self.batch_size < 1:
             raise ArgumentError(f"{self._who}: batch_size={batch_size}: expected 1 or more")
-        self.data_shape = tuple(int(n) for n in data_shape)
+        self.data_shape = typed(self._who, "data_shape", data_shape, Shape)
         if len(self.data_shape) != 3 or self.data_shape[0] not in (1, 3, 4) or min(self.data_shape) < 1:
             raise ArgumentError(f"{self._who}: data_shape={data_shape}: expected (1, 3 or 4, height, width)")
         check_part(self._who, num_parts, part_index)
-        self._changes = self._checked(changes)
+        self._changes = self._kind.of(self._who, changes)
         self._type = as_dtype(self._dtype if dtype is None else dtype)
         self._files = _files(path_imgrec, self._who)
-        self._at = [(f, at) for f in self._files for at in part(f, num_parts, part_index)]
+        if path_imgidx and num_parts > 1:
+            every = [(f, at) for f in self._files for at in offsets(f)]
+            mine = share(len(every), num_parts, part_index)
+            self._at = every[mine.start : mine.stop]
+        else:
+            self._at = [(f, at) for f in self._files for at in part(f, num_parts, part_index)]
         if not self._at:
             raise ArgumentError(f"{self._who}: part {part_index} of {num_parts} of {path_imgrec!r} holds no record")
-        self.label_width, self.round_batch, self._shuffle = int(label_width), round_batch, shuffle
+        self.label_width = typed(self._who, "label_width", label_width, int)
+        self.round_batch, self._shuffle = (
+            typed(self._who, n, v, bool) for n, v in (("round_batch", round_batch), ("shuffle", shuffle))
+        )
         self._listed = _labels_of(path_imglist) if path_imglist else {}
-        self._mean = _mean(mean_img) if mean_img else None
+        self._mean: np.ndarray | None = None
         self._names = (data_name, label_name)
         self._rng = np.random.RandomState(seed)
         self._seeds = np.random.RandomState(seed if seed_aug is None else seed_aug)
@@ -80,13 +90,23 @@ class _Records(MXDataIter):
         self._coming: list[Any] = []
         self._batch: DataBatch | None = None
         self._last: Any = None
+        if mean_img:
+            self._mean = _mean(mean_img) if os.path.exists(mean_img) else self._new_mean(mean_img)
         self._begin()
 
-    def _checked(self, given: dict[str, Any]) -> Changes:
-        for name, default in _ALWAYS.items():
-            if given.get(name, default) != default:
-                raise ArgumentError(f"{self._who}: {name}: only its default {default} is supported")
-        return Changes(**{name: value for name, value in given.items() if name in _KNOWN})
+    def _new_mean(self, path: str) -> np.ndarray:
+        """Write the mean of all images of this part, as they are after their changes of form, to `path`."""
+        logging.info("%s: %r does not exist: computing the mean of %d images", self._who, path, len(self._at))
+        total = np.zeros(self.data_shape, np.float64)
+        for row in range(len(self._at)):
+            image, _, rng = self._read(row, 0)
+            total += np.moveaxis(self._changes.geometry(image, self.data_shape[1], self.data_shape[2], rng), 2, 0)
+        mean = (total / len(self._at)).astype(np.float32)
+        if path.endswith(".npy"):
+            np.save(path, mean)
+        else:
+            save(path, {"mean_img": array(mean)})
+        return mean
 
     def __del__(self) -> None:
         threads = getattr(self, "_threads", None)
@@ -127,7 +147,16 @@ class _Records(MXDataIter):
             if self._next >= n:
                 self._start = short % n if self.round_batch else 0
 
-    def _make(self, row: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def _make(self, row: int, seed: int) -> tuple[np.ndarray, np.ndarray, int]:
+        image, header, rng = self._read(row, seed)
+        label = self._listed.get(header.id) if self._listed else np.atleast_1d(header.label)
+        if label is None:
+            raise FormatError(
+                f"{self._who}: the id {header.id} of a record of {self._at[row][0]!r} is not in path_imglist"
+            )
+        return *self._image(image, np.asarray(label, np.float32), rng), header.id
+
+    def _read(self, row: int, seed: int) -> tuple[np.ndarray, Any, np.random.RandomState]:
         path, at = self._at[row]
         rng = np.random.RandomState(seed)
         with open(path, "rb") as f:
@@ -137,10 +166,7 @@ class _Records(MXDataIter):
             image = codec.decode(data, 0 if self.data_shape[0] == 1 else 1 if self.data_shape[0] == 3 else -1)
         except FormatError as e:
             raise FormatError(f"{self._who}: record with id {header.id} at byte {at} of {path!r}: {e}") from None
-        label = self._listed.get(header.id) if self._listed else np.atleast_1d(header.label)
-        if label is None:
-            raise FormatError(f"{self._who}: the id {header.id} of a record of {path!r} is not in path_imglist")
-        return self._image(image, np.asarray(label, np.float32), rng)
+        return image, header, rng
 
     def _image(self, x: np.ndarray, label: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
         if label.size != self.label_width:
@@ -148,7 +174,7 @@ class _Records(MXDataIter):
                 f"{self._who}: a record has {label.size} labels, label_width={self.label_width} are expected"
             )
         changed = self._changes.geometry(x, self.data_shape[1], self.data_shape[2], rng)
-        return self._changes.normal(self._changes.colour(changed, rng), self._mean), label
+        return self._changes.normal(self._changes.colour(changed, rng), self._mean, rng), label
 
     def iter_next(self) -> bool:
         if not self._coming:
@@ -163,15 +189,16 @@ class _Records(MXDataIter):
             while len(samples) < self.batch_size:
                 samples.append(samples[0])
         self._last = samples
-        data = np.stack([x for x, _ in samples])
+        data = np.stack([x for x, _, _ in samples])
         if self._type.kind in "iu":
             info = np.iinfo(self._type)
             data = np.clip(np.rint(data), info.min, info.max)
-        self._batch = DataBatch([array(data.astype(self._type), dtype=self._type)], [self._label(samples)], short)
+        ids = np.array([i for _, _, i in samples], np.uint64)
+        self._batch = DataBatch([array(data.astype(self._type), dtype=self._type)], [self._label(samples)], short, ids)
         return True
 
     def _label(self, samples: list[Any]) -> NDArray:
-        rows = np.stack([label for _, label in samples])
+        rows = np.stack([label for _, label, _ in samples])
         return array(rows[:, 0] if self.label_width == 1 else rows, dtype="float32")
 
     def _now(self) -> DataBatch:
@@ -188,6 +215,9 @@ class _Records(MXDataIter):
     def getpad(self) -> int | None:
         return self._now().pad
 
+    def getindex(self) -> np.ndarray | None:
+        return self._now().index
+
 
 class ImageRecordIter(_Records):
     """Batches of images from a record file: float32 (N, C, H, W), red first, 0 to 255 unless they are normalised.
@@ -200,14 +230,15 @@ class ImageRecordIter(_Records):
         data_shape: (channels, height, width); larger images are cropped in the middle, smaller ones enlarged first.
         batch_size: images in a batch.
         path_imglist: list file with other labels for the records' ids.
-        path_imgidx: accepted; the file is scanned.
+        path_imgidx: index of the file, which is scanned all the same; parts are then of equally many records.
         label_width: labels of an image.
         num_parts, part_index: this worker's share; every record is in one part.
         shuffle, seed: a new order for each epoch.
         seed_aug: seed of the random changes.
         round_batch: see above.
         preprocess_threads: threads that decode.
-        mean_img: file of a mean image, made by `mx.nd.save` or `numpy.save`.
+        mean_img: file of a mean image, made by `mx.nd.save` or `numpy.save`; it is computed and written if it does
+            not exist.
         dtype: of the data.
         data_name, label_name: names in the descriptions.
         changes: what else is done to the images; see `Changes`.
@@ -240,19 +271,25 @@ class ImageDetRecordIter(_Records):
     `label_pad_value` to the width of the longest label, or to that of `label_pad_width` numbers.
 
     Args:
-        path_imgrec, data_shape, batch_size, …: see `ImageRecordIter`; of the changes, those of colours, `rand_mirror`
-            (which mirrors the boxes as well), mean, deviation and scale.
-        label_pad_width: room for that many numbers; 0 for the longest label of the file.
+        path_imgrec, data_shape, batch_size, …: see `ImageRecordIter`.
+        label_width: numbers that each label must have; -1 for any.
+        label_pad_width: room for that many numbers; 0 or -1 for the longest label of the file.
         label_pad_value: what fills it up.
+        changes: what else is done to images and boxes; see `DetChanges`.
     """
 
-    _who = "ImageDetRecordIter"
+    _who, _kind = "ImageDetRecordIter", DetChanges
+    _changes: DetChanges
 
-    def __init__(self, *args: Any, label_pad_width: int = 0, label_pad_value: float = -1.0, **kwargs: Any):
-        self._pad_width, self._pad_value = int(label_pad_width), float(label_pad_value)
-        for name in ("label_width", "resize", "rand_crop", "random_resized_crop", "max_rotate_angle", "rotate", "pad"):
+    def __init__(
+        self, *args: Any, label_width: int = -1, label_pad_width: int = 0, label_pad_value: float = -1.0, **kwargs: Any
+    ):
+        self._given_width = typed(self._who, "label_width", label_width, int)
+        self._pad_width = max(typed(self._who, "label_pad_width", label_pad_width, int), 0)
+        self._pad_value = typed(self._who, "label_pad_value", label_pad_value, float)
+        for name in ("rand_crop", "random_resized_crop", "max_rotate_angle", "rotate", "pad"):
             if name in kwargs and kwargs.pop(name) not in (-1, 0, False):
-                raise ArgumentError(f"{self._who}: {name} would move the boxes; use mx.image.ImageDetIter for crops")
+                raise ArgumentError(f"{self._who}: {name} would move the boxes; use rand_crop_prob or rand_pad_prob")
         super().__init__(*args, **kwargs)
 
     def _begin(self) -> None:
@@ -271,19 +308,21 @@ class ImageDetRecordIter(_Records):
         super()._begin()
 
     def _image(self, x: np.ndarray, label: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
-        c, h, w = self.data_shape
+        if self._given_width not in (-1, label.size):
+            raise FormatError(f"{self._who}: a label of {label.size} numbers, label_width={self._given_width} expected")
         begin, width = (int(label[0]), int(label[1])) if label.size >= 7 else (0, 0)
         if begin < 2 or width < 5 or (label.size - begin) % width:
             raise FormatError(f"{self._who}: a label of {label.size} numbers, {begin} before boxes of {width}")
-        changes = self._changes
-        x = x if x.shape[:2] == (h, w) else codec.resize(x, w, h, min(changes.inter_method, 4))
-        if changes.mirror or (changes.rand_mirror and rng.random_sample() < 0.5):
-            x, label = x[:, ::-1], label.copy()
-            boxes = label[begin:].reshape(-1, width)
-            boxes[:, [1, 3]] = 1 - boxes[:, [3, 1]]
+        c, h, w = self.data_shape
+        x, boxes = self._changes.with_boxes(x, label[begin:].reshape(-1, width), h, w, rng)
+        label = np.concatenate([label[:begin], boxes.ravel()])
         row = np.full(self.label_width, self._pad_value, np.float32)
-        row[: 4 + label.size] = [c, h, w, label.size, *label]
-        return changes.normal(changes.colour(x, rng), self._mean), row
+        row[: 4 + label.size] = [c, *x.shape[:2], label.size, *label]
+        if x.shape[:2] != (h, w):
+            canvas = np.zeros((h, w, x.shape[2]), x.dtype)
+            canvas[: x.shape[0], : x.shape[1]] = x
+            x = canvas
+        return self._changes.normal(x, self._mean, rng), row
 
 
 def _files(path: str | os.PathLike[str], who: str) -> list[str]:

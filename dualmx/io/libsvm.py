@@ -13,6 +13,7 @@ from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from ..sparse import CSRNDArray
 from .batch import DataDesc
+from .changes import typed
 from .row_batches import RowBatches, files_of
 
 
@@ -62,10 +63,10 @@ class LibSVMIter(RowBatches):
         ctx: Any = None,
         **unknown: Any,
     ):
-        super().__init__(int(batch_size), unknown)
+        super().__init__(typed("LibSVMIter", "batch_size", batch_size, int), unknown)
         if self.batch_size < 1:
             raise ArgumentError(f"LibSVMIter: batch_size={batch_size}: expected 1 or more")
-        if not round_batch:
+        if not typed("LibSVMIter", "round_batch", round_batch, bool):
             raise ArgumentError("LibSVMIter: round_batch=False: only full batches are made; expected True")
         if not 0 <= part_index < num_parts:
             raise ArgumentError(f"LibSVMIter: part_index={part_index}: expected 0 to {num_parts - 1}")

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentKeyError, FormatError, MXNetError
+from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, FormatError, MXNetError
 from ..ndarray import NDArray
 from . import codec
 
@@ -199,8 +199,8 @@ class MXRecordIO:
 
     def write(self, buf: bytes) -> None:
         """Append a record."""
-        if isinstance(buf, str):
-            raise ArgumentError("write: got str: expected bytes")
+        if not isinstance(buf, (bytes, bytearray, memoryview)):
+            raise ArgumentTypeError(f"write: got {type(buf).__name__}: expected bytes")
         self._ready(True).write(frame(bytes(buf)))
 
     def read(self) -> bytes | None:

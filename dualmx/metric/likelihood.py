@@ -58,6 +58,7 @@ class CrossEntropy(EvalMetric):
     def update(self, labels: Any, preds: Any) -> None:
         """Take in labels (N,) and probabilities (N, classes)."""
         for label, pred in listed(labels, preds):
+            label = nd.where(label < 0, label + pred.shape[-1], label)  # counted from the last class, as in an index
             p = chosen(label, pred, type(self).__name__)
             self._add(-((p + self.eps).log().sum()), label.size)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import np_mode
 from ..core.dtypes import DTYPE_TO_FLAG, FLAG_TO_DTYPE
 from ..core.errors import ArgumentError, ArgumentTypeError, FormatError, MXNetError
 
@@ -60,8 +61,9 @@ Body = np.ndarray | SparseBody
 def encode(arrays: Sequence[Body], names: Sequence[str] = ()) -> bytes:
     """Return the container of `arrays`; `names` is empty for a list, else one name per array.
 
-    Dense arrays of one or more axes and sparse arrays are written as MXNet 1.9.1 writes them, byte for byte; arrays
-    without axes use the later generation of the format, the only one that can express them.
+    Arrays are written as MXNet 1.9.1 writes them, byte for byte: with NumPy shapes switched on, dense arrays have the
+    later generation of the format, which MXNet reads in that mode only. Arrays without axes always have it, because no
+    other can express them.
 
     Raises:
         ArgumentTypeError: an element type that the format has no flag for.
@@ -88,7 +90,7 @@ def encode_body(array: Body) -> list[bytes | memoryview]:
         head = struct.pack("<Ii", V2_MAGIC, _STYPES.index(array.stype)) + _dims(array.data.shape) + _dims(array.shape)
         head += _CPU0 + struct.pack("<i", _flag(array.data.dtype)) + b"".join(aux_heads)
         return [head, _raw(array.data), *map(_raw, array.aux)]
-    magic = V2_MAGIC if array.ndim else V3_MAGIC
+    magic = V3_MAGIC if np_mode.shape.get() or not array.ndim else V2_MAGIC
     head = struct.pack("<Ii", magic, 0) + _dims(array.shape) + _CPU0 + struct.pack("<i", _flag(array.dtype))
     return [head, _raw(array)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.errors import ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import load as load_classic
 from ..ndarray import save as save_classic
 from ..numpy.array import ndarray, wrap
@@ -14,7 +14,7 @@ def save(file: str, arr: Any) -> None:
     """Write an array, a list of arrays or a dict of arrays by name in MXNet's `.params` format.
 
     Raises:
-        ArgumentTypeError: something else.
+        ArgumentError: something else. ArgumentTypeError: a collection of something else.
 
     Example:
         >>> import dualmx as mx
@@ -26,7 +26,8 @@ def save(file: str, arr: Any) -> None:
     inside = list(given.values()) if isinstance(given, dict) else given
     named = not isinstance(given, dict) or all(isinstance(k, str) for k in given)
     if not named or not isinstance(inside, (list, tuple)) or not all(isinstance(a, ndarray) for a in inside):
-        raise ArgumentTypeError("npx.save: expected a mx.np.ndarray, a list of them, or a dict of them by name")
+        error = ArgumentTypeError if isinstance(arr, (dict, list, tuple)) else ArgumentError
+        raise error("npx.save: expected a mx.np.ndarray, a list of them, or a dict of them by name")
     save_classic(file, given)
 
 

@@ -40,15 +40,7 @@ def download(
         target = os.path.join(dirname, target)
     if os.path.dirname(target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
-    if os.path.exists(target) and not overwrite:
-        return target
-    if not url.startswith("file://"):
-        return gluon.utils.download(url, target)
-    source = url.removeprefix("file://")
-    if not os.path.exists(source):
-        raise MXNetError(f"download: {url}: there is no such file")
-    shutil.copyfile(source, target)
-    return target
+    return gluon.utils.download(url, target, overwrite)
 
 
 def download_model(

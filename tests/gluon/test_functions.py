@@ -65,6 +65,14 @@ def test_files(tmp_path: Path) -> None:
         utils.download("https://example.org/file.bin", path=str(tmp_path), sha1_hash=digest)
     with pytest.raises(mx.MXNetError, match="no network access"):
         utils.download("https://example.org/other.bin", path=str(tmp_path))
+    there = tmp_path / "there" / "copy.bin"
+    assert utils.download(f"file://{path}", path=str(there)) == str(there) and there.read_bytes() == b"dualmx"
+    path.write_bytes(b"other")
+    assert Path(utils.download(f"file://{path}", path=str(there))).read_bytes() == b"dualmx"
+    assert Path(utils.download(f"file://{path}", path=str(there), overwrite=True)).read_bytes() == b"other"
+    with pytest.raises(mx.MXNetError, match="no network access"):
+        utils.download(f"file://{tmp_path}/absent.bin", path=str(tmp_path / "x"))
+    path.write_bytes(b"dualmx")
     utils.replace_file(str(path), str(tmp_path / "new.bin"))
     assert (tmp_path / "new.bin").read_bytes() == b"dualmx"
 

@@ -151,11 +151,39 @@ SETTINGS = {
     "mirrored": dict(data_shape=(3, 10, 12), mirror=True),
     "scaled": dict(data_shape=(3, 10, 12), mean_r=1, mean_g=2, mean_b=3, std_r=2, scale=0.5),
     "gray": dict(data_shape=(1, 10, 12)),
+    "rescaled": dict(data_shape=(3, 10, 12), min_random_scale=0.7, max_random_scale=0.7),
+    "squeezed": dict(data_shape=(3, 16, 16), min_aspect_ratio=1.5, max_aspect_ratio=1.5),
+    "turned": dict(data_shape=(3, 16, 16), rotate=30, max_img_size=20),
+    "wide": dict(data_shape=(3, 24, 36)),
 }
+# The older OpenCV turns images with weights of 5 bits.
+APART = dict(larger=1, tall=1, resized=1, wide=1, rescaled=5, squeezed=5, turned=5)
 
 
 @pytest.mark.parametrize("name", list(SETTINGS))
 def test_image_record_iter(name: str, tmp_path: Path) -> None:
     (tmp_path / "a.rec").write_bytes(SAVED["rec"].tobytes())
     it = mx.io.ImageRecordIter(path_imgrec=str(tmp_path / "a.rec"), batch_size=2, **SETTINGS[name])
-    same(it.next().data[0], f"iter_{name}", 1 if name in ("larger", "tall", "resized") else 1e-4)
+    same(it.next().data[0], f"iter_{name}", APART.get(name, 1e-4))
+
+
+DETECTION = {
+    "forced": dict(mean_r=10.0, std_g=2.0),
+    "shrunk": dict(resize_mode="shrink", mean_r=10.0),
+    "fitted": dict(resize_mode="fit", data_shape=(3, 30, 40)),
+    "mirrored": dict(rand_mirror_prob=1.0),
+    "short": dict(resize=12),
+}
+
+
+@pytest.mark.parametrize("name", list(DETECTION))
+def test_image_det_record_iter(name: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "d.rec")
+    labels = [2, 5, 0, 0.1, 0.2, 0.5, 0.6], [2, 5, 1, 0.2, 0.3, 0.9, 0.8, 0, 0.1, 0.2, 0.5, 0.6]
+    with mx.recordio.MXRecordIO(path, "w") as out:
+        for i, label in enumerate(labels):
+            out.write(mx.recordio.pack_img((0, np.array(label), i, 0), PICTURE[: 23 - 8 * i], 9, ".png"))
+    batch = mx.io.ImageDetRecordIter(path, batch_size=2, **{"data_shape": (3, 16, 16), **DETECTION[name]}).next()
+    same(batch.data[0], f"det_{name}", 2)
+    same(batch.label[0], f"det_{name}_label", 1e-6)
+    assert batch.index is not None and batch.index.tolist() == [0, 1]

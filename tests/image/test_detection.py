@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,97 @@ def test_detection_records_as_mxnet_lays_them_out(rec: str) -> None:
     for wrong in (dict(rand_crop=True), dict(label_pad_width=3)):
         with pytest.raises(mx.MXNetError):
             mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **wrong)
+
+
+def boxes_of(label: np.ndarray) -> np.ndarray:
+    """The boxes of a row of `ImageDetRecordIter`'s labels."""
+    return label[4 : 4 + int(label[3])][2:].reshape(-1, 5)
+
+
+def found(image: np.ndarray) -> np.ndarray:
+    """Left, top, right, bottom of the white rectangle in a (C, H, W) image, in shares."""
+    rows, columns = (np.nonzero(image[0].max(axis) > 150)[0] for axis in (1, 0))
+    h, w = image.shape[1:]
+    return np.array([columns[0] / w, rows[0] / h, (columns[-1] + 1) / w, (rows[-1] + 1) / h])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(rand_pad_prob=1.0, max_pad_scale=3.0, fill_value=0),
+        dict(rand_crop_prob=1.0, min_crop_scales=(0.5,), min_crop_object_coverages="(0.5,)", max_crop_trials=(100,)),
+        dict(rand_crop_prob=1.0, num_crop_sampler=2, min_crop_scales=(0.5, 0.8), min_crop_overlaps=(0.05, 0.1)),
+        dict(rand_crop_prob=1.0, min_crop_scales=(0.4,), max_crop_aspect_ratios=(2.0,), crop_emit_mode="overlap"),
+        dict(rand_mirror_prob=0.5, rand_pad_prob=0.5, max_pad_scale=2.0, fill_value=0, rand_crop_prob=0.5),
+    ],
+    ids=str,
+)
+def test_boxes_follow_their_pixels(settings: dict, tmp_path: Path) -> None:
+    image = np.zeros((80, 100, 3), np.uint8)
+    image[20:60, 30:80] = 255
+    path = str(tmp_path / "d.rec")
+    with mx.recordio.MXRecordIO(path, "w") as out:
+        for i in range(20):
+            out.write(mx.recordio.pack_img((0, np.array([2, 5, 1, 0.3, 0.25, 0.8, 0.75]), i, 0), image, 9, ".png"))
+    batch = mx.io.ImageDetRecordIter(path, (3, 120, 120), 20, seed=3, **settings).next()
+    everything = [boxes_of(row) for row in batch.label[0].asnumpy()]
+    for pixels, boxes in zip(batch.data[0].asnumpy(), everything, strict=True):
+        assert boxes.shape == (1, 5) and boxes[0, 0] == 1
+        assert np.abs(found(pixels) - boxes[0, 1:]).max() < 0.03
+    assert len({boxes[0, 1] for boxes in everything}) > 2
+
+
+def test_a_crop_covers_as_much_as_was_asked_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "d.rec")
+    with mx.recordio.MXRecordIO(path, "w") as out:
+        label = np.array([2, 5, 0, 0.0, 0.0, 0.2, 0.2, 1, 0.3, 0.3, 0.9, 0.9])
+        out.write(mx.recordio.pack_img((0, label, 0, 0), IMAGE, 9, ".png"))
+    it = mx.io.ImageDetRecordIter(
+        path, (3, 16, 16), 1, rand_crop_prob=1.0, min_crop_scales=(0.6,), max_crop_scales=(0.7,),
+        min_crop_object_coverages=(0.8,), max_crop_trials=(200,),
+    )  # fmt: skip
+    seen = set()
+    for _ in range(30):
+        row = it.next().label[0].asnumpy()[0]
+        seen.add(tuple(boxes_of(row)[:, 0]))
+        assert (row[4 + int(row[3]) :] == -1).all()
+        it.reset()
+    assert (1.0,) in seen and () not in seen
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(random_hue_prob=1.0, max_random_hue=30),
+        dict(random_saturation_prob=1.0, max_random_saturation=60),
+        dict(random_illumination_prob=1.0, max_random_illumination=60),
+        dict(random_contrast_prob=1.0, max_random_contrast=0.5),
+    ],
+    ids=str,
+)
+def test_colours_of_images_with_boxes(settings: dict, rec: str) -> None:
+    plain = mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3).next()
+    changed = mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **settings).next()
+    assert np.array_equal(changed.label[0].asnumpy(), plain.label[0].asnumpy())
+    x, y = plain.data[0].asnumpy(), changed.data[0].asnumpy()
+    assert not np.array_equal(x, y) and y.min() >= 0 and y.max() <= 255
+    (name,) = (n for n in settings if n.endswith("prob"))
+    assert np.array_equal(mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **{**settings, name: 0}).next().data[0], x)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (dict(resize_mode="wide"), "resize_mode='wide'"),
+        (dict(num_crop_sampler=2, min_crop_scales=(0.1, 0.2, 0.3)), "one for each of 2"),
+        (dict(min_crop_scales=(0.9,), max_crop_scales=(0.5,)), "min_crop_scales=0.9"),
+        (dict(max_crop_scales=(2.0,)), "max_crop_scales=2.0"),
+        (dict(label_width=7), "label_width=7"),
+    ],
+)
+def test_wrong_settings_of_detection(settings: dict, said: str, rec: str) -> None:
+    with pytest.raises(mx.MXNetError, match=said):
+        mx.io.ImageDetRecordIter(rec, (3, 16, 20), 3, **settings).next()
 
 
 def test_image_det_iter(rec: str) -> None:
@@ -90,6 +182,41 @@ def test_wrong_labels(label: list[float], tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(encode(IMAGE, 9, ".png"))
     with pytest.raises(mx.MXNetError, match="label"):
         mx.image.ImageDetIter(1, (3, 8, 8), imglist=[[np.array(label), "a.png"]], path_root=str(tmp_path))
+
+
+DRAWN = {  # by MXNet 1.9.1 from the seeds 1, 2, 3: height and width, and the last box
+    "crop": (
+        lambda: mx.image.DetRandomCropAug(0.3, (0.7, 1.4), (0.2, 0.9), 0.3, 50),
+        [(14, 11, 0.291, 0.207, 1, 1), (14, 13, 0, 0.207, 1, 1), (21, 18, 0.067, 0.329, 1, 0.876)],
+    ),
+    "pad": (
+        lambda: mx.image.DetRandomPadAug((0.7, 1.4), (1.0, 3.0), 50),
+        [
+            (52, 41, 0.176, 0.613, 0.705, 0.835),
+            (46, 35, 0.234, 0.259, 0.854, 0.509),
+            (44, 38, 0.295, 0.248, 0.866, 0.509),
+        ],
+    ),
+    "choice": (
+        lambda: mx.image.CreateMultiRandCropAugmenter([0.1, 0.5, 0.9], skip_prob=0.4),
+        [(23, 31, 0.2, 0.3, 0.9, 0.8), (21, 26, 0.085, 0.281, 0.919, 0.829), (23, 31, 0.2, 0.3, 0.9, 0.8)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(DRAWN))
+def test_the_same_seed_draws_the_same_windows(name: str) -> None:
+    make, expected = DRAWN[name]
+    augmenter = make()
+    for seed, want in zip((1, 2, 3), expected, strict=True):
+        random.seed(seed)
+        image, boxes = augmenter(mx.nd.array(IMAGE, dtype="uint8"), BOXES.copy())
+        assert image.shape[:2] == want[:2] and np.allclose(boxes[-1, 1:], want[2:], atol=1e-3)
+
+
+def test_a_number_is_both_ends_of_a_range() -> None:
+    settings = json.loads(mx.image.DetRandomCropAug(0.5, 2, 0.5).dumps())[1]
+    assert settings["aspect_ratio_range"] == [2, 2] and settings["area_range"] == [0.5, 0.5]
 
 
 def test_flip_crop_pad() -> None:

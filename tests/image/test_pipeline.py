@@ -68,13 +68,69 @@ def test_image_record_iter_shuffles_and_changes(rec: str) -> None:
         (dict(data_shape=(8, 8)), "data_shape"),
         (dict(part_index=2, num_parts=2), "part_index=2"),
         (dict(part_index=8, num_parts=900), "holds no record"),
-        (dict(max_img_size=3), "max_img_size: only its default"),
+        (dict(resize="large"), "resize='large'"),
+        (dict(data_shape="8, x"), "data_shape='8, x'"),
         (dict(path_imgrec="absent.rec"), "no such record file"),
     ],
 )
 def test_wrong_settings(settings: dict, said: str, rec: str) -> None:
     with pytest.raises((mx.MXNetError, TypeError), match=said):
         mx.io.ImageRecordIter(**{"path_imgrec": rec, "data_shape": (3, 8, 8), "batch_size": 2, **settings})
+
+
+def test_a_crop_that_never_fits_is_one_of_the_middle(rec: str) -> None:
+    settings = dict(path_imgrec=rec, data_shape=(3, 8, 8), batch_size=5)
+    never = mx.io.ImageRecordIter(**settings, random_resized_crop=True, max_aspect_ratio=3.0, min_aspect_ratio=2.9)
+    plain = mx.io.ImageRecordIter(**settings)
+    assert np.array_equal(never.next().data[0].asnumpy(), plain.next().data[0].asnumpy())
+
+
+def test_labels_of_lists_have_the_type_images_stay_floats(rec: str) -> None:
+    listed = mx.image.ImageIter(2, (3, 8, 8), imglist=[[1, "a.png"]] * 2, path_root="", dtype="int64")
+    assert listed.imglist[0][0].dtype == np.int64
+    batch = mx.image.ImageIter(2, (3, 8, 8), path_imgrec=rec, dtype="int32").next()
+    assert batch.data[0].dtype == np.float32 and batch.label[0].dtype == np.float32
+    with pytest.raises(AssertionError, match="float16"):
+        mx.image.ImageIter(2, (3, 8, 8), path_imgrec=rec, dtype="float16")
+
+
+def test_settings_may_be_texts(rec: str) -> None:
+    texts = dict(data_shape="(3, 8, 8)", batch_size="2", resize="10", mirror="True", scale="0.5", shuffle="0")
+    values = dict(data_shape=(3, 8, 8), batch_size=2, resize=10, mirror=True, scale=0.5)
+    both = [mx.io.ImageRecordIter(rec, **settings).next().data[0].asnumpy() for settings in (texts, values)]
+    assert np.array_equal(*both)
+
+
+def test_ids_and_equal_parts_with_an_index(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.rec")
+    with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), path, "w") as out:
+        for i in range(6):  # the last three are much larger, so that parts by bytes would not be equal
+            noise = np.random.RandomState(i).randint(0, 255, (8 if i < 3 else 60, 9, 3)).astype(np.uint8)
+            out.write_idx(i, mx.recordio.pack_img((0, float(i), i + 10, 0), noise, 9, ".png"))
+    settings = dict(path_imgrec=path, data_shape=(3, 8, 8), batch_size=3, path_imgidx=str(tmp_path / "a.idx"))
+    parts = [list(mx.io.ImageRecordIter(**settings, num_parts=2, part_index=i)) for i in (0, 1)]
+    assert [[b.index.tolist() for b in p] for p in parts] == [[[10, 11, 12]], [[13, 14, 15]]]
+
+
+@pytest.mark.parametrize("name", ["mean.bin", "mean.npy"])
+def test_a_mean_image_that_is_not_there_is_made(name: str, rec: str, tmp_path: Path) -> None:
+    path = str(tmp_path / name)
+    settings = dict(path_imgrec=rec, data_shape=(3, 8, 8), batch_size=5, mean_img=path)
+    made = mx.io.ImageRecordIter(**settings).next().data[0].asnumpy()
+    mean = np.load(path) if name.endswith("npy") else mx.nd.load(path)["mean_img"].asnumpy()
+    assert mean.shape == (3, 8, 8) and mean[:, 0, 0].tolist() == [22, 21, 20]
+    assert np.array_equal(mx.io.ImageRecordIter(**settings).next().data[0].asnumpy(), made)
+    assert made[:, 1, 2, 3].tolist() == [-20, -10, 0, 10, 20]
+
+
+def test_contrast_and_illumination_are_drawn_for_each_image(rec: str) -> None:
+    settings = dict(path_imgrec=rec, data_shape=(3, 8, 8), batch_size=5, mean_r=1, mean_g=1, mean_b=1, std_r=2)
+    plain = mx.io.ImageRecordIter(**settings).next().data[0].asnumpy()
+    both = mx.io.ImageRecordIter(**settings, max_random_contrast=0.5, max_random_illumination=20)
+    for x, y in zip(plain, both.next().data[0].asnumpy(), strict=True):
+        factor = (y[1] - y[2]).mean()  # green and blue are 1 apart
+        assert 0.5 <= factor <= 1.5
+        assert np.abs(y[1] - x[1] * factor).max() <= 20 and np.allclose(y[1] - x[1] * factor, y[2] - x[2] * factor)
 
 
 def test_an_argument_that_means_nothing_is_warned_of(rec: str) -> None:
@@ -149,7 +205,7 @@ def test_broken_images_are_named(tmp_path: Path) -> None:
     for wrong, said in ((b"", "empty"), (b"junk", "not a readable image")):
         with pytest.raises(mx.MXNetError, match=said):
             mx.image.imdecode(wrong)
-    with pytest.raises(TypeError, match="got str"):
+    with pytest.raises(ValueError, match="got str"):
         mx.image.imdecode("x.png")
     with pytest.raises(mx.MXNetError, match="No such file"):
         mx.image.imread(str(tmp_path / "absent.png"))
@@ -212,6 +268,14 @@ def test_strength_zero_changes_nothing() -> None:
     for block in (transforms.RandomBrightness(0), transforms.RandomContrast(0), transforms.RandomLighting(0)):
         assert np.abs(block(IMAGE).astype(int) - IMAGE).max() <= 1
     assert np.array_equal(transforms.RandomColorJitter()(IMAGE), IMAGE)
+
+
+@pytest.mark.parametrize("window", [(1, 2, 0, 3), (-1, 2, 4, 3), (14, 0, 2, 2)])
+def test_windows_without_pixels_are_refused(window: tuple[int, ...]) -> None:
+    with pytest.raises(mx.MXNetError, match="fixed_crop: x0="):
+        mx.image.fixed_crop(mx.nd.array(picture(1), dtype="uint8"), *window)
+    with pytest.raises(mx.MXNetError, match="interp=2.0"):
+        mx.image.imresize(mx.nd.array(picture(1), dtype="uint8"), 4, 4, interp=2.0)
 
 
 def test_crops() -> None:

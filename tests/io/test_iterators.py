@@ -308,6 +308,21 @@ def test_csv_iter_errors(table, tmp_path):
         CSVIter(**table, label_csv=str(tmp_path / "short.csv"))
 
 
+def test_csv_iter_takes_texts(table):
+    it = CSVIter(**{**table, "data_shape": "(3,)", "batch_size": "2", "round_batch": "True"})
+    assert it.provide_data[0].shape == (2, 3)
+    with pytest.raises(MXNetError, match="CSVIter: data_shape='3, x'"):
+        CSVIter(**{**table, "data_shape": "3, x"})
+
+
+def test_nested_lists_are_arrays():
+    it = NDArrayIter({"a": [[1, 2], [3, 4]]}, [[0, 1]], batch_size=2)
+    assert it.provide_data[0].shape == (2, 2) and it.provide_label[0].shape == (2,)
+    assert it.next().data[0].asnumpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(TypeError, match="got list"):
+        NDArrayIter({"a": [[1, 2], [3]]})
+
+
 def test_lists_of_all_arrays():
     it = NDArrayIter({"a": np.zeros((4, 2))}, np.arange(4), batch_size=2)
     assert [v.shape for v in it.data_list] == [(4, 2), (4,)]

@@ -33,6 +33,12 @@ def test_records_byte_by_byte(payload: bytes, tmp_path: Path) -> None:
     assert mx.recordio.MXRecordIO(path, "r").read() == payload
 
 
+@pytest.mark.parametrize("wrong", ["text", 5, None])
+def test_only_bytes_are_records(wrong: object, tmp_path: Path) -> None:
+    with mx.recordio.MXRecordIO(str(tmp_path / "a.rec"), "w") as out, pytest.raises(TypeError, match="expected bytes"):
+        out.write(wrong)  # type: ignore[arg-type]
+
+
 def test_headers_byte_by_byte() -> None:
     packed = mx.recordio.pack((0, 4.0, 7, 0), b"zz")
     assert packed.hex() == "0000000000008040070000000000000000000000000000007a7a"

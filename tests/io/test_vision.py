@@ -91,6 +91,16 @@ def test_own_blocks_and_functions_in_compose():
         assert y.asnumpy().tolist() == [0, 1]
 
 
+def test_functions_are_transformations():
+    data = ArrayDataset(np.stack([IMAGE] * 4), np.arange(4))
+    chain = transforms.Compose([lambda x: x[:2, :3], transforms.ToTensor(), lambda x: x * 2])
+    for way in ({}, {"num_workers": 1}):
+        x, _ = next(iter(DataLoader(data.transform_first(chain), 2, **way)))
+        np.testing.assert_allclose(x.asnumpy()[0], transforms.ToTensor()(IMAGE[:2, :3]) * 2, rtol=1e-6)
+    image = mx.nd.array(IMAGE, dtype="uint8")
+    assert transforms.RandomApply(lambda x: x[:2], 1.0)(image).shape[0] == 2
+
+
 @pytest.mark.parametrize("way", [{}, {"num_workers": 2}, {"num_workers": 2, "thread_pool": True}], ids=str)
 def test_whole_batches_equal_single_items(way):
     images = np.random.RandomState(0).randint(0, 255, (6, 5, 4, 3)).astype(np.uint8)

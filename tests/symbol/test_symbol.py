@@ -241,6 +241,10 @@ def test_summary_and_drawing(capsys):
     source = mx.viz.plot_network(net, shape={"data": (2, 4)}).source
     assert "FullyConnected" in source and "fc_weight" not in source
     assert "fc_weight" in mx.viz.plot_network(net, hide_weights=False).source
+    typed = mx.viz.plot_network(net, shape={"data": (2, 4)}, dtype={"data": "float16"}).source
+    assert 'label="4(float16)"' in typed
+    with pytest.raises(TypeError, match="dtype='float16'"):
+        mx.viz.plot_network(net, dtype="float16")
 
 
 def test_shapes_under_numpy_semantics():

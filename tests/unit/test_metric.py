@@ -87,6 +87,13 @@ def test_errors_name_the_argument(act, words):
     assert words in str(e.value)
 
 
+@pytest.mark.parametrize("kind", [mx.metric.CrossEntropy, mx.metric.NegativeLogLikelihood])
+def test_negative_labels_count_from_the_last_class(kind):
+    metric = kind()
+    metric.update([mx.nd.array([-1, 1])], [mx.nd.array([[0.3, 0.5, 0.2], [0.1, 0.8, 0.1]])])
+    assert metric.get()[1] == pytest.approx(-(np.log(0.2) + np.log(0.8)) / 2, rel=1e-5)
+
+
 def test_names_choose_outputs_and_labels():
     label, pred = mx.nd.array([1, 0]), mx.nd.array([[0.1, 0.9], [0.2, 0.8]])
     metric = mx.metric.Accuracy(output_names=["out"], label_names=["l"])

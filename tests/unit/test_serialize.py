@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 from dualmx.core.dtypes import DTYPE_TO_FLAG
 from dualmx.core.errors import ArgumentTypeError, FormatError, MXNetError
 from dualmx.ndarray import serialize as s
+from dualmx.util import np_shape
 
 HEAD = "1201000000000000 0000000000000000 0100000000000000 "
 DICT = """1201000000000000 0000000000000000 0200000000000000
@@ -88,6 +89,19 @@ def test_scalar_uses_third_generation():
     assert body[:4] == raw("cafa93f9")
     got = s.decode_body(body)
     assert got.shape == () and got == 5
+
+
+def test_third_generation_under_numpy_shapes():
+    """MXNet writes it in this mode, and reads nothing else in it; bytes of MXNet 1.9.1."""
+    with np_shape(True):
+        assert s.encode([np.ones(2, "bool")], ["a"]) == raw(
+            HEAD + "cafa93f9 00000000 01000000 0200000000000000 01000000 00000000 07000000 0101"
+            "0100000000000000 0100000000000000 61"
+        )
+        empty = b"".join(s.encode_body(np.ones((0, 2), "float32")))
+        assert s.encode([ROWS]) == raw(ROW_SPARSE)
+    assert empty[:4] == raw("cafa93f9") and s.decode_body(empty).shape == (0, 2)
+    assert b"".join(s.encode_body(np.zeros(0, "float32"))) == raw(EMPTY)
 
 
 @pytest.mark.parametrize("dtype", list(DTYPE_TO_FLAG), ids=str)

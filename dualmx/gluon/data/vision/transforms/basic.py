@@ -18,7 +18,7 @@ from .....io.place import like
 from .....namespace import nd
 from .....ndarray import NDArray
 from ....block import Block, HybridBlock
-from ....nn import HybridSequential, Sequential
+from ....nn import HybridSequential, Lambda, Sequential
 from ...host import role, to_device, to_host
 
 
@@ -42,11 +42,16 @@ class _Chain:
         return all(getattr(step, "batched", False) for step in self._children.values())
 
 
+def as_block(transform: Callable[..., Any]) -> Block:
+    """Return a transformation as a block; one that is a function is wrapped."""
+    return transform if isinstance(transform, Block) else Lambda(transform)
+
+
 class Compose(_Chain, Sequential):
     """Applies transformations one after the other.
 
     Args:
-        transforms: the transformations.
+        transforms: the transformations: blocks, or functions of an image.
 
     Example:
         >>> to_input = Compose([ToTensor(), Normalize(0.13, 0.31)])
@@ -56,7 +61,7 @@ class Compose(_Chain, Sequential):
 
     def __init__(self, transforms: Sequence[Callable[..., Any]]):
         super().__init__()
-        self.add(*transforms)
+        self.add(*map(as_block, transforms))
 
 
 class HybridCompose(_Chain, HybridSequential):

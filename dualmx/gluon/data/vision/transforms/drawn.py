@@ -15,7 +15,7 @@ from .....io.place import like, on_host
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
 from ...host import role, to_device, to_host
-from .basic import CenterCrop, Transform, crop, resize
+from .basic import CenterCrop, Transform, as_block, crop, resize
 
 _GREY = np.array([0.299, 0.587, 0.114], np.float32)
 _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
@@ -338,13 +338,13 @@ class RandomApply(Sequential):
     """Applies a transformation with probability `p`.
 
     Args:
-        transforms: the transformation, or several that follow one another.
+        transforms: the transformation, a block or a function, or several that follow one another.
         p: the probability.
     """
 
     def __init__(self, transforms: Any, p: float = 0.5):
         super().__init__()
-        self.add(*(transforms if isinstance(transforms, (list, tuple)) else [transforms]))
+        self.add(*map(as_block, transforms if isinstance(transforms, (list, tuple)) else [transforms]))
         self.p = _probability("RandomApply", p)
 
     def host(self, x: Any) -> Any:
