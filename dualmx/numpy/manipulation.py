@@ -29,7 +29,7 @@ from .calls import (
 
 
 def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> ndarray:
-    """Return the elements of `a` in another shape, one length of which may be -1 (a copy; the method gives a view)."""
+    """Return the elements of `a` in another shape, one length of which may be -1 (a copy)."""
     c_order(order, "reshape")
     shape = (newshape,) if isinstance(newshape, (int, onp.integer)) else tuple(newshape)
     return run("_np_reshape", as_array(a, "reshape"), out=out, newshape=shape)
