@@ -12,7 +12,7 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import Handle, invoke1
-from ..ndarray.view import link, make_view
+from ..ndarray.view import link
 from ..op.registry import OPS
 
 
@@ -262,7 +262,7 @@ class ndarray(NDArray):
         return wrap(super().detach())
 
     def reshape(self, *shape: Any, order: str = "C") -> ndarray:
-        """Return a view with another shape, one length of which may be -1; writes to it are visible here.
+        """Return a copy with another shape, one length of which may be -1; that of `mx.nd` gives a view.
 
         Example:
             >>> import dualmx as mx
@@ -272,9 +272,7 @@ class ndarray(NDArray):
         if order != "C":
             raise ArgumentError(f"reshape: order={order!r}: only 'C' is supported")
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
-        call = OPS["_np_reshape"].call(newshape=tuple(wanted))
-        shown = call.infer(((self._v.shape, self._v.dtype),))[0][0]
-        return wrap(make_view(self, OPS["_np_reshape"].call(newshape=shown), shown))
+        return wrap(invoke1(OPS["_np_reshape"].call(newshape=tuple(wanted)), self))
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
         """Return a view by MXNet's shape codes, as `NDArray.reshape` does."""

@@ -106,8 +106,10 @@ def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
         elif isinstance(item, slice):
             try:
                 found.append(range(*item.indices(size)))
-            except (TypeError, ValueError) as e:
+            except TypeError as e:
                 raise ArgumentTypeError(f"slice {item} along axis {axis}: {e}") from None
+            except ValueError as e:
+                raise ArgumentError(f"slice {item} along axis {axis}: {e}") from None
         elif isinstance(item, (onp.ndarray, NDArray)):
             found.append(item)
         else:

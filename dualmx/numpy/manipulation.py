@@ -29,7 +29,7 @@ from .calls import (
 
 
 def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> ndarray:
-    """Return the elements of `a` in another shape, one length of which may be -1 (a copy; the method gives a view)."""
+    """Return the elements of `a` in another shape, one length of which may be -1 (a copy)."""
     c_order(order, "reshape")
     shape = (newshape,) if isinstance(newshape, (int, onp.integer)) else tuple(newshape)
     return run("_np_reshape", as_array(a, "reshape"), out=out, newshape=shape)
@@ -300,7 +300,7 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list[nd
     if is_symbolic((a,)):
         by_count = isinstance(sections, int)
         params = {"sections": sections, "indices": ()} if by_count else {"indices": (0, *sections)}
-        return run_all("_split_v2", a, axis=axis, **params)
+        return run_all("_npi_split", a, axis=axis, **params)
     at = axis_of(axis, a, what)
     if isinstance(sections, (int, onp.integer)):
         if sections <= 0:

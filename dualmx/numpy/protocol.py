@@ -62,7 +62,7 @@ def array_function(self: ndarray, func: Any, types: Any, args: tuple[Any, ...], 
     name = func.__name__
     room = (func.__module__ or "").partition("numpy.")[2]
     own = _function(name) if room not in ("linalg", "fft", "random") else _in_room(room, name)
-    if own is not None:
+    if own is not None and own is not func:
         try:
             return own(*_here(args), **{k: _here(v) for k, v in kwargs.items()})
         except TypeError as e:

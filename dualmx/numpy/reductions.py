@@ -9,7 +9,7 @@ import numpy as onp
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import ndarray
-from .calls import as_array, axes_of, axis_of, finish, is_number, run, run_all
+from .calls import as_array, axes_of, axis_of, finish, is_number, is_symbolic, run, run_all
 
 
 def _name(dtype: Any) -> str | None:
@@ -116,16 +116,21 @@ def alltrue(*args: Any, **kwargs: Any) -> ndarray:
     return all(*args, **kwargs)
 
 
+def _extreme_at(name: str, a: Any, axis: Any, out: Any) -> ndarray:
+    x = as_array(a, name)
+    if axis is not None and (is_symbolic((x,)) or x.ndim):  # the operator knows which axes a 0-d array may be asked for
+        axis = axis_of(axis, x, name)
+    return run(f"_npi_{name}", x, out=out, axis=axis)
+
+
 def argmax(a: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Return the int64 position of the largest element along `axis`, or in the flattened array; the first of ties."""
-    x = as_array(a, "argmax")
-    return run("_npi_argmax", x, out=out, axis=None if axis is None else axis_of(axis, x, "argmax"))
+    return _extreme_at("argmax", a, axis, out)
 
 
 def argmin(a: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Return the int64 position of the smallest element along `axis`, or in the flattened array; the first of ties."""
-    x = as_array(a, "argmin")
-    return run("_npi_argmin", x, out=out, axis=None if axis is None else axis_of(axis, x, "argmin"))
+    return _extreme_at("argmin", a, axis, out)
 
 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray:

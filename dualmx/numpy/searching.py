@@ -47,6 +47,7 @@ def argwhere(a: Any) -> ndarray:
 def nonzero(a: Any) -> tuple[ndarray, ...]:
     """Return the int64 positions of the elements that are not 0, one array per axis."""
     x = as_array(a, "nonzero")
+    x = x if is_symbolic((x,)) or x.ndim else ravel(x)
     found = argwhere(x)
     return tuple(found[:, i] for i in range(x.ndim))
 

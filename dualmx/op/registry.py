@@ -41,6 +41,7 @@ class Op:
         floating: whether `Tensor` inputs must be of a floating type.
         joint: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
         attached: names of what follows the counted inputs of a variadic op, for each of them in turn.
+        named: names of all inputs of a variadic op where its parameters settle them, a function of the parameters.
         calls: the interned calls.
         stands_for: name of the operator of which this is the form with numbers at run time, None for all others.
     """
@@ -71,8 +72,9 @@ class Op:
         floating: bool = False,
         joint: Callable[[Any, bool], bool] | None = None,
         attached: tuple[str, ...] = (),
+        named: Callable[[Any], Sequence[str]] | None = None,
     ):
-        self.joint, self.attached = joint, attached
+        self.joint, self.attached, self.named = joint, attached, named
         self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
         self.output_names, self.aliases, self.complete, self.complete_dtype = (
             output_names,
@@ -168,6 +170,9 @@ class Op:
     def input_names(self, params: Mapping[str, Any], count: int | None = None) -> list[str]:
         """Names of the inputs that exist under `params` (optional ones excluded unless `count` reaches them)."""
         if self.variadic:
+            settled = self.settled_names(params)
+            if settled:
+                return settled[:count]
             first = self.inputs[0].name
             n = count if count is not None else int(params.get("num_args") or 0) * self.each
             rest = [i.name for i in self.inputs[1:]]
@@ -178,6 +183,10 @@ class Op:
         if count is None:
             return [i.name for i in must if not i.optional]
         return [i.name for i in must][:count]
+
+    def settled_names(self, params: Mapping[str, Any]) -> list[str]:
+        """Names of all inputs of a variadic op whose parameters settle them; empty for others."""
+        return list(self.named(_Namespace(params))) if self.named else []
 
     def counted_names(self, count: int) -> list[str]:
         """MXNet's names of `count` inputs: `arg0`, `arg1`, …, then what is attached to each."""
@@ -368,6 +377,7 @@ def op(
     floating: bool = False,
     joint: Callable[[Any, bool], bool] | None = None,
     attached: Sequence[str] = (),
+    named: Callable[[Any], Sequence[str]] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Register the decorated function as an operator; roles and types are read from its annotations.
 
@@ -384,6 +394,7 @@ def op(
         floating: `Tensor` inputs must be of a floating type.
         joint: `(p, train) -> bool`; whether the call exchanges values with other contexts.
         attached: names of further inputs of a variadic op for each one that `num_args` counts; they follow the latter.
+        named: `p -> names` of all inputs of a variadic op where its parameters settle them, `()` elsewhere.
 
     Raises:
         TypeError: no docstring. KeyError: name taken.
@@ -407,6 +418,7 @@ def op(
             floating=floating,
             joint=joint,
             attached=tuple(attached),
+            named=named,
         )
         for n in (made.name, *made.aliases):
             if n in OPS:

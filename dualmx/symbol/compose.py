@@ -89,7 +89,8 @@ def create_entries(
     params = op.parse(raw)
     attrs.update((k, to_text(v)) for k, v in raw.items())
 
-    counted = int(params[arity]) * op.each if arity else 0
+    settled = op.settled_names(params)
+    counted = len(settled) or (int(params[arity]) * op.each if arity else 0)
     count = max(counted, len(sequence)) if op.variadic else len(live_inputs(op, params))
     if op.variadic and count == 0:
         raise ArgumentError(f"{op.name}: it needs at least one input symbol")

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..ndarray import NDArray, array, invoke, zeros
+from ..ndarray.handle import assign
 from ..ndarray.tape import backward as run_backward
 from .host import HostOp
 from .node import topological
@@ -40,6 +41,10 @@ CONSTANT_HEADS = frozenset(
         "broadcast_lesser_equal",
     )
 )  # fmt: skip
+
+
+def _kind(a: NDArray) -> tuple[Any, ...]:
+    return a.shape, a.dtype, a.stype, a.context
 
 
 class Executor:
@@ -113,7 +118,8 @@ class Executor:
     def outputs(self) -> list[NDArray]:
         """Outputs of the last `forward`, in the order of `Symbol.list_outputs`; zeros before the first one.
 
-        Every `forward` makes new arrays: outputs kept from an earlier one keep their values.
+        The arrays stay the same: every `forward` writes to them, so that outputs may be taken once and read after each
+        pass. Copy what has to outlive the next `forward`.
         """
         if not self._outputs:
             call = self._call(False)
@@ -176,12 +182,23 @@ class Executor:
         if is_train:
             with training_scope():
                 self._replay = self._recorded(True)
-                self._outputs = self._replay.run(self.aux_arrays)
+                made = self._replay.run(self.aux_arrays)
         else:
             with without_recording():
                 inputs = [a.as_in_context(self._ctx) for a in (*self.arg_arrays, *self.aux_arrays)]
-                self._outputs = execute(self._call(False), inputs, self._ctx)
+                made = execute(self._call(False), inputs, self._ctx)
+        self._show(made)
         return list(self._outputs)
+
+    def _show(self, made: list[NDArray]) -> None:
+        """Write new outputs to the arrays that were handed out; where their kinds differ, hand out the new ones."""
+        shown = self._outputs
+        if list(map(_kind, shown)) != list(map(_kind, made)):
+            self._outputs = made
+            return
+        with without_recording():
+            for old, new in zip(shown, made, strict=True):
+                assign(old, new, "forward")
 
     def _recorded(self, train: bool) -> Replay:
         return Replay(self._call(train), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
@@ -225,7 +242,8 @@ class Executor:
         if self._replay is None:
             with training_scope(training=False):
                 self._replay = self._recorded(False)
-                self._outputs = self._replay.run(self.aux_arrays)
+                made = self._replay.run(self.aux_arrays)
+            self._show(made)
         heads = self._replay.heads()
         if heads and self._replay.has_variables:
             run_backward(heads, seeds)

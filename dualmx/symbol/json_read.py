@@ -168,7 +168,10 @@ def _operator_node(op: Op, name: str, inputs: list[Entry], attrs: dict[str, str]
         for given in live[len(inputs) :]:
             if given.role is AUX:
                 inputs.append((Node(None, f"{name}_{given.name}"), 0))
-    if op.variadic:
+    settled = op.settled_names(params)
+    if settled:
+        fits, wanted = len(inputs) == len(settled), f"({', '.join(settled)})"
+    elif op.variadic:
         fits = arity != "num_args" or int(params[arity]) * op.each == len(inputs)
         wanted = str(int(params[arity]) * op.each if arity else "some")
     else:

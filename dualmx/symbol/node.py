@@ -97,9 +97,12 @@ def arity_param(op: Op) -> str | None:
 
 
 def input_names(op: Op, params: Mapping[str, Any], count: int) -> list[str]:
-    """Names of the first `count` inputs of `op`; those of a variadic op are `arg0`, `arg1`, …"""
+    """Names of the first `count` inputs of `op`; those of a variadic op are mostly `arg0`, `arg1`, …"""
     if not op.variadic:
         return [i.name for i in live_inputs(op, params)][:count]
+    settled = op.settled_names(params)
+    if settled:
+        return settled[:count]
     if op.attached:
         return op.counted_names(count)
     rest = [i.name for i in op.inputs[1:]]

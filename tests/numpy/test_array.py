@@ -71,10 +71,10 @@ def test_arrays_of_mx_np_as_indices():
 
 def test_windows_are_views():
     x = np.zeros((2, 3))
-    row, cell, again = x[1], x[0, 0], x.reshape(6)
+    row, cell = x[1], x[0, 0]
     row[:] = 7
     cell[...] = 5
-    again[1] = 3
+    x[0][1:2] = 3
     assert x.tolist() == [[5, 3, 0], [7, 7, 7]]
     x += 1
     assert (row.tolist(), cell.item()) == ([8, 8, 8], 6)
@@ -285,3 +285,18 @@ def test_small_operations_as_in_mxnet():
         f"{x:.2f}"
     negative = -np.array([True, False], dtype="bool")
     assert negative.dtype == onp.int64 and negative.tolist() == [-1, 0]
+
+
+def test_other_shapes_are_copies():
+    x = np.arange(6).reshape(2, 3)
+    for other in (x.reshape(-1), x.reshape(2, 3), x[0].reshape(3, 1), np.reshape(x, (3, 2)), x.ravel()):
+        other += 10
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]] and not np.shares_memory(x, x.reshape(-1))
+    shown = x.reshape_view(-1)
+    shown[0] = 7
+    assert x[0, 0].item() == 7
+
+
+def test_a_slice_without_step_is_a_wrong_value():
+    with pytest.raises(ValueError, match="zero"):
+        np.arange(3)[::0]

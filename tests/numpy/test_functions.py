@@ -108,3 +108,28 @@ def test_values_and_gradients(group):
         except AssertionError as e:
             wrong.append(f"{run.case}: {e}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_reductions_of_a_single_number_may_be_asked_for_an_axis():
+    x = mx.np.array(2.5)
+    for axis in (0, -1):
+        found = [f(x, axis=axis) for f in (mx.np.sum, mx.np.mean, mx.np.max, mx.np.std, mx.np.argmax, mx.np.any)]
+        assert [a.shape for a in found] == [()] * 6 and [a.item() for a in found] == [2.5, 2.5, 2.5, 0, 0, True]
+    for f in (mx.np.sum, mx.np.argmin):
+        with pytest.raises(ValueError, match="axis"):
+            f(x, axis=1)
+    assert [a.asnumpy().tolist() for a in (*mx.np.nonzero(x), *mx.np.nonzero(x * 0))] == [[0], []]
+
+
+def test_positions_along_an_axis_with_elements_need_no_others():
+    empty = mx.np.zeros((0, 3))
+    assert mx.np.argmax(empty, axis=1).shape == mx.np.argmin(empty, axis=-1).shape == (0,)
+    for axis in (0, None):
+        with pytest.raises(ValueError, match="no element"):
+            mx.np.argmax(empty, axis=axis)
+
+
+def test_types_of_results_are_asked_of_arrays():
+    a, i = mx.np.ones(2), mx.np.ones(2, dtype="int64")
+    assert mx.np.result_type(a, i) == onp.result_type(a, i) == onp.float64
+    assert mx.np.result_type(i, 3) == onp.int64

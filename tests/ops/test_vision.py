@@ -129,3 +129,12 @@ def test_regions_far_larger_than_the_image_are_aligned_at_once(scale):
     bins = mx.nd.contrib.ROIAlign(mx.nd.ones((1, 1, 4, 4)), regions, pooled_size=(2, 2), spatial_scale=scale).asnumpy()
     points = 1.5 * scale  # along an axis of a bin, of which those up to a pixel beyond the image count
     np.testing.assert_allclose(bins[0, 0], [[(4 / points) ** 2, 0], [0, 0]], rtol=0.01, atol=1e-30)
+
+
+def test_suppression_drops_boxes_of_the_background():
+    boxes = mx.nd.array([[-1, 0.9, 0, 0, 1, 1], [0, 0.8, 0, 0, 1, 1], [1, 0.7, 2, 2, 3, 3]])
+    options = {"coord_start": 2, "score_index": 1}
+    kept = mx.nd.contrib.box_nms(boxes, id_index=0, **options).asnumpy()  # classes of -1 mark rows that hold no box
+    assert kept[:, 0].tolist() == [0, 1, -1] and kept[2].tolist() == [-1] * 6
+    assert mx.nd.contrib.box_nms(boxes, id_index=0, background_id=0, **options).asnumpy()[0, 1] == np.float32(0.9)
+    assert mx.nd.contrib.box_nms(boxes, **options).asnumpy()[0, 1] == np.float32(0.9)

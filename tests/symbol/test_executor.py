@@ -360,3 +360,18 @@ def test_threads_run_their_own_executors():
     for t in threads:
         t.join()
     assert found == {k: ([k, k], [k, k]) for k in range(1, 5)}
+
+
+def test_outputs_are_taken_once_and_read_after_every_pass():
+    x = mx.sym.var("x")
+    exe = mx.sym.Group([x * 2, mx.sym.MakeLoss(x * x)]).simple_bind(mx.cpu(), x=(2,))
+    double, square = exe.outputs  # before the first pass, as scripts of style transfer do
+    for train in (True, False, True):
+        for value in (1, 2):
+            exe.forward(is_train=train, x=mx.nd.array([value, value + 1]))
+            if train:
+                exe.backward([mx.nd.ones(2), mx.nd.ones(2)])
+                assert exe.grad_dict["x"].asnumpy().tolist() == [2 + 2 * value, 4 + 2 * value]
+            assert double.asnumpy().tolist() == [2 * value, 2 * value + 2]
+            assert square.asnumpy().tolist() == [value**2, (value + 1) ** 2]
+    assert exe.outputs[0] is double

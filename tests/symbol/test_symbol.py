@@ -291,3 +291,21 @@ def test_outputs_of_operators_with_several_have_mxnets_names():
     assert boxes.list_outputs() == ["n_loc_target", "n_loc_mask", "n_cls_target"]
     proposal = mx.sym.contrib.Proposal(x, mx.sym.var("y"), mx.sym.var("z"), output_score=True, name="n")
     assert proposal.list_outputs() == ["n_output", "n_score"]
+
+
+def test_bilinear_up_sampling_makes_its_weight():
+    up = mx.sym.UpSampling(mx.sym.var("x"), scale=2, sample_type="bilinear", num_filter=2, name="up")
+    assert up.list_arguments() == ["x", "up_weight"]
+    assert up.infer_shape(x=(1, 2, 3, 3)) == ([(1, 2, 3, 3), (2, 1, 4, 4)], [(1, 2, 6, 6)], [])
+    assert up.attr_dict()["up_weight"]["__init__"] == '["bilinear", {}]'
+    again = mx.sym.load_json(up.tojson())
+    assert again.list_arguments() == ["x", "up_weight"]
+    shared = mx.sym.UpSampling(data=mx.sym.var("x"), weight=mx.sym.var("w"), scale=2, sample_type="bilinear",
+                               num_filter=2)  # fmt: skip
+    assert shared.list_arguments() == ["x", "w"]
+
+
+def test_batches_of_unknown_size_have_labels_of_unknown_size():
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
+    assert net.infer_shape_partial(data=(0, 7)) == ([(0, 7), (3, 7), (3,), (0,)], [(0, 3)], [])
+    assert net.infer_shape(data=(0, 7)) == (None, None, None)

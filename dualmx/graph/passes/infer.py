@@ -8,6 +8,7 @@ backwards and sideways through the operators' `complete=` functions, until nothi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -296,9 +297,10 @@ def _kept_ranks(call: Call, n_inputs: int) -> frozenset[int]:
         except MXNetError:
             continue
         kept.add(len(trial))
-        for at in range(n_inputs) if n_inputs > 1 else ():
+        others = [s for s in ((1, *trial[1:]), trial[:1]) if s != trial]
+        for at, other in product(range(n_inputs), others) if n_inputs > 1 else ():
             try:
-                infer_call(call, [(1, *trial[1:]) if i == at else trial for i in range(n_inputs)])
+                infer_call(call, [other if i == at else trial for i in range(n_inputs)])
                 return frozenset()
             except MXNetError:
                 pass

@@ -78,7 +78,7 @@ def _contrib_box_nms(
         """Rows of the survivors, best first, and which of these places are filled."""
         score = rows[:, score_index]
         valid = score > valid_thresh
-        if id_index >= 0 and background_id >= 0:
+        if id_index >= 0:
             valid &= rows[:, id_index] != background_id
         order = jnp.argsort(jnp.where(valid, -score, jnp.inf), stable=True).astype(jnp.int32)
         alive = valid[order] & (jnp.arange(n, dtype=jnp.int32) < taking)

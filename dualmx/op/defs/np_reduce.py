@@ -18,8 +18,11 @@ from .rules import accumulator, convert
 
 
 def chosen(axis: tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
-    """Return the axes to reduce; None means all of them, `()` none."""
-    return tuple(range(ndim)) if axis is None else many_axes(axis, ndim)
+    """Return the axes to reduce; None means all of them, `()` none. A 0-d array has none, but may be asked for one."""
+    if axis is None:
+        return tuple(range(ndim))
+    found = many_axes(axis, max(ndim, 1))
+    return found if ndim else ()
 
 
 def _as_shape(x: jax.Array, like: jax.Array, axes: tuple[int, ...], keepdims: bool) -> jax.Array:
@@ -153,9 +156,10 @@ def _np_any(data: Tensor, *, axis: Axes = None, keepdims: bool = False) -> jax.A
 
 def _position(name: str, pick: Any, what: str) -> None:
     def body(data: Tensor, *, axis: OneAxis = None, keepdims: bool = False) -> jax.Array:
-        if not data.size:
+        at = one_axis(axis, max(data.ndim, 1)) if axis is not None else None
+        at = at if data.ndim else None
+        if not (data.size if at is None else data.shape[at]):
             raise ArgumentError(f"{name}: data has shape {data.shape}: there is no element to choose from")
-        at = None if axis is None else one_axis(axis, data.ndim)
         found = first_position(pick, data.reshape(-1), 0) if at is None else first_position(pick, data, at)
         axes = tuple(range(data.ndim)) if at is None else (at,)
         return _as_shape(found.astype(jnp.int64), data, axes, keepdims)

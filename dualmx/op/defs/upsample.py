@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,22 @@ from ..schema import Count, Ignored, Positive, Tensor
 from ..spatial import check_rank
 
 
-@op(floating=True)
+def _kernel(scale: int) -> int:
+    return 2 * scale - scale % 2
+
+
+def _weight_shape(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    if p.sample_type != "bilinear":
+        return {}
+    k = _kernel(p.scale)
+    return {"weight": (p.num_filter, 1, k, k)}
+
+
+@op(
+    floating=True,
+    complete=_weight_shape,
+    named=lambda p: ("data", "weight") if p.sample_type == "bilinear" else (),
+)
 def UpSampling(
     *data: Tensor,
     scale: Positive,
@@ -34,7 +49,7 @@ def UpSampling(
     if sample_type == "bilinear":
         if len(data) != 2:
             raise ArgumentError(f"UpSampling: got {len(data)} inputs: expected data and weight with 'bilinear'")
-        k, pad = 2 * scale - scale % 2, scale // 2
+        k, pad = _kernel(scale), scale // 2
         call = OPS["Deconvolution"].call(
             kernel=(k, k), stride=(scale, scale), pad=(pad, pad), num_filter=num_filter, num_group=num_filter
         )
