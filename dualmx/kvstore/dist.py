@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError, unreadable
 from ..core.knobs import DETERMINISM
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
@@ -387,7 +387,7 @@ class DistKVStore(MemberStore):
             with open(fname, "rb") as f:
                 states, optimizer = load_states(f.read())
         except OSError as e:
-            raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+            raise unreadable(f"cannot read {fname!r}", e) from e
         if optimizer is not None:
             optimizer.param_dict = current.param_dict
             self.set_optimizer(optimizer)
