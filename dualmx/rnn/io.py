@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, MXNetError
+from ..core.errors import ArgumentError
 from ..io import DataBatch, DataDesc, DataIter
 from ..namespace import nd
 
@@ -37,7 +37,7 @@ def encode_sentences(
         the sentences as numbers, and the vocabulary.
 
     Raises:
-        MXNetError: a word is missing in `vocab` and there is no `unknown_token`.
+        ArgumentError: a word is missing in `vocab` and there is no `unknown_token`.
 
     Example:
         >>> encode_sentences([["a", "b"], ["b"]])
@@ -51,7 +51,7 @@ def encode_sentences(
         nonlocal number
         if word not in known:
             if not fresh and not unknown_token:
-                raise MXNetError(f"encode_sentences: unknown token {word}: give unknown_token, or add it to vocab")
+                raise ArgumentError(f"encode_sentences: unknown token {word}: give unknown_token, or add it to vocab")
             if unknown_token:
                 word = unknown_token
         if word not in known:
