@@ -28,19 +28,26 @@ def set_bulk_size(size: int) -> int:
     return before
 
 
-@contextlib.contextmanager
-def bulk(size: int) -> Iterator[None]:
+class _BulkScope:
+    def __init__(self, size: int):
+        self._size = size
+
+    def __enter__(self) -> _BulkScope:
+        self._before = set_bulk_size(self._size)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        set_bulk_size(self._before)
+
+
+def bulk(size: int) -> _BulkScope:
     """Return a scope in which at most `size` operations are recorded before they are executed.
 
     Example:
         >>> with bulk(10):
         ...     x = mx.nd.ones((2,)) + 1
     """
-    before = set_bulk_size(size)
-    try:
-        yield
-    finally:
-        set_bulk_size(before)
+    return _BulkScope(size)
 
 
 @contextlib.contextmanager

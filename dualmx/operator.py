@@ -1,8 +1,59 @@
-"""Custom operators in Python: `CustomOp`, `CustomOpProp`, `register`; called as `Custom(..., op_type=name)`."""
+"""Custom operators in Python: `CustomOp`, `CustomOpProp`, `register`; called as `Custom(..., op_type=name)`.
+
+Also the names and arguments of all operators.
+"""
 
 from __future__ import annotations
 
-from .ndarray.custom import CustomOp, CustomOpProp, get_all_registered_operators, register
+from .ndarray.custom import REGISTRY, CustomOp, CustomOpProp, register
+from .op.describe import OperatorArguments, arguments
+from .op.registry import OPS, Op, get_op
+from .op.schema import Free
 from .symbol.native import NDArrayOp, NumpyOp, PythonOp
 
-__all__ = ["CustomOp", "CustomOpProp", "NDArrayOp", "NumpyOp", "PythonOp", "get_all_registered_operators", "register"]
+
+def _custom(data: Free, *, op_type: str) -> None:
+    """Arguments of `Custom`, which front ends call without a body in the registry."""
+
+
+_CUSTOM = Op("Custom", _custom)
+
+
+def get_all_registered_operators() -> list[str]:
+    """Names of all operators: the built-in ones, `Custom`, and those given to `register`.
+
+    Example:
+        >>> "FullyConnected" in mx.operator.get_all_registered_operators()
+        True
+    """
+    return sorted({*OPS, _CUSTOM.name, *REGISTRY})
+
+
+def get_operator_arguments(op_name: str) -> OperatorArguments:
+    """Return count, names and types of the arguments of an operator, its inputs first.
+
+    Args:
+        op_name: one of `get_all_registered_operators()` that `register` did not make.
+
+    Raises:
+        ArgumentError: unknown name.
+
+    Example:
+        >>> found = mx.operator.get_operator_arguments("Flatten")
+        >>> found.narg, found.names, found.types
+        (1, ['data'], ['NDArray-or-Symbol'])
+    """
+    return arguments(_CUSTOM if op_name == _CUSTOM.name else get_op(op_name))
+
+
+__all__ = [
+    "CustomOp",
+    "CustomOpProp",
+    "NDArrayOp",
+    "NumpyOp",
+    "OperatorArguments",
+    "PythonOp",
+    "get_all_registered_operators",
+    "get_operator_arguments",
+    "register",
+]

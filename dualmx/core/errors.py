@@ -40,6 +40,18 @@ class FormatError(MXNetError, ValueError):
     """A file or string does not follow its format (truncated, corrupt, unknown version)."""
 
 
+class MissingFileError(MXNetError, FileNotFoundError):
+    """A file does not exist; MXNet's Python layers open many themselves, which raises `FileNotFoundError`."""
+
+    __str__ = Exception.__str__
+
+
+def unreadable(what: str, cause: OSError) -> MXNetError:
+    """Return the error to raise where reading `what` (a name, in quotes) failed because of `cause`."""
+    kind = MissingFileError if isinstance(cause, FileNotFoundError) else MXNetError
+    return kind(f"{what}: {cause.strerror or cause}")
+
+
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return a "did you mean" clause for `word`, or the list of known words when none is close."""
     known = sorted(known)

@@ -6,12 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentTypeError
 from ..namespace import sym
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..symbol.node import topological
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
 from .parameter import Parameter, ParameterDict
@@ -138,6 +141,16 @@ class SymbolBlock(HybridBlock):
             super().export(path, epoch, remove_amp_cast)
         finally:
             self._active = active
+
+    def cast(self, dtype: Any) -> None:
+        """Convert the parameters; for float16, those of batch normalizations become float32, as in `nn.BatchNorm`."""
+        super().cast(dtype)
+        if as_dtype(dtype) == np.float16:
+            for node in topological(self._symbol_graph.symbol.entries):
+                if node.op is not None and "BatchNorm" in node.op.name:
+                    for source, _ in node.inputs[1:]:
+                        if source.name in self._params:
+                            self._params[source.name].cast("float32")
 
     def reset_ctx(self, ctx: Context | list[Context]) -> None:
         """Move all parameters to other contexts."""

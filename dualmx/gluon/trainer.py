@@ -10,7 +10,7 @@ from .. import optimizer as opt
 from ..compile.mesh import Mesh
 from ..core.checks import number
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, unreadable
 from ..kvstore import known
 from ..kvstore.replicas import step_together
 from ..ndarray import flush
@@ -328,7 +328,7 @@ class Trainer(StoreLink):
                 with open(fname, "rb") as f:
                     states = f.read()
             except OSError as e:
-                raise MXNetError(f"Trainer.load_states: cannot read {fname!r}: {e.strerror}") from e
+                raise unreadable(f"Trainer.load_states: cannot read {fname!r}", e) from e
             for updater in self._updaters:
                 updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, FormatError, MXNetError, unreadable
 from ..io import codec
 from ..io.batch import DataBatch, DataDesc
 from ..io.iterator import DataIter
@@ -31,7 +31,7 @@ def read_list(path: str | os.PathLike[str]) -> list[tuple[int, np.ndarray, str]]
         with open(name, encoding="utf-8") as f:
             lines = f.read().splitlines()
     except OSError as e:
-        raise MXNetError(f"cannot read {name!r}: {e.strerror or e}") from None
+        raise unreadable(f"cannot read {name!r}", e) from None
     out = []
     for number, line in enumerate(lines, 1):
         fields = line.strip().split("\t")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, FormatError, unreadable
 from ..core.seeds import streams
 from ..ndarray import array
 from ..ndarray.serialize import write_file
@@ -109,7 +109,7 @@ def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], bytes | None]:
             values[key] = with_storage(made, stype) if stype == "row_sparse" else made
         states = held["states"].tobytes() if "states" in held else None
     except OSError as e:
-        raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+        raise unreadable(f"cannot read {fname!r}", e) from e
     except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as e:
         raise FormatError(f"{fname!r}: not a snapshot of a store: {e}") from None
     return meta, values, states

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import FormatError, MXNetError
+from ..core.errors import FormatError, MXNetError, unreadable
 from ..ndarray import NDArray, array
 from ..optimizer.states import load_states
 
@@ -103,7 +103,7 @@ def read_states(fname: str) -> tuple[dict[Any, Any], Optimizer | None]:
         with open(fname, "rb") as f:
             return load_states(f.read())
     except OSError as e:
-        raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+        raise unreadable(f"cannot read {fname!r}", e) from e
 
 
 # -- between a distributed store and its servers

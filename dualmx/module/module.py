@@ -400,11 +400,13 @@ class Module(ModuleParts):
     def set_states(self, states: Any = None, value: float | None = None) -> None:
         """Set the carried states to arrays (whole ones, or a list per context), or all to one value."""
         self._need("binded", "params_initialized")
+        if (states is None) == (value is None):
+            raise ArgumentError("Module.set_states: expected states or value, one of them")
         group = self._bound
         for k, targets in enumerate(zip(*group.states(False), strict=True)):
             for i, target in enumerate(targets):
                 if states is None:
-                    target[:] = 0.0 if value is None else value
+                    target[:] = value
                 else:
                     given = states[i]
                     part = given[k] if isinstance(given, (list, tuple)) else given

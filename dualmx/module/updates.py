@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
+from ..core.errors import ArgumentError, ArgumentTypeError, OrderError, unreadable
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import create as create_store
 from ..kvstore import is_asynchronous, is_distributed, known, pull_all
@@ -86,7 +86,7 @@ class Updates:
             with open(fname, "rb") as f:
                 content = f.read()
         except OSError as e:
-            raise MXNetError(f"cannot read {fname!r}: {e.strerror or e}") from e
+            raise unreadable(f"cannot read {fname!r}", e) from e
         self._started.set_states(content)
 
 

@@ -49,8 +49,9 @@ def Custom(*args: Any, op_type: str = "", name: str | None = None, **kwargs: Any
 
 
 def populate(top: ModuleType) -> None:
-    """Put `Custom` into the array namespace."""
-    setattr(top, Custom.__name__, Custom)
+    """Put `Custom` into the array namespace and its room of operators."""
+    for room in (top, top.op):
+        setattr(room, Custom.__name__, Custom)
 
 
 __all__ = ["Custom"]

@@ -45,7 +45,8 @@ def populate(top: ModuleType) -> None:
     rooms.populate(top, "Symbolic operators", symbol_function)
     symbol_random.populate(top.random)
     control.populate(top.contrib)
-    setattr(top, Custom.__name__, Custom)
+    for room in (top, top.op):
+        setattr(room, Custom.__name__, Custom)
     install(Symbol, top)
 
 

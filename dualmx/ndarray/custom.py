@@ -140,11 +140,6 @@ def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]
     return keep
 
 
-def get_all_registered_operators() -> list[str]:
-    """Names of the registered custom operators."""
-    return sorted(REGISTRY)
-
-
 class Layout:
     """The properties of one call: names, and shapes and dtypes checked against them.
 

@@ -284,7 +284,8 @@ def of_array(source: NDArray, stype: str) -> NDArray:
         raise ArgumentError(f"cast_storage: a csr array has 2 axes; got an array of shape {source.shape}")
     cls = CLASSES[stype]
     if local.recording and is_tracked(source):
-        return cls.of_dense(source)
+        # A step of its own: standing for a variable itself, the result would be a second one with the same gradient.
+        return cls.of_dense(source.copy())
     return cls.of_numpy(source.asnumpy(), source.context)
 
 

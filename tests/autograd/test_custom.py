@@ -116,3 +116,35 @@ def test_bad_arguments():
     with pytest.raises(ArgumentTypeError, match="CustomOpProp"):
         mx.operator.register("x")(SquareAdd)  # type: ignore[arg-type]
     assert "square_add" in mx.operator.get_all_registered_operators()
+
+
+def test_rooms_of_operators_have_custom():
+    a, b, count = arrays()
+    assert mx.nd.op.Custom(a, b, count, op_type="square_add", k=3)[0].asnumpy().tolist() == [10, 16]
+    node = mx.sym.op.Custom(mx.sym.var("a"), mx.sym.var("b"), op_type="square_add", name="sq", k=3)
+    assert node.list_arguments() == ["a", "b"] and node.name == "sq"
+
+
+def test_arguments_of_operators():
+    names = mx.operator.get_all_registered_operators()
+    assert {"Activation", "Convolution", "Custom", "_plus_scalar"} <= set(names) and names == sorted(names)
+    got = mx.operator.get_operator_arguments("FullyConnected")
+    assert type(got).__name__ == "OperatorArguments" and got._fields == ("narg", "names", "types")
+    assert got.narg == 6 and got.names == ["data", "weight", "bias", "num_hidden", "no_bias", "flatten"]
+    assert got.types[3:] == ["int, required", "boolean, optional, default=0", "boolean, optional, default=1"]
+
+    def types(name):
+        found = mx.operator.get_operator_arguments(name)
+        return dict(zip(found.names, found.types, strict=True))
+
+    assert types("Dropout")["mode"] == "{'always', 'training'},optional, default='training'"
+    assert types("Dropout")["p"] == "float, optional, default=0.5"
+    assert types("Convolution")["kernel"] == "Shape(tuple), required"
+    assert types("Convolution")["pad"] == "Shape(tuple), optional, default=[]"
+    assert types("sum")["axis"] == "Shape or None, optional, default=None"
+    assert types("topk")["axis"] == "int or None, optional, default='-1'"
+    assert types("adam_update")["epsilon"] == "float, optional, default=9.99999994e-09"
+    assert types("add_n")["args"] == "NDArray-or-Symbol[]"
+    assert types("Custom") == {"data": "NDArray-or-Symbol", "op_type": "string, required"}
+    with pytest.raises(mx.MXNetError, match="FullyConnectd"):
+        mx.operator.get_operator_arguments("FullyConnectd")

@@ -135,6 +135,14 @@ def test_two_names_of_one_buffer_survive_a_write_to_either():
     assert (a.asnumpy().sum(), b.asnumpy().sum()) == (2 * 32 * 33, 6 * 32 * 33)
 
 
+def test_scope_of_a_size_is_an_object():
+    scope = mx.engine.bulk(40)
+    before = engine.limit
+    with scope as entered:
+        assert entered is scope and engine.limit == 40
+    assert engine.limit == before
+
+
 def test_overflow_cuts_a_loop_at_its_period():
     x = nd.array(np.ones((3, 17)))
     with mx.engine.bulk(40):

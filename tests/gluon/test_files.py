@@ -172,6 +172,10 @@ def test_export_and_import(net: nn.HybridSequential, tmp_path: Path) -> None:
         fresh(nd.array(X))
     fresh.load_parameters(str(tmp_path / "p"))
     np.testing.assert_allclose(fresh(nd.array(X)).asnumpy(), expected, rtol=1e-6)
+    fresh.cast("float16")
+    kinds = {name: np.dtype(param.dtype).name for name, param in fresh.collect_params().items()}
+    assert kinds["net_dense0_weight"] == "float16" and fresh(nd.array(X, dtype="float16")).dtype == np.float16
+    assert {kind for name, kind in kinds.items() if "batchnorm" in name} == {"float32"}
     with pytest.raises(ValueError, match="'data' is missing"):
         gluon.SymbolBlock.imports(str(tmp_path / "x-symbol.json"), ["wrong"], str(tmp_path / "x-0003.params"))
 
@@ -290,3 +294,24 @@ print(json.dumps(out.asnumpy().tolist()))
     again.load(str(tmp_path / "theirs"))
     assert again._graph is not None
     np.testing.assert_allclose(again(nd.array(X)).asnumpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_missing_files_are_errors_of_both_kinds(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none")
+    net = make()
+    net.initialize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd")
+    net_of = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1)
+    module = mx.mod.Module(net_of, label_names=None)
+    module.bind([("data", (1, 1))])
+    module.init_params()
+    module.init_optimizer()
+    for kind in (FileNotFoundError, mx.MXNetError):
+        for read in (
+            trainer.load_states,
+            module.load_optimizer_states,
+            gluon.data.vision.ImageFolderDataset,
+            lambda path: mx.image.ImageIter(1, (3, 2, 2), path_imglist=path, path_root="."),
+        ):
+            with pytest.raises(kind, match="cannot read .*none.*No such file"):
+                read(missing)

@@ -118,6 +118,8 @@ def test_masks_of_dropout() -> None:
         outputs = cell.unroll(4, x, merge_outputs=True)[0].asnumpy()
     dropped = outputs == 0
     assert dropped.any() and not dropped.all() and (dropped == dropped[:, :1]).all()
+    assert ((cell.drop_outputs_mask.asnumpy() == 0) == dropped[:, 0]).all()
+    assert cell.drop_inputs_mask is None and cell.drop_states_mask.shape == (2, 8)
     cell = rnn.ZoneoutCell(rnn.RNNCell(50, input_size=6), zoneout_outputs=0.5)
     cell.initialize()
     with mx.autograd.record():

@@ -307,6 +307,13 @@ def test_steps_in_the_wrong_order():
         mod.get_input_grads()
 
 
+def test_states_and_a_value_exclude_each_other():
+    mod = bound(mx)
+    for given in ({}, {"states": [], "value": 1}):
+        with pytest.raises(AssertionError, match="set_states: expected states or value"):
+            mod.set_states(**given)
+
+
 def test_wrong_names():
     for what in ("data_names", "fixed_param_names", "state_names"):
         with pytest.raises(ValueError, match=f"{what}.*'fc1_weigt'.*did you mean 'fc1_weight'"):

@@ -259,3 +259,16 @@ def test_naive_engine_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
             y.backward()
         found.append(w.grad.asnumpy())
     np.testing.assert_allclose(*found)
+
+
+def test_a_variable_in_several_storage_types_has_one_gradient() -> None:
+    table = nd.ones((4, 2))
+    table.attach_grad()
+    batch = nd.sparse.csr_matrix(nd.array([[0, 1, 0, 2]]))
+    with autograd.record():
+        rows = table.tostype("row_sparse")
+        loss = nd.sparse.dot(batch, table).sum() + rows.sum() + nd.cast_storage(table, "csr").sum() + (table * 2).sum()
+    table[:] = 7
+    assert (rows.asnumpy() == 1).all()
+    loss.backward()
+    assert table.grad.asnumpy().tolist() == [[4, 4], [5, 5], [4, 4], [6, 6]]

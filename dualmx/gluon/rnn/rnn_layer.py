@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.dtypes import as_dtype
-from ...core.errors import ArgumentError, MXNetError
+from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ..hybrid import HybridBlock
@@ -51,6 +51,8 @@ class FusedLayer(HybridBlock):
             raise ArgumentError(
                 f"{where}: hidden_size={hidden_size}, num_layers={num_layers}: expected positive numbers"
             )
+        if projection_size and mode != "lstm":
+            raise ArgumentTypeError(f"{where}: projection_size={projection_size}: only LSTM projects its output")
         self._mode, self._layout, self._dtype = mode, layout, dtype
         self._hidden_size, self._num_layers, self._dropout = hidden_size, num_layers, dropout
         self._projection_size, self._input_size = projection_size, input_size

@@ -52,6 +52,21 @@ class VariationalDropoutCell(ModifierCell):
             self._masks[what] = F.Dropout(F.ones_like(like), p=p)
         return self._masks[what]
 
+    @property
+    def drop_inputs_mask(self) -> Any:
+        """What steps multiply their input by, `None` before the first step."""
+        return self._masks.get("input")
+
+    @property
+    def drop_states_mask(self) -> Any:
+        """What steps multiply the first state by, `None` before the first step."""
+        return self._masks.get("state")
+
+    @property
+    def drop_outputs_mask(self) -> Any:
+        """What steps multiply their output by, `None` before the first step."""
+        return self._masks.get("output")
+
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         """Take one step."""
         states = list(states)

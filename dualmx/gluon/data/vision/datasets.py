@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.errors import FormatError, MXNetError
+from ....core.errors import FormatError, MXNetError, unreadable
 from ....core.knobs import HOME, REPO
 from ....image import imdecode, imread
 from ....image.iterator import read_list
@@ -217,7 +217,7 @@ class ImageFolderDataset(Dataset):
         try:
             folders = sorted(os.listdir(self._root))
         except OSError as e:
-            raise MXNetError(f"ImageFolderDataset: cannot read {self._root!r}: {e.strerror or e}") from None
+            raise unreadable(f"ImageFolderDataset: cannot read {self._root!r}", e) from None
         for name in folders:
             path = os.path.join(self._root, name)
             if not os.path.isdir(path):
