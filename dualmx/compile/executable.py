@@ -24,6 +24,7 @@ from .lower import lower
 from .onednn.ffi import available
 from .onednn.rewrite import BY_LIBRARY, keep
 from .spmd import AXIS, Group
+from .spread import multiplies_spread
 from .watch import Compilation, watchers
 from .x64 import x64
 
@@ -124,7 +125,7 @@ class Executable:
             traced = jitted.trace(*specs)
             lowered = traced.lower()
             with persistent_cache():
-                compiled = _compiled(lowered, platform)
+                compiled = _compiled(lowered, platform, traced.jaxpr.jaxpr)
         counters.compiles += 1
         trie.programs += 1
         seconds = time.perf_counter() - began
@@ -152,16 +153,18 @@ _OPTIONS: dict[str, dict[str, Any] | None] = {
     # (docs/performance.md); dots stay with the library.
     "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"},
 }
+_ALONE = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
 
-def options_for(platform: str) -> dict[str, Any] | None:
-    """Return compiler options for a platform, None once this XLA has refused them."""
-    return _OPTIONS.get(platform)
+def options_for(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
+    """Return compiler options for a program on a platform, None once this XLA has refused them."""
+    options = _OPTIONS.get(platform)
+    return _ALONE if options and platform == "cpu" and jaxpr is not None and multiplies_spread(jaxpr) else options
 
 
-def _compiled(lowered: Any, platform: str) -> Any:
+def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
     """Compile with the options of the platform, without those that this XLA does not know."""
-    options = options_for(platform)
+    options = options_for(platform, jaxpr)
     try:
         return lowered.compile(compiler_options=options)
     except jax.errors.JaxRuntimeError as e:
