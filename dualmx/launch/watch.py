@@ -80,11 +80,11 @@ def run(plan: Plan) -> int:
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         _end(processes)
-        if first is None:
-            return 0
         for p in processes:
             p.finish_output()
         sys.stdout.flush()
+        if first is None:
+            return 0
         print(report(first, processes), file=sys.stderr, flush=True)
         code = first.code or 0
         return code if code >= 0 else 128 - code
