@@ -9,6 +9,7 @@ import numpy as onp
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
 from ..ndarray.verify import finite, state
+from ..op.defs.np_linalg import FROBENIUS, MATRIX, NUCLEAR, NUMBER, WHOLE
 from ..op.registry import OPS
 from ..symbol import Symbol
 from .array import ndarray, wrap
@@ -127,13 +128,31 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
     """
     if isinstance(axis, list):
         raise ArgumentTypeError(f"norm: axis={axis}: expected None, an int or a tuple of ints")
-    order = "" if ord is None else str(ord)
-    if order not in ("", "fro", "nuc"):
+    array, axes = as_array(x, "norm", "x"), axes_of(axis, "norm")
+    flag, order = FROBENIUS if axes else WHOLE, 2.0
+    if ord is not None:
+        flag = {"fro": FROBENIUS, "nuc": NUCLEAR}.get(str(ord), MATRIX if len(axes or ()) == 2 else NUMBER)
+    if flag in (MATRIX, NUMBER):
         try:
-            order = str(float(order))
-        except ValueError:
+            order = float(str(ord))
+        except (TypeError, ValueError):
             raise ArgumentError(f"norm: ord={ord!r}: expected None, 'fro', 'nuc' or a number") from None
-    return run("_npi_norm", as_array(x, "norm", "x"), ord=order, axis=axes_of(axis, "norm"), keepdims=keepdims)
+    if isinstance(array, Symbol) and axes and flag in (MATRIX, NUMBER):
+        composed = _composed_norm(array, order, axes, keepdims)
+        if composed is not None:
+            return composed
+    return run("_npi_norm", array, ord=order, axis=axes, keepdims=keepdims, flag=flag)
+
+
+def _composed_norm(x: Any, order: float, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """Norms of order 1 (matrices) and inf as nodes of sums and extremes: MXNet's operator does not have them."""
+    infinite, matrix = abs(order) == onp.inf, len(axes) == 2
+    if not infinite and not (matrix and abs(order) == 1):
+        return None
+    sizes = run("_npi_absolute", x)
+    if matrix:
+        sizes = run("_np_sum", sizes, axis=axes[1:] if infinite else axes[:1], keepdims=True)
+    return run("_np_max" if order > 0 else "_np_min", sizes, axis=axes, keepdims=keepdims)
 
 
 def solve(a: Any, b: Any) -> ndarray:
@@ -177,7 +196,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> ndarray:
     """Return x with tensordot(a, x, x.ndim) = b, after moving `axes` of `a` to its end."""
     x = as_array(a, "tensorsolve")
     y = as_array(b, "tensorsolve", "b", x)
-    return _checked("_npi_tensorsolve", _NO_SOLUTION, x, y, a_axes=axes_of(axes, "tensorsolve") or ())
+    return _checked("_npi_tensorsolve", _NO_SOLUTION, x, y, a_axes=axes_of(axes, "tensorsolve"))
 
 
 cond, lstsq, matrix_power, matrix_rank, multi_dot, qr = (

@@ -70,7 +70,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """Return `a` with two axes exchanged."""
     x = as_array(a, "swapaxes")
     if is_symbolic((x,)):
-        return run("SwapAxis", x, dim1=axis1, dim2=axis2)
+        return run("swapaxes", x, dim1=axis1, dim2=axis2)
     order = list(range(x.ndim))
     i, j = axis_of(axis1, x, "swapaxes"), axis_of(axis2, x, "swapaxes")
     order[i], order[j] = j, i
@@ -100,7 +100,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
 
 def flip(m: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Return `m` with the order of elements reversed along `axis`, or along all axes."""
-    return run("_npi_flip", as_array(m, "flip", "m"), out=out, axis=axes_of(axis, "flip"))
+    a = as_array(m, "flip", "m")
+    # MXNet's operator has no default axis: a node names it.
+    axes = "None" if axis is None and is_symbolic((a,)) else axes_of(axis, "flip")
+    return run("_npi_flip", a, out=out, axis=axes)
 
 
 def flipud(m: Any) -> ndarray:
@@ -300,7 +303,8 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list[nd
     if is_symbolic((a,)):
         by_count = isinstance(sections, int)
         params = {"sections": sections, "indices": ()} if by_count else {"indices": (0, *sections)}
-        return run_all("_npi_split", a, axis=axis, **params)
+        operator = f"_npi_{what}" if what in ("hsplit", "dsplit") else "_npi_split"
+        return run_all(operator, a, axis=axis, **params)
     at = axis_of(axis, a, what)
     if isinstance(sections, (int, onp.integer)):
         if sections <= 0:

@@ -256,7 +256,9 @@ def _positions(n: int, shape: tuple[int, ...], replace: bool, p: Any, ctx: Conte
         weights = as_array(p, "random.choice", "p")
         if weights.shape != (n,):
             raise ArgumentError(f"random.choice: p has shape {weights.shape}: expected ({n},)")
-        return wrap(invoke(OPS["_npi_choice"].call(size=shape, replace=bool(replace)), (weights,))[0])
+        return wrap(
+            invoke(OPS["_npi_choice"].call(a=n, size=shape, replace=bool(replace), weighted=True), (weights,))[0]
+        )
     if replace:
         return randint(n, size=shape, ctx=ctx)
     return permutation(from_values(onp.arange(n), ctx))[: int(onp.prod(shape))].reshape(shape)

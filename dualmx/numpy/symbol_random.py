@@ -124,22 +124,33 @@ def randint(
     low, high = (0, low) if high is None else (low, high)
     kind = as_dtype(onp.int64 if dtype is None or dtype == "int" else dtype).name
     shape = () if size is None else (size,) if is_number(size) else tuple(size)
-    return node("_npi_randint", (), {"low": int(low), "high": int(high), "size": shape, "dtype": kind}, "randint")
+    params = {"low": int(low), "high": int(high), "shape": shape, "dtype": kind}
+    place = str(current_context() if ctx is None else ctx)
+    return node("_random_randint", (), params | {"ctx": place}, "random_randint")
 
 
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Any = None, out: Any = None) -> Any:
-    """Return a node of positions from 0 to below the number `a`, drawn with probabilities `p` (a symbol), if given.
+    """Return a node of draws from the elements of the symbol `a`, or from the numbers from 0 to below the number `a`.
+
+    `p`, a symbol, has the probability of each; without, all are equal.
 
     Raises:
-        ArgumentTypeError: `a` is no number, or draws without `replace` have no `p`.
+        ArgumentTypeError: `a` is neither number nor symbol, `p` is no symbol, or `out` is given.
     """
-    if not is_number(a) or out is not None:
-        raise ArgumentTypeError(f"random.choice: a={a!r}: expected a number; a symbol has no length to draw from")
-    shape = () if size is None else (size,) if is_number(size) else tuple(size)
-    if p is None and replace:
-        return randint(int(a), size=shape, ctx=ctx)
-    weights = node("_npi_full", (), {"shape": (int(a),), "value": 1 / int(a), "dtype": "float32"}) if p is None else p
-    return node("_npi_choice", (weights,), {"size": shape, "replace": bool(replace)}, "choice")
+    if not is_number(a) and not isinstance(a, Symbol):
+        raise ArgumentTypeError(f"random.choice: a of type {type(a).__name__}: expected number or symbol")
+    if p is not None and not isinstance(p, Symbol):
+        raise ArgumentTypeError(f"random.choice: p of type {type(p).__name__}: expected a symbol")
+    inputs = [as_np(i) for i in (a, p) if isinstance(i, Symbol)]
+    params = {
+        "a": None if isinstance(a, Symbol) else int(a),
+        "size": size,
+        "ctx": str(current_context() if ctx is None else ctx),
+    }
+    if out is not None:
+        raise ArgumentTypeError("random.choice: out= needs an array; a symbol has no values to write")
+    params |= {"replace": bool(replace), "weighted": p is not None}
+    return as_np(create(OPS["_npi_choice"], inputs, params, None, None, "choice"))
 
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any = None, tol: Any = None) -> Any:

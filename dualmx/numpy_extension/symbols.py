@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError
-from ..namespace import sym
+from ..namespace.symbol_functions import symbol_function
 from ..numpy.symbols import as_np, node
 from ..op.registry import OPS
 from .operators import NAMES
@@ -15,14 +16,13 @@ from .operators import NAMES
 
 def function_of(name: str, operator: str) -> Callable[..., Any]:
     """Return the function called `name` that makes nodes of an operator with NumPy semantics."""
-    made = getattr(sym._internal, operator)
+    # Nodes without a name are called after the public one.
+    made = symbol_function(OPS[operator], name)
 
+    @functools.wraps(made)
     def function(*args: Any, **kwargs: Any) -> Any:
         return as_np(made(*args, **kwargs))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__, function.__module__ = made.__doc__, "dualmx.symbol"
-    function.__signature__ = made.__signature__  # type: ignore[attr-defined]
     return function
 
 
@@ -39,13 +39,13 @@ def reshape(
     _no_out("reshape", out)
     shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     params = {"newshape": shape, "reverse": reverse, "order": order}
-    return node("_npx_reshape", (as_np(a),), params, None, name, attr)
+    return node("_npx_reshape", (as_np(a),), params, "reshape", name, attr)
 
 
 def nonzero(x: Any = None, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None) -> Any:
     """Return a node of the coordinates of the elements that are not 0; `out` must be None."""
     _no_out("nonzero", out)
-    return node("_npx_nonzero", (as_np(x),), {}, None, name, attr)
+    return node("_npx_nonzero", (as_np(x),), {}, "nonzero", name, attr)
 
 
 def constraint_check(
@@ -57,7 +57,7 @@ def constraint_check(
 ) -> Any:
     """Return a node that is an error if an element of `input` is False; `out` must be None."""
     _no_out("constraint_check", out)
-    return node("_npx_constraint_check", (as_np(input),), {"msg": msg}, None, name, attr)
+    return node("_npx_constraint_check", (as_np(input),), {"msg": msg}, "constraint_check", name, attr)
 
 
 def _no_out(what: str, out: Any) -> None:

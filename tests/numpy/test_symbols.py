@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from typing import Any
 
 import pytest
@@ -107,3 +108,70 @@ def test_nodes_of_the_extension_take_names_and_attributes():
     assert mx.sym.npx.constraint_check(x, msg="no", name="check").name == "check"
     with pytest.raises(mx.MXNetError, match="out="):
         mx.sym.npx.nonzero(x, out=x)
+
+
+def read_back(made: Any) -> list[tuple[str, dict[str, str]]]:
+    """Operators of a graph and the parameters that its JSON has."""
+    return [(n["op"], n.get("attrs", {})) for n in json.loads(made.tojson())["nodes"] if n["op"] != "null"]
+
+
+def test_norms_are_written_as_mxnet_writes_them():
+    m, x = SYMBOLS["m"], np.array(M)
+    written = {
+        (None, None): ("-2", None), (None, 0): ("1", "(0,)"), ("fro", None): ("1", None),
+        ("nuc", (0, 1)): ("2", "(0, 1)"),
+        (2, (0, 1)): ("0", "(0, 1)"), (3, 1): ("-1", "(1,)"), (2, None): ("-1", None),
+    }  # fmt: skip
+    for (order, axis), (flag, axes) in written.items():
+        made = snp.linalg.norm(m, order, axis)
+        ((name, params),) = read_back(made)
+        assert (name, params["flag"], params.get("axis")) == ("_npi_norm", flag, axes)
+    for order, axis in [*written, (1, (0, 1)), (onp.inf, (1, 0)), (-onp.inf, 1), (-1, (-1, 0))]:
+        made = mx.sym.load_json(snp.linalg.norm(m, order, axis, True).tojson())
+        got = made.bind(mx.cpu(), {"m": mx.nd.array(M, dtype="float64")}).forward()[0]
+        want = np.linalg.norm(x, order, axis, True).asnumpy()
+        assert got.shape == want.shape
+        onp.testing.assert_allclose(got.asnumpy(), want, rtol=1e-6, err_msg=f"{order} {axis}")
+
+
+def test_draws_are_written_as_mxnet_writes_them():
+    (randint,), (choice,) = (read_back(s) for s in (snp.random.randint(5, size=(2, 3)), snp.random.choice(5, 3)))
+    assert randint == (
+        "_random_randint",
+        {"ctx": "cpu(0)", "dtype": "int64", "high": "5", "low": "0", "shape": "(2, 3)"},
+    )
+    assert choice[0] == "_npi_choice" and choice[1]["a"] == "5" and choice[1]["weighted"] == "False"
+    v = SYMBOLS["v"]
+    drawn = mx.sym.Group(
+        [snp.random.choice(v, 3, p=v), snp.random.choice(5, 3, False), snp.random.choice(5), snp.random.randint(4)]
+    )
+    values = mx.nd.array([0.5, 0.25, 0.25])
+    taken, places, one, number = mx.sym.load_json(drawn.tojson()).bind(mx.cpu(), {"v": values}).forward()
+    assert set(taken.asnumpy().tolist()) <= {0.5, 0.25}
+    assert len(set(places.asnumpy().tolist())) == 3 and places.dtype == onp.int64
+    assert one.shape == number.shape == () and 0 <= int(number.asnumpy()) < 4
+
+
+def test_automatic_names_are_those_of_mxnet():
+    with mx.name.NameManager():
+        m, npx = SYMBOLS["m"], sym.npx
+        made = npx.fully_connected(m, num_hidden=4)
+        assert made.list_arguments() == ["m", "fully_connected0_weight", "fully_connected0_bias"]
+        symbols = (
+            npx.reshape(m, (-4,)), npx.image.to_tensor(m), npx.arange_like(m), snp.swapaxes(m, 0, 1), snp.std(m),
+            m.var(), snp.concatenate([m, m]), snp.hstack([m, m]), snp.matmul(m, m), snp.linalg.det(m),
+            snp.random.normal(),
+        )  # fmt: skip
+        assert [s.list_outputs()[0] for s in symbols] == [
+            "reshape0_output", "to_tensor0_output", "arange_like0_output", "swapaxes0_output", "std0_std", "var0_var",
+            "concatenate0_out", "hstack0_out", "matmul0_out", "det0_output0", "normal0_output0",
+        ]  # fmt: skip
+        assert [s.name for s in (snp.hsplit(m, 3)[1], snp.dsplit(SYMBOLS["t"], 2)[0])] == ["hsplit0", "dsplit0"]
+
+
+def test_integer_operators_bind():
+    i = mx.sym.var("i").as_np_ndarray()
+    made = mx.sym.Group([snp.bitwise_and(i, 3), snp.bitwise_not(i), snp.lcm(i, i)])
+    assert made.infer_shape(i=(2,))[1] == [(2,)] * 3
+    out = made.bind(mx.cpu(), {"i": mx.nd.array([5, 6], dtype="int32")}).forward()
+    assert [o.asnumpy().tolist() for o in out] == [[1, 2], [-6, -7], [5, 6]]

@@ -26,13 +26,15 @@ def samples() -> Iterator[Sample]:
     yield Sample("_npi_pinv", (WIDE[None], RCOND))
     yield Sample("_npi_tensorinv", (SQUARE.reshape(3, 3, 1),), {"ind": 1}, (0,))
     yield Sample("_npi_tensorsolve", (SQUARE.reshape(3, 1, 3), COLUMN[:, :1]), {}, (0, 1))
-    for order, axis in (("", None), ("fro", (0, 1)), ("3.0", (1,)), ("1.0", (0,))):
-        yield Sample("_npi_norm", (WIDE,), {"ord": order, "axis": axis}, (0,))
+    for flag, order, axis in ((-2, 2, None), (1, 2, (0, 1)), (-1, 3, (1,)), (-1, 1, (0,)), (0, 2, (0, 1))):
+        yield Sample("_npi_norm", (WIDE,), {"flag": flag, "ord": order, "axis": axis}, (0,))
     yield Sample("_npx_reshape", (WIDE,), {"newshape": (-5, 1)}, (0,))
     yield Sample("_npx_constraint_check", (WIDE > 0,), {"msg": "text"})
     for kind in ("uniform", "normal", "exponential", "gumbel", "logistic"):
         yield Sample("_npi_standard", (), {"kind": kind, "size": (2, 3)})
     yield Sample("_npi_standard_gamma", (WIDE,))
     yield Sample("_npi_randint", (), {"low": 0, "high": 9, "size": (4,)})
-    yield Sample("_npi_choice", (np.float32([0.2, 0.3, 0.5]),), {"size": (2,), "replace": False})
+    yield Sample(
+        "_npi_choice", (np.float32([0.2, 0.3, 0.5]),), {"a": 3, "weighted": True, "size": (2,), "replace": False}
+    )
     yield Sample("_npi_multinomial", (np.float32([0.2, 0.8]),), {"n": 9, "size": (2,)})

@@ -87,7 +87,7 @@ def _npi_uniform_n(
     return _between("_npi_uniform_n", key, values, _shape("_npi_uniform_n", values, size, True), dtype)
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_normal(
     input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
     size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
@@ -98,7 +98,7 @@ def _npi_normal(
     return _around("_npi_normal", key, values, _shape("_npi_normal", values, size), dtype)
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_normal_n(
     input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
     size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
@@ -119,7 +119,7 @@ def _npi_gamma(
     return _kept(b * jax.random.gamma(key, a, _shape("_npi_gamma", values, size), a.dtype), dtype)
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_logistic(
     input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
     size: Axes = None, ctx: Where = "cpu",
@@ -130,7 +130,7 @@ def _npi_logistic(
     return loc_ + scale_ * jax.random.logistic(key, _shape("_npi_logistic", values, size), jnp.float32)
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_gumbel(
     input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
     size: Axes = None, ctx: Where = "cpu",
@@ -145,7 +145,7 @@ def _exponential(name: str, key: Key, values: tuple[jax.Array, ...], size: Axes)
     return jax.random.exponential(key, _shape(name, values, size), jnp.float32)
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_exponential(
     input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
 ) -> jax.Array:
@@ -155,7 +155,7 @@ def _npi_exponential(
     return values[0] * _exponential("_npi_exponential", key, values, size)
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_rayleigh(
     input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
 ) -> jax.Array:
@@ -165,7 +165,7 @@ def _npi_rayleigh(
     return values[0] * jnp.sqrt(2 * _exponential("_npi_rayleigh", key, values, size))
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_weibull(
     input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None, ctx: Where = "cpu"
 ) -> jax.Array:
@@ -174,7 +174,7 @@ def _npi_weibull(
     return _exponential("_npi_weibull", key, values, size) ** (1 / values[0])
 
 
-@op()
+@op(output_names=("output0",))
 def _npi_pareto(
     input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None, ctx: Where = "cpu"
 ) -> jax.Array:

@@ -167,7 +167,9 @@ def _split(name: str, axis: int, doc: str) -> None:
     def body(
         data: Tensor, *, indices: Shape = (), axis: int = axis, squeeze_axis: bool = False, sections: Count = 0
     ) -> tuple[jax.Array, ...]:
-        return _split_v2.fn(data, indices=indices, axis=axis, squeeze_axis=squeeze_axis, sections=sections)
+        # The second axis of a vector is its only one.
+        at = 0 if name == "_npi_hsplit" and data.ndim == 1 else axis
+        return _split_v2.fn(data, indices=indices, axis=at, squeeze_axis=squeeze_axis, sections=sections)
 
     body.__doc__ = doc
     op(name=name, outputs=lambda p: p.sections or len(p.indices))(body)

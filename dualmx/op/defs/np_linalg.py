@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Axes, Free, Shape, Tensor
+from ..schema import Axes, Free, Tensor
 
 
 def _matrix(name: str, a: jax.Array, square: bool = True) -> None:
@@ -50,7 +50,7 @@ def inv(a: Tensor) -> jax.Array:
     return jnp.linalg.inv(a)
 
 
-@op(name="_npi_det")
+@op(name="_npi_det", output_names=("output0",))
 def det(a: Tensor) -> jax.Array:
     """Determinant of matrices (..., n, n), shape (...)."""
     _matrix("det", a)
@@ -175,9 +175,9 @@ def tensorinv(a: Tensor, *, ind: int = 2) -> jax.Array:
 
 
 @op(name="_npi_tensorsolve")
-def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> jax.Array:
+def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Axes = None) -> jax.Array:
     """Solve tensordot(a, x, x.ndim) = b for x, after moving the axes `a_axes` of `a` to its end."""
-    axes = [k % a.ndim for k in a_axes]
+    axes = [k % a.ndim for k in a_axes or ()]
     a = jnp.transpose(a, [k for k in range(a.ndim) if k not in axes] + axes)
     shape = a.shape[b.ndim :]
     if int(np.prod(shape)) != b.size or a.size != b.size**2:
@@ -186,18 +186,20 @@ def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> jax.Array:
     return jnp.linalg.solve(a.reshape(b.size, b.size), b.reshape(-1)).reshape(shape)
 
 
-def _order(name: str) -> float | str | None:
-    return None if name in ("", "None") else name if name in ("fro", "nuc") else float(name)
+# MXNet's `flag`: which norm the text of `ord` in Python asked for.
+WHOLE, NUMBER, MATRIX, FROBENIUS, NUCLEAR = -2, -1, 0, 1, 2
+NORMS = {WHOLE: None, FROBENIUS: "fro", NUCLEAR: "nuc"}
 
 
-@op(name="_npi_norm")
-def norm(a: Tensor, *, ord: str = "", axis: Axes = None, keepdims: bool = False) -> jax.Array:
-    """Norm of vectors (one axis) or matrices (two axes), of all elements if neither `ord` nor `axis` is given.
+@op(name="_npi_norm", output_names=("output0",))
+def norm(a: Tensor, *, ord: float = 2, axis: Axes = None, keepdims: bool = False, flag: int = NUMBER) -> jax.Array:
+    """Norm of vectors (one axis) or matrices (two axes); without `axis`, the last two axes are matrices.
 
-    ord: "" (2-norm, Frobenius), "fro", "nuc", or a number: for vectors any, for matrices 1, -1, 2, -2, inf, -inf;
-    others are those of the vector of all elements. Without `axis`, the last two axes are matrices.
+    ord: for vectors any number, for matrices 1, -1, 2, -2, inf, -inf; others are those of the vector of all elements.
+    flag: -2 for the 2-norm of all elements, 1 for the Frobenius norm, 2 for the nuclear norm, 0 (matrices) and -1 for
+    the norm of order `ord`.
     """
-    order = _order(ord)
+    order = NORMS.get(flag, ord)
     axes = tuple(k + a.ndim if k < 0 else k for k in axis) if axis is not None else None
     if axes is not None and (len(axes) not in (1, 2) or any(not 0 <= k < a.ndim for k in axes)):
         raise ArgumentError(f"norm: axis={axis}: expected one or two axes of an array of shape {a.shape}")
@@ -213,7 +215,7 @@ def norm(a: Tensor, *, ord: str = "", axis: Axes = None, keepdims: bool = False)
         if order == "nuc":
             raise ArgumentError("norm: ord='nuc': expected two axes for this order")
         found = jnp.linalg.norm(x, None if order == "fro" else order, axes[0], keepdims)
-    elif isinstance(order, float) and abs(order) not in (1, 2, np.inf):
+    elif isinstance(order, (int, float)) and abs(order) not in (1, 2, np.inf):
         moved = jnp.moveaxis(x, axes, (-2, -1))
         found = jnp.linalg.norm(moved.reshape(*moved.shape[:-2], -1), order, -1)
         found = jnp.expand_dims(found, axes) if keepdims else found

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...core.dtypes import is_float
-from ...core.errors import ArgumentError
+from ...core.errors import ArgumentError, DtypeError
 from ..registry import op
 from ..schema import Free, Tensor
 from . import broadcast as pair
@@ -110,7 +110,7 @@ def _ldexp(x: jax.Array, y: jax.Array) -> jax.Array:
 def _whole(name: str, fn: Pair) -> Pair:
     def run(x: jax.Array, y: jax.Array) -> jax.Array:
         if is_float(np.dtype(x.dtype)):
-            raise ArgumentError(f"{name}: dtype {x.dtype}: expected integers; cast with .astype('int64')")
+            raise DtypeError(f"{name}: dtype {x.dtype}: expected integers; cast with .astype('int64')")
         return fn(x, y)
 
     return run

@@ -51,7 +51,7 @@ def _np_dot(a: Free, b: Free) -> jax.Array:
     return tensordot(a, b, (a.ndim - 1,), (right,))
 
 
-@op()
+@op(output_names=("out",))
 def _npi_matmul(a: Free, b: Free) -> jax.Array:
     """Matrix product over the last two axes, the axes before broadcast; a vector is a row on the left, a column on the
     right, and its added axis is dropped again.

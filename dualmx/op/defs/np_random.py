@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import EXACT, Count, DType, Free, Key, Shape, Tensor
+from ..schema import ABSENT, EXACT, Axes, Count, DType, Free, Key, Shape, Tensor
+from .np_draws import Given, Where
 from .varying import varying
 
 _KINDS = {
@@ -62,11 +63,24 @@ varying(randint, "low", "high", fits=lambda p, *_: -EXACT < p["low"] < p["high"]
 
 
 @op(name="_npi_choice")
-def choice(p: Tensor, key: Key, *, size: Shape = (), replace: bool = True) -> jax.Array:
-    """Positions in `p` (n,), int64, of shape `size`, each with its probability; without `replace` none comes twice."""
-    if p.ndim != 1:
-        raise ArgumentError(f"p has shape {p.shape}: expected one axis")
-    return jax.random.choice(key, jnp.arange(p.shape[0], dtype=jnp.int64), size, replace, p)
+def choice(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, a: int | None = None, size: Axes = None,
+    ctx: Where = "cpu", replace: bool = True, weighted: bool = False,
+) -> jax.Array:  # fmt: skip
+    """Draws of shape `size` from the numbers 0 to below `a`, int64, or from the elements of the first input.
+
+    The last input has the probability of each, if `weighted`. Without `replace` none comes twice.
+    """
+    inputs = [i for i in (input1, input2) if i is not None]
+    if len(inputs) != (a is None) + weighted:
+        raise ArgumentError(f"random.choice: {len(inputs)} inputs for a={a}, weighted={weighted}")
+    if any(i.ndim != 1 for i in inputs):
+        raise ArgumentError(f"random.choice: shapes {[i.shape for i in inputs]}: expected one axis")
+    pool = inputs[0] if a is None else jnp.arange(a, dtype=jnp.int64)
+    p = inputs[-1] if weighted else None
+    if p is not None and p.shape != pool.shape:
+        raise ArgumentError(f"random.choice: p has shape {p.shape}: expected {pool.shape}")
+    return jax.random.choice(key, pool, tuple(size or ()), replace, p)
 
 
 @op(name="_npi_multinomial")

@@ -91,7 +91,7 @@ def _variance(a: jax.Array, axes: tuple[int, ...], ddof: int, within: np.dtype) 
     return jnp.sum(jnp.square(x - mean), axes) / (count - ddof)
 
 
-@op()
+@op(output_names=("var",))
 def _npi_var(
     a: Tensor, *, axis: Axes = None, dtype: OptDType = None, ddof: int = 0, keepdims: bool = False
 ) -> jax.Array:
@@ -103,7 +103,7 @@ def _npi_var(
     return _as_shape(convert(_variance(a, axes, ddof, _moment_type(out)), out), a, axes, keepdims)
 
 
-@op()
+@op(output_names=("std",))
 def _npi_std(
     a: Tensor, *, axis: Axes = None, dtype: OptDType = None, ddof: int = 0, keepdims: bool = False
 ) -> jax.Array:
@@ -178,7 +178,7 @@ _position("_npi_argmax", jnp.max, "largest")
 _position("_npi_argmin", jnp.min, "smallest")
 
 
-@op(outputs=2, visible=lambda p: 2 if p.returned else 1, output_names=("average", "weights"))
+@op(outputs=2, visible=lambda p: 2 if p.returned else 1, output_names=("output0", "output1"))
 def _npi_average(
     a: Tensor,
     weights: Annotated[Free, When("weighted", True)] = ABSENT,

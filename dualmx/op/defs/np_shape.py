@@ -225,7 +225,7 @@ def _agree(name: str, shapes: list[tuple[int, ...]], axis: int) -> None:
         raise ArgumentError(f"{name}: shapes {shapes}: expected equal lengths except along axis {axis}")
 
 
-@op()
+@op(output_names=("out",))
 def _npi_concatenate(*data: Free, num_args: Count = 0, axis: int | None = 0) -> jax.Array:
     """Join arrays along `axis`, or flattened ones if it is None; mixed dtypes become a common one."""
     arrays = _one_type(data)
@@ -259,7 +259,8 @@ def _join(name: str, fn: Any, doc: str) -> None:
         return fn(_one_type(data))
 
     body.__doc__ = f"{doc} Mixed dtypes become a common one."
-    op(name=name)(body)
+    # MXNet names the output of two of them.
+    op(name=name, output_names=("out",) if fn in (jnp.hstack, jnp.dstack) else ())(body)
 
 
 for _name, (_fn, _doc) in JOINS.items():

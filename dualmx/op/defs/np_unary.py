@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from ...core.dtypes import is_float
-from ...core.errors import ArgumentError
+from ...core.errors import DtypeError
 from ..registry import op
 from ..schema import Tensor
 
@@ -54,7 +54,7 @@ def _npi_bitwise_not(x: Tensor) -> jax.Array:
         ArgumentError: floating-point data.
     """
     if is_float(np.dtype(x.dtype)):
-        raise ArgumentError(f"_npi_bitwise_not: dtype {x.dtype}: expected integers or bool")
+        raise DtypeError(f"_npi_bitwise_not: dtype {x.dtype}: expected integers or bool")
     return ~x
 
 

@@ -243,14 +243,14 @@ def randint(
     info = np.iinfo(kind)
     if not info.min <= low < high <= int(info.max):
         raise ArgumentError(f"_random_randint: low={low}, high={high}: expected low < high, both within {kind.name}")
-    return random.randint(key, tuple(shape or (1,)), low, high, kind)
+    return random.randint(key, (1,) if shape is None else tuple(shape), low, high, kind)
 
 
 def _randint(
     key: jax.Array, *, low: jax.Array, high: jax.Array, shape: Size | None, ctx: str, dtype: str | None
 ) -> jax.Array:
     kind = np.dtype(dtype or "int32")
-    return random.randint(key, tuple(shape or (1,)), low.astype(kind), high.astype(kind), kind)
+    return random.randint(key, (1,) if shape is None else tuple(shape), low.astype(kind), high.astype(kind), kind)
 
 
 varying(randint, "low", "high", fits=lambda p, *_: -EXACT < p["low"] < p["high"] < EXACT, body=_randint)
