@@ -47,6 +47,7 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     if len(args) > len(order):
         raise ArgumentTypeError(f"{op.name}: takes at most {len(order)} positional arguments, got {len(args)}")
     given: dict[str, Any] = {}
+    placed: list[str] = []
     left = list(order)
     for value in args:
         # An op may have optional inputs before its parameters: a plain value then is the first parameter.
@@ -56,10 +57,13 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
         if slot in kwargs:
             raise ArgumentTypeError(f"{op.name}: got multiple values for argument {slot!r}")
         (given if slot in names else params)[slot] = value
+        if slot in names and value is not None:
+            placed.append(slot)
     given.update({k: v for k, v in kwargs.items() if k in names})
     parsed = op.parse(params)
     present = [i for i in op.inputs if i.when is None or i.when.holds(parsed)]
     if len(present) < len(op.inputs):
+        _close_gaps(given, placed, present)
         _check_absent(op, given, present, parsed)
     arrays: list[NDArray] = []
     for i in present:
@@ -70,6 +74,16 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
             raise ArgumentError(f"{op.name}: missing input {i.name!r}; it takes ({', '.join(p.name for p in present)})")
         arrays.append(as_input(value, op, i.name, arrays[0] if arrays else None))
     return arrays, params
+
+
+def _close_gaps(given: dict[str, Any], placed: list[str], present: list[Input]) -> None:
+    """Let inputs given by position be those that exist under these parameters, in their order, as in MXNet."""
+    names = [i.name for i in present]
+    if len(placed) == len(names) and any(n not in names for n in placed):
+        values = [given.pop(n) for n in placed]
+        if not any(given.get(n) is not None for n in names):
+            placed = names
+        given.update(zip(placed, values, strict=True))
 
 
 def _check_absent(op: Op, given: dict[str, Any], present: list[Input], parsed: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from ..core import np_mode
 from ..core.checks import context as as_context
 from ..core.checks import instance, number, whole
 from ..core.context import Context, current_context
-from ..core.dtypes import as_dtype
+from ..core.dtypes import as_dtype, progression
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.types import DType, Shape
 from ..op.registry import OPS
@@ -250,8 +250,8 @@ def arange(
         raise ArgumentError(f"arange: step={step}: expected a finite number other than 0")
     if (stop - start) / step <= 0:
         raise ArgumentError(f"arange: no values from {start} to {stop} by {step}")
-    values = np.repeat(np.arange(start, stop, step), repeat)
-    return from_host(values.astype(as_dtype(dtype or "float32")), ctx)
+    dtype = as_dtype(dtype or "float32")
+    return from_host(np.repeat(progression(start, stop, step, dtype), repeat).astype(dtype), ctx)
 
 
 def linspace(

@@ -9,7 +9,7 @@ import numpy as onp
 from ..core.checks import context as as_context
 from ..core.checks import number, whole
 from ..core.context import Context, current_context
-from ..core.dtypes import as_dtype
+from ..core.dtypes import as_dtype, progression
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host
@@ -165,7 +165,8 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, ctx: 
         raise ArgumentError("arange: step=0: expected another number")
     if stop is None:
         start, stop = 0, start
-    return _typed(onp.arange(float(start), float(stop), 1.0 if step is None else float(step)), dtype, ctx)
+    step = 1.0 if step is None else float(step)
+    return _typed(progression(float(start), float(stop), step, as_dtype(dtype or "float32")), dtype, ctx)
 
 
 def linspace(

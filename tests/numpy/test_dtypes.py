@@ -23,3 +23,20 @@ def test_as_mxnet():
         if str(got.dtype) != dtype or got.shape != want.shape or not onp.allclose(got.astype("float32"), want, **near):
             wrong.append(f"{name}: {got!r}, expected {dtype} {want!r}")
     assert not wrong, f"{len(wrong)} of {len(RECORDED)}:\n" + "\n".join(wrong)
+
+
+def test_floats_are_summed_before_they_become_integers():
+    x = mx.np.array([[1.7, 0.6, 0.9], [-1.7, -0.6, 2.3]])
+    assert mx.np.sum(x, dtype="int32").asnumpy() == 3
+    assert mx.np.sum(x, axis=1, dtype="int8").asnumpy().tolist() == [3, 0]
+    assert mx.np.prod(x, axis=1, dtype="int64").asnumpy().tolist() == [0, 2]
+
+
+def test_ranges_of_integers_go_on_by_whole_numbers():
+    for made in (
+        mx.nd.arange(0.5, 6, 1.5, dtype="int64"), mx.np.arange(0, 6, 1.5, dtype="int64"),
+        mx.sym.arange(0, 6, 1.5, dtype="int64").eval()[0], mx.sym.np.arange(0.5, 6, 1.5, dtype="int64").eval()[0],
+    ):  # fmt: skip
+        assert made.dtype == onp.int64 and made.asnumpy().tolist() == [0, 1, 2, 3]
+    assert mx.nd.arange(0, 1.5, 0.5, repeat=2, dtype="int32").asnumpy().tolist() == [0] * 6
+    assert mx.np.arange(0.5, 5, 1.5).asnumpy().tolist() == [0.5, 2, 3.5]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.special
 
+import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.op.defs.varying import DYNAMIC
 from dualmx.op.registry import OPS
@@ -284,3 +285,8 @@ def test_amp_multicast_takes_the_widest_or_narrowest():
     narrow = run("amp_multicast", *arrays, num_outputs=3, cast_narrow=True)
     assert [x.dtype.name for x in wide] == ["float32", "float32", "int32"]
     assert [x.dtype.name for x in narrow] == ["float16", "float16", "int32"]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "int64", "float16", "float32"])
+def test_gamma_of_whole_numbers_is_a_factorial(dtype):
+    assert mx.nd.gamma(mx.nd.array([1, 2, 3, 4, 5, 6], dtype=dtype)).asnumpy().tolist() == [1, 1, 2, 6, 24, 120]

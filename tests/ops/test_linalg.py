@@ -170,3 +170,34 @@ def test_cholesky_factors_may_be_upper_triangular():
     up.backward(mx.nd.array([[1, 2], [3, 4]]))
     # What MXNet 1.9.1 gives.
     np.testing.assert_allclose(a.grad.asnumpy(), [[0.35355335, -0.20710674], [-0.20710674, 1.4142134]], rtol=1e-5)
+
+
+def test_eigenvectors_read_one_triangle_and_their_gradient_is_symmetric():
+    values = np.array([[4, 1, 0.5], [1, 3, 0.2], [0.5, 0.2, 1]])
+    head = mx.nd.array(np.arange(9).reshape(3, 3), dtype="float64")
+    found = []
+    for above in (0, 9):
+        a = mx.nd.array(values + above * np.triu(np.ones((3, 3)), 1), dtype="float64")
+        a.attach_grad()
+        with mx.autograd.record():
+            rows, sizes = mx.nd.linalg.syevd(a)
+        mx.autograd.backward([rows, sizes], [head, mx.nd.array([1, 2, 3], dtype="float64")])
+        found.append([x.asnumpy() for x in (rows, sizes, a.grad)])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, 1e-10)
+    want = [[3.21868, -0.08176, 0.38031], [-0.08176, 1.65209, 1.49806], [0.38031, 1.49806, 1.12924]]  # MXNet's
+    np.testing.assert_allclose(found[0][2], want, atol=1e-5)
+
+
+def test_numpy_factorisations_have_the_signs_and_gradients_of_classic_ones():
+    a = mx.np.array([[4, 1, 0.5], [1, 3, 0.2], [0.5, 0.2, 1]], dtype="float64")
+    rows, sizes = mx.nd.linalg.syevd(a.as_nd_ndarray())
+    values, vectors = mx.np.linalg.eigh(a)
+    np.testing.assert_allclose(values.asnumpy(), sizes.asnumpy())
+    np.testing.assert_allclose(vectors.asnumpy().T, rows.asnumpy(), atol=1e-12)
+    a.attach_grad()
+    with mx.autograd.record():
+        low = mx.np.linalg.cholesky(a)
+    low.backward(mx.np.arange(9).reshape(3, 3).astype("float64") + 1)
+    want = [[0.0871, 0.35304, 0.59712], [0.35304, 1.44523, 2.2852], [0.59712, 2.2852, 4.65266]]  # MXNet's
+    np.testing.assert_allclose(a.grad.asnumpy(), want, atol=1e-5)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import dualmx as mx
 from dualmx.core.errors import ArgumentError
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import GROUPS, Case
@@ -119,11 +120,29 @@ def test_ctc_gradients():
     numeric_gradients(lambda x: jnp.sum(call.apply([x, label])[0]), [scores])
 
 
-def test_impossible_label_is_infinitely_unlikely():
-    call = OPS["CTCLoss"].call()
-    data, label = jnp.zeros((2, 1, 3)), jnp.array([[1, 1]])
-    loss, back = jax.vjp(lambda x: call.apply([x, label])[0], data)
-    assert np.isinf(loss).all() and np.isfinite(back(jnp.ones_like(loss))[0]).all()
+def test_samples_without_alignment_do_not_count():
+    data = mx.nd.array(np.random.default_rng(0).normal(size=(7, 4, 5)))
+    label, counts = mx.nd.array([[1, 2, 3], [2, 2, 2], [1, 1, 3], [3, 0, 0]]), mx.nd.array([3, 3, 3, 1])
+    data.attach_grad()
+    for steps, counted in [([3, 3, 3, 3], [1, 0, 0, 1]), ([3, 5, 4, 0], [1, 1, 1, 0])]:
+        with mx.autograd.record():
+            loss = mx.nd.ctc_loss(
+                data, label, mx.nd.array(steps), counts, use_data_lengths=True, use_label_lengths=True
+            )
+        loss.backward()
+        np.testing.assert_array_equal(loss.asnumpy() > 0, counted)
+        np.testing.assert_array_equal(np.abs(data.grad.asnumpy()).sum((0, 2)) > 0, counted)
+
+
+def test_inputs_by_position_are_those_that_the_parameters_ask_for():
+    data, label, counts = mx.nd.ones((4, 2, 3)), mx.nd.array([[1, 2], [2, 1]]), mx.nd.array([1, 2])
+    got = mx.nd.ctc_loss(data, label, counts, use_label_lengths=True)
+    want = mx.nd.ctc_loss(data, label, label_lengths=counts, use_label_lengths=True)
+    np.testing.assert_array_equal(got.asnumpy(), want.asnumpy())
+    with pytest.raises(mx.MXNetError, match="'data_lengths' is given, but use_data_lengths=False"):
+        mx.nd.ctc_loss(data, label, counts, counts, use_label_lengths=True)
+    with pytest.raises(mx.MXNetError, match="'data_lengths' is given"):
+        mx.nd.ctc_loss(data, label, counts)
 
 
 def test_ctc_errors():

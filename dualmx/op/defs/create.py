@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...core.dtypes import is_float
+from ...core.dtypes import held, is_float
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
@@ -95,7 +95,9 @@ def _arange(
         start, stop = 0.0, start
     if step == 0 or (stop - start) / step <= 0:
         raise ArgumentError(f"start={start:g}, stop={stop:g}, step={step:g}: expected a range of at least one number")
-    return _progression(start, step, ceil((stop - start) / step) * repeat, repeat, dtype)
+    count = ceil((stop - start) / step)
+    start, step = held((start, step), dtype)
+    return _progression(start, step, count * repeat, repeat, dtype)
 
 
 @op(aliases=("_npi_linspace",))

@@ -39,7 +39,8 @@ def CTCLoss(
 
     Shapes: data (T, N, K) of unnormalized scores, label (N, L), result (N,). With blank_label "first" the blank is
     class 0 and labels are 1..K−1, padded with 0; with "last" the blank is class K−1, labels are 0..K−2, padded with −1.
-    Lengths, (N,) each, override the sequence length T and the padding. The result is inf where no alignment fits.
+    Lengths, (N,) each, override the sequence length T and the padding. The result and its gradient are 0 where no
+    alignment fits, and where the sequence has no steps, so that such samples do not count.
     """
     check_float("CTCLoss", data)
     if data.ndim != 3 or label.ndim != 2 or label.shape[0] != data.shape[1]:
@@ -83,4 +84,4 @@ def CTCLoss(
     at_blank = jnp.take_along_axis(alpha, (2 * count)[:, None], 1)[:, 0]
     at_label = jnp.take_along_axis(alpha, jnp.maximum(2 * count - 1, 0)[:, None], 1)[:, 0]
     total = jnp.logaddexp(at_blank, jnp.where(count > 0, at_label, _NEVER))
-    return jnp.where(total < _NEVER / 2, jnp.inf, -total).astype(data.dtype)
+    return jnp.where((total < _NEVER / 2) | (length < 1), 0.0, -total).astype(data.dtype)

@@ -87,7 +87,15 @@ def _bool_as_int(fn: Map) -> Map:
 
 
 softsign = _with_slope(lambda x: x / (1 + jnp.abs(x)), lambda x: 1 / jnp.square(1 + absolute(x)))
-tgamma = _with_slope(special.gamma, lambda x: special.gamma(x) * special.digamma(x))
+
+
+def _gamma(x: jax.Array) -> jax.Array:
+    """Gamma function, whole for whole numbers: integers are cut, so that a bit less would be one less."""
+    y = special.gamma(x)
+    return jnp.where((x > 0) & (x == jnp.round(x)), jnp.round(y), y)
+
+
+tgamma = _with_slope(_gamma, lambda x: special.gamma(x) * special.digamma(x))
 
 EXACT: tuple[tuple[str, Map, str], ...] = (
     ("abs", absolute, "|x|; derivative sign(x), 0 at 0."),

@@ -152,16 +152,17 @@ def _linalg_potrf(A: Tensor, *, lower: bool = True) -> jax.Array:
     The gradient is symmetric.
     """
     _factored(A)
-    return _cholesky(A) if lower else _t(_cholesky(_t(A)))
+    return cholesky_factor(A) if lower else _t(cholesky_factor(_t(A)))
 
 
 @jax.custom_vjp
-def _cholesky(a: jax.Array) -> jax.Array:
+def cholesky_factor(a: jax.Array) -> jax.Array:
+    """Lower triangular L with L · Lᵀ = a; the gradient is symmetric."""
     return jnp.tril(lax.linalg.cholesky(a, symmetrize_input=False))
 
 
 def _cholesky_fwd(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    low = _cholesky(a)
+    low = cholesky_factor(a)
     return low, low
 
 
@@ -174,7 +175,7 @@ def _cholesky_bwd(low: jax.Array, g: jax.Array) -> tuple[jax.Array]:
     return (solve(low, right, left_side=True, lower=True, transpose_a=True) * 0.5,)
 
 
-_cholesky.defvjp(_cholesky_fwd, _cholesky_bwd)
+cholesky_factor.defvjp(_cholesky_fwd, _cholesky_bwd)
 
 
 @op(aliases=("linalg_potri",))
@@ -323,10 +324,24 @@ def _linalg_syevd(A: Tensor) -> tuple[jax.Array, ...]:
     """Eigenvectors and eigenvalues of symmetric matrices: A = Uᵀ · diag(L) · U.
 
     Returns U (…, n, n), whose rows are the eigenvectors, and L (…, n) in ascending order. The lower triangle is read.
-    The largest component of every eigenvector is positive.
+    The largest component of every eigenvector is positive. The gradient is symmetric.
     """
     _factored(A)
-    values, vectors = jnp.linalg.eigh(A, UPLO="L", symmetrize_input=False)
-    rows = _t(vectors)
+    values, vectors = jnp.linalg.eigh(_from_lower(A), symmetrize_input=False)
+    return turned(_t(vectors)), values
+
+
+@jax.custom_vjp
+def _from_lower(a: jax.Array) -> jax.Array:
+    """The symmetric matrix whose lower triangle is that of `a`, as which all of `a` counts in the gradient."""
+    low = jnp.tril(a)
+    return low + _t(jnp.tril(a, -1))
+
+
+_from_lower.defvjp(lambda a: (_from_lower(a), None), lambda _, g: ((g + _t(g)) * 0.5,))
+
+
+def turned(rows: jax.Array) -> jax.Array:
+    """Eigenvectors, one per row, of the sign that makes the largest component positive."""
     peak = jnp.take_along_axis(rows, jnp.argmax(jnp.abs(rows), -1, keepdims=True), -1)
-    return rows * lax.stop_gradient(jnp.where(peak < 0, -1, 1).astype(A.dtype)), values
+    return rows * lax.stop_gradient(jnp.where(peak < 0, -1, 1).astype(rows.dtype))

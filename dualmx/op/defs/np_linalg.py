@@ -12,6 +12,7 @@ import numpy as np
 from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import Axes, Free, Tensor
+from .linalg import cholesky_factor, turned
 
 
 def _matrix(name: str, a: jax.Array, square: bool = True) -> None:
@@ -36,10 +37,10 @@ def _wide(name: str, *arrays: jax.Array) -> list[jax.Array]:
 
 @op(name="_npi_cholesky")
 def cholesky(a: Tensor) -> jax.Array:
-    """Lower triangular L with L Lᵀ = a, for symmetric positive-definite matrices (..., n, n)."""
+    """Lower triangular L with L Lᵀ = a, for symmetric positive-definite matrices (..., n, n); symmetric gradient."""
     _matrix("cholesky", a)
     _real("cholesky", a)
-    return jnp.linalg.cholesky(a, symmetrize_input=False)
+    return cholesky_factor(a)
 
 
 @op(name="_npi_inv")
@@ -91,12 +92,13 @@ def _symmetric(a: jax.Array, lower: bool) -> jax.Array:
 def eigh(a: Tensor, *, UPLO: Literal["L", "U"] = "L") -> tuple[jax.Array, jax.Array]:
     """Eigenvalues (..., n), ascending, and eigenvectors (columns of (..., n, n)) of symmetric matrices.
 
-    Only the lower ("L") or upper ("U") triangle is read; integers become float64.
+    Only the lower ("L") or upper ("U") triangle is read; integers become float64. The largest component of every
+    eigenvector is positive.
     """
     _matrix("eigh", a)
     (a,) = _wide("eigh", a)
     values, vectors = jnp.linalg.eigh(_symmetric(a, UPLO == "L"), symmetrize_input=False)
-    return values, vectors
+    return values, jnp.swapaxes(turned(jnp.swapaxes(vectors, -1, -2)), -1, -2)
 
 
 @op(name="_npi_eigvalsh")

@@ -34,6 +34,11 @@ def _total_type(dtype: str | None, given: Any) -> np.dtype:
     return np.dtype(dtype or (np.int64 if given == jnp.bool_ else given))
 
 
+def _total_within(given: Any, out: np.dtype) -> np.dtype:
+    """The dtype in which elements are combined: floats stay floats until the end, also on the way to an integer."""
+    return accumulator(out if is_float(out) or out == np.bool_ or not is_float(np.dtype(given)) else given)
+
+
 @op()
 def _np_sum(
     a: Tensor, *, axis: Axes = None, dtype: OptDType = None, keepdims: bool = False, initial: float | None = None
@@ -43,7 +48,8 @@ def _np_sum(
     a: any shape; the result has `dtype`, by default that of `a` (int64 for bool).
     """
     axes, out = chosen(axis, a.ndim), _total_type(dtype, a.dtype)
-    total = jnp.sum(convert(a, accumulator(out)), axes, dtype=accumulator(out) if out != np.bool_ else None)
+    within = _total_within(a.dtype, out)
+    total = jnp.sum(convert(a, within), axes, dtype=within if out != np.bool_ else None)
     total = total if initial is None else total + jnp.asarray(initial).astype(total.dtype)
     return _as_shape(convert(total, out), a, axes, keepdims)
 
@@ -57,7 +63,8 @@ def _np_prod(
     a: any shape; the result has `dtype`, by default that of `a` (int64 for bool).
     """
     axes, out = chosen(axis, a.ndim), _total_type(dtype, a.dtype)
-    total = jnp.prod(convert(a, accumulator(out)), axes, dtype=accumulator(out) if out != np.bool_ else None)
+    within = _total_within(a.dtype, out)
+    total = jnp.prod(convert(a, within), axes, dtype=within if out != np.bool_ else None)
     total = total if initial is None else total * jnp.asarray(initial).astype(total.dtype)
     return _as_shape(convert(total, out), a, axes, keepdims)
 
