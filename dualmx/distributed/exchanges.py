@@ -85,8 +85,8 @@ def put(what: str, values: Sequence[NDArray], targets: Sequence[NDArray]) -> Non
     for value, target in zip(values, targets, strict=True):
         if value.shape != target.shape or value.dtype != target.dtype:
             raise ArgumentError(
-                f"{what}: {value.dtype.__name__}{list(value.shape)} does not fit into "
-                f"{target.dtype.__name__}{list(target.shape)}"
+                f"{what}: {np.dtype(value.dtype).name}{list(value.shape)} does not fit into "
+                f"{np.dtype(target.dtype).name}{list(target.shape)}"
             )
         value.copyto(target)
 
@@ -116,8 +116,23 @@ def _name(what: str, op: Any, x: NDArray) -> str:
     if op not in known:
         raise ArgumentError(f"{what}: op={op!r}: expected a value of ReduceOp")
     if op in _BITS and np.dtype(x.dtype).kind not in "iub":
-        raise ArgumentError(f"{what}: op={op!r} of {x.dtype.__name__} values: expected integers")
-    return op
+        raise ArgumentError(f"{what}: op={op!r} of {np.dtype(x.dtype).name} values: expected integers")
+    return ReduceOp.MAX if op == ReduceOp.SUM and np.dtype(x.dtype) == bool else op
+
+
+def _bits(how: str, x: NDArray, group: Group | None) -> NDArray:
+    """What an operation on bits makes of the arrays of all processes."""
+    parts = parallel.all_gather(x, group=group).asnumpy()
+    return nd.array(_BITS[how].reduce(parts), dtype=x.dtype, ctx=x.context)
+
+
+def _reduced_part(x: NDArray, how: str, group: Group | None) -> NDArray:
+    """This process's rows of what `how` makes of the arrays of all processes."""
+    if how not in _BITS:
+        return parallel.reduce_scatter(x, how, group=group)
+    rows = x.shape[0] // parallel.size(group)
+    first = rows * parallel.rank(group)
+    return _bits(how, x, group)[first : first + rows]
 
 
 def all_reduce(tensor: NDArray, op: str = ReduceOp.SUM, group: Group | None = None, async_op: bool = False) -> Any:
@@ -131,12 +146,7 @@ def all_reduce(tensor: NDArray, op: str = ReduceOp.SUM, group: Group | None = No
         return None
     x, how = checked(what, "tensor", tensor), _name(what, op, tensor)
     if how in _BITS:
-
-        def run() -> None:
-            parts = parallel.all_gather(x, group=group).asnumpy()
-            nd.array(_BITS[how].reduce(parts), dtype=x.dtype, ctx=x.context).copyto(x)
-
-        return _done(run, async_op)
+        return _written(what, lambda: _bits(how, x, group), [x], async_op)
     with autograd.pause():
         if not async_op:
             parallel.all_reduce(x, how, group=group, out=x)
@@ -145,8 +155,13 @@ def all_reduce(tensor: NDArray, op: str = ReduceOp.SUM, group: Group | None = No
     return Work(lambda: put(what, [handle.wait()], [x]), handle.is_completed)
 
 
-def broadcast(tensor: NDArray, src: int, group: Group | None = None, async_op: bool = False) -> Any:
-    """Replace an array in all processes by that of process `src`; with `async_op` return a `Work`.
+def broadcast(
+    tensor: NDArray, src: int | None = None, group: Group | None = None, async_op: bool = False,
+    group_src: int | None = None,
+) -> Any:  # fmt: skip
+    """Replace an array in all processes by that of process `src`, or `group_src` of the group.
+
+    With `async_op` return a `Work`.
 
     Raises:
         ArgumentError: no such process, or shapes or dtypes differ. MXNetError: a process is gone.
@@ -154,14 +169,15 @@ def broadcast(tensor: NDArray, src: int, group: Group | None = None, async_op: b
     what = "broadcast"
     if outside(what, group):
         return None
-    x, root = checked(what, "tensor", tensor), place(what, "src", src, group)
+    x, root = checked(what, "tensor", tensor), place(what, "src", src, group, group_src)
     return _done(lambda: parallel.broadcast(x, root, group, out=x), async_op)
 
 
 def reduce(
-    tensor: NDArray, dst: int, op: str = ReduceOp.SUM, group: Group | None = None, async_op: bool = False
-) -> Any:
-    """Replace an array in process `dst` by what `op` makes of all.
+    tensor: NDArray, dst: int | None = None, op: str = ReduceOp.SUM, group: Group | None = None,
+    async_op: bool = False, group_dst: int | None = None,
+) -> Any:  # fmt: skip
+    """Replace an array in process `dst`, or `group_dst` of the group, by what `op` makes of all.
 
     Raises:
         ArgumentError: the processes call different things. MXNetError: a process is gone.
@@ -169,8 +185,16 @@ def reduce(
     what = "reduce"
     if outside(what, group):
         return None
-    x, root, how = checked(what, "tensor", tensor), place(what, "dst", dst, group), _name(what, op, tensor)
-    return _written(what, lambda: parallel.reduce(x, root, how, group=group), [x], async_op)
+    x, how = checked(what, "tensor", tensor), _name(what, op, tensor)
+    root = place(what, "dst", dst, group, group_dst)
+
+    def exchange() -> NDArray | None:
+        if how not in _BITS:
+            return parallel.reduce(x, root, how, group=group)
+        found = _bits(how, x, group)
+        return found if parallel.rank(group) == root else None
+
+    return _written(what, exchange, [x], async_op)
 
 
 def all_gather(
@@ -215,10 +239,10 @@ def all_gather_into_tensor(
 
 
 def gather(
-    tensor: NDArray, gather_list: Sequence[NDArray] | None = None, dst: int = 0, group: Group | None = None,
-    async_op: bool = False,
+    tensor: NDArray, gather_list: Sequence[NDArray] | None = None, dst: int | None = None,
+    group: Group | None = None, async_op: bool = False, group_dst: int | None = None,
 ) -> Any:  # fmt: skip
-    """Write the arrays of all processes to the arrays of a list in process `dst`; the others pass no list.
+    """Write the arrays of all processes to the arrays of a list in process `dst` (0); the others pass no list.
 
     Raises:
         ArgumentError: another number of arrays. MXNetError: a process is gone.
@@ -226,16 +250,16 @@ def gather(
     what = "gather"
     if outside(what, group):
         return None
-    x, root = checked(what, "tensor", tensor), place(what, "dst", dst, group)
+    x, root = checked(what, "tensor", tensor), place(what, "dst", dst, group, group_dst, 0)
     outs = _only(what, "gather_list", gather_list, root, group)
     return _written(what, lambda: parallel.gather(x, root, group=group), outs or [], async_op)
 
 
 def scatter(
-    tensor: NDArray, scatter_list: Sequence[NDArray] | None = None, src: int = 0, group: Group | None = None,
-    async_op: bool = False,
+    tensor: NDArray, scatter_list: Sequence[NDArray] | None = None, src: int | None = None,
+    group: Group | None = None, async_op: bool = False, group_src: int | None = None,
 ) -> Any:  # fmt: skip
-    """Write to an array this process's part of the list of process `src`; the others pass no list.
+    """Write to an array this process's part of the list of process `src` (0); the others pass no list.
 
     Raises:
         ArgumentError: another number of arrays. MXNetError: a process is gone.
@@ -243,7 +267,7 @@ def scatter(
     what = "scatter"
     if outside(what, group):
         return None
-    x, root = checked(what, "tensor", tensor), place(what, "src", src, group)
+    x, root = checked(what, "tensor", tensor), place(what, "src", src, group, group_src, 0)
     given = _only(what, "scatter_list", scatter_list, root, group)
     return _written(what, lambda: parallel.scatter(given, root, group, x.context), [x], async_op)
 
@@ -274,12 +298,12 @@ def reduce_scatter(
     for a in given:
         if a.shape != out.shape or a.dtype != out.dtype:
             raise ArgumentError(
-                f"{what}: input_list has {a.dtype.__name__}{list(a.shape)}: expected those of output, "
-                f"{out.dtype.__name__}{list(out.shape)}"
+                f"{what}: input_list has {np.dtype(a.dtype).name}{list(a.shape)}: expected those of output, "
+                f"{np.dtype(out.dtype).name}{list(out.shape)}"
             )
 
     def exchange() -> NDArray:
-        return parallel.reduce_scatter(nd.stack(*given, axis=0), how, group=group).reshape(out.shape)
+        return _reduced_part(nd.stack(*given, axis=0), how, group).reshape(out.shape)
 
     return _written(what, exchange, [out], async_op)
 
@@ -299,7 +323,7 @@ def reduce_scatter_tensor(
     how = _name(what, op, x)
     if out.size * parallel.size(group) != x.size:
         raise ArgumentError(f"{what}: output of {list(out.shape)} for input of {list(x.shape)}: expected an equal part")
-    return _written(what, lambda: parallel.reduce_scatter(x, how, group=group).reshape(out.shape), [out], async_op)
+    return _written(what, lambda: _reduced_part(x, how, group).reshape(out.shape), [out], async_op)
 
 
 def all_to_all(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from .. import parallel
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..parallel import Group
+
+DistError = DistBackendError = DistNetworkError = DistStoreError = MXNetError
+
+
+class BeginningError(OrderError, ValueError):
+    """A call came before `init_process_group`, or this one twice; torch has a `ValueError` for both."""
 
 
 class _State:
@@ -44,10 +51,10 @@ def init_process_group(
         store: left out.
 
     Raises:
-        MXNetError: a second call, or not all processes came. ArgumentError: an unknown backend or address.
+        BeginningError: a second call. MXNetError: not all processes came. ArgumentError: an unknown backend or address.
     """
     if _state.begun:
-        raise MXNetError("init_process_group: it was called before; call destroy_process_group first")
+        raise BeginningError("init_process_group: it was called before; call destroy_process_group first")
     if store is not None:
         raise ArgumentError("init_process_group: store: expected None; use init_method")
     name = "auto" if backend is None else str(backend).lower()
@@ -92,6 +99,28 @@ def is_gloo_available() -> bool:
     return True
 
 
+def is_backend_available(backend: str) -> bool:
+    """Return whether `init_process_group` takes a backend."""
+    return backend.lower() in ("gloo", "mpi", "nccl", "xla")
+
+
+def is_torchelastic_launched() -> bool:
+    """Return False: jobs are started by `dualmx-launch`, MPI or Slurm."""
+    return False
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """Return the number of this process on its host, as `LOCAL_RANK` tells.
+
+    Raises:
+        MXNetError: nothing tells, and there is no `fallback_rank`.
+    """
+    told = os.environ.get("LOCAL_RANK", fallback_rank)
+    if told is None:
+        raise MXNetError("get_node_local_rank: LOCAL_RANK is not set; set it, or pass fallback_rank")
+    return int(told)
+
+
 def is_mpi_available() -> bool:
     """Return True: the name chooses sockets and shared memory; MPI may start the processes."""
     return True
@@ -101,17 +130,17 @@ def require(what: str) -> None:
     """Raise if `init_process_group` was not called.
 
     Raises:
-        MXNetError: it was not.
+        BeginningError: it was not.
     """
     if not _state.begun:
-        raise MXNetError(f"{what}: Default process group has not been initialized; call init_process_group first")
+        raise BeginningError(f"{what}: Default process group has not been initialized; call init_process_group first")
 
 
 def group_of(what: str, group: Any) -> Group | None:
     """Return a group, None for all processes.
 
     Raises:
-        MXNetError: `init_process_group` was not called. ArgumentTypeError: not a group.
+        BeginningError: `init_process_group` was not called. ArgumentTypeError: not a group.
     """
     require(what)
     if group is not None and not isinstance(group, Group):
@@ -124,14 +153,30 @@ def outside(what: str, group: Group | None) -> bool:
     return group_of(what, group) is not None and parallel.rank(group) < 0
 
 
-def place(what: str, name: str, rank: int, group: Group | None) -> int:
-    """Return the number in a group of a process of the job.
+def place(
+    what: str, name: str, rank: int | None, group: Group | None, inside: int | None = None, default: int | None = None
+) -> int:
+    """Return the number in a group of a process.
+
+    Args:
+        what, name: the caller and its argument, for messages.
+        rank: its number in the job.
+        group: the processes.
+        inside: its number in the group, in place of `rank`.
+        default: its number in the job, if neither is given.
 
     Raises:
-        ArgumentError: it is not in the group.
+        ArgumentError: it is not in the group, or both or none are given.
     """
     ranks = range(parallel.size()) if group is None else group.ranks
-    if rank not in ranks:
+    if inside is not None:
+        if rank is not None:
+            raise ArgumentError(f"{what}: {name}={rank!r}, group_{name}={inside!r}: expected one of them")
+        if inside not in range(len(ranks)):
+            raise ArgumentError(f"{what}: group_{name}={inside!r}: expected a number below {len(ranks)}")
+        return inside
+    rank = default if rank is None else rank
+    if rank is None or rank not in ranks:
         raise ArgumentError(f"{what}: {name}={rank!r}: expected one of {list(ranks)}")
     return list(ranks).index(rank)
 
@@ -160,6 +205,44 @@ def new_group(ranks: Sequence[int] | None = None, timeout: Any = None, backend: 
     """
     require("new_group")
     return parallel.new_group(ranks)
+
+
+def new_subgroups(
+    group_size: int | None = None, group: Group | None = None, **_: Any
+) -> tuple[Group | None, list[Group]]:
+    """Cut a group into groups of neighbours; all processes of the job call it.
+
+    Args:
+        group_size: processes of each; required, as not all hosts may have equally many.
+        group: what is cut; all processes by default.
+
+    Returns:
+        The group of this process, and all of them.
+
+    Raises:
+        ArgumentError: the processes cannot be cut so.
+    """
+    ranks = get_process_group_ranks(group)
+    if not group_size or group_size < 0 or len(ranks) % group_size:
+        raise ArgumentError(f"new_subgroups: group_size={group_size!r}: expected a divisor of {len(ranks)}")
+    return new_subgroups_by_enumeration([ranks[k : k + group_size] for k in range(0, len(ranks), group_size)])
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: Sequence[Sequence[int]], **_: Any
+) -> tuple[Group | None, list[Group]]:
+    """Return the group of this process among some that have no process in common, and all of them.
+
+    Raises:
+        ArgumentError: no such processes, or one that is in two groups.
+    """
+    every = [r for ranks in ranks_per_subgroup_list for r in ranks]
+    if not every or len(set(every)) < len(every):
+        raise ArgumentError(
+            f"new_subgroups_by_enumeration: {ranks_per_subgroup_list!r}: expected lists without a process in common"
+        )
+    groups = [new_group(ranks) for ranks in ranks_per_subgroup_list]
+    return next((g for g in groups if g.rank >= 0), None), groups
 
 
 def get_process_group_ranks(group: Group | None = None) -> list[int]:

@@ -7,52 +7,100 @@ from typing import Any
 
 from .. import parallel
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray import NDArray
+from ..ndarray import NDArray, from_numpy
 from ..parallel import Group
+from ..parallel.objects import decode, encode
 from .exchanges import Work, checked
 from .groups import get_process_group_ranks, outside, place
 
 
-def send(tensor: NDArray, dst: int, group: Group | None = None, tag: int = 0) -> None:
-    """Send an array to process `dst`; returns when it is on its way.
+def send(
+    tensor: NDArray, dst: int | None = None, group: Group | None = None, tag: int = 0, group_dst: int | None = None
+) -> None:
+    """Send an array to process `dst`, or `group_dst` of the group; returns when it is on its way.
 
     Raises:
         ArgumentError: no such process, or this one. MXNetError: it is gone.
     """
     if not outside("send", group):
-        parallel.send(checked("send", "tensor", tensor), place("send", "dst", dst, group), tag, group)
+        parallel.send(checked("send", "tensor", tensor), place("send", "dst", dst, group, group_dst), tag, group)
 
 
-def recv(tensor: NDArray, src: int | None = None, group: Group | None = None, tag: int = 0) -> int:
-    """Write to an array what process `src` sends, or any; returns the number of the sender, -1 outside of the group.
+def recv(
+    tensor: NDArray, src: int | None = None, group: Group | None = None, tag: int = 0, group_src: int | None = None
+) -> int:
+    """Write to an array what process `src` (`group_src` of the group) sends, or any.
+
+    Returns:
+        The number of the sender, -1 outside of the group.
 
     Raises:
         ArgumentError: no such process, or an array of another shape or dtype. MXNetError: it is gone.
     """
     if outside("recv", group):
         return -1
-    source = None if src is None else place("recv", "src", src, group)
+    source = _source("recv", src, group, group_src)
     receipt = parallel.irecv(source, tag, checked("recv", "tensor", tensor), group)
     receipt.wait()
     assert receipt.source is not None
     return get_process_group_ranks(group)[receipt.source]
 
 
-def isend(tensor: NDArray, dst: int, group: Group | None = None, tag: int = 0) -> Work | None:
+def _source(what: str, src: int | None, group: Group | None, group_src: int | None) -> int | None:
+    """The number in a group of the process to receive from, None for any."""
+    return None if src is None and group_src is None else place(what, "src", src, group, group_src)
+
+
+def isend(
+    tensor: NDArray, dst: int | None = None, group: Group | None = None, tag: int = 0, group_dst: int | None = None
+) -> Work | None:
     """`send` that returns a `Work`; the array may be changed at once."""
     if outside("isend", group):
         return None
-    parallel.isend(checked("isend", "tensor", tensor), place("isend", "dst", dst, group), tag, group)
+    parallel.isend(checked("isend", "tensor", tensor), place("isend", "dst", dst, group, group_dst), tag, group)
     return Work(lambda: None, lambda: True)
 
 
-def irecv(tensor: NDArray, src: int | None = None, group: Group | None = None, tag: int = 0) -> Work | None:
+def irecv(
+    tensor: NDArray, src: int | None = None, group: Group | None = None, tag: int = 0, group_src: int | None = None
+) -> Work | None:
     """`recv` that returns a `Work`, whose `wait` writes the array."""
     if outside("irecv", group):
         return None
-    source = None if src is None else place("irecv", "src", src, group)
+    source = _source("irecv", src, group, group_src)
     receipt = parallel.irecv(source, tag, checked("irecv", "tensor", tensor), group)
     return Work(receipt.wait, receipt.is_completed)
+
+
+def send_object_list(
+    object_list: Sequence[Any], dst: int | None = None, group: Group | None = None, device: Any = None,
+    group_dst: int | None = None,
+) -> None:  # fmt: skip
+    """Send the values of a list to process `dst`, or `group_dst` of the group; see `all_gather_object`."""
+    if not outside("send_object_list", group):
+        root = place("send_object_list", "dst", dst, group, group_dst)
+        parallel.send(from_numpy(encode(list(object_list), "send_object_list")), root, group=group)
+
+
+def recv_object_list(
+    object_list: list[Any], src: int | None = None, group: Group | None = None, device: Any = None,
+    group_src: int | None = None,
+) -> int:  # fmt: skip
+    """Replace the elements of a list by those that process `src` sends with `send_object_list`, or any.
+
+    Returns:
+        The number of the sender, -1 outside of the group.
+
+    Raises:
+        ArgumentError: no such process, or a list of another length. MXNetError: it is gone.
+    """
+    what = "recv_object_list"
+    if outside(what, group):
+        return -1
+    receipt = parallel.irecv(_source(what, src, group, group_src), group=group)
+    _filled(what, "object_list", object_list, decode(receipt.wait().asnumpy()))
+    assert receipt.source is not None
+    return get_process_group_ranks(group)[receipt.source]
 
 
 class P2POp:
@@ -60,20 +108,24 @@ class P2POp:
 
     Args:
         op: `isend` or `irecv`.
-        tensor, peer, group, tag: see these.
+        tensor, peer, group, tag, group_peer: see these.
     """
 
-    def __init__(self, op: Callable[..., Any], tensor: NDArray, peer: int, group: Group | None = None, tag: int = 0):
+    def __init__(
+        self, op: Callable[..., Any], tensor: NDArray, peer: int | None = None, group: Group | None = None,
+        tag: int = 0, group_peer: int | None = None,
+    ):  # fmt: skip
         if op not in (isend, irecv):
             raise ArgumentError(f"P2POp: op={op!r}: expected isend or irecv")
-        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+        self.op, self.tensor, self.group, self.tag = op, tensor, group, tag
+        self.peer, self.group_peer = peer, group_peer
 
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     """Begin several sends and receives; returns a `Work` for each."""
     if not p2p_op_list or not all(isinstance(p, P2POp) for p in p2p_op_list):
         raise ArgumentTypeError("batch_isend_irecv: expected a list of P2POps")
-    return [p.op(p.tensor, p.peer, p.group, p.tag) for p in p2p_op_list]
+    return [p.op(p.tensor, p.peer, p.group, p.tag, p.group_peer) for p in p2p_op_list]
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = None) -> None:
@@ -88,36 +140,40 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Group | None = No
 
 
 def gather_object(
-    obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Group | None = None
-) -> None:
-    """Write the values of all processes to a list in process `dst`; see `all_gather_object`."""
+    obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: Group | None = None,
+    group_dst: int | None = None,
+) -> None:  # fmt: skip
+    """Write the values of all processes to a list in process `dst` (0); see `all_gather_object`."""
     if not outside("gather_object", group):
-        root = place("gather_object", "dst", dst, group)
+        root = place("gather_object", "dst", dst, group, group_dst, 0)
         found = parallel.all_gather_object(obj, group)
         if parallel.rank(group) == root:
             _filled("gather_object", "object_gather_list", object_gather_list, found)
 
 
-def broadcast_object_list(object_list: list[Any], src: int = 0, group: Group | None = None, device: Any = None) -> None:
-    """Replace the elements of a list by those of process `src`; see `all_gather_object`."""
+def broadcast_object_list(
+    object_list: list[Any], src: int | None = None, group: Group | None = None, device: Any = None,
+    group_src: int | None = None,
+) -> None:  # fmt: skip
+    """Replace the elements of a list by those of process `src` (0); see `all_gather_object`."""
     if not outside("broadcast_object_list", group):
-        root = place("broadcast_object_list", "src", src, group)
+        root = place("broadcast_object_list", "src", src, group, group_src, 0)
         found = parallel.broadcast_object(list(object_list), root, group)
         _filled("broadcast_object_list", "object_list", object_list, found)
 
 
 def scatter_object_list(
-    scatter_object_output_list: list[Any], scatter_object_input_list: Sequence[Any] | None = None, src: int = 0,
-    group: Group | None = None,
+    scatter_object_output_list: list[Any], scatter_object_input_list: Sequence[Any] | None = None,
+    src: int | None = None, group: Group | None = None, group_src: int | None = None,
 ) -> None:  # fmt: skip
-    """Write to the first place of a list this process's element of the list of process `src`."""
+    """Write to the first place of a list this process's element of the list of process `src` (0)."""
     what = "scatter_object_list"
     if outside(what, group):
         return
-    root = place(what, "src", src, group)
+    root = place(what, "src", src, group, group_src, 0)
     found = parallel.broadcast_object(scatter_object_input_list and list(scatter_object_input_list), root, group)
     if not isinstance(found, list) or len(found) != parallel.size(group):
-        raise ArgumentError(f"{what}: process {src} has no list of {parallel.size(group)} values")
+        raise ArgumentError(f"{what}: process {root} has no list of {parallel.size(group)} values")
     if not scatter_object_output_list:
         raise ArgumentError(f"{what}: scatter_object_output_list: expected a list of at least one element")
     scatter_object_output_list[0] = found[parallel.rank(group)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..ndarray import NDArray
 
 _WIDE = ("float32", "float64")
@@ -40,7 +42,7 @@ class FP16Compressor(Compressor):
     @staticmethod
     def compress(tensor: NDArray) -> tuple[NDArray, Any]:
         """Return the array in float16, and its dtype."""
-        wide = tensor.stype == "default" and str(tensor.dtype.__name__) in _WIDE
+        wide = tensor.stype == "default" and np.dtype(tensor.dtype).name in _WIDE
         return (tensor.astype("float16"), tensor.dtype) if wide else (tensor, None)
 
     @staticmethod

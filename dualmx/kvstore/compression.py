@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
 from ..ps.codes import KINDS, Code
@@ -43,8 +45,8 @@ class Compression:
         Raises:
             ArgumentError: a gradient that is not dense, or not float32.
         """
-        if gradient.is_sparse or gradient.dtype.__name__ != "float32":
-            kind = gradient.stype if gradient.is_sparse else gradient.dtype.__name__
+        if gradient.is_sparse or np.dtype(gradient.dtype).name != "float32":
+            kind = gradient.stype if gradient.is_sparse else np.dtype(gradient.dtype).name
             raise ArgumentError(f"gradient compression of {kind} arrays ({slot!r}): expected dense float32 gradients")
         residual = self._residual.get(slot)
         total = gradient if residual is None else residual + gradient
@@ -57,8 +59,8 @@ class Compression:
         if self.code.kind == "fp16":
             return total.astype("float16").astype("float32")
         if self.code.kind == "1bit":
-            return (total > t) * 2 - 1
-        return ((total >= t) - (total <= -t)) * t
+            return (total > t).astype(total.dtype) * 2 - 1
+        return ((total >= t).astype(total.dtype) - (total <= -t).astype(total.dtype)) * t
 
 
 def make(params: Mapping[str, Any]) -> Compression:

@@ -117,8 +117,8 @@ class KVStore(KVStoreBase):
             raise ArgumentTypeError(f"kvstore.{what}: key {key!r}: a csr array; expected a dense or row_sparse one")
         if a.shape != held.shape or (what == "push" and a.dtype != held.dtype):
             raise ArgumentError(
-                f"kvstore.{what}: key {key!r}: {a.dtype.__name__}{list(a.shape)}, expected "
-                f"{held.dtype.__name__}{list(held.shape)} as initialized"
+                f"kvstore.{what}: key {key!r}: {np.dtype(a.dtype).name}{list(a.shape)}, expected "
+                f"{np.dtype(held.dtype).name}{list(held.shape)} as initialized"
             )
 
     # -- values

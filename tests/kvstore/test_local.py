@@ -269,3 +269,25 @@ def test_compression_on_devices_by_the_long_name() -> None:
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
     with pytest.raises(ValueError, match="gradient compression"):
         mx.kv.create("local_allreduce_cpu").set_gradient_compression({"type": "2bit", "threshold": 0.5})
+
+
+@pytest.mark.parametrize("kind", ["2bit", "1bit", "fp16"])
+def test_compression_of_mx_np_arrays(kind: str) -> None:
+    store, rounds = mx.kv.create("device"), []
+    store.set_gradient_compression({"type": kind})
+    for array in (mx.nd.array, mx.np.array):
+        key = array.__module__
+        store.init(key, array([0.0, 0.0, 0.0]))
+        for _ in range(3):
+            out = array([0.0, 0.0, 0.0])
+            store.push(key, array([0.3, -0.6, 0.1]))
+            store.pull(key, out=out)
+            rounds.append(out.asnumpy())
+    np.testing.assert_array_equal(rounds[:3], rounds[3:])
+
+
+def test_a_wrong_mx_np_array_is_named() -> None:
+    store = mx.kv.create()
+    store.init("w", mx.np.ones((2,)))
+    with pytest.raises(ValueError, match=r"float64\[3\], expected float32\[2\]"):
+        store.push("w", mx.np.ones((3,), dtype="float64"))

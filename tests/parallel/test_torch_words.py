@@ -18,8 +18,10 @@ from .test_wrapped_processes import ENV, ROOT
 
 
 def test_alone() -> None:
-    with pytest.raises(mx.base.MXNetError, match="call init_process_group first"):
+    with pytest.raises(ValueError, match="call init_process_group first"):
         dist.get_rank()
+    assert dist.is_backend_available("gloo") and not dist.is_torchelastic_launched()
+    assert dist.get_node_local_rank(fallback_rank=7) == 7 and issubclass(dist.DistBackendError, RuntimeError)
     with pytest.raises(ValueError, match="backend"):
         dist.init_process_group("carrier pigeons")
     dist.init_process_group("gloo", rank=0, world_size=1)
@@ -37,8 +39,20 @@ def test_alone() -> None:
         assert out == [{"a": 1}]
         with pytest.raises(ValueError, match="does not fit into"):
             dist.all_to_all([mx.nd.zeros((3,))], [x])
-        with pytest.raises(mx.base.MXNetError, match="called before"):
+        with pytest.raises(ValueError, match="called before"):
             dist.init_process_group()
+        own, every = dist.new_subgroups(1)
+        assert every == [own] and dist.get_process_group_ranks(own) == [0]
+        with pytest.raises(ValueError, match="float32 values: expected integers"):
+            dist.all_reduce(mx.np.ones((1,)), dist.ReduceOp.BAND)
+        with pytest.raises(ValueError, match="a divisor of 1"):
+            dist.new_subgroups(2)
+        with pytest.raises(ValueError, match="expected one of them"):
+            dist.broadcast(x, 0, group_src=0)
+        with pytest.raises(ValueError, match="below 1"):
+            dist.broadcast(x, group_src=1)
+        with pytest.raises(ValueError, match="src=None"):
+            dist.broadcast(x)
     finally:
         dist.destroy_process_group()
     assert not dist.is_initialized()

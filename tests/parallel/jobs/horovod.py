@@ -143,6 +143,8 @@ for _ in range(2):
 found = hvd.allgather_object({k: v.asnumpy() for k, v in mod.get_params()[0].items()})
 assert all(np.array_equal(found[0][k], found[1][k]) for k in found[0])
 
+small, kind = hvd.Compression.fp16.compress(mx.np.ones((2,)))
+assert small.dtype == "float16" and hvd.Compression.fp16.decompress(small, kind).dtype == "float32"
 half = network()
 trainer = hvd.DistributedTrainer(half.collect_params(), "sgd", compression=hvd.Compression.fp16)
 with mx.autograd.record():

@@ -38,6 +38,19 @@ for op, expected in (
 x = of(1 << r, 3, dtype="int32")
 dist.all_reduce(x, dist.ReduceOp.BOR)
 is_now(x, 7, 3)
+mine = of(1 << r, 3, 6 + r, dtype="int32")
+for op, expected in ((dist.ReduceOp.BAND, [0, 3, 0]), (dist.ReduceOp.BOR, [7, 3, 15]), (dist.ReduceOp.BXOR, [7, 3, 9])):
+    x = mine.copy()
+    dist.reduce(x, dst=1, op=op)
+    is_now(x, *(expected if r == 1 else mine.asnumpy().tolist()))
+    x = of(0, dtype="int32")
+    dist.reduce_scatter_tensor(x, mine, op=op)
+    is_now(x, expected[r])
+    dist.reduce_scatter(x, [v.reshape((1,)) for v in mine], op=op)
+    is_now(x, expected[r])
+x = of(r == 1, 0, dtype="bool")
+dist.all_reduce(x)  # the sum of truth values: whether any is true
+is_now(x, True, False)
 x = of(r, r)
 work = dist.all_reduce(x, async_op=True)
 assert work.wait() is True and work.is_completed() and work.is_success()
@@ -123,6 +136,36 @@ is_now(x, 2 if r == 1 else 4)
 assert dist.get_rank(ends) == (0, -1, 1)[r] and dist.get_world_size(ends) == (2, -1, 2)[r]
 assert dist.get_process_group_ranks(ends) == [0, 2] and dist.get_global_rank(ends, 1) == 2
 dist.broadcast(x, src=2, group=ends)
+# numbers within the group
+x = of(r + 1)
+dist.broadcast(x, group=ends, group_src=1)
+is_now(x, 2 if r == 1 else 3)
+x = of(r + 1)
+dist.reduce(x, group=ends, group_dst=1)
+is_now(x, (1, 2, 4)[r])
+found = [nd.zeros((1,)) for _ in range(2)] if r == 2 else None
+dist.gather(of(r), found, group=ends, group_dst=1)
+assert r != 2 or [f.asscalar() for f in found] == [0, 2]
+x = of(5)
+dist.scatter(x, [of(3), of(4)] if r == 2 else None, group=ends, group_src=1)
+is_now(x, (3, 5, 4)[r])
+listed = [r]
+dist.broadcast_object_list(listed, group=ends, group_src=1)
+assert listed == [(2, 1, 2)[r]]
+if r == 0:
+    dist.send(of(8), group=ends, group_dst=1)
+    dist.send_object_list([1, {"b": None}], dst=2)
+    for w in dist.batch_isend_irecv([dist.P2POp(dist.isend, of(6), group=ends, group_peer=1)]):
+        w.wait()
+elif r == 2:
+    assert dist.recv(x, group=ends, group_src=0) == 0
+    is_now(x, 8)
+    listed = [None, None]
+    assert dist.recv_object_list(listed, src=0) == 0 and listed == [1, {"b": None}]
+    dist.irecv(x, group=ends, group_src=0).wait()
+    is_now(x, 6)
+own, every = dist.new_subgroups_by_enumeration([[0, 1], [2]])
+assert [dist.get_process_group_ranks(g) for g in every] == [[0, 1], [2]] and dist.get_rank(own) == (0, 1, 0)[r]
 dist.barrier(ends)
 
 # -- what is wrong
