@@ -189,7 +189,13 @@ class HybridBlock(CachedAccess, Block):
         kind = type(self)
         if self._calls_users or not all(m.__module__.startswith(_ROOM) for m in (kind.hybrid_forward, kind.forward)):
             return False
-        return all(isinstance(child, HybridBlock) and child._is_own() for child in self._children.values())
+        # Hooks of the descendants are a user's, and receive what the user's arrays are.
+        return all(
+            isinstance(child, HybridBlock)
+            and not (child._forward_hooks or child._forward_pre_hooks)
+            and child._is_own()
+            for child in self._children.values()
+        )
 
     def _ready(self, ctx: Context, *args: Any) -> None:
         """Finish the deferred initialization of this block's parameters, inferring their shapes from `args`."""

@@ -325,3 +325,18 @@ def test_concurrent() -> None:
     net.add(nn.Dense(2), gluon.contrib.nn.Identity())
     net.initialize()
     assert net(nd.ones((2, 3))).shape == (2, 5)
+
+
+def test_hooks_of_inner_blocks_receive_arrays_of_the_users_kind() -> None:
+    mx.npx.set_np()
+    try:
+        net = nn.HybridConcatenate(axis=1)
+        net.add(nn.Dense(2), nn.Dense(3))
+        net.initialize()
+        seen: list[type] = []
+        net[0].register_forward_pre_hook(lambda block, given: seen.append(type(given[0])))
+        net[0].register_forward_hook(lambda block, given, result: seen.extend((type(given[0]), type(result))))
+        y = net(mx.np.ones((2, 4)))
+        assert type(y) is mx.np.ndarray and y.shape == (2, 5) and seen == [mx.np.ndarray] * 3
+    finally:
+        mx.npx.reset_np()
