@@ -34,7 +34,10 @@ OPERANDS: dict[str, tuple[Callable[[], mx.nd.NDArray], np.ndarray]] = {
 def test_an_operand_that_repeats_itself(name: str) -> None:
     make, values = OPERANDS[name]
     for _ in range(3):
-        assert np.allclose(mx.nd.dot(mx.nd.array(X), make()).asnumpy(), X @ values, rtol=1e-5, atol=1e-5)
+        found = mx.nd.dot(
+            mx.nd.array(X), make()
+        ).asnumpy()  # an assertion would hold the operand, which makes it a result
+        assert np.allclose(found, X @ values, rtol=1e-5, atol=1e-5)
 
 
 def test_gradient_through_a_mean_of_columns() -> None:

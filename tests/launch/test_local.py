@@ -121,6 +121,18 @@ def test_the_only_worker_has_all_the_time_after_it_was_started_again(tmp_path: P
     assert done.returncode == 0 and (tmp_path / "worker").read_text() == "done", done.stderr
 
 
+def test_the_last_lines_are_printed_although_they_are_read_late() -> None:
+    run = (
+        "import sys, time; from dualmx.launch import process; copy = process.Process._copy\n"
+        "process.Process._copy = lambda *args: (time.sleep(0.5), copy(*args))\n"
+        "from dualmx.launch.command import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", run, "-n", "1", "-s", "1", sys.executable, "-S", "-c", "print('a line')"]
+    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=60)
+    who = ("scheduler", "server 0", "worker 0")
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == [f"[{name}] a line" for name in who], done
+
+
 def test_a_job_whose_workers_never_come_far_fails() -> None:
     code = "import os, sys, time; time.sleep(0.8); sys.exit(7 if os.environ['DMLC_ROLE'] == 'worker' else 0)"
     done = hasty("-n", "1", "-s", "1", "--on-worker-death", "elastic", "--restarts", "2", code=code)
