@@ -79,11 +79,12 @@ def assert_compiles(n: int) -> Iterator[None]:
 
 
 def statistics() -> dict[str, Any]:
-    """Return the engine's counts since import: programs compiled and run, new steps, buffers copied to be kept.
+    """Return the engine's counts since import: programs compiled and run, new steps, buffers copied to
+    be kept, failures.
 
     Example:
         >>> sorted(statistics())
-        ['compile_seconds', 'compiles', 'flushes', 'kept_copies', 'misses']
+        ['compile_seconds', 'compiles', 'failures', 'flushes', 'kept_copies', 'misses']
     """
     return {name: getattr(counters, name) for name in counters.__slots__}
 

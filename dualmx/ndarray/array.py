@@ -15,13 +15,13 @@ from ..compile.remote import readable
 from ..core.checks import context as as_context
 from ..core.context import Context
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, MXNetError, RangeError
+from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, RangeError
 from ..op.registry import OPS
 from . import tape, view
 from .fluent import Fluent
 from .flush import concrete
 from .handle import assign, check_writable, copy_across, invoke1, set_array_class
-from .trace import engine, local
+from .trace import engine, failed_later, local
 
 
 class NDArray(Fluent):
@@ -160,7 +160,7 @@ class NDArray(Fluent):
         try:
             return action()
         except (jax.errors.JaxRuntimeError, RuntimeError) as e:
-            error = MXNetError(f"execution failed: {str(e).strip()}")
+            error = failed_later(e)
             self._tr = self._data = None
             self._extra().error = error
             raise error from e

@@ -154,13 +154,22 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            if _COUNTS and _getrefcount(scratch[i]) <= _ALONE:
+            if _COUNTS and _getrefcount(scratch[i]) <= _ALONE and not (counters.failures and _failed(scratch[i])):
                 found.append(scratch[i])
                 scratch[i] = None
                 break
         else:
             found.append(put(np.zeros(v.shape, v.dtype), v.ctx))
     return found
+
+
+def _failed(buffer: Any) -> bool:
+    """Return whether a program failed that was to fill a buffer: so would all that write to it."""
+    try:
+        buffer.block_until_ready()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _find_superset(state: State, wanted: tuple[Value, ...]) -> Executable | None:

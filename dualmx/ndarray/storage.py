@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import weakref
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
 
 from ..core.checks import instance
-from ..core.errors import MXNetError
 from . import serialize
 from .array import NDArray
 from .creation import from_host
 from .flush import flush, in_flight
-from .trace import engine, local
+from .trace import engine, failed_later, local, note_failure, reported
 
 
 def _make(body: Any) -> NDArray:
@@ -67,24 +66,41 @@ def waitall() -> None:
     """Execute everything this thread has recorded, and wait until every device is idle.
 
     Raises:
-        MXNetError: a pending operation failed.
+        MXNetError: a pending operation failed, and nothing that was read before has told so.
     """
     for tr in list(local.traces.values()):
         flush(tr)
+    failures: list[RuntimeError] = []
     # Programs without a dependency may end in any order, so each is waited for; donated results have gone elsewhere.
     with contextlib.suppress(IndexError):
         while True:
-            _wait(in_flight.popleft())
-    jax.effects_barrier()
+            for result in [r() for r in in_flight.popleft()]:
+                if result is not None and not result.is_deleted():
+                    _wait(result.block_until_ready, failures)
+    if not _wait(jax.effects_barrier, failures):
+        _forget_failed_effects()
+    error = failed_later(failures[0]) if failures else None
+    reported.clear()
+    if error is not None:
+        raise error from failures[0]
 
 
-def _wait(results: list[weakref.ref[Any]]) -> None:
-    for result in [r() for r in results]:
-        if result is not None and not result.is_deleted():
-            try:
-                result.block_until_ready()
-            except RuntimeError as e:
-                raise MXNetError(f"execution failed: {str(e).strip()}") from e
+def _wait(action: Callable[[], Any], failures: list[RuntimeError]) -> bool:
+    """Wait for something to end; returns whether it ended well, and adds a failure that nobody knows of."""
+    try:
+        action()
+    except RuntimeError as e:
+        if note_failure(e):
+            failures.append(e)
+        return False
+    return True
+
+
+def _forget_failed_effects() -> None:
+    """Run a program with a callback on each device, since JAX tells for ever how the last one of them ended."""
+    for device in jax.local_devices():
+        with jax.default_device(device):
+            jax.jit(lambda: jax.debug.callback(lambda: None))()
 
 
 __all__ = ["load", "load_frombuffer", "save", "save_tobuffer", "waitall"]

@@ -359,8 +359,28 @@ def bring(a: Handle, ctx: Context, like: Any = None) -> Any:
 
 def failed(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
     """Return the error that poisons the results of a program whose execution raised `e`."""
+    note_failure(e)
     line = f"{where[0]}:{where[1]}" if where else "an unknown line"
     lines = str(e).strip().splitlines() or [""]
     # Errors out of callbacks carry a traceback; its first and last lines say what happened.
     text = lines[0] if len(lines) == 1 else f"{lines[0]} … {lines[-1].strip()}"
     return MXNetError(f"execution of the operations recorded up to {line} failed: {type(e).__name__}: {text}")
+
+
+def failed_later(e: BaseException) -> MXNetError:
+    """Return the error of an array whose program had been started when it raised `e`."""
+    note_failure(e)
+    return MXNetError(f"execution failed: {str(e).strip()}")
+
+
+reported: set[str] = set()  # texts of failures that were raised since the last `waitall`
+
+
+def note_failure(e: BaseException) -> bool:
+    """Note that `e` is raised in the user's program; returns whether its cause was not told before."""
+    counters.failures += 1
+    # Programs that wait for one that failed put this before its error.
+    cause = str(e).replace("Error dispatching computation: ", "").strip()
+    new = cause not in reported
+    reported.add(cause)
+    return new

@@ -211,6 +211,53 @@ def test_a_failed_execution_poisons_what_depended_on_it_and_nothing_else(failing
     assert y.asnumpy().tolist() == [4.0, 4.0]
 
 
+def test_memory_of_a_failed_program_is_written_to_again(failing_op):
+    """It fails after it was started, since its input takes time; what failed must not spoil what comes there next."""
+    slow = nd.ones((1500, 1500))
+    product = nd.dot(slow, slow)
+
+    def begin():
+        y, z = (mx.nd.invoke(failing_op, [product])[0] for _ in range(2))
+        y.as_jax()
+        return y, z
+
+    product.wait_to_read()
+    with pytest.raises(mx.MXNetError, match="failed: .*refuses"):
+        begin()  # compiled now
+    product = nd.dot(slow, slow)
+    product.as_jax()
+    y, z = begin()
+    with pytest.raises(mx.MXNetError, match=r"(?s)^execution failed: .*refuses"):
+        z.wait_to_read()
+    for k in (3, 4):
+        y[:] = slow * k
+        assert y[0, 0].asscalar() == k
+    mx.nd.waitall()  # it was told
+
+
+def test_waitall_tells_of_a_failure_once(failing_op):
+    slow = nd.ones((1500, 1500))
+    for told in (False, False, True, False):
+        product = nd.dot(slow, slow)
+        product.wait_to_read()
+        with pytest.raises(mx.MXNetError, match="refuses"):
+            mx.nd.invoke(failing_op, [product])[0].as_jax()  # compiled now
+        mx.nd.waitall()
+        product = nd.dot(slow, slow)
+        product.as_jax()
+        y = mx.nd.invoke(failing_op, [product])[0]
+        y.as_jax()
+        z = y + 1
+        z.as_jax()
+        if told:
+            with pytest.raises(mx.MXNetError, match=r"(?s)^execution failed: .*refuses"):
+                z.asnumpy()
+        else:
+            with pytest.raises(mx.MXNetError, match=r"(?s)^execution failed: .*refuses"):
+                mx.nd.waitall()
+        mx.nd.waitall()
+
+
 def test_a_wrong_shape_raises_at_the_call_and_leaves_the_trace_usable():
     x, y = nd.array(np.ones((2, 3))), nd.array(np.ones((4, 5)))
     z = x * 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,35 @@ import pytest
 
 import dualmx as mx
 import dualmx.horovod as hvd
+from dualmx import parallel
 from dualmx.horovod.elastic import sampler as sampling
+from dualmx.op import joint
 from dualmx.ps import Lost
+
+
+@pytest.fixture
+def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Run all that is recorded in one program with an exchange that fails, since another process is gone."""
+
+    def exchange(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        raise Lost("process 1 died")
+
+    net = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=2)
+    net.initialize()
+    net.hybridize()
+    x = mx.nd.ones((3, 2))
+    mx.nd.waitall()
+
+    def run() -> None:
+        with monkeypatch.context() as patched, mx.autograd.train_mode():
+            patched.setattr(joint, "_beyond", [exchange])
+            patched.setattr(parallel, "is_initialized", lambda: True)
+            patched.setattr(parallel, "size", lambda: 2)
+            y = net(x)
+            with pytest.raises(mx.MXNetError, match="process 1 died"):
+                y.wait_to_read()
+
+    return run
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +67,15 @@ class TestObjectState:
         state.seen["a"].clear()
         state.restore()
         assert state.seen == {"a": [1, 3]} and state.w.asnumpy().tolist() == [2.0, 2.0]
+
+    def test_what_is_saved_does_not_depend_on_what_comes_after(self, lose: Callable[[], None]) -> None:
+        state = hvd.elastic.ObjectState(w=mx.nd.ones((2,)), more={"a": [mx.nd.ones((2,))]})
+        state.w += 1
+        state.more["a"][0] *= 3
+        state.commit()
+        lose()
+        state.restore()
+        assert state.w.asnumpy().tolist() == [2.0, 2.0] and state.more["a"][0].asnumpy().tolist() == [3.0, 3.0]
 
     def test_values_with_a_state_dict_stay_the_same_objects(self) -> None:
         class Counting:
@@ -103,6 +139,18 @@ class TestMXNetState:
         state.restore()
         state.sync()
         assert trained(net, trainer, 5) == found
+
+    def test_first_values_do_not_depend_on_what_comes_after(self, lose: Callable[[], None]) -> None:
+        net = mx.gluon.nn.Dense(1)
+        net.initialize(mx.init.One())
+        state = hvd.elastic.MXNetState(net=net, step=0)
+        state.sync()
+        y = net(mx.nd.ones((1, 2)))
+        lose()
+        state.restore()
+        assert net.weight.data().asnumpy().tolist() == [[1.0, 1.0]]
+        with pytest.raises(mx.MXNetError, match="process 1 died"):
+            y.asnumpy()
 
     def test_shapes_may_be_unknown_at_first(self) -> None:
         net = mx.gluon.nn.Dense(1)

@@ -128,7 +128,9 @@ class MXNetState(ObjectState):
         """A parameter has got its first values, to which `restore` goes back if nothing is saved until then."""
         _take_over([p], 0)
         with autograd.pause():
-            self._weights[name] = _dense(p).copy()
+            value = _dense(p).copy()
+        value.wait_to_read()  # else it would be computed with the first step, which may fail
+        self._weights[name] = value
 
 
 def _dense(p: Parameter) -> NDArray:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ... import parallel
+from ...ndarray import NDArray
 from ...parallel import world
 from .running import HostsUpdatedInterrupt
 
@@ -103,8 +104,13 @@ class ObjectState(State):
         self.save()
 
     def save(self) -> None:
-        """Keep copies of the values."""
-        self._saved = {name: copy.deepcopy(_told(getattr(self, name))) for name in self._names}
+        """Keep copies of the values, as soon as they are computed."""
+        copies: dict[int, Any] = {}
+        saved = copy.deepcopy({name: _told(getattr(self, name)) for name in self._names}, copies)
+        for value in copies.values():
+            if isinstance(value, NDArray):
+                value.wait_to_read()  # what was not computed might fail later, by the loss of a process
+        self._saved = saved
 
     def restore(self) -> None:
         """Go back to what was saved last."""
