@@ -24,7 +24,7 @@ from .lower import lower
 from .onednn.ffi import available
 from .onednn.rewrite import BY_LIBRARY, keep
 from .spmd import AXIS, Group
-from .spread import multiplies_spread
+from .spread import makes_again, multiplies_spread
 from .watch import Compilation, watchers
 from .x64 import x64
 
@@ -155,11 +155,17 @@ _OPTIONS: dict[str, dict[str, Any] | None] = {
 }
 _ALONE = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
+# By itself XLA:CPU takes away what separates values that are made again from the first ones, and makes them once.
+_SPARING = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+
 
 def options_for(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
     """Return compiler options for a program on a platform, None once this XLA has refused them."""
     options = _OPTIONS.get(platform)
-    return _ALONE if options and platform == "cpu" and jaxpr is not None and multiplies_spread(jaxpr) else options
+    if options and platform == "cpu" and jaxpr is not None:
+        options = _ALONE if multiplies_spread(jaxpr) else options
+        options = {**options, **_SPARING} if makes_again(jaxpr) else options
+    return options
 
 
 def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:

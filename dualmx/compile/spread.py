@@ -68,23 +68,39 @@ def _results(name: str, eqn: Any, ins: list[bool]) -> bool:
 
 def _bodies(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bool]]]:
     """The programs inside an equation, and which of their inputs are spread."""
+    for closed, body in _inside(eqn):
+        if name == "scan":
+            constants, carried = eqn.params["num_consts"], eqn.params["num_carry"]
+            once = eqn.params["length"] == 1  # such a loop is none
+            known = [s and (once or not constants <= i < constants + carried) for i, s in enumerate(ins)]
+        elif name == "while":
+            # Its inputs are the constants of the condition, those of the body, and what changes.
+            first, last = eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
+            constants = ins[:first] if closed is eqn.params["cond_jaxpr"] else ins[first:last]
+            known = constants + [False] * (len(body.invars) - len(constants))
+        else:
+            known = ins[len(ins) - len(body.invars) :] if len(ins) >= len(body.invars) else []
+        yield body, known if len(known) == len(body.invars) else [True] * len(body.invars)
+
+
+def _inside(eqn: Any) -> Iterator[tuple[Any, Any]]:
+    """The programs inside an equation, as they stand in its parameters, and bare."""
     for value in eqn.params.values():
         for closed in value if isinstance(value, (tuple, list)) else (value,):
             body = getattr(closed, "jaxpr", closed)
-            if not hasattr(body, "eqns"):
-                continue
-            if name == "scan":
-                constants, carried = eqn.params["num_consts"], eqn.params["num_carry"]
-                once = eqn.params["length"] == 1  # such a loop is none
-                known = [s and (once or not constants <= i < constants + carried) for i, s in enumerate(ins)]
-            elif name == "while":
-                # Its inputs are the constants of the condition, those of the body, and what changes.
-                first, last = eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
-                constants = ins[:first] if closed is eqn.params["cond_jaxpr"] else ins[first:last]
-                known = constants + [False] * (len(body.invars) - len(constants))
-            else:
-                known = ins[len(ins) - len(body.invars) :] if len(ins) >= len(body.invars) else []
-            yield body, known if len(known) == len(body.invars) else [True] * len(body.invars)
+            if hasattr(body, "eqns"):
+                yield closed, body
 
 
-__all__ = ["multiplies_spread"]
+def makes_again(jaxpr: Any) -> bool:
+    """Whether a program has a backward pass that makes values again to save memory (`jax.checkpoint`).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> makes_again(jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.5).jaxpr)
+        True
+    """
+    return any("prevent_cse" in e.params or any(makes_again(b) for _, b in _inside(e)) for e in jaxpr.eqns)
+
+
+__all__ = ["makes_again", "multiplies_spread"]

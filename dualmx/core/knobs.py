@@ -71,6 +71,12 @@ DEBUG = Knob(
 )
 BULK = Knob("MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "2000", "Most operations recorded before they are executed.")
 BULK_ON = Knob("MXNET_EXEC_BULK_EXEC_TRAIN", "1", "0 executes every operation at once, as NaiveEngine.", ("0", "1"))
+MIRROR = Knob(
+    "MXNET_BACKWARD_DO_MIRROR",
+    "0",
+    "1 lets backward passes of graphs make activations again instead of keeping them: less memory, more time.",
+    ("0", "1"),
+)
 CACHE = Knob(
     "DUALMX_CACHE_DIR", "~/.cache/dualmx", "Folder of compiled programs kept between processes; empty for none."
 )

@@ -14,17 +14,23 @@ from ..op.schema import FREE, Input
 
 
 class Instr(NamedTuple):
-    """One application of a call: slots read, slots written (outputs, then next auxiliary values)."""
+    """One application of a call: slots read, slots written (outputs, then next auxiliary values).
+
+    If `mirrored`, the backward pass makes the outputs again instead of keeping them.
+    """
 
     call: Call
     ins: tuple[int, ...]
     outs: tuple[int, ...]
+    mirrored: bool = False
 
 
-def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any) -> None:
-    """Execute `instrs` on JAX values in `env` (slot -> value); the n-th random one draws from fold_in(key, n)."""
-    drawn = 0
-    for call, ins, outs in instrs:
+def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any, drawn: int = 0) -> int:
+    """Execute `instrs` on JAX values in `env` (slot -> value); the n-th random one draws from fold_in(key, n).
+
+    Returns how many random ones there were, added to `drawn`.
+    """
+    for call, ins, outs, _ in instrs:
         sub = None
         if call.has_key:
             sub = jax.random.fold_in(key, drawn)
@@ -33,6 +39,60 @@ def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any) -> None:
         call._check_dtypes([(v.shape, np.dtype(v.dtype)) for v in values])
         for slot, value in zip(outs, call.apply(values, sub), strict=False):
             env[slot] = value
+    return drawn
+
+
+def run_sparing(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> None:
+    """Execute `instrs` as `run` does, of which the slots `wanted` are read, with a backward pass that makes again the
+    outputs of mirrored ones; see "Training Deep Nets with Sublinear Memory Cost" (Chen et al., 2016)."""
+    drawn, groups = 0, _groups(instrs)
+    for at, group in enumerate(groups):
+        if not any(i.mirrored for i in group):
+            drawn = run(group, env, key, drawn)
+            continue
+        later = {s for g in groups[at + 1 :] for i in g for s in i.ins}.union(wanted)
+        made = {s for i in group for s in i.outs}
+        reads = [*dict.fromkeys(s for i in group for s in i.ins if s not in made)]
+        writes = sorted(made & later)
+        part = jax.checkpoint(_part(group, reads, writes, key, drawn))
+        env.update(zip(writes, part(*[env[s] for s in reads]), strict=True))
+        drawn += sum(i.call.has_key for i in group)
+
+
+def _part(
+    group: Sequence[Instr], reads: Sequence[int], writes: Sequence[int], key: Any, drawn: int
+) -> Callable[..., tuple[Any, ...]]:
+    """Return a group as a function from the values of the slots it reads to those it writes."""
+
+    def part(*values: Any) -> tuple[Any, ...]:
+        env = dict(zip(reads, values, strict=True))
+        run(group, env, key, drawn)
+        return tuple(env[s] for s in writes)
+
+    return part
+
+
+def _groups(instrs: Sequence[Instr]) -> list[list[Instr]]:
+    """Cut a program before all that reads what is kept: gradients of that need nothing of what was made before."""
+    groups: list[list[Instr]] = [[]]
+    kept: set[int] = set()
+    for instr in instrs:
+        if kept.intersection(instr.ins):
+            groups.append([])
+            kept.clear()
+        groups[-1].append(instr)
+        if not instr.mirrored:
+            kept.update(instr.outs)
+    return groups
+
+
+def executed(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> tuple[Any, ...]:
+    """Execute `instrs` on the values in `env`, and return those of the slots `wanted`."""
+    if any(i.mirrored for i in instrs):
+        run_sparing(instrs, env, key, wanted)
+    else:
+        run(instrs, env, key)
+    return tuple(env[s] for s in wanted)
 
 
 def _remade(body: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
@@ -101,9 +161,7 @@ def program_call(
     random = any(i.call.has_key for i in program)
 
     def body(*data: Any, key: Any = None) -> tuple[Any, ...]:
-        env = dict(enumerate(data))
-        run(program, env, key)
-        return tuple(env[s] for s in result_slots)
+        return executed(program, dict(enumerate(data)), key, result_slots)
 
     unsaved = train and any(i.call.params.get("saved") is False for i in program)
     inputs = (Input("data", FREE, variadic=True),)

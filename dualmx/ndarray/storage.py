@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..compile.devices import forget_failed_effects
 from ..core.checks import instance
 from . import serialize
 from .array import NDArray
@@ -78,7 +79,7 @@ def waitall() -> None:
                 if result is not None and not result.is_deleted():
                     _wait(result.block_until_ready, failures)
     if not _wait(jax.effects_barrier, failures):
-        _forget_failed_effects()
+        forget_failed_effects()
     error = failed_later(failures[0]) if failures else None
     reported.clear()
     if error is not None:
@@ -94,13 +95,6 @@ def _wait(action: Callable[[], Any], failures: list[RuntimeError]) -> bool:
             failures.append(e)
         return False
     return True
-
-
-def _forget_failed_effects() -> None:
-    """Run a program with a callback on each device, since JAX tells for ever how the last one of them ended."""
-    for device in jax.local_devices():
-        with jax.default_device(device):
-            jax.jit(lambda: jax.debug.callback(lambda: None))()
 
 
 __all__ = ["load", "load_frombuffer", "save", "save_tobuffer", "waitall"]

@@ -8,8 +8,9 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from ..core.errors import MXNetError
+from ..core.knobs import MIRROR
 from ..graph.passes.infer import infer_shapes, is_known, unknown_size
-from ..graph.program import Instr, ProgramCall, program_call, run
+from ..graph.program import Instr, ProgramCall, executed, program_call
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
 from .compose import SymbolBase
@@ -55,7 +56,7 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
         n_slots += call.n_results
         if not ins and open_shape(node):
             unfinished[len(instrs)] = node
-        instrs.append(Instr(call, ins, outs))
+        instrs.append(Instr(call, ins, outs, train and mirrored(node)))
         slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
         for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
             state = node.inputs[at][0]
@@ -74,6 +75,22 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
         key, lambda: _finished_later(program, order, variables, unfinished) if unfinished else program_call(*program)
     )
     return call, [v.name for v in arguments], [v.name for v in states]
+
+
+# Operators whose results are kept if nothing is said of the single one: they take long, or what they make is small.
+_KEPT_RESULTS = frozenset((
+    "Convolution", "Deconvolution", "_contrib_DeformableConvolution", "_contrib_ModulatedDeformableConvolution",
+    "FullyConnected", "RNN", "dot", "batch_dot", "_np_dot", "_npi_matmul", "_npi_tensordot", "_npi_tensordot_int_axes",
+    "_npi_einsum", "_linalg_gemm", "_linalg_gemm2", "Concat", "SoftmaxOutput", "Dropout",
+))  # fmt: skip
+
+
+def mirrored(node: Node) -> bool:
+    """True if a backward pass makes the results of a node again: its attribute or the environment asks for it."""
+    assert node.op is not None
+    if node.attrs.get("__force_mirroring__", "").lower() in ("true", "1"):
+        return True
+    return MIRROR.read() == "1" and node.op.name not in _KEPT_RESULTS
 
 
 def open_shape(node: Node) -> bool:
@@ -136,10 +153,8 @@ def _finished_later(
                     f"node {node.name!r}: shape={node.params['shape']} has unknown dimensions that do not follow from "
                     f"the graph; write the shape out"
                 )
-            instrs[at] = Instr(frozen_call(node, program.train, shape), (), instrs[at].outs)
-        env = dict(enumerate(data))
-        run(instrs, env, key)
-        return tuple(env[s] for s in results)
+            instrs[at] = instrs[at]._replace(call=frozen_call(node, program.train, shape))
+        return executed(instrs, dict(enumerate(data)), key, results)
 
     random = any(i.call.has_key for i in program.instrs)
     inputs = (Input("data", FREE, variadic=True),)

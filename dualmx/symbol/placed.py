@@ -14,7 +14,7 @@ from ..ndarray.handle import is_tracked
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from .executor import Executor
-from .lowering import frozen_call, open_shape
+from .lowering import frozen_call, mirrored, open_shape
 from .node import Node, split_variables, topological
 from .replay import Replay, training_scope, without_recording
 
@@ -139,7 +139,7 @@ class PlacedExecutor(Executor):
             ins = tuple(slots[id(c), i] for c, i in node.inputs)
             outs = tuple(range(n_slots, n_slots + call.n_results))
             n_slots += call.n_results
-            instrs.append(Instr(call, ins, outs))
+            instrs.append(Instr(call, ins, outs, train and mirrored(node)))
             slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
             for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
                 child, i = node.inputs[at]
