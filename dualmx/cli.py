@@ -21,6 +21,7 @@ _TOOLS = {
     "bandwidth": ("bandwidth", "main", "measure how fast a key-value store moves arrays"),
     "status": ("status", "main", "show the members, rounds and speed of a running job"),
     "diagnose": ("diagnose", "main", "the same; with --hosts: whether hosts reach each other and agree"),
+    "serve": ("serve", "main", "answer questions to an exported network over HTTP"),
     "im2rec": ("im2rec", "main", "make image lists, and record files from them"),
     "rec2idx": ("im2rec", "rec2idx", "write the index of a record file"),
 }

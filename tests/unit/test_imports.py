@@ -38,7 +38,7 @@ ORDER: list[dict[str, set[str]]] = [
     {"recordio": set(), "image": set()},
     {"numpy_extension": {"util"}},
     {"kvstore": set()},
-    {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set()},
+    {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set(), "predictor": {"checkpoint"}},
     {"gluon": set(), "module": set(), "rnn": set()},
     {"contrib": set(), "horovod": set(), "keras": set(), "distributed": set()},
     {"model": set(), "executor_manager": set(), "lightning": set()},
