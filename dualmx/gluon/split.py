@@ -19,6 +19,7 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..namespace import nd
 from ..ndarray import NDArray
+from ..ndarray.handle import is_tracked
 from ..ndarray.placement import shard
 from ..sparse import BaseSparseNDArray
 from .semantics import as_chosen, like
@@ -92,7 +93,7 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     if (
         isinstance(data, NDArray)
         and data.context.device_type == "cpu"
-        and not (data.is_sparse or autograd.is_recording())
+        and not (data.is_sparse or (autograd.is_recording() and is_tracked(data)))
     ):
         return like(data, _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype))
     if isinstance(data, np.ndarray):

@@ -46,6 +46,20 @@ def test_devices_together_equal_the_whole_batch(hybridize: bool) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
+def test_a_batch_may_be_cut_while_recording() -> None:
+    """The first context must not record more than the others: they are executed as one program."""
+    contexts = [mx.cpu(i) for i in range(R)]
+    layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=5)
+    layer.initialize(ctx=contexts)
+    whole = mx.nd.array(X)
+    with mx.autograd.record():
+        ys = [layer(x) for x in mx.gluon.utils.split_and_load(whole, contexts)]
+    mx.autograd.backward(ys)
+    out = np.concatenate([y.asnumpy() for y in ys])
+    want = (X - X.mean((0, 2), keepdims=True)) / np.sqrt(X.var((0, 2), keepdims=True) + 1e-5)
+    np.testing.assert_allclose(out, want, rtol=1e-4, atol=1e-5)
+
+
 def test_one_device_is_plain_batch_norm() -> None:
     found, _ = run(mx.gluon.contrib.nn.SyncBatchNorm(in_channels=5), [mx.cpu(0)], False)
     wanted, _ = run(nn.BatchNorm(in_channels=5), [mx.cpu(0)], False)
