@@ -40,11 +40,12 @@ PAIRS: dict[str, tuple[str, str, str]] = {
     "logical_xor": ("broadcast_logical_xor", "_logical_xor_scalar", "_logical_xor_scalar"),
 }
 
-# What sparse arrays of one shape are computed with.
+# The functions of `mx.nd.sparse`, and what they compute two arrays of one shape with.
 EQUAL_SHAPES = {
-    "broadcast_add": "elemwise_add",
-    "broadcast_sub": "elemwise_sub",
-    "broadcast_mul": "elemwise_mul",
+    "add": "elemwise_add",
+    "subtract": "elemwise_sub",
+    "multiply": "elemwise_mul",
+    "divide": "elemwise_div",
 }
 
 # What each function does on two numbers.
@@ -71,16 +72,15 @@ NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[..., Any]:
-    """Return the function `name(lhs, rhs)`."""
+def pair_function(name: str, arrays: str, right: str, left: str, equal: str | None = None) -> Callable[..., Any]:
+    """Return the function `name(lhs, rhs)`; operands of which one is sparse are computed with `equal` if alike."""
     call, on_numbers = OPS[arrays].call(), NUMBERS[name]
     with_right, with_left = ScalarCalls(right), ScalarCalls(left)
-    equal = EQUAL_SHAPES.get(arrays, arrays)
 
     def on_sparse(lhs: Any, rhs: Any) -> Any:
         if not isinstance(lhs, NDArray):
-            return pair(equal, arrays, left)(rhs, lhs)
-        return pair(equal, arrays, right)(lhs, rhs)
+            return pair(equal or arrays, arrays, left)(rhs, lhs)
+        return pair(equal or arrays, arrays, right)(lhs, rhs)
 
     def on_any(lhs: Any, rhs: Any) -> Any:
         number = (int, float, bool)
@@ -108,7 +108,9 @@ def pair_function(name: str, arrays: str, right: str, left: str) -> Callable[...
 
 
 def populate(top: ModuleType) -> None:
-    """Put the functions into the array namespace."""
+    """Put the functions into the array namespace and that of sparse arrays, where they keep storage types."""
     for name, (arrays, right, left) in PAIRS.items():
         setattr(top, name, pair_function(name, arrays, right, left))
+    for name, equal in EQUAL_SHAPES.items():
+        setattr(top.sparse, name, pair_function(name, *PAIRS[name], equal))
     sparse_functions.populate(top)

@@ -19,7 +19,6 @@ from ..sparse import (
     zeros,
 )
 
-NAMES = ("add", "divide", "multiply", "subtract")
 OWN = (
     BaseSparseNDArray, CSRNDArray, NDArray, NotSupportedForSparseNDArray, RowSparseNDArray, array, csr_matrix, empty,
     row_sparse_array, zeros,
@@ -31,8 +30,6 @@ def populate(top: ModuleType) -> None:
     room = top.sparse
     for made in OWN:
         setattr(room, made.__name__, made)
-    for name in NAMES:
-        setattr(room, name, getattr(top, name))
     room.integer_types = (int, np.int32, np.int64)
     room.numeric_types = (float, int, np.generic)
     room.__all__ = [made.__name__ for made in OWN if made is not NDArray]

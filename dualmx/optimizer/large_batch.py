@@ -164,6 +164,8 @@ class LBSGD(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
+    _rate_before_count = True
+
     def __init__(
         self,
         momentum: float = 0.0,

@@ -88,6 +88,7 @@ class Optimizer:
 
     opt_registry = OPTIMIZERS
     lr: float | None
+    _rate_before_count = False  # what a schedule is asked: the number of updates done, or with the one at hand
 
     def __init__(
         self,
@@ -210,8 +211,9 @@ class Optimizer:
         if indices and weights[0]._data is None and indices[0] in self._index_update_count:
             # A loop that reads nothing would be one ever longer program: each pass over the parameters is one instead.
             weights[0]._force(None)
+        before = self._get_lrs(indices) if self._rate_before_count else None
         self._update_count(indices)
-        self._steps(indices, weights, grads, states, self._get_lrs(indices), self._get_wds(indices))
+        self._steps(indices, weights, grads, states, before or self._get_lrs(indices), self._get_wds(indices))
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Like `update`, on the float32 copies of 16-bit weights when `multi_precision` is set."""
@@ -319,12 +321,14 @@ def create(name: Any, **kwargs: Any) -> Optimizer:
     """Build an optimizer by (case-insensitive) name, class, or return an instance as it is.
 
     Raises:
-        ArgumentError: unknown name, with the nearest known one.
+        ArgumentError: unknown name, with the nearest known one. ArgumentTypeError: neither of these.
 
     Example:
         >>> create("sgd", learning_rate=0.1, momentum=0.9).momentum
         0.9
     """
+    if not isinstance(name, (str, type, Optimizer)):
+        raise ArgumentTypeError(f"optimizer.create: name={name!r}: expected a name, a class or an Optimizer")
     return OPTIMIZERS.create(name, **kwargs)
 
 

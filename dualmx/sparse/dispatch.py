@@ -64,7 +64,22 @@ def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) ->
         if outs is not None:
             return outs
     fall_back(call, ins, "default")
-    return handle.invoke(call, ins, runtime)
+    return _densely(call, ins, runtime)
+
+
+def _densely(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) -> list[NDArray]:
+    """Record a call on dense arrays; auxiliary inputs are written back in their own storage type."""
+    # Before the call is recorded: what makes them dense may execute what is pending.
+    dense = [a.densified() if isinstance(a, BaseSparseNDArray) else a for a in ins]
+    outs = handle.invoke(call, dense, runtime)
+    for i in call.aux_positions(len(ins)) if ins else ():
+        state = ins[i]
+        if isinstance(state, BaseSparseNDArray):
+            if dense[i] is state.dense:
+                state._changed()
+            else:
+                state.assign(dense[i])
+    return outs
 
 
 def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float] = ()) -> None:

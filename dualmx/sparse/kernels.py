@@ -88,6 +88,8 @@ def clip(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 @kernel("zeros_like")
 def zeros_like(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """An array of the same storage type that stores nothing."""
+    if tracked(ins):
+        return densely(call, ins, runtime, ins[0].stype)
     return [zeros(ins[0].stype, ins[0].shape, ins[0].context, ins[0].dtype)]
 
 
@@ -131,6 +133,7 @@ def total(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     p = call.params
     if not isinstance(a, CSRNDArray) or a.dense is not None or p.get("exclude"):
         return None
+    call.infer(((a.shape, np.dtype(a.dtype)),))
     axes = tuple(n % 2 for n in (p["axis"] or (0, 1)))
     sums = part.csr_sum.call(shape=a.shape, axis=axes[0])
     found = handle.invoke(sums, (a.values, a.columns, a.pointer))[0]

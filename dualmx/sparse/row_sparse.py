@@ -187,7 +187,8 @@ class RowSparseNDArray(BaseSparseNDArray):
         from .creation import filled
 
         if not isinstance(key, slice) or key != slice(None):
-            raise ArgumentTypeError(f"a row_sparse array can be assigned to as x[:] = … only, got {key!r}")
+            error = ArgumentError if isinstance(key, slice) else ArgumentTypeError
+            raise error(f"a row_sparse array can be assigned to as x[:] = … only, got {key!r}")
         if isinstance(value, (int, float, np.number)) and value == 0:
             self.clear()
         else:

@@ -435,3 +435,23 @@ def test_large_batch_sgd_says_what_it_does(caplog):
     assert caplog.messages[1] == (
         "(Batch_scale=4.000000, warmup_epochs=5, warmup_strategy=linear, updates_per_epoch=32)"
     )
+
+
+def test_large_batch_sgd_asks_its_schedule_before_it_counts():
+    class Recorder(mx.lr_scheduler.LRScheduler):
+        def __call__(self, num_update):
+            asked.append(num_update)
+            return 0.1
+
+    w = nd.ones((2,))
+    for name, want in (("lbsgd", [0, 1]), ("sgd", [1, 2])):
+        asked = []
+        updater = mx.optimizer.get_updater(mx.optimizer.create(name, lr_scheduler=Recorder()))
+        for _ in want:
+            updater(0, w, w)
+        assert asked == want
+
+
+def test_what_is_no_optimizer_is_refused():
+    with pytest.raises(TypeError, match="3"):
+        mx.optimizer.create(3)

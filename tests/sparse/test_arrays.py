@@ -154,6 +154,7 @@ def test_assignment() -> None:
         (lambda: csr().__setitem__(slice(None), 1), ValueError),
         (lambda: csr().__setitem__(0, 1), ValueError),
         (lambda: rows().__setitem__(1, 2), TypeError),
+        (lambda: rows().__setitem__(slice(1, 3), 2), ValueError),
         (lambda: csr().__setitem__(slice(None), rows()), TypeError),
         (lambda: csr().copyto(rows()), TypeError),
         (lambda: csr().copyto(nd.zeros((4, 2))), mx.MXNetError),

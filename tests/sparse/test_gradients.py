@@ -272,3 +272,15 @@ def test_a_variable_in_several_storage_types_has_one_gradient() -> None:
     assert (rows.asnumpy() == 1).all()
     loss.backward()
     assert table.grad.asnumpy().tolist() == [[4, 4], [5, 5], [4, 4], [6, 6]]
+
+
+@pytest.mark.parametrize("stype", ["csr", "row_sparse"])
+def test_zeros_like_passes_a_gradient_of_zeros(stype: str) -> None:
+    x = nd.ones((3, 2)).tostype(stype)
+    x.attach_grad()
+    x.grad[:] = x
+    with autograd.record():
+        y = nd.zeros_like(x)
+    y.backward()
+    assert y.stype == x.grad.stype == stype
+    assert not x.grad.asnumpy().any()

@@ -72,6 +72,7 @@ WEIGHT = mx.nd.ones((5, 2))
         lambda: mx.nd.sparse.dot(made(mx, "csr"), mx.nd.ones((2, 1))),
         lambda: made(mx, "csr") + made(mx, "csr", 0, (3, 3)),
         lambda: made(mx, "csr") + made(mx, "csr").astype("float64"),
+        lambda: mx.nd.sum(made(mx, "csr"), axis=2),
         lambda: mx.nd.sgd_update(WEIGHT, mx.nd.sparse.zeros("row_sparse", (4, 2)), lr=0.1, out=WEIGHT),
     ],
 )
@@ -89,3 +90,34 @@ def test_fallback_is_logged_once(caplog: pytest.LogCaptureFixture, monkeypatch: 
     monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
     mx.nd.softsign(made(mx, "row_sparse"))
     assert "row_sparse" not in caplog.text
+
+
+def test_functions_that_keep_storage_types_are_those_of_the_sparse_namespace() -> None:
+    for kind in ("csr", "row_sparse"):
+        a = made(mx, kind)
+        for name in ("add", "subtract", "multiply"):
+            assert getattr(mx.nd.sparse, name)(a, a).stype == kind
+            assert getattr(mx.nd, name)(a, a).stype == "default"
+        assert (a + a).stype == (a - a).stype == kind
+    quotient = mx.nd.sparse.divide(made(mx, "csr"), mx.nd.zeros((4, 3)))
+    assert quotient.stype == "default" and np.isnan(quotient.asnumpy()).any()
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["pieces", "dense"])
+def test_states_of_updates_without_a_rule_are_written_back(held: bool) -> None:
+    weight, grad = mx.nd.ones((3, 2)), mx.nd.ones((3, 2))
+    for state in (mx.nd.ones((3, 2)), mx.nd.ones((3, 2)).tostype("row_sparse")):
+        if held and state.stype != "default":
+            state.attach_grad()
+        for _ in range(2):
+            mx.nd.signum_update(weight, grad, state, lr=0.1, momentum=0.5, out=weight)
+        np.testing.assert_allclose(state.asnumpy(), np.full((3, 2), -0.5), rtol=1e-6)
+
+
+def test_the_naive_engine_computes_densely_too() -> None:
+    with mx.engine.naive():
+        rows = made(mx, "row_sparse")
+        np.testing.assert_allclose(mx.nd.cos(rows).asnumpy(), np.cos(rows.asnumpy()), rtol=1e-6)
+        weight, state = mx.nd.ones((4, 3)), mx.nd.zeros((4, 3))
+        mx.nd.nag_mom_update(weight, rows, state, lr=0.1, momentum=0.9, out=weight)
+        np.testing.assert_allclose(state.asnumpy(), -0.1 * rows.asnumpy(), rtol=1e-6)

@@ -215,6 +215,15 @@ def test_contradictions_name_node_argument_and_both_shapes(x):
         net.infer_type(x="float16", fc_bias="float32")
 
 
+def test_lengths_have_the_type_of_the_data_unless_they_have_one(x):
+    lengths = sym.var("n")
+    net = sym.RNN(x, state_size=3, num_layers=1, mode="gru", use_sequence_length=True, sequence_length=lengths)
+    masked = sym.SequenceMask(x, sequence_length=lengths, use_sequence_length=True)
+    for symbol in (net, masked):
+        assert set(symbol.infer_type(x="float64")[0]) == {np.float64}
+        assert symbol.infer_type(x="float64", n="int32")[0][-1] == np.int32
+
+
 def test_a_long_chain_needs_no_recursion(x):
     net = x
     for _ in range(5000):

@@ -12,6 +12,9 @@ from ...core.errors import MXNetError
 from ...op.schema import TENSOR
 from .infer import FLOAT32, GraphNode, Key, Params, ShapeT, completed, is_known, schema_names
 
+# Inputs of any dtype which take that of the first input unless they have one.
+FOLLOWERS = frozenset(("label", "sequence_length"))
+
 
 class DtypePass:
     """Element types of all entries of `order` that follow from those of some variables.
@@ -49,13 +52,14 @@ class DtypePass:
                 return self.dtypes
 
     def _follow_data(self) -> None:
-        """Give label variables of unknown dtype the dtype of the data beside them."""
+        """Give variables of labels and lengths of unknown dtype the dtype of the data beside them."""
         for node in self.order:
-            if node.op is None or node.op.variadic or "label" not in (names := node.input_names()):
+            if node.op is None or node.op.variadic:
                 continue
-            (data, index), (label, at) = node.inputs[0], node.inputs[names.index("label")]
-            if label.op is None and (id(data), index) in self.dtypes and (id(label), at) not in self.dtypes:
-                self._put(node, "input 'label'", (id(label), at), self.dtypes[id(data), index])
+            for name in FOLLOWERS.intersection(names := node.input_names()):
+                (data, index), (label, at) = node.inputs[0], node.inputs[names.index(name)]
+                if label.op is None and (id(data), index) in self.dtypes and (id(label), at) not in self.dtypes:
+                    self._put(node, f"input {name!r}", (id(label), at), self.dtypes[id(data), index])
 
     def _put(self, node: GraphNode, what: str, key: Key, dtype: np.dtype) -> None:
         old = self.dtypes.get(key)
