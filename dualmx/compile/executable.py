@@ -155,8 +155,8 @@ _OPTIONS: dict[str, dict[str, Any] | None] = {
 }
 _ALONE = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
-# By itself XLA:CPU takes away what separates values that are made again from the first ones, and makes them once.
-_SPARING = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+# By itself XLA:CPU finds that values that are made again are the first ones, and computes as soon as it can.
+_SPARING = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
 
 
 def options_for(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
