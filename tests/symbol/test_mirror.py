@@ -111,6 +111,23 @@ def test_hybridized_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert less < 0.8 * whole
 
 
+def test_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    def step() -> list[np.ndarray]:
+        x, w = mx.sym.var("data"), mx.sym.var("w")
+        out, _ = mx.sym.contrib.foreach(lambda row, s: (mx.sym.tanh(row * w + s),) * 2, x, mx.sym.zeros((3,)))
+        executor = mx.sym.MakeLoss(mx.sym.sum(mx.sym.relu(out))).simple_bind(mx.cpu(), data=(4, 3), w=(3,))
+        executor.arg_dict["data"][:] = mx.nd.arange(12).reshape((4, 3)) * 0.1
+        executor.arg_dict["w"][:] = 0.5
+        executor.forward(is_train=True)
+        executor.backward()
+        return [executor.outputs[0].asnumpy(), *(g.asnumpy() for g in executor.grad_arrays)]
+
+    want = step()
+    monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "1")
+    for a, b in zip(step(), want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
 def test_other_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "yes")
     with pytest.raises(ArgumentError, match="MXNET_BACKWARD_DO_MIRROR='yes': expected one of 0, 1"):
