@@ -169,7 +169,7 @@ def run_steps(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
     assert isinstance(call, ProgramCall) and call.steps is not None
     instrs, results = call.steps
     env: dict[int, NDArray] = dict(enumerate(ins))
-    for step, reads, writes in instrs:
+    for step, reads, writes, _ in instrs:
         arrays = [env[i] for i in reads]
         if not arrays:
             outs = handle.create(step, ins[0].context) if ins else handle.invoke(step, ())
