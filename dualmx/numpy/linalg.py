@@ -56,10 +56,9 @@ def det(a: Any) -> ndarray:
     return run("_npi_det", as_array(a, "det"))
 
 
-def slogdet(a: Any) -> tuple[ndarray, ndarray]:
-    """Return sign and logarithm of the absolute value of the determinants of matrices (..., n, n)."""
-    sign, log = run_all("_npi_slogdet", as_array(a, "slogdet"))
-    return sign, log
+def slogdet(a: Any) -> list[ndarray]:
+    """Return sign and logarithm of the absolute value of the determinants of matrices (..., n, n), as a list."""
+    return run_all("_npi_slogdet", as_array(a, "slogdet"))
 
 
 def svd(a: Any) -> tuple[ndarray, ndarray, ndarray]:

@@ -105,8 +105,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
 
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None,
-              density: Any = None) -> tuple[ndarray, ndarray]:  # fmt: skip
-    """Return the counts of elements between the bin edges, and the edges.
+              density: Any = None) -> list[ndarray]:  # fmt: skip
+    """Return a list: the counts of elements between the bin edges, and the edges.
 
     Args:
         bins: how many equal bins, or their edges.
@@ -117,14 +117,12 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, normed: Any = None, wei
     x = as_array(a, "histogram")
     if isinstance(bins, (ndarray, onp.ndarray, list, tuple)):
         edges = as_array(onp.asarray(bins) if isinstance(bins, (list, tuple)) else bins, "histogram", "bins")
-        counts, shown = run_all("_npi_histogram", x, cast(edges, x.dtype))
-        return counts, shown
+        return run_all("_npi_histogram", x, cast(edges, x.dtype))
     if range is None:
         values = x.asnumpy()
         range = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
         range = (range[0] - 0.5, range[1] + 0.5) if range[0] == range[1] else range
-    counts, shown = run_all("_npi_histogram", x, bin_cnt=int(bins), range=tuple(float(r) for r in range))
-    return counts, shown
+    return run_all("_npi_histogram", x, bin_cnt=int(bins), range=tuple(float(r) for r in range))
 
 
 def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any = None) -> ndarray:
