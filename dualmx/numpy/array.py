@@ -9,7 +9,7 @@ import numpy as onp
 
 from ..core.context import Context
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
+from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import Handle, invoke1
 from ..ndarray.view import link
@@ -282,7 +282,7 @@ class ndarray(NDArray):
             (2, 3)
         """
         if order != "C":
-            raise ArgumentError(f"reshape: order={order!r}: only 'C' is supported")
+            raise UnsupportedError(f"reshape: order={order!r}: only 'C' is supported")
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
         return wrap(invoke1(OPS["_np_reshape"].call(newshape=tuple(wanted)), self))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as onp
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentTypeError
+from ..core.errors import ArgumentTypeError, UnsupportedError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, invoke1, invoke2
 from ..ndarray.operators import ScalarCalls
@@ -115,7 +115,7 @@ def _complete(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, 
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     for name, usual in (("casting", "same_kind"), ("order", "K"), ("subok", True)):
         if kwargs.pop(name, usual) != usual:
-            raise ArgumentTypeError(f"{what}: {name}: expected {usual!r}, the only choice here")
+            raise UnsupportedError(f"{what}: {name}: expected {usual!r}, the only choice here")
     if kwargs:
         raise ArgumentTypeError(f"{what}: unexpected argument {next(iter(kwargs))!r}")
     if is_symbolic(ins):

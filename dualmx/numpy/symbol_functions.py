@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.errors import ArgumentTypeError
+from ..core.errors import ArgumentTypeError, UnsupportedError
 from ..op.numpy_names import BY_NUMPY
 from ..symbol import Symbol
 from ..symbol.names import NameManager
@@ -91,7 +91,7 @@ def percentile(
     """Return a node of the `q`-th percentiles, `q` a number or a symbol from 0 to 100."""
     _no_out(out, "percentile")
     if overwrite_input is not None:
-        raise NotImplementedError("percentile: overwrite_input: expected None; the input is never overwritten")
+        raise UnsupportedError("percentile: overwrite_input: expected None; the input is never overwritten")
     params = {"axis": axes_of(axis, "percentile"), "interpolation": interpolation, "keepdims": bool(keepdims)}
     if isinstance(q, Symbol):
         return node("_npi_percentile", (as_np(a), as_np(q)), params)
@@ -112,13 +112,13 @@ def histogram(
 ) -> Any:
     """Return nodes of the counts between bin edges and of the edges; `range` is needed where `bins` is a number."""
     if normed or density or weights is not None:
-        raise NotImplementedError("histogram: normed, density and weights are not supported")
+        raise UnsupportedError("histogram: normed, density and weights are not supported")
     if isinstance(bins, Symbol):
         return parts(node("_histogram", (as_np(a), as_np(bins)), {}))
     if not is_number(bins):
-        raise NotImplementedError(f"histogram: bins={bins!r}: expected a number or a symbol")
+        raise UnsupportedError(f"histogram: bins={bins!r}: expected a number or a symbol")
     if range is None:
-        raise NotImplementedError("histogram: range=None: a symbol has no values to find the range of")
+        raise UnsupportedError("histogram: range=None: a symbol has no values to find the range of")
     return parts(node("_histogram", (as_np(a),), {"bin_cnt": int(bins), "range": tuple(range)}))
 
 

@@ -173,3 +173,17 @@ def test_numbers_of_several_elements() -> None:
             convert(np.ones(2))
         assert convert(np.ones((1, 1))) == 1
     assert np.ones(2, dtype="int32").astype(None).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sin(x, casting="safe"), lambda x: np.ravel(x, order="F"), lambda x: np.zeros(2, order="F"),
+        lambda x: x.reshape(1, 2, order="F"), lambda x: x.flatten("F"), lambda x: np.histogram(x, 2, (0, 1), True),
+        lambda x: np.histogram(x, "auto"), lambda x: np.percentile(x, 50, overwrite_input=True),
+        lambda x: np.unravel_index(x.astype("int32"), (2, 3), order="F"),
+    ],
+)  # fmt: skip
+def test_choices_that_mxnet_does_not_make(call: Any) -> None:
+    with pytest.raises(NotImplementedError):
+        call(np.ones(2))
