@@ -187,3 +187,14 @@ def test_numbers_of_several_elements() -> None:
 def test_choices_that_mxnet_does_not_make(call: Any) -> None:
     with pytest.raises(NotImplementedError):
         call(np.ones(2))
+
+
+def test_backward_from_arrays_like_a_variable() -> None:
+    x = np.array([1.0, 2.0])
+    x.attach_grad()
+    for make in (np.zeros_like, np.ones_like, lambda a: np.full_like(a, 3)):
+        x.grad[:] = 7
+        with mx.autograd.record():
+            y = make(x)
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [0, 0] and y.dtype == x.dtype
