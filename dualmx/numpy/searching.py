@@ -138,7 +138,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any =
         raise ArgumentError(f"take: mode={mode!r}: expected 'raise', 'wrap' or 'clip'")
     x = as_array(a, "take")
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = run("_npx_reshape", x, newshape=(-1,)) if is_symbolic((x,)) else ravel(x), 0
     at = axis_of(axis, x, "take")
     if is_symbolic((x, indices)):
         # What a graph computes is not checked.

@@ -31,6 +31,8 @@ class _Symbol(Symbol):
     """A symbol whose operators broadcast and give bool comparisons, as arrays of `mx.np` do."""
 
     __slots__ = ()
+    # NumPy's arrays do not take a symbol for an element: their operators leave it to these here.
+    __array_ufunc__ = None
 
     def as_np_ndarray(self) -> _Symbol:
         """Return the symbol itself."""

@@ -54,6 +54,7 @@ MADE = {
     "np.resize(m, (2, 3))": ("custom0", "Custom"),
     "np.unravel_index(m, (2, 3))": ("custom0", "Custom"),
     "np.empty_like(m)": ("custom0", "Custom"),
+    "np.take(m, n)": ("take0", "_npx_reshape take"),
     "npx.relu(m)": ("relu0", "_npx_relu"),
     "npx.sigmoid(m)": ("sigmoid0", "_npx_sigmoid"),
 }
@@ -133,6 +134,7 @@ def test_whole_numbers_beside_numbers(text: str, dtype: str) -> None:
 
 def test_several_outputs_are_a_list() -> None:
     assert isinstance(made("np.histogram(m, 2, range=(0, 4))"), list)
+    assert isinstance(made("np.linalg.svd(m)"), list) and isinstance(made("np.linalg.eigh(m)"), list)
     assert isinstance(made("npx.topk(m, k=2, ret_typ='both')"), list)
     assert [s.list_outputs() for s in made("npx.multibox_target(m, n, v)")] == [
         ["multibox_target0_loc_target"], ["multibox_target0_loc_mask"], ["multibox_target0_cls_target"],
@@ -147,6 +149,10 @@ def test_what_needs_values_is_refused() -> None:
         snp.pad(M, 1)
     with pytest.raises(IndexError):
         _ = M[N]
+    for wrong in (lambda: M + onp.ones(2), lambda: onp.ones(2) + M, lambda: snp.linalg.matrix_rank(M)):
+        with pytest.raises(TypeError):
+            wrong()
+    assert operators(onp.float32(2) * M) == "_npi_multiply_scalar"
 
 
 def test_copies_and_compositions_keep_their_kind() -> None:
