@@ -14,13 +14,13 @@ from .reductions import _name as dtype_name
 from .symbols import as_np, node, parts
 
 
-def _by_numpy(kind: str, x: Any, params: dict[str, Any]) -> Any:
-    """Return a node that JSON has as MXNet's `Custom` operator of this type."""
+def _by_numpy(kind: str, x: Any, params: dict[str, Any], **further: str) -> Any:
+    """Return a node that JSON has as MXNet's `Custom` operator of this type, with `further` attributes."""
     operator, implied = BY_NUMPY[kind]
     made = node(operator, (as_np(x),), params | implied, "custom")
     new = made.entries[0][0]
     new.alias = "Custom"
-    new.attrs = {k: v for k, v in new.attrs.items() if k not in implied} | {"op_type": kind}
+    new.attrs = {k: v for k, v in new.attrs.items() if k not in implied} | further | {"op_type": kind}
     return made
 
 
@@ -37,7 +37,8 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> Any:
     """Return a node of zeros in the shape of `prototype`."""
-    return _by_numpy("empty_like_fallback", prototype, {"dtype": dtype_name(dtype)})
+    given, further = dtype_name(dtype), {"order": order, "subok": str(bool(subok)), "shape": "None"}
+    return _by_numpy("empty_like_fallback", prototype, {"dtype": given}, **further | {"dtype": given or "None"})
 
 
 def copy(a: Any, out: Any = None) -> Any:

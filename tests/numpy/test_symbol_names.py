@@ -132,6 +132,14 @@ def test_whole_numbers_beside_numbers(text: str, dtype: str) -> None:
     assert got.dtype == dtype
 
 
+def test_custom_nodes_have_what_mxnet_reads() -> None:
+    node = json.loads(made("np.empty_like(m, dtype='int32')").tojson())["nodes"][-1]
+    want = {"dtype": "int32", "op_type": "empty_like_fallback", "order": "C", "shape": "None", "subok": "False"}
+    assert node["attrs"] == want
+    node = json.loads(made("np.resize(m, (2, 3))").tojson())["nodes"][-1]
+    assert node["attrs"] == {"new_shape": "(2, 3)", "op_type": "resize_fallback"}
+
+
 def test_several_outputs_are_a_list() -> None:
     assert isinstance(made("np.histogram(m, 2, range=(0, 4))"), list)
     assert isinstance(made("np.linalg.svd(m)"), list) and isinstance(made("np.linalg.eigh(m)"), list)
