@@ -73,6 +73,9 @@ def with_metaclass(meta: type, *bases: type) -> type:
     return meta("temporary", bases, {})
 
 
+NDArrayHandle = ctypes.c_void_p  # what `NDArray(handle)` takes
+
+
 def py_str(x: bytes) -> str:
     """Return bytes as text."""
     return x.decode("utf-8")
@@ -133,7 +136,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "InternalError", "MXNetError", "build_param_doc",
+    "InternalError", "MXNetError", "NDArrayHandle", "build_param_doc",
     "c_array", "c_str", "c_str_array", "classproperty", "data_dir", "data_dir_default", "error_types", "integer_types",
     "mx_float", "mx_int", "mx_int64", "mx_real_t", "mx_uint", "numeric_types", "py_str", "register_error",
     "string_types", "with_metaclass",

@@ -14,6 +14,8 @@ from ..op.schema import TENSOR
 
 # Their gradient is the one that comes in, in the type of the input, whatever the two types are.
 CASTS = ("Cast", "amp_cast")
+# Likewise for these: what they combine are floats, and only the result becomes an integer, as `dtype` says.
+TOTALS = ("_np_sum", "_np_prod", "_np_cumsum", "_npi_mean")
 
 Pull = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -45,13 +47,14 @@ def whole_vjp(
     wide = {k for k in at if is_whole(ins[k])}
     if any(shared[k] for k in wide):
         wide |= {k for k, together in enumerate(shared) if together and is_whole(ins[k])}
+    smooth = call.op.bind({**call.params, "dtype": "float64"}) if call.op.name in TOTALS and is_whole(outs[0]) else call
     raised = [x.astype(jnp.float64) if k in wide else x for k, x in enumerate(ins)]
 
     def partial(*chosen: Any) -> tuple[Any, ...]:
         full = list(raised)
         for k, v in zip(at, chosen, strict=True):
             full[k] = v
-        return call.apply_keys(full, keys, runtime)
+        return smooth.apply_keys(full, keys, runtime)
 
     try:
         results, pull = jax.vjp(partial, *[raised[k] for k in at])

@@ -22,6 +22,10 @@ class ArgumentTypeError(MXNetError, TypeError, AssertionError):
     """An argument has a type that the operation cannot accept; MXNet asserts many of these."""
 
 
+class UnsupportedError(ArgumentError, TypeError, NotImplementedError):
+    """An argument asks for a choice that NumPy has and neither MXNet nor dualmx makes."""
+
+
 class ArgumentKeyError(ArgumentError, KeyError):
     """An argument is none of the known words; MXNet looks these up in a table, which raises `KeyError`."""
 

@@ -21,10 +21,11 @@ from . import tape, view
 from .fluent import Fluent
 from .flush import concrete
 from .handle import assign, check_writable, copy_across, invoke1, set_array_class
+from .lending import Lent
 from .trace import engine, failed_later, local
 
 
-class NDArray(Fluent):
+class NDArray(Lent, Fluent):
     """An n-dimensional array on one context, computed lazily.
 
     Operations are recorded; a value is computed, together with everything recorded before it, when it is needed:

@@ -9,7 +9,7 @@ import numpy as onp
 
 from ..core.context import Context
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
+from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import Handle, invoke1
 from ..ndarray.view import link
@@ -165,6 +165,17 @@ class ndarray(NDArray):
 
     # -- values
 
+    def __float__(self) -> float:
+        return float(self._only())
+
+    def __int__(self) -> int:
+        return int(self._only())
+
+    def _only(self) -> Any:
+        if self.size != 1:
+            raise ArgumentTypeError(f"only an array of one element is a number in Python; this one is {self.shape}")
+        return self.asscalar()
+
     def item(self, *args: Any) -> Any:
         """Return one element as a Python number: the only one, or that at a flat or full index."""
         try:
@@ -217,13 +228,14 @@ class ndarray(NDArray):
     def astype(
         self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
     ) -> ndarray:
-        """Return the array cast to `dtype`; the same object if it has it already and `copy` is false.
+        """Return the array cast to `dtype` (None: float32); the same object if it has it and `copy` is false.
 
         Raises:
             ArgumentError: another order than C, or casting other than "unsafe".
         """
         if order not in ("C", "K", "A"):
             raise ArgumentError(f"astype: order={order!r}: expected 'C' or 'K'")
+        dtype = "float32" if dtype is None else dtype
         if casting != "unsafe":
             raise ArgumentError(f"astype: casting={casting!r}: expected 'unsafe'")
         target = as_dtype(dtype)
@@ -270,7 +282,7 @@ class ndarray(NDArray):
             (2, 3)
         """
         if order != "C":
-            raise ArgumentError(f"reshape: order={order!r}: only 'C' is supported")
+            raise UnsupportedError(f"reshape: order={order!r}: only 'C' is supported")
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
         return wrap(invoke1(OPS["_np_reshape"].call(newshape=tuple(wanted)), self))
 

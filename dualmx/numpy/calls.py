@@ -9,7 +9,7 @@ import numpy as onp
 
 from ..core.context import Context
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host, from_jax
 from ..ndarray.handle import invoke, invoke1, invoke_out
@@ -204,4 +204,4 @@ def shape_of(shape: Any, what: str) -> tuple[int, ...]:
 def c_order(order: Any, what: str) -> None:
     """Raise unless `order` is C, the only one there is."""
     if order not in ("C", "K", "A", None):
-        raise ArgumentError(f"{what}: order={order!r}: only 'C' is supported")
+        raise UnsupportedError(f"{what}: order={order!r}: only 'C' is supported")

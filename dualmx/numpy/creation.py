@@ -13,8 +13,10 @@ from ..core.dtypes import as_dtype, progression
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import from_host
+from ..ndarray.handle import is_tracked
+from ..ndarray.trace import local
 from .array import ndarray, wrap
-from .calls import as_array, c_order, finish, shape_of
+from .calls import as_array, c_order, finish, run, shape_of
 
 
 def _typed(values: onp.ndarray, dtype: Any, ctx: Any, out: Any = None, what: str = "") -> Any:
@@ -124,6 +126,9 @@ def _like(a: Any, what: str, value: Any, dtype: Any, order: str, ctx: Any, out: 
     c_order(order, what)
     like = as_array(a, what)
     wanted = like._v.dtype if dtype is None else as_dtype(dtype)
+    if local.recording and is_tracked(like) and out is None and what != "empty_like":
+        # `backward` may begin at the result, which has a gradient of zeros.
+        return run("_npi_full_like", like, fill_value=float(value), dtype=wanted.name)
     return finish(_full(like.shape, onp.asarray(value).astype(wanted), wanted, ctx or like.context), out, what)
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as onp
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentTypeError
+from ..core.errors import ArgumentTypeError, UnsupportedError
 from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, invoke1, invoke2
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS, Call
+from ..symbol import Symbol
 from .array import ndarray, wrap
 from .calls import as_array, cast, is_number, is_symbolic, store, symbol_node
 
@@ -114,7 +115,7 @@ def _complete(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, 
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     for name, usual in (("casting", "same_kind"), ("order", "K"), ("subok", True)):
         if kwargs.pop(name, usual) != usual:
-            raise ArgumentTypeError(f"{what}: {name}: expected {usual!r}, the only choice here")
+            raise UnsupportedError(f"{what}: {name}: expected {usual!r}, the only choice here")
     if kwargs:
         raise ArgumentTypeError(f"{what}: unexpected argument {next(iter(kwargs))!r}")
     if is_symbolic(ins):
@@ -163,6 +164,12 @@ def unary(name: str, op_name: str, what: str) -> Callable[..., Any]:
     )
 
 
+def _call_beside_symbol(calls: ScalarCalls, number: Any, turned: bool) -> Call:
+    from .symbols import scalar_params
+
+    return calls.op.call(**scalar_params(number, turned))
+
+
 def binary(name: str, stem: str, turned: str, what: str) -> Callable[..., Any]:
     """Return the function `name(x1, x2, out=None, **kwargs)`."""
     call, on_numbers = OPS[f"_npi_{stem}"].call(), getattr(onp, name)
@@ -174,8 +181,12 @@ def binary(name: str, stem: str, turned: str, what: str) -> Callable[..., Any]:
         if is_number(x2):
             if is_number(x1):
                 return on_numbers(x1, x2, **kwargs)
+            if isinstance(x1, Symbol):
+                return _complete(_call_beside_symbol(right, x2, False), (as_array(x1, name, "x1"),), out, kwargs)
             return _complete(right[x2], (as_array(x1, name, "x1"),), out, kwargs)
         if is_number(x1):
+            if isinstance(x2, Symbol):
+                return _complete(_call_beside_symbol(left, x1, True), (as_array(x2, name, "x2"),), out, kwargs)
             return _complete(left[x1], (as_array(x2, name, "x2"),), out, kwargs)
         a = as_array(x1, name, "x1", x2)
         return _complete(call, (a, as_array(x2, name, "x2", a)), out, kwargs)
@@ -214,7 +225,7 @@ def nan_to_num(
         return onp.nan_to_num(x, copy, nan, posinf, neginf)
     call = OPS["_npi_nan_to_num"].call(nan=nan, posinf=posinf, neginf=neginf)
     a = as_array(x, "nan_to_num", "x")
-    return _complete(call, (a,), kwargs.pop("out", None) if copy else a, kwargs)
+    return _complete(call, (a,), kwargs.pop("out", None) if copy or isinstance(a, Symbol) else a, kwargs)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as onp
 
+from ..core.errors import ArgumentTypeError
 from ..ndarray.numpy_protocol import on_host
-from .calls import from_values, target
+from .calls import from_values, is_symbolic, target
 
 # What MXNet leaves to NumPy, as far as today's NumPy still has it.
 NAMES = (
@@ -61,6 +62,8 @@ def host_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     renamed = KEYWORDS if name in HIDDEN else {}
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_symbolic(args):
+            raise ArgumentTypeError(f"{name}: NumPy computes it from values, and a symbol has none")
         out = kwargs.pop("out", None)
         for key in DROPPED.get(name, ()):
             kwargs.pop(key, None)

@@ -31,6 +31,11 @@ def _checked(name: str, condition: Any, *arrays: Any, **params: Any) -> ndarray:
     return wrap(outs[0])
 
 
+def _parts(found: list[Any]) -> Any:
+    """Several results: a tuple of arrays, or, as MXNet has them, a list of symbols."""
+    return found if is_symbolic(found) else tuple(found)
+
+
 def cholesky(a: Any) -> ndarray:
     """Return the lower triangular L with L Lᵀ = a of symmetric positive-definite matrices (..., n, n).
 
@@ -56,10 +61,9 @@ def det(a: Any) -> ndarray:
     return run("_npi_det", as_array(a, "det"))
 
 
-def slogdet(a: Any) -> tuple[ndarray, ndarray]:
-    """Return sign and logarithm of the absolute value of the determinants of matrices (..., n, n)."""
-    sign, log = run_all("_npi_slogdet", as_array(a, "slogdet"))
-    return sign, log
+def slogdet(a: Any) -> list[ndarray]:
+    """Return sign and logarithm of the absolute value of the determinants of matrices (..., n, n), as a list."""
+    return run_all("_npi_slogdet", as_array(a, "slogdet"))
 
 
 def svd(a: Any) -> tuple[ndarray, ndarray, ndarray]:
@@ -73,8 +77,7 @@ def svd(a: Any) -> tuple[ndarray, ndarray, ndarray]:
         >>> mx.np.linalg.svd(mx.np.array([[3.0, 0.0], [0.0, 4.0]]))[1]
         array([4., 3.])
     """
-    ut, values, v = run_all("_npi_svd", as_array(a, "svd"))
-    return ut, values, v
+    return _parts(run_all("_npi_svd", as_array(a, "svd")))
 
 
 def eig(a: Any) -> tuple[ndarray, ndarray]:
@@ -83,8 +86,7 @@ def eig(a: Any) -> tuple[ndarray, ndarray]:
     Raises:
         ArgumentError: an eigenvalue is complex.
     """
-    values, vectors = run_all("_npi_eig", as_array(a, "eig"))
-    return values, vectors
+    return _parts(run_all("_npi_eig", as_array(a, "eig")))
 
 
 def eigvals(a: Any) -> ndarray:
@@ -100,8 +102,7 @@ def eigh(a: Any, UPLO: str = "L") -> tuple[ndarray, ndarray]:
         >>> mx.np.linalg.eigh(mx.np.array([[2.0, 0.0], [0.0, 1.0]]))[0]
         array([1., 2.])
     """
-    values, vectors = run_all("_npi_eigh", as_array(a, "eigh"), UPLO=UPLO)
-    return values, vectors
+    return _parts(run_all("_npi_eigh", as_array(a, "eigh"), UPLO=UPLO))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as onp
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.errors import ArgumentError, UnsupportedError
 from .array import ndarray
 from .calls import as_array, axes_of, axis_of, finish, is_number, is_symbolic, run, run_all
 
@@ -172,7 +172,7 @@ def _percentile(
     keepdims: bool,
 ) -> ndarray:  # fmt: skip
     if overwrite_input:
-        raise ArgumentTypeError(f"{what}: overwrite_input: expected None; the input is never overwritten")
+        raise UnsupportedError(f"{what}: overwrite_input: expected None; the input is never overwritten")
     x, at = as_array(a, what), _position(q, scale, what)
     params = {"axis": axes_of(axis, what), "interpolation": interpolation, "keepdims": bool(keepdims)}
     if isinstance(at, ndarray):

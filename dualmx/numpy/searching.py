@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as onp
 
-from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
+from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
 from ..ndarray.handle import invoke
 from ..ndarray.verify import expect
 from ..op.registry import OPS
@@ -105,26 +105,26 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
 
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None,
-              density: Any = None) -> tuple[ndarray, ndarray]:  # fmt: skip
-    """Return the counts of elements between the bin edges, and the edges.
+              density: Any = None) -> list[ndarray]:  # fmt: skip
+    """Return a list: the counts of elements between the bin edges, and the edges.
 
     Args:
         bins: how many equal bins, or their edges.
         range: lowest and highest edge; by default the extrema of `a`.
     """
     if normed or density or weights is not None:
-        raise ArgumentTypeError("histogram: normed, density and weights are not supported; use NumPy's on a.asnumpy()")
+        raise UnsupportedError("histogram: normed, density and weights are not supported; use NumPy's on a.asnumpy()")
     x = as_array(a, "histogram")
     if isinstance(bins, (ndarray, onp.ndarray, list, tuple)):
         edges = as_array(onp.asarray(bins) if isinstance(bins, (list, tuple)) else bins, "histogram", "bins")
-        counts, shown = run_all("_npi_histogram", x, cast(edges, x.dtype))
-        return counts, shown
+        return run_all("_npi_histogram", x, cast(edges, x.dtype))
+    if isinstance(bins, str):
+        raise UnsupportedError(f"histogram: bins={bins!r}: expected a number or edges")
     if range is None:
         values = x.asnumpy()
         range = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
         range = (range[0] - 0.5, range[1] + 0.5) if range[0] == range[1] else range
-    counts, shown = run_all("_npi_histogram", x, bin_cnt=int(bins), range=tuple(float(r) for r in range))
-    return counts, shown
+    return run_all("_npi_histogram", x, bin_cnt=int(bins), range=tuple(float(r) for r in range))
 
 
 def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any = None) -> ndarray:
@@ -138,7 +138,7 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any =
         raise ArgumentError(f"take: mode={mode!r}: expected 'raise', 'wrap' or 'clip'")
     x = as_array(a, "take")
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = run("_npx_reshape", x, newshape=(-1,)) if is_symbolic((x,)) else ravel(x), 0
     at = axis_of(axis, x, "take")
     if is_symbolic((x, indices)):
         # What a graph computes is not checked.
@@ -285,7 +285,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     """Return the coordinates, one int64 array per axis, of flat positions in an array of `shape`."""
     if order != "C":
-        raise ArgumentError(f"unravel_index: order={order!r}: only 'C' is supported")
+        raise UnsupportedError(f"unravel_index: order={order!r}: only 'C' is supported")
     x = as_array(onp.asarray(indices) if not isinstance(indices, ndarray) else indices, "unravel_index", "indices")
     if x._v.dtype.kind not in "iu":
         raise ArgumentTypeError("unravel_index: indices: expected integers")

@@ -15,8 +15,11 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.errors import ArgumentTypeError
+import numpy as onp
+
+from ..core.errors import ArgumentTypeError, RangeError
 from ..namespace.fluent import FLUENT
+from ..op.numpy_names import KEPT, WRITTEN
 from ..op.registry import OPS
 from ..symbol import Symbol
 from ..symbol.symbol import create
@@ -28,6 +31,8 @@ class _Symbol(Symbol):
     """A symbol whose operators broadcast and give bool comparisons, as arrays of `mx.np` do."""
 
     __slots__ = ()
+    # NumPy's arrays do not take a symbol for an element: their operators leave it to these here.
+    __array_ufunc__ = None
 
     def as_np_ndarray(self) -> _Symbol:
         """Return the symbol itself."""
@@ -39,6 +44,16 @@ class _Symbol(Symbol):
 
     def __hash__(self) -> int:
         return id(self) >> 4
+
+    def __call__(self, *args: Any, name: str | None = None, **kwargs: Any) -> _Symbol:
+        return _Symbol(super().__call__(*args, name=name, **kwargs).entries)
+
+    def __copy__(self) -> _Symbol:
+        return _Symbol(super().__copy__().entries)
+
+    def __neg__(self) -> Any:
+        # MXNet's product with a number that is no int: whole numbers become float64.
+        return node("_npi_multiply_scalar", (self,), {"scalar": -1.0, "is_int": False})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -59,6 +74,14 @@ class _Symbol(Symbol):
         """Return the expression in another shape, one length of which may be -1."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
         return node("_np_reshape", (self,), {"newshape": tuple(wanted), "order": order})
+
+    def flatten(self, order: str = "C") -> _Symbol:
+        """Return the elements in one axis."""
+        return node("_np_reshape", (self,), {"newshape": (-1,), "order": order})
+
+    def astype(self, dtype: Any, **kwargs: Any) -> _Symbol:
+        """Return the expression in another dtype."""
+        return _Symbol(super().astype(dtype, **kwargs).entries)
 
     def transpose(self, *axes: Any) -> _Symbol:
         """Return the expression with its axes permuted, or reversed."""
@@ -86,9 +109,11 @@ def node(
         if not isinstance(given, Symbol):
             raise ArgumentTypeError(f"{name}: an array and a symbol do not mix; make the array a variable")
     op = OPS[name]
-    shown = hint or name.removeprefix("_npi_").removeprefix("_np_").lstrip("_").lower()
+    alias = WRITTEN.get(op.name)
+    called = alias if alias in KEPT else name
+    shown = hint or called.removeprefix("_npi_").removeprefix("_npx_").removeprefix("_np_").lstrip("_").lower()
     given = {k: v for k, v in params.items() if v is not None or k not in op.params}
-    return _Symbol(create(op, tuple(inputs), given, label, attr, shown).entries)
+    return _Symbol(create(op, tuple(inputs), given, label, attr, shown, alias).entries)
 
 
 def parts(found: Symbol) -> list[Any]:
@@ -100,13 +125,15 @@ def window(symbol: Symbol, key: Any) -> Any:
     """Return `symbol[key]` for integers, slices and `...` in front: what needs no shape."""
     items = key if isinstance(key, tuple) else (key,)
     if any(not isinstance(i, (int, slice)) or isinstance(i, bool) for i in items):
-        raise ArgumentTypeError(f"symbol[{key!r}]: a symbol takes integers and slices as indices")
+        raise RangeError(f"symbol[{key!r}]: a symbol takes integers and slices as indices")
     begin = [i.start if isinstance(i, slice) else i for i in items]
     end = [i.stop if isinstance(i, slice) else (i + 1 or None) for i in items]
     step = [i.step if isinstance(i, slice) else None for i in items]
     cut = node("slice", (symbol,), {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)})
-    single = tuple(k for k, i in enumerate(items) if isinstance(i, int))
-    return node("_np_squeeze", (cut,), {"axis": single}) if single else cut
+    if not isinstance(key, tuple) and isinstance(key, slice):
+        return cut
+    # Codes of `mx.npx.reshape`: an axis of length 1 goes, an axis stays, all others stay.
+    return node("_npx_reshape", (cut,), {"newshape": (*(-3 if isinstance(i, int) else -2 for i in items), -4)})
 
 
 def _binary(names: tuple[str, str, str], turned: bool) -> Callable[[Any, Any], Any]:
@@ -117,9 +144,14 @@ def _binary(names: tuple[str, str, str], turned: bool) -> Callable[[Any, Any], A
             return node(both, (other, self) if turned else (self, other), {})
         if not is_number(other):
             return NotImplemented
-        return node(left if turned else right, (self,), {"scalar": float(other)})
+        return node(left if turned else right, (self,), scalar_params(other, turned and left != right))
 
     return method
+
+
+def scalar_params(number: Any, turned: bool) -> dict[str, Any]:
+    """The parameters of a node of a symbol and a number; to MXNet one on the left is never an int."""
+    return {"scalar": float(number), "is_int": not turned and isinstance(number, (int, onp.integer))}
 
 
 def _install() -> None:
@@ -128,7 +160,7 @@ def _install() -> None:
         setattr(_Symbol, f"__r{key}__", _binary(names, True))
     for key, name in COMPARISON.items():
         setattr(_Symbol, f"__{key}__", _binary((f"_npi_{name}", f"_npi_{name}_scalar", ""), False))
-    for key, name in (("neg", "negative"), ("abs", "abs"), ("invert", "_npi_bitwise_not")):
+    for key, name in (("abs", "abs"), ("invert", "_npi_bitwise_not")):
         setattr(_Symbol, f"__{key}__", lambda self, name=name: node(name, (self,), {}))
     for key, turned in (("matmul", False), ("rmatmul", True)):
         setattr(_Symbol, f"__{key}__", _binary(("_npi_matmul", "", ""), turned))
@@ -196,11 +228,6 @@ def ones_like(a: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out:
     return full_like(a, 1, dtype)
 
 
-def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool = False, shape: Any = None) -> Any:
-    """Return a node of zeros in the shape of `prototype`."""
-    return full_like(prototype, 0, dtype)
-
-
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, ctx: Any = None) -> Any:
     """Return a node of `start, start + step, …` below `stop`."""
     return _made("_npi_arange", {"start": start, "stop": stop, "step": step, "dtype": dtype, "ctx": ctx})
@@ -255,20 +282,14 @@ def blackman(M: int, dtype: Any = "float32", ctx: Any = None) -> Any:
     return _made("_npi_blackman", {"M": M, "dtype": dtype})
 
 
-def resize(a: Any, new_shape: Any) -> Any:
-    """Return a node of the elements of `a`, repeated as needed, in another shape."""
-    shape = (new_shape,) if is_number(new_shape) else tuple(new_shape)
-    return node("_np_resize", (as_np(a),), {"new_shape": shape})
-
-
 # What asks for values, or for the shape of an array.
 VALUES = (
     "array", "array_equal", "array_equiv", "allclose", "shape", "ndim", "size", "nonzero", "argwhere", "flatnonzero",
     "empty", "count_nonzero", "meshgrid", "broadcast_arrays", "take_along_axis", "set_printoptions", "as_np",
 )  # fmt: skip
 CREATED = (
-    zeros, ones, full, full_like, zeros_like, ones_like, empty_like, arange, linspace, logspace, eye, identity, indices,
-    hanning, hamming, blackman, resize,
+    zeros, ones, full, full_like, zeros_like, ones_like, arange, linspace, logspace, eye, identity, indices,
+    hanning, hamming, blackman,
 )  # fmt: skip
 _OWN: dict[str, Callable[..., Any]] = {f.__name__: f for f in CREATED}
 
@@ -280,8 +301,9 @@ def find(name: str) -> Callable[..., Any]:
         AttributeError: there is none that needs no values.
     """
     from .. import numpy as room
+    from . import symbol_functions
 
-    found = _OWN.get(name) or (None if name in VALUES else vars(room).get(name))
+    found = _OWN.get(name) or symbol_functions.OWN.get(name) or (None if name in VALUES else vars(room).get(name))
     if not callable(found) or isinstance(found, type):
         raise AttributeError(f"module 'mx.sym.np' has no attribute {name!r}", name=name)
     made: Callable[..., Any] = found
@@ -289,6 +311,8 @@ def find(name: str) -> Callable[..., Any]:
     @functools.wraps(made)
     def function(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
         result = made(*args, **kwargs)
+        if isinstance(result, tuple) and all(isinstance(part, Symbol) for part in result):
+            return list(result)
         if name is not None and isinstance(result, Symbol):
             # The node is new, and nothing else knows it yet.
             result.entries[0][0].name = name

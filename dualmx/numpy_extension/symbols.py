@@ -9,7 +9,8 @@ from typing import Any
 
 from ..core.errors import ArgumentError
 from ..namespace.symbol_functions import symbol_function
-from ..numpy.symbols import as_np, node
+from ..numpy.symbols import as_np, node, parts
+from ..op.numpy_names import WRITTEN
 from ..op.registry import OPS
 from .operators import NAMES
 
@@ -18,10 +19,14 @@ def function_of(name: str, operator: str) -> Callable[..., Any]:
     """Return the function called `name` that makes nodes of an operator with NumPy semantics."""
     # Nodes without a name are called after the public one.
     made = symbol_function(OPS[operator], name)
+    alias = WRITTEN.get(operator)
 
     @functools.wraps(made)
     def function(*args: Any, **kwargs: Any) -> Any:
-        return as_np(made(*args, **kwargs))
+        found = as_np(made(*args, **kwargs))
+        if alias is not None:
+            found.entries[0][0].alias = alias
+        return found if len(found.entries) == 1 else parts(found)
 
     return function
 

@@ -51,6 +51,7 @@ def create_entries(
     name: str | None = None,
     attr: Mapping[str, str] | None = None,
     hint: str | None = None,
+    alias: str | None = None,
 ) -> list[Entry]:
     """Make a node of `op` and return its visible outputs as entries.
 
@@ -61,6 +62,7 @@ def create_entries(
         name: name of the node; the current `NameManager` makes one from `hint` otherwise.
         attr: further string attributes.
         hint: name under which the user called the op, in lower case; the op's own name by default.
+        alias: name of the op in JSON if that is another.
 
     Raises:
         ArgumentError: unknown, missing or invalid parameter. ArgumentTypeError: an input is not a symbol, or there are
@@ -101,7 +103,7 @@ def create_entries(
     for key in symbols:
         if key not in names:
             raise MXNetError(f"{op.name}: it has no input {key!r} with these parameters; inputs: {', '.join(names)}")
-    node = Node(op, node_name, (), params, attrs)
+    node = Node(op, node_name, (), params, attrs, alias)
     if not node.n_visible:
         raise MXNetError(f"{op.name}: it has no output, so no symbol can stand for it; call it on arrays")
     _connect(node, names, symbols)

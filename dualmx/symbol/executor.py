@@ -363,6 +363,8 @@ class Executor:
     def set_monitor_callback(self, callback: Callable[[str, NDArray], Any], monitor_all: bool = False) -> None:
         """Call `callback(name, array)` for every operator output of each forward, for variables too if `monitor_all`.
 
+        Callbacks may also treat them as MXNet's bytes and handles: `base.py_str(name)` is the name, and
+        `NDArray(ctypes.cast(array, base.NDArrayHandle), writable=False)` the array.
         Monitoring runs the graph a second time with all intermediate results kept.
         """
         if not callable(callback):
@@ -389,7 +391,7 @@ class Executor:
             results = execute(self._call(is_train, internals=True), copies, self._ctx)
         for name, (node, _), value in zip(internals.list_outputs(), internals.entries, results, strict=True):
             if monitor_all or node.op is not None:
-                callback(name, value)
+                callback(_Name(name), value)
 
     def get_optimized_symbol(self) -> Symbol:
         """Return the bound symbol; optimization happens in XLA, below symbols."""
@@ -398,6 +400,16 @@ class Executor:
     def debug_str(self) -> str:
         """Return a readable listing of the bound graph."""
         return self._symbol.debug_str()
+
+
+class _Name(str):
+    """The name of an output, which can be decoded as the bytes that MXNet hands to callbacks."""
+
+    __slots__ = ()
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Return the name as plain text."""
+        return str(self)
 
 
 def needs_no_gradient(node: Node) -> bool:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError, suggest
+from ..op.numpy_names import BY_NUMPY, KEPT
 from ..op.registry import OPS, Op
 from ..op.schema import AUX
 from ..op.subgraph import BASES
@@ -122,12 +123,20 @@ def _node(item: Any, at: int, nodes: list[Node], version: int, depth: int) -> No
         return _node_of_graphs(op_name, name, inputs, attrs, [_inner(g, name, version, depth) for g in graphs])
     if graphs:
         raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: this operator has no subgraphs")
+    if op_name == "Custom" and attrs.get("op_type") in BY_NUMPY:
+        operator, implied = BY_NUMPY[attrs["op_type"]]
+        op = OPS[operator]
+        node = _operator_node(op, name, inputs, {k: v for k, v in attrs.items() if k in op.params} | implied, version)
+        node.alias, node.attrs = op_name, attrs
+        return node
     if op_name == "Custom":
         return _operator_node(host_op(attrs), name, inputs, attrs, version)
     op = OPS.get(op_name)
     if op is None:
         raise MXNetError(f"symbol JSON: node {name!r}: operator {op_name!r} is not registered; {suggest(op_name, OPS)}")
-    return _operator_node(op, name, inputs, attrs, version)
+    node = _operator_node(op, name, inputs, attrs, version)
+    node.alias = op_name if op_name in KEPT else None
+    return node
 
 
 def _inner(item: Any, name: str, version: int, depth: int) -> Subgraph:

@@ -61,7 +61,7 @@ def without_casts(entries: Sequence[Entry]) -> list[Entry]:
         inputs = [follow(e) for e in node.inputs]
         if node.op is not None and node.op.name in CASTS:
             skipped.update(((id(node), i), entry) for i, entry in enumerate(inputs))
-        moved[id(node)] = Node(node.op, node.name, inputs, node.params, node.attrs)
+        moved[id(node)] = node.rebuilt(inputs)
     return [follow(e) for e in entries]
 
 
@@ -86,7 +86,7 @@ def _sequence(items: Sequence[str], indent: int) -> str:
 
 
 def _node(node: Node, inputs: Sequence[str], remove_amp_cast: bool) -> str:
-    op = "null" if node.op is None else node.op.name
+    op = "null" if node.op is None else node.alias or node.op.name
     fields = [f'"op": {_text(op)}', f'"name": {_text(node.name)}']
     if node.attrs:
         pairs = [f"{_text(k)}: {_text(v)}" for k, v in sorted(node.attrs.items())]

@@ -20,9 +20,10 @@ class Node:
         inputs: entries read, one per input of the op.
         name: name of the node; variables are bound by it.
         attrs: everything written to JSON: parameters as the user gave them, and other attributes, as text.
+        alias: the operator's name in JSON where that is another than its own, else None.
     """
 
-    __slots__ = ("op", "params", "inputs", "name", "attrs", "_call", "__weakref__")
+    __slots__ = ("op", "params", "inputs", "name", "attrs", "alias", "_call", "__weakref__")
 
     def __init__(
         self,
@@ -31,8 +32,9 @@ class Node:
         inputs: Sequence[Entry] = (),
         params: Mapping[str, Any] | None = None,
         attrs: Mapping[str, str] | None = None,
+        alias: str | None = None,
     ):
-        self.op, self.name, self.inputs = op, name, list(inputs)
+        self.op, self.name, self.inputs, self.alias = op, name, list(inputs), alias
         self.params: dict[str, Any] = dict(params or {})
         self.attrs: dict[str, str] = dict(attrs or {})
         self._call: Call | None = None
@@ -47,6 +49,10 @@ class Node:
             assert self.op is not None, "a variable has no call"
             self._call = self.op.bind(self.params)
         return self._call
+
+    def rebuilt(self, inputs: Sequence[Entry]) -> Node:
+        """Return a node of the same operator, name and attributes on other inputs."""
+        return Node(self.op, self.name, inputs, self.params, self.attrs, self.alias)
 
     def set_params(self, params: Mapping[str, Any]) -> None:
         """Replace the parsed parameters."""
@@ -150,5 +156,5 @@ def copy_graph(entries: Sequence[Entry], swap: Mapping[int, Entry] | None = None
 
     for node in topological(entries):
         if id(node) not in swap:
-            made[id(node)] = Node(node.op, node.name, [moved(e) for e in node.inputs], node.params, node.attrs)
+            made[id(node)] = node.rebuilt([moved(e) for e in node.inputs])
     return [moved(e) for e in entries]

@@ -179,6 +179,10 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         """
         return Symbol(compose(self.entries, args, kwargs, name))
 
+    def _compose(self, *args: Symbol, name: str | None = None, **kwargs: Symbol) -> None:
+        """Replace variables of this symbol itself by other symbols, as a call does in a copy."""
+        self.entries = tuple(compose(self.entries, args, kwargs, name))
+
     def __copy__(self) -> Symbol:
         return Symbol(copy_graph(self.entries))
 
@@ -285,9 +289,10 @@ def create(
     name: str | None = None,
     attr: Mapping[str, str] | None = None,
     hint: str | None = None,
+    alias: str | None = None,
 ) -> Symbol:
     """Make a node of `op` and return the symbol of its visible outputs; see `compose.create_entries`."""
-    return Symbol(create_entries(op, args, kwargs, name, attr, hint))
+    return Symbol(create_entries(op, args, kwargs, name, attr, hint, alias))
 
 
 def Group(symbols: Sequence[Symbol], create_fn: type[Symbol] = Symbol) -> Symbol:

@@ -11,6 +11,7 @@ import numpy as onp
 from tests.numpy.cases import CASES, Case
 
 np = mx.np
+npx: Any = mx.npx
 SIZE = 20
 GROUPS = [CASES[i : i + SIZE] for i in range(0, len(CASES), SIZE)]
 
@@ -133,3 +134,67 @@ def test_types_of_results_are_asked_of_arrays():
     a, i = mx.np.ones(2), mx.np.ones(2, dtype="int64")
     assert mx.np.result_type(a, i) == onp.result_type(a, i) == onp.float64
     assert mx.np.result_type(i, 3) == onp.int64
+
+
+def test_functions_along_the_axis_of_a_0d_array() -> None:
+    x = np.array(2.0)
+    for axis in (0, -1):
+        assert npx.softmax(x, axis=axis).item() == 1 and npx.log_softmax(x, axis=axis).item() == 0
+        assert np.squeeze(x, axis=axis).shape == ()
+    for wrong in (1, -2):
+        with pytest.raises(mx.MXNetError):
+            npx.softmax(x, axis=wrong)
+        with pytest.raises(mx.MXNetError):
+            np.squeeze(x, axis=wrong)
+    assert np.squeeze(np.ones((1, 2)), (0, -2)).shape == (2,)
+    assert npx.nonzero(x).asnumpy().tolist() == [[0]] and npx.nonzero(np.array(0.0)).shape == (0, 1)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_totals_in_an_integer_type_pass_gradients_of_floats(dtype: str) -> None:
+    def slope(function: Any) -> list[float]:
+        x = np.array([1.5, 2.0, 3.9])
+        x.attach_grad()
+        with mx.autograd.record():
+            y = function(x, dtype=dtype)
+        y.backward()
+        assert y.dtype == dtype
+        return x.grad.asnumpy().tolist()
+
+    assert slope(np.sum) == [1, 1, 1]
+    assert slope(np.cumsum) == [3, 2, 1]
+    onp.testing.assert_allclose(slope(np.mean), [1 / 3] * 3, rtol=1e-6)
+    onp.testing.assert_allclose(slope(np.prod), [7.8, 5.85, 3], rtol=1e-6)
+
+
+def test_numbers_of_several_elements() -> None:
+    for convert in (float, int):
+        with pytest.raises(TypeError):
+            convert(np.ones(2))
+        assert convert(np.ones((1, 1))) == 1
+    assert np.ones(2, dtype="int32").astype(None).dtype == "float32"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: np.sin(x, casting="safe"), lambda x: np.ravel(x, order="F"), lambda x: np.zeros(2, order="F"),
+        lambda x: x.reshape(1, 2, order="F"), lambda x: x.flatten("F"), lambda x: np.histogram(x, 2, (0, 1), True),
+        lambda x: np.histogram(x, "auto"), lambda x: np.percentile(x, 50, overwrite_input=True),
+        lambda x: np.unravel_index(x.astype("int32"), (2, 3), order="F"),
+    ],
+)  # fmt: skip
+def test_choices_that_mxnet_does_not_make(call: Any) -> None:
+    with pytest.raises(NotImplementedError):
+        call(np.ones(2))
+
+
+def test_backward_from_arrays_like_a_variable() -> None:
+    x = np.array([1.0, 2.0])
+    x.attach_grad()
+    for make in (np.zeros_like, np.ones_like, lambda a: np.full_like(a, 3)):
+        x.grad[:] = 7
+        with mx.autograd.record():
+            y = make(x)
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [0, 0] and y.dtype == x.dtype

@@ -108,6 +108,7 @@ def edited() -> Iterator[Sample]:
     yield Sample("_npi_hsplit", (M,), {"sections": 3}, (0,))
     yield Sample("_npi_dsplit", (T,), {"indices": (0, 1)}, (0,))
     yield Sample("_np_resize", (M,), {"new_shape": (4, 2)}, (0,))
+    yield Sample("_npi_share_memory", (M, M))
 
 
 def draws() -> Iterator[Sample]:

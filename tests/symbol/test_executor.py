@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -217,6 +219,22 @@ def test_monitor_sees_every_output():
     exe.set_monitor_callback(lambda name, array: seen.append(name), monitor_all=True)
     exe.forward()
     assert seen == ["x", "fc_weight", "fc_bias", "fc_output", "act_output"]
+
+
+def test_monitors_written_for_handles():
+    seen = {}
+
+    def callback(name, handle):
+        array = mx.nd.NDArray(ctypes.cast(handle, mx.base.NDArrayHandle), writable=False)
+        seen[mx.base.py_str(name)] = array.asnumpy().tolist()
+
+    exe = mx.sym.exp(mx.sym.var("x"), name="e").simple_bind(mx.cpu(), x=(2,))
+    exe.set_monitor_callback(callback)
+    exe.forward()
+    assert seen == {"e_output": [1, 1]}
+    for wrong in (3, None, ctypes.c_void_p(8)):
+        with pytest.raises(AssertionError):
+            mx.nd.NDArray(wrong)
 
 
 def test_states_move_in_training_only():

@@ -158,6 +158,12 @@ def _npi_diag_indices_from(data: Free) -> jax.Array:
 
 
 @op()
+def _npi_share_memory(a: Free, b: Free) -> jax.Array:
+    """Whether the two inputs are one value of the program; bool, ()."""
+    return jnp.asarray(a is b)
+
+
+@op()
 def _np_resize(a: Tensor, *, new_shape: Shape) -> jax.Array:
     """The elements in their order, again and again or not all of them, in another shape; zeros if there are none."""
     return jnp.resize(a, new_shape)

@@ -55,8 +55,11 @@ def _npi_where_scalar2(condition: Free, *, x: float = 0.0, y: float = 0.0) -> ja
 
 @op(dynamic=True)
 def _npx_nonzero(x: Free) -> jax.Array:
-    """Coordinates (n, ndim), int64, of the elements that are not 0, in order; computed at once."""
-    return jnp.stack(jnp.nonzero(x), -1).astype(jnp.int64) if x.ndim else jnp.zeros((int(x != 0), 0), jnp.int64)
+    """Coordinates (n, ndim), int64, of the elements that are not 0, in order; computed at once.
+
+    A 0-d array counts as one of shape (1,).
+    """
+    return jnp.stack(jnp.nonzero(jnp.atleast_1d(x)), -1).astype(jnp.int64)
 
 
 def _unique_count(p: Any) -> int:

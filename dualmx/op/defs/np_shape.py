@@ -38,12 +38,18 @@ def _np_reshape(a: Tensor, *, newshape: Shape, order: Literal["C"] = "C") -> jax
 
 @op()
 def _np_squeeze(a: Tensor, *, axis: Axes = None) -> jax.Array:
-    """Drop axes of length 1: those named, or all of them.
+    """Drop axes of length 1: those named, or all of them. A 0-d array may be asked for its axis 0 and is kept.
 
     Raises:
         ArgumentError: a named axis is longer.
     """
-    axes = tuple(i for i, n in enumerate(a.shape) if n == 1) if axis is None else many_axes(axis, a.ndim)
+    if axis is None:
+        axes = tuple(i for i, n in enumerate(a.shape) if n == 1)
+    elif not a.ndim:
+        many_axes(axis, 1)
+        axes = ()
+    else:
+        axes = tuple({one_axis(at, a.ndim) for at in axis})
     if any(a.shape[i] != 1 for i in axes):
         raise ArgumentError(f"_np_squeeze: axis={axis}: expected axes of length 1 in shape {a.shape}")
     return jnp.squeeze(a, axes)

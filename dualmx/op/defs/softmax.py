@@ -18,9 +18,11 @@ from .varying import Params, faithful, varying
 
 
 def _axis(name: str, axis: int, data: jax.Array) -> int:
-    if not -data.ndim <= axis < data.ndim:
-        raise ArgumentError(f"{name}: axis={axis}: expected a value in [{-data.ndim}, {data.ndim}) for {data.shape}")
-    return axis % data.ndim
+    # A 0-d array counts as one axis of length 1.
+    span = max(data.ndim, 1)
+    if not -span <= axis < span:
+        raise ArgumentError(f"{name}: axis={axis}: expected a value in [{-span}, {span}) for {data.shape}")
+    return axis % span
 
 
 def _logits(name: str, data: jax.Array, temperature: float | None, dtype: str | None) -> jax.Array:
@@ -67,16 +69,16 @@ def softmax(
     at = _axis("softmax", axis, data)
     x = _logits("softmax", data, temperature, dtype)
     keep = None
-    if length is not None:
+    if length is not None and data.ndim:
         rest = (*data.shape[:at], *data.shape[at + 1 :])
         if length.shape != rest:
             raise ArgumentError(f"softmax: length has shape {length.shape}: expected {rest}, whole numbers")
         places = jnp.arange(data.shape[at], dtype=jnp.int32).reshape(-1, *(1,) * (data.ndim - at - 1))
         keep = places < jnp.expand_dims(length, at).astype(jnp.int32)
-    out = jax.nn.softmax(x, at, where=keep)
+    out = jax.nn.softmax(jnp.atleast_1d(x), at, where=keep)
     if keep is not None:
         out = jnp.where(keep, out, 0)
-    return out.astype(dtype or data.dtype)
+    return out.reshape(data.shape).astype(dtype or data.dtype)
 
 
 def _no_length(name: str, use_length: bool) -> None:
@@ -96,8 +98,8 @@ def log_softmax(
     """`x/t − log Σ exp(x/t)` along `axis`. Shapes: any, kept."""
     _no_length("log_softmax", use_length)
     at = _axis("log_softmax", axis, data)
-    out = jax.nn.log_softmax(_logits("log_softmax", data, temperature, dtype), at)
-    return out.astype(dtype or data.dtype)
+    out = jax.nn.log_softmax(jnp.atleast_1d(_logits("log_softmax", data, temperature, dtype)), at)
+    return out.reshape(data.shape).astype(dtype or data.dtype)
 
 
 @op()
@@ -112,7 +114,8 @@ def softmin(
     """Softmax of the negated data along `axis`. Shapes: any, kept."""
     _no_length("softmin", use_length)
     at = _axis("softmin", axis, data)
-    return jax.nn.softmax(-_logits("softmin", data, temperature, dtype), at).astype(dtype or data.dtype)
+    out = jax.nn.softmax(jnp.atleast_1d(-_logits("softmin", data, temperature, dtype)), at)
+    return out.reshape(data.shape).astype(dtype or data.dtype)
 
 
 def _temperature_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
