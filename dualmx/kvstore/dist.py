@@ -98,12 +98,10 @@ class DistKVStore(MemberStore):
             value: an NDArray, or a list of as many.
 
         Raises:
-            ArgumentError: a key is there already, or of the other type. MXNetError: a peer is gone.
+            ArgumentError: a key is there already, or of the other type, or has several values. MXNetError: a peer is
+                gone.
         """
-        pairs = self._grouped("init", key, value)
-        for k, _ in pairs:
-            if k in self._like:
-                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
+        pairs = self._initial(key, value, self._like)
         arrays: dict[Any, np.ndarray] = {}
         for k, group in pairs:
             a = group[0]
