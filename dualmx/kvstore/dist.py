@@ -331,7 +331,7 @@ class DistKVStore(MemberStore):
             self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
         self._told = settings(optimizer)
         self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
-        self._prepared("set_optimizer")
+        self._prepared(f"set_optimizer({type(optimizer).__name__})")
 
     def _gather(self) -> None:
         """Put keys that lie in slices together on one server each."""

@@ -186,6 +186,19 @@ def test_who_waits_at_different_places_is_told(watched: bool, two: Running, monk
 
 
 @pytest.mark.parametrize("told", [True, False])
+def test_who_waits_at_a_barrier_for_long_is_told(
+    told: bool, two: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Promise 7. The error of a worker that gives up has the reason as well."""
+    monkeypatch.setattr("dualmx.ps.postoffice.TOLD", 0.1 if told else 60.0)
+    two.workers[0]._customer._timeout = 3.0
+    with caplog.at_level("WARNING"), pytest.raises(MXNetError, match=r"within 3 s \(DUALMX_DIST_TIMEOUT\)") as failed:
+        two.workers[0].barrier("here")
+    lacking = "the barrier here still lacks worker 1"
+    assert (lacking in str(failed.value)) is told and (f"worker 0 waits: {lacking}" in caplog.text) is told
+
+
+@pytest.mark.parametrize("told", [True, False])
 def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promise 7."""
     monkeypatch.setattr("dualmx.ps.server.PATIENCE", -1.0)
@@ -194,13 +207,17 @@ def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch)
     cluster = Cluster(0)
     notes: list[str] = []
     take = cluster.worker_vans[1].on_message
-    cluster.worker_vans[1].on_message = lambda link, m: notes.append(m.meta["text"]) if m.kind == NOTE else take(link, m)
-    cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
+    note = cluster.workers[1]._customer.note
+    cluster.worker_vans[1].on_message = lambda link, m: notes.append(note(m)) if m.kind == NOTE else take(link, m)
+    tickets = cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
     for kv in cluster.servers:
         cluster.net.run()
         kv.tick()
     cluster.net.run()
     assert bool(notes) is told
+    with pytest.raises(MXNetError) as failed:
+        cluster.workers[1].wait(tickets)
+    assert ("round 1 of key 'b' still lacks the push of worker 0, 2" in str(failed.value)) is told
 
 
 @pytest.mark.parametrize("proven", [True, False])

@@ -280,7 +280,7 @@ def test_a_snapshot_goes_on_with_another_number_of_servers(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["init_key", "init_shape", "set_optimizer"])
+@pytest.mark.parametrize("call", ["init_key", "init_shape", "set_optimizer", "whole_arrays"])
 def test_workers_that_do_not_do_the_same_are_told_so(call: str) -> None:
     script = f"""
 import dualmx as mx
@@ -289,7 +289,8 @@ call, other = {call!r}, kv.rank == 1
 try:
     key = "b" if other and call == "init_key" else "a"
     kv.init(key, mx.nd.ones((3, 3 if other and call == "init_shape" else 2)))
-    kv.set_optimizer(mx.optimizer.LAMB() if other else mx.optimizer.SGD())
+    another = mx.optimizer.LAMB() if call == "whole_arrays" else mx.optimizer.Adam()
+    kv.set_optimizer(another if other else mx.optimizer.SGD())
 except mx.MXNetError as e:
     print("told:", e)
 """

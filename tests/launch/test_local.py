@@ -230,6 +230,9 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-n", "1", "--port", "70000", "true"], "expected 1 to 65535"),
         (["-n", "1", "-H", "hosts", "true"], "several hosts"),
         (["-n", "1", "--env", "ABSENT_VARIABLE", "true"], "not set here"),
+        (["-n", "1", "--env", "=x", "true"], "--env '=x': expected NAME:VALUE"),
+        (["-n", "1", "--env", "A B:x", "true"], "--env 'A B:x': expected NAME:VALUE"),
+        (["-n", "1", "--restarts", "-3", "true"], "--restarts -3: expected 0 or more"),
     ],
 )
 def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
