@@ -160,7 +160,7 @@ class DistKVStore(MemberStore):
         sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs if k not in apart}
         code = None
         if self._packing is not None and not self._idle:
-            sums = {k: self._packing(k, a) for k, a in sums.items()}
+            sums = {k: a if self._travels_by_rows(a, k) else self._packing(k, a) for k, a in sums.items()}
             code = self._packing.code
         rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
         arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
@@ -282,6 +282,8 @@ class DistKVStore(MemberStore):
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send gradients packed, such as `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next.
+
+        Gradients by rows (row_sparse) travel as they are.
 
         Args:
             compression_params: type (`"2bit"`, `"1bit"`, `"fp16"`) and threshold; see `compression.Compression`.
