@@ -33,10 +33,10 @@ def two() -> Any:
     running.end()
 
 
-def waits(running: Running, rank: int = 0, seconds: float = 1.5) -> bool:
-    """Whether a barrier of a worker neither passes nor raises for some time."""
-    running.go("waits", running.workers[rank].barrier)
-    running.threads["waits"].join(seconds)
+def waits(running: Running, ends: bool) -> bool:
+    """Whether a barrier of worker 0 neither passes nor raises for some time: a long one if it is to end."""
+    running.go("waits", running.workers[0].barrier)
+    running.threads["waits"].join(15.0 if ends else 1.5)
     return running.threads["waits"].is_alive()
 
 
@@ -61,7 +61,7 @@ def test_the_end_of_a_connection_is_noticed(watched: bool, monkeypatch: pytest.M
     running = Running(2, 1)
     running.whole()
     running.workers[1]._van.close()
-    assert waits(running) is not watched
+    assert waits(running, watched) is not watched
     assert watched is ("waits" in running.errors)
     running.workers[0].close(wait=False)
 
@@ -178,7 +178,7 @@ def test_who_waits_at_different_places_is_told(watched: bool, two: Running, monk
         monkeypatch.setattr(Scheduler, "_uncross", lambda self, now: None)
     two.go("other", lambda: two.workers[1].barrier("there"))
     two.go("one", lambda: two.workers[0].barrier("here"))
-    two.threads["one"].join(2.0)
+    two.threads["one"].join(15.0 if watched else 2.0)
     assert two.threads["one"].is_alive() is not watched
     if watched:
         two.join("one", "other")
