@@ -39,7 +39,7 @@ def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str]]:
     """
     uri, port = o.uri or knobs.ROOT_URI.read(), o.port
     if uri:
-        return [(uri, port or knobs.ROOT_PORT.integer(1), find_secret(uri), "")]
+        return [(uri, port or knobs.ROOT_PORT.port(1), find_secret(uri), "")]
     found = jobs()
     if not found:
         raise MXNetError("no job of yours runs on this host; name one by --uri, --port and DUALMX_SECRET")

@@ -345,7 +345,7 @@ def test_the_environment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT.*dualmx-launch"):
         Job.from_env()
     monkeypatch.setenv("DMLC_PS_ROOT_URI", "127.0.0.1")
-    monkeypatch.setenv("DMLC_PS_ROOT_PORT", "9091")
+    monkeypatch.setenv("DMLC_PS_ROOT_PORT", "99999")
     monkeypatch.setenv("DMLC_NUM_WORKER", "two")
     monkeypatch.setenv("DMLC_NUM_SERVER", "2")
     monkeypatch.setenv("DUALMX_SECRET", "0123456789abcdef")
@@ -353,6 +353,9 @@ def test_the_environment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
         Job.from_env()
     monkeypatch.setenv("DMLC_NUM_WORKER", "3")
     monkeypatch.setenv("DMLC_TASK_ID", "1")
+    with pytest.raises(ArgumentError, match="DMLC_PS_ROOT_PORT=99999: expected a port from 1 to 65535"):
+        Job.from_env()
+    monkeypatch.setenv("DMLC_PS_ROOT_PORT", "9091")
     job = Job.from_env()
     assert (job.workers, job.servers, job.task, job.port, job.silence) == (3, 2, 1, 9091, 4)
     monkeypatch.setenv("DMLC_INTERFACE", "lo")
