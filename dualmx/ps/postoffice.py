@@ -384,10 +384,8 @@ class Scheduler:
     def _tell_who_is_missing(self, now: float) -> None:
         """Tell those who wait at a barrier for long who is not there."""
         self._since = {label: self._since.get(label, now) for label in self._barriers}
-        for label, seat in self._barriers.items():
-            if now - self._since[label] < TOLD:
-                continue
-            self._since[label] = now
+        for label in [b for b, since in self._since.items() if now - since >= TOLD]:
+            seat, self._since[label] = self._barriers[label], now
             text = f"the barrier {label} still lacks " + ", ".join(
                 m.name for m in self._expected() if m.rank not in seat
             )
