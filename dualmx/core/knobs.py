@@ -45,6 +45,13 @@ class Knob:
         """Return the current value as an integer of at least `low`."""
         return self._at_least(low, int, f"an integer of {low}")
 
+    def port(self, low: int = 0) -> int:
+        """Return the current value as a port of at least `low`."""
+        found = self.integer(low)
+        if found >= 1 << 16:
+            raise ArgumentError(f"environment variable {self.name}={found}: expected a port from {low} to 65535")
+        return found
+
     def number(self, low: float = 0.0) -> float:
         """Return the current value as a number of at least `low`."""
         return self._at_least(low, float, f"a number of {low:g}")

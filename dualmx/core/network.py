@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import random
 import socket
 import struct
 
 from .errors import ArgumentError
 
+_PORTS = range(10000, 32768)  # below those that systems give to connections that go out
 _OUTSIDE = "10.255.255.255"  # any address outside shows the way to other hosts; it is not asked
 
 
@@ -17,6 +20,26 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def free_port(host: str) -> int:
+    """Return a port of this host that nobody uses.
+
+    It is none of those that the system gives to connections that go out and to whoever wants any port: one of these
+    may be taken before it is used.
+
+    Raises:
+        OSError: `host` is no address of this host.
+    """
+    for port in (*random.SystemRandom().sample(_PORTS, 100), 0):
+        with socket.socket() as s:
+            try:
+                s.bind((host, port))
+                return s.getsockname()[1]
+            except OSError as e:
+                if e.errno != errno.EADDRINUSE or not port:
+                    raise
+    raise AssertionError("unreachable")
 
 
 def address_of(interfaces: str) -> str:
@@ -48,4 +71,4 @@ def route_to(host: str = _OUTSIDE) -> str:
         return ""
 
 
-__all__ = ["address_of", "is_loopback", "route_to"]
+__all__ = ["address_of", "free_port", "is_loopback", "route_to"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
 from .. import parallel
 from ..ndarray import NDArray, waitall
 from ..ndarray.joint import Everywhere
+from ..optimizer import Optimizer
 from ..parallel import processes
-from ..parallel.world import num_dead
+from ..parallel.collectives import agree
+from ..parallel.world import group_of, num_dead
 from .local import KVStore
 
 
@@ -63,9 +66,13 @@ class CollectiveKVStore(KVStore):
         """Store initial values: those of rank 0.
 
         Raises:
-            ArgumentError: a key is there already, or of the other type. MXNetError: a process is gone.
+            ArgumentError: a key is there already, or of the other type, or the processes have other keys or shapes.
+            MXNetError: a process is gone.
         """
         before = set(self._stored)
+        if self.num_workers > 1:
+            pairs = self._initial(key, value, self._stored)
+            _agree("init", [group[0] for _, group in pairs], keys=_named([k for k, _ in pairs]))
         super().init(key, value)
         fresh = [k for k in self._stored if k not in before]
         for at in self._alike([self._stored[k] for k in fresh]):
@@ -76,9 +83,20 @@ class CollectiveKVStore(KVStore):
     def _sums(self, pairs: Sequence[tuple[Any, list[NDArray]]]) -> list[NDArray]:
         sums = super()._sums(pairs)
         for at in self._alike(sums):
-            for i, a in zip(at, parallel.all_reduce([sums[i] for i in at]), strict=True):
+            name = _named([pairs[i][0] for i in at])
+            for i, a in zip(at, parallel.all_reduce([sums[i] for i in at], name=name), strict=True):
                 sums[i] = a
         return sums
+
+    def set_optimizer(self, optimizer: Optimizer) -> None:
+        """Update the stored values by `optimizer` at each push, in every process alike; all of them call it.
+
+        Raises:
+            ArgumentTypeError: no Optimizer. ArgumentError: the processes have different ones. MXNetError: one is gone.
+        """
+        if self.num_workers > 1:
+            _agree("set_optimizer", [], optimizer=type(optimizer).__name__)
+        super().set_optimizer(optimizer)
 
     @property
     def everywhere(self) -> Everywhere | None:
@@ -125,6 +143,19 @@ class CollectiveKVStore(KVStore):
     def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
         """Return how many other processes are known to have died."""
         return num_dead()
+
+
+def _named(keys: Sequence[Any]) -> str:
+    """Keys in a few words, by which processes see whether they mean the same ones."""
+    shown = ", ".join(map(repr, keys[:4]))
+    return shown if len(keys) <= 4 else f"{shown} and {len(keys) - 4} more ({zlib.crc32(repr(keys).encode()):08x})"
+
+
+def _agree(call: str, arrays: Sequence[NDArray], **more: str) -> None:
+    """Raise `ArgumentError` in all processes if they do not make the same call."""
+    what = f"kvstore.{call}"
+    group = group_of(None, what)
+    group.run(lambda: agree(group, what, call, arrays, **more))
 
 
 def joined_already() -> bool:

@@ -98,12 +98,10 @@ class DistKVStore(MemberStore):
             value: an NDArray, or a list of as many.
 
         Raises:
-            ArgumentError: a key is there already, or of the other type. MXNetError: a peer is gone.
+            ArgumentError: a key is there already, or of the other type, or has several values. MXNetError: a peer is
+                gone.
         """
-        pairs = self._grouped("init", key, value)
-        for k, _ in pairs:
-            if k in self._like:
-                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
+        pairs = self._initial(key, value, self._like)
         arrays: dict[Any, np.ndarray] = {}
         for k, group in pairs:
             a = group[0]
@@ -162,7 +160,7 @@ class DistKVStore(MemberStore):
         sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs if k not in apart}
         code = None
         if self._packing is not None and not self._idle:
-            sums = {k: self._packing(k, a) for k, a in sums.items()}
+            sums = {k: a if self._travels_by_rows(a, k) else self._packing(k, a) for k, a in sums.items()}
             code = self._packing.code
         rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
         arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
@@ -285,6 +283,8 @@ class DistKVStore(MemberStore):
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send gradients packed, such as `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next.
 
+        Gradients by rows (row_sparse) travel as they are.
+
         Args:
             compression_params: type (`"2bit"`, `"1bit"`, `"fp16"`) and threshold; see `compression.Compression`.
 
@@ -333,7 +333,7 @@ class DistKVStore(MemberStore):
             self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
         self._told = settings(optimizer)
         self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
-        self._prepared("set_optimizer")
+        self._prepared(f"set_optimizer({type(optimizer).__name__})")
 
     def _gather(self) -> None:
         """Put keys that lie in slices together on one server each."""

@@ -64,8 +64,8 @@ class Horovod(SummingStore):
         targets = groups if out is None else [listed(o) for o in out] if keys else [listed(out)]
         if len(targets) != len(groups):
             raise ArgumentError(f"kvstore.pushpull: out has {len(targets)} entries for {len(groups)} keys")
-        for group, into in zip(groups, targets, strict=True):
-            total = parallel.all_reduce(summed(group))
+        for k, group, into in zip(key if keys else [key], groups, targets, strict=True):
+            total = parallel.all_reduce(summed(group), name=repr(k))
             for o in into:
                 o[:] = total.as_in_context(o.context)
 

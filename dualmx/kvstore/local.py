@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
 from ..ndarray import NDArray, from_numpy, waitall
+from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
 from .base import KVStoreBase, check_capability
+from .by_rows import wanted
 from .compression import Compression, make
 from .replicas import Replicas
 
@@ -131,15 +131,22 @@ class KVStore(KVStoreBase):
             value: an NDArray, or a list of as many.
 
         Raises:
-            ArgumentError: a key is there already, or of the other type.
+            ArgumentError: a key is there already, or of the other type, or has several values.
         """
-        pairs = self._grouped("init", key, value)
-        for k, _ in pairs:
-            if k in self._stored:
-                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
+        pairs = self._initial(key, value, self._stored)
         for k, group in pairs:
             self._key_type = str if isinstance(k, str) else int
             self._stored[k] = group[0].copy()
+
+    def _initial(self, key: Any, value: Any, held: Collection[Any]) -> list[tuple[Any, list[NDArray]]]:
+        """Pair each key with its initial value."""
+        pairs = self._grouped("init", key, value)
+        for k, group in pairs:
+            if k in held:
+                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
+            if len(group) > 1:
+                raise ArgumentError(f"kvstore.init: key {k!r}: {len(group)} arrays; expected one initial value")
+        return pairs
 
     def adopt(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
         """`init` with arrays that are copied when the stored values are first asked for; until then they are these."""
@@ -153,6 +160,8 @@ class KVStore(KVStoreBase):
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum the arrays of each key, and store the sums or update by them.
 
+        Updates are made in the order of int keys, or in that in which str keys were initialized.
+
         Args:
             key: a key or a list of keys.
             value: an array or a list (one per device); for several keys a list of those.
@@ -165,6 +174,9 @@ class KVStore(KVStoreBase):
         for k, group in pairs:
             for a in group:
                 self._fits("push", k, a)
+        if self._updater is not None and len(pairs) > 1:
+            numbers = range(0) if self._key_type is int else {k: n for n, k in enumerate(self._stored)}
+            pairs.sort(key=lambda pair: numbers[pair[0]] if numbers else pair[0])
         keys = [k for k, _ in pairs]
         sums = self._sums(pairs)
         if self._replicas is not None:
@@ -184,7 +196,7 @@ class KVStore(KVStoreBase):
 
     def _sum(self, key: Any, group: Sequence[NDArray]) -> NDArray:
         if self._compression is not None:
-            group = [self._compression((key, i), a) for i, a in enumerate(group)]
+            group = [a if a.stype == "row_sparse" else self._compression((key, i), a) for i, a in enumerate(group)]
         ctx = self._stored[key].context
         total = group[0].as_in_context(ctx)
         if len(group) == 1 and self._compression is None:
@@ -261,7 +273,7 @@ class KVStore(KVStoreBase):
             row_ids: one array of row numbers for all of `out`, or one for each; any order, repetitions allowed.
 
         Raises:
-            ArgumentError: no `out` or `row_ids`, or another number of them.
+            ArgumentError: no `out` or `row_ids`, another number of them, or rows that are not there.
 
         Example:
             >>> import dualmx as mx
@@ -286,8 +298,8 @@ class KVStore(KVStoreBase):
             for a in group:
                 self._fits(what, k, a)
                 rows: Any = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
-                wanted = np.unique(next(remaining).asnumpy().reshape(-1).astype(np.int64))
-                store(a, rows.retain(from_numpy(wanted).as_in_context(held.context)), f"kvstore.{what}")
+                ids = from_numpy(wanted(next(remaining), a.shape[0], f"kvstore.{what}"))
+                store(a, rows.retain(ids.as_in_context(held.context)), f"kvstore.{what}")
 
     # -- updates
 
@@ -320,6 +332,8 @@ class KVStore(KVStoreBase):
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Compress what is pushed: `{"type": "2bit", "threshold": 0.5}`; also `"1bit"` and `"fp16"`.
 
+        Gradients by rows (row_sparse) are summed as they are.
+
         Raises:
             ArgumentError: an unknown type, or a store that sums on the host, where values never leave it.
         """
@@ -346,13 +360,9 @@ class KVStore(KVStoreBase):
         """Write the optimizer's states to a file, whole or not at all.
 
         Raises:
-            MXNetError: no optimizer is set.
+            MXNetError: no optimizer is set, or the file cannot be written.
         """
-        content = self._optimizer_updater().get_states(dump_optimizer)
-        folder = os.path.dirname(os.path.abspath(fname))
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as f:
-            f.write(content)
-        os.replace(f.name, fname)
+        write_file(fname, self._optimizer_updater().get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""

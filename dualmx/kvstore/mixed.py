@@ -143,10 +143,7 @@ class MixedKVStore(MemberStore):
             ArgumentError: a key is there already, or of the other type. MXNetError: a peer is gone, or the workers do
                 not agree which keys are tables.
         """
-        pairs = self._grouped("init", key, value)
-        for k, _ in pairs:
-            if k in self._half:
-                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
+        pairs = self._initial(key, value, self._half)
         half: dict[Any, KVStore] = {}
         for k, group in pairs:
             table = k in self._expected or group[0].stype == "row_sparse"

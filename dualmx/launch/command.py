@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import shlex
 import sys
@@ -21,11 +22,13 @@ def variables(given: Sequence[str]) -> dict[str, str]:
     """Read `KEY:VALUE`, `KEY=VALUE`, or `NAME` of a variable of this process.
 
     Raises:
-        ArgumentError: a NAME that is not set.
+        ArgumentError: a NAME that is not set, or no name.
     """
     out = {}
     for one in given:
-        cut = min((i for i in (one.find(":"), one.find("=")) if i > 0), default=-1)
+        cut = min((i for i in (one.find(":"), one.find("=")) if i >= 0), default=-1)
+        if not re.fullmatch(r"[A-Za-z_]\w*", one[:cut] if cut >= 0 else one, re.ASCII):
+            raise ArgumentError(f"--env {one!r}: expected NAME:VALUE, NAME=VALUE or NAME, of letters, digits and _")
         if cut > 0:
             out[one[:cut]] = one[cut + 1 :]
         elif one in os.environ:
@@ -105,6 +108,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         p.error("-H, --with and --sync-dst-dir go with launchers of several hosts; --launcher local uses this one")
     if options.launcher in TEXTS and not options.dry_run:
         p.error(f"--launcher {options.launcher} is only written down: --dry-run > JOB, then {HINTS[options.launcher]}")
+    if options.restarts < 0:
+        p.error(f"--restarts {options.restarts}: expected 0 or more")
     if not 0 <= options.port < 65536:
         p.error(f"--port {options.port}: expected 1 to 65535, or 0 for a free one")
     try:
@@ -126,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         plan = Plan(
             command, options.num_workers, servers, env, roles, options.launcher, hosts, options.sync_dst_dir or "",
             shlex.split(options.program), options.host_ip, options.port,
-            policy, max(options.restarts, 0), options.image,
+            policy, options.restarts, options.image,
         )  # fmt: skip
         try:
             if options.dry_run:

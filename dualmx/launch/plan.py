@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..core.errors import ArgumentError
 from ..core.knobs import INTERFACE, KNOBS
-from ..core.network import address_of, is_loopback, route_to
+from ..core.network import address_of, free_port, is_loopback, route_to
 from .guard import defaults, seat_env
 from .hosts import Host
 
@@ -122,11 +122,12 @@ def place_scheduler(plan: Plan) -> None:
     """
     plan.uri = plan.uri or _own_address(plan)
     try:
+        if not plan.port:
+            plan.port = free_port(plan.uri)
+            return
         with socket.socket() as s:
-            if plan.port:
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             s.bind((plan.uri, plan.port))
-            plan.port = s.getsockname()[1]
     except OSError as e:
         raise ArgumentError(
             f"the scheduler cannot listen on {plan.uri}:{plan.port or 'any port'}: {e.strerror or e}; "

@@ -62,7 +62,7 @@ def agree(group: Group, what: str, kind: str, arrays: Sequence[NDArray], **more:
         ArgumentError: they differ.
     """
     signature = ", ".join(f"{np.dtype(a.dtype).name} {a.shape}" for a in arrays[:8])
-    text = f" of {signature}" + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
+    text = (f" of {signature}" if arrays else "") + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
     text += "".join(f", {k}={v}" for k, v in more.items())
     return group.agree(what, {"k": kind, "t": text, "e": sum(a.size for a in arrays)})
 
@@ -102,20 +102,22 @@ def written(results: list[NDArray], out: Any, several: bool, what: str) -> Any:
 
 
 def reduced(
-    arrays: Sequence[NDArray], op: str, prescale: float, postscale: float, group: Group, what: str
+    arrays: Sequence[NDArray], op: str, prescale: float, postscale: float, group: Group, what: str, name: str = ""
 ) -> list[NDArray]:
     """Reduce arrays over the members of a group, small ones of a dtype as one message.
 
     Raises:
         ArgumentError: the members disagree. MXNetError: a member is gone.
     """
-    settings = {"op": op, "prescale": prescale, "postscale": postscale}
+    settings = {"op": op, "prescale": prescale, "postscale": postscale, **({"name": name} if name else {})}
     linear = op in ("sum", "average")
     if linear and by_xla(group, arrays) and agree(group, what, "all_reduce", arrays, **settings):
         sums = processes.exchanged("sum", what, [a if prescale == 1 else a * prescale for a in arrays])
         factor = postscale / group.size if op == "average" else postscale
         return sums if factor == 1 else [s * factor for s in sums]
-    found = fused([scaled(values_of(a), prescale) for a in arrays], lambda x: group.all_reduce(x, op, postscale, what))
+    found = fused(
+        [scaled(values_of(a), prescale) for a in arrays], lambda x: group.all_reduce(x, op, postscale, what, name)
+    )
     return [given(v, a.context) for v, a in zip(found, arrays, strict=True)]
 
 
@@ -127,6 +129,7 @@ def all_reduce(
     group: Group | None = None,
     out: Any = None,
     wait: bool = True,
+    name: str = "",
 ) -> Any:
     """Return what `op` makes of an array (or of each of a list) over all processes; the same bits in each.
 
@@ -141,6 +144,7 @@ def all_reduce(
         group: the processes; all by default.
         out: arrays for the results; may be those of `data`.
         wait: if False, return a `Handle` at once, whose `wait()` returns the results; without gradients.
+        name: of what is summed; processes that give other names are told so.
 
     Raises:
         ArgumentError: the processes call different things (raised in all of them), or an `op` that a dtype lacks.
@@ -163,13 +167,13 @@ def all_reduce(
         if len(sparse) < len(arrays) or op not in ("sum", "average"):
             raise ArgumentError(f"{what}: sparse arrays are summed or averaged, apart from dense ones")
         factor = prescale * (postscale / members.size if op == "average" else postscale)
-        return written([reduced_rows(a, factor, members, what) for a in arrays], out, several, what)
+        return written([reduced_rows(a, factor, members, what, name) for a in arrays], out, several, what)
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
         if members.size == 1:
             factor = prescale * postscale
             return [x.copy() if factor == 1 else x * factor for x in xs]
-        return reduced(xs, op, prescale, postscale, members, what)
+        return reduced(xs, op, prescale, postscale, members, what, name)
 
     if not arrays:
         return written([], out, several, what)

@@ -166,15 +166,15 @@ class Group:
 
     # -- exchanges
 
-    def all_reduce(self, x: np.ndarray, op: str, postscale: float, what: str) -> np.ndarray:
+    def all_reduce(self, x: np.ndarray, op: str, postscale: float, what: str, name: str = "") -> np.ndarray:
         """Return what `op` makes of the arrays of all members; the same bits in each.
 
         Raises:
-            ArgumentError: shapes or dtypes differ. MXNetError: a member is gone.
+            ArgumentError: shapes, dtypes or names differ. MXNetError: a member is gone.
         """
         peers = self._links(what)
         channel = self._channel()
-        head = {"k": "all_reduce", "d": x.dtype.name, "s": list(x.shape), "o": op, "f": postscale}
+        head = {"k": "all_reduce", "d": x.dtype.name, "s": list(x.shape), "o": op, "f": postscale, "n": name}
         out = pool.empty(x.shape, x.dtype)
         small = x.nbytes <= SMALL
         for i in self._others():
@@ -409,7 +409,9 @@ def _described(head: dict[str, Any]) -> str:
     kind = str(head.get("k", "another exchange"))
     shape = head.get("shape", head.get("s"))
     typed = f" of {head['d']} {tuple(shape)}" if head.get("d") and shape is not None else head.get("t", "")
-    more = "".join(f", {name}={head[k]!r}" for k, name in (("o", "op"), ("r", "root")) if k in head)
+    more = "".join(
+        f", {name}={head[k]!r}" for k, name in (("o", "op"), ("r", "root"), ("n", "name")) if head.get(k, "") != ""
+    )
     return kind + typed + more
 
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import START_TIMEOUT
+from ..core.network import free_port
 from ..ps import Job, start_scheduler
 from ..ps.secret import user_file
 
@@ -169,9 +170,7 @@ def _by_file(file: Path, place: _Place, coordinator: Coordinator, host: str) -> 
     # Several processes of one user on one host need no secret of their own on the loopback address.
     host = host if host and (os.environ.get("DUALMX_SECRET") or os.environ.get("DUALMX_INSECURE")) else "127.0.0.1"
     if place.rank == 0:
-        with socket.socket() as s:
-            s.bind((host, 0))
-            port = s.getsockname()[1]
+        port = free_port(host)
         made = _at(host, port, place, coordinator)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = file.with_name(f".{file.name}.{os.getpid()}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 
 from ..core.errors import ArgumentError
@@ -10,11 +12,11 @@ from ..sparse import RowSparseNDArray, row_sparse_array
 from .group import Group
 
 
-def reduced_rows(a: object, factor: float, group: Group, what: str) -> RowSparseNDArray:
+def reduced_rows(a: object, factor: float, group: Group, what: str, name: str = "") -> RowSparseNDArray:
     """Return the sum over a group of row_sparse arrays of one shape, times `factor`; rows are added in rank order.
 
     Raises:
-        ArgumentError: not row_sparse, or shapes or dtypes differ. MXNetError: a member is gone.
+        ArgumentError: not row_sparse, or shapes, dtypes or names differ. MXNetError: a member is gone.
     """
     if not isinstance(a, RowSparseNDArray):
         raise ArgumentError(
@@ -25,7 +27,12 @@ def reduced_rows(a: object, factor: float, group: Group, what: str) -> RowSparse
         parts, places = [values], [rows]
     else:
         parts = group.run(lambda: group.all_gather(np.ascontiguousarray(values), False, what))
-        places = group.run(lambda: group.all_gather(rows, False, what))
+        marked = np.concatenate([[zlib.crc32(name.encode())], rows])  # the name travels with the rows
+        places = group.run(lambda: group.all_gather(marked, False, what))
+        for rank, other in zip(group.ranks, places, strict=True):
+            if other[0] != marked[0]:
+                raise ArgumentError(f"{what}: the processes disagree: process {rank} sums something else than {name!r}")
+        places = [p[1:] for p in places]
     found, position = np.unique(np.concatenate(places), return_inverse=True)
     total = np.zeros((len(found), *values.shape[1:]), values.dtype)
     begin = 0

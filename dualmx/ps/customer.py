@@ -40,6 +40,7 @@ class Ticket:
         message: what is sent, until it is answered.
         reply: the answer once it is there.
         error: why there will be none.
+        waits: what the peer says that it waits for.
     """
 
     def __init__(self, number: int, peer: Peer, what: str, message: Message):
@@ -47,6 +48,7 @@ class Ticket:
         self.message: Message | None = message
         self.reply: Message | None = None
         self.error: str | None = None
+        self.waits = "all processes are alive, so one of them may wait for something else"
         self.sent, self.times = time.monotonic(), 1  # the last time, and how often
 
     @property
@@ -128,6 +130,14 @@ class Customer:
             if message.meta.get("final") is True:
                 self.give_up(ticket.peer, text)
 
+    def note(self, message: Message) -> str:
+        """Keep what a peer says that one of the requests waits for; returns it."""
+        text = message.take("text", str)
+        ticket = self._open.get(message.take("request", int))
+        if ticket is not None:
+            ticket.waits = text
+        return text
+
     def give_up(self, peer: Peer, reason: str) -> None:
         """End the open requests to `peer`, and all later ones, by an error."""
         with peer.lock:
@@ -172,7 +182,7 @@ class Customer:
                 self._open.pop(waiting.number, None)
                 raise MXNetError(
                     f"{waiting.what}: no answer from {waiting.peer.name} within {limit:g} s "
-                    "(DUALMX_DIST_TIMEOUT); all processes are alive, so one of them may wait for something else"
+                    f"(DUALMX_DIST_TIMEOUT); {waiting.waits}"
                 )
             left = min(left, 1.0)
             if not self._van.drive(lambda one=waiting, n=failures: one.done or self._failures != n, left):

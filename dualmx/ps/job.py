@@ -80,7 +80,7 @@ class Job:
             )
         task = knobs.TASK_ID.integer() if knobs.TASK_ID.read() else -1
         counts = knobs.NUM_WORKER.integer(1), knobs.NUM_SERVER.integer()
-        return Job.at(knobs.ROOT_URI.read(), knobs.ROOT_PORT.integer(1), *counts, task, knobs.ROLE.read())
+        return Job.at(knobs.ROOT_URI.read(), knobs.ROOT_PORT.port(1), *counts, task, knobs.ROLE.read())
 
     @staticmethod
     def at(uri: str, port: int, workers: int, servers: int = 0, task: int = -1, role: str = "worker") -> Job:

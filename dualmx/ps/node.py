@@ -78,6 +78,9 @@ class Node:
         if message.kind in (REPLY, ERROR):
             self._customer.on_message(message)
             return
+        if message.meta.get("op") == "waiting":
+            _log.warning("%s %d waits: %s", self.job.role, self.rank, self._customer.note(message))
+            return
         op, role, rank = message.take("op", str), message.take("role", str), message.take("rank", int)
         if op == "gone":
             self._lost(role, rank, message.take("text", str), message.take("dead", bool))

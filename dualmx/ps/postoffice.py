@@ -19,6 +19,7 @@ from .van import GRACE, SILENCE, Van
 _log = logging.getLogger("dualmx.dist")
 LEAST = 5.0  # seconds that members have at least to connect to another scheduler
 CROSSED = 2.0  # seconds that all workers may wait at different barriers
+TOLD = 10.0  # seconds after which those who wait at a barrier are told for whom
 
 
 class Scheduler:
@@ -53,6 +54,7 @@ class Scheduler:
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
+        self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
         self._crossed = 0.0  # since when all workers wait at different ones
         self._last_gone: Member | None = None  # the worker that died or left last
         self._asked = 0.0  # since when a worker waits for the next batch
@@ -359,11 +361,7 @@ class Scheduler:
 
     def _settle(self, label: str) -> None:
         seat = self._barriers[label]
-        workers = self._ledger.workers()
-        if self._policy["worker"] == "continue":
-            workers = [m for m in workers if m.state != "dead"]
-        elif self._attendance is not None:
-            workers = [m for m in workers if m.present and self._takes_part(m)]
+        workers = self._expected()
         if all(m.rank in seat for m in workers):
             self._ledger.pass_barrier(label)
             for link, request in self._barriers.pop(label).values():
@@ -373,6 +371,26 @@ class Scheduler:
         if gone:
             for link, request in self._barriers.pop(label).values():
                 self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+
+    def _expected(self) -> list[Member]:
+        """The workers for whom barriers wait."""
+        workers = self._ledger.workers()
+        if self._policy["worker"] == "continue":
+            return [m for m in workers if m.state != "dead"]
+        if self._attendance is not None:
+            return [m for m in workers if m.present and self._takes_part(m)]
+        return workers
+
+    def _tell_who_is_missing(self, now: float) -> None:
+        """Tell those who wait at a barrier for long who is not there."""
+        self._since = {label: self._since.get(label, now) for label in self._barriers}
+        for label in [b for b, since in self._since.items() if now - since >= TOLD]:
+            seat, self._since[label] = self._barriers[label], now
+            text = f"the barrier {label} still lacks " + ", ".join(
+                m.name for m in self._expected() if m.rank not in seat
+            )
+            for link, request in seat.values():
+                self._van.send(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
 
     def _takes_part(self, member: Member) -> bool:
         """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
@@ -447,6 +465,7 @@ class Scheduler:
         for label in list(self._barriers):
             self._settle(label)
         self._uncross(now)
+        self._tell_who_is_missing(now)
         self._settle_assembly()
         self._maybe_over()
 

@@ -240,8 +240,11 @@ class KVServer:
                 store.lose(rank, reason)
             for rank in self.excluded:
                 store.exclude(rank)
-        require(store.sync == sync, f"store {number} is {'synchronous' if store.sync else 'asynchronous'}")
-        require(store.slack == slack, f"store {number} lets workers be {store.slack} pushes ahead, not {slack}")
+        same = "all workers must create the same stores in the same order"
+        kind = "synchronous" if store.sync else "asynchronous"
+        require(store.sync == sync, f"store {number} of another worker is {kind}; {same}")
+        ahead = f"lets workers be {store.slack} pushes ahead, not {slack}"
+        require(store.slack == slack, f"store {number} of another worker {ahead}; {same}")
 
     def _resumed(self, rank: int, number: int, message: Message) -> dict[str, Any]:
         """What a worker that came back must know of a store: how keys are placed, and which rounds it has pushed."""
@@ -489,7 +492,9 @@ class KVServer:
                 for store in self.stores.values():
                     text = store.missing(who)
                     if text is not None:
-                        self._van.send(who.link, Message(NOTE, 0, {"op": "waiting", "text": text}))
+                        self._van.send(
+                            who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request})
+                        )
 
 
 def _slack(message: Message) -> int | None:

@@ -49,7 +49,7 @@ class Server(Node):
         self._journal: Journal | None = None
         try:
             own = job.own_host()
-            address = self._van.listen(job.bind_host(own), knobs.NODE_PORT.integer())
+            address = self._van.listen(job.bind_host(own), knobs.NODE_PORT.port())
             self._join({**address, "host": own})
             self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
             if job.journal:

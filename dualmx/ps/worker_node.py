@@ -83,7 +83,7 @@ class Worker(Node):
             elif any(peers.on_message(link, message) for peers in self._linked()):
                 pass
             elif message.kind == NOTE:
-                _log.warning("worker %d waits: %s", self.rank, message.meta.get("text"))
+                _log.warning("worker %d waits: %s", self.rank, self._customer.note(message))
             else:
                 self._customer.on_message(message)
         except FormatError as e:

@@ -39,7 +39,7 @@ def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str]]:
     """
     uri, port = o.uri or knobs.ROOT_URI.read(), o.port
     if uri:
-        return [(uri, port or knobs.ROOT_PORT.integer(1), find_secret(uri), "")]
+        return [(uri, port or knobs.ROOT_PORT.port(1), find_secret(uri), "")]
     found = jobs()
     if not found:
         raise MXNetError("no job of yours runs on this host; name one by --uri, --port and DUALMX_SECRET")
@@ -87,23 +87,45 @@ def page(state: dict[str, Any], command: str) -> str:
     return "\n".join(out)
 
 
+def show(o: argparse.Namespace) -> tuple[bool, list[str]]:
+    """Print the states of the jobs; returns whether one answered, and why others did not.
+
+    Raises:
+        MXNetError: there are none, or a job's secret is not known.
+    """
+    found, failed = False, []
+    for uri, port, secret, command in targets(o):
+        try:
+            state = ask(uri, port, secret, o.interval)
+        except MXNetError as e:
+            failed.append(str(e))
+            continue
+        print(json.dumps(state) if o.json else page(state, command), flush=True)
+        found = True
+    return found, failed
+
+
 def main(argv: Sequence[str]) -> int:
     """Run the command line; returns 2 if no job answers."""
-    o = parser().parse_args(argv)
+    p = parser()
+    o = p.parse_args(argv)
+    if not 0 <= o.interval < float("inf"):
+        p.error(f"--interval {o.interval:g}: expected seconds of 0 or more")
+    if not 0 <= o.port < 65536 or o.uri and not o.port and not knobs.ROOT_PORT.read():
+        p.error(f"--port {o.port}: expected 1 to 65535, the port of the scheduler at --uri")
     seen = False
     while True:
         try:
-            for uri, port, secret, command in targets(o):
-                state = ask(uri, port, secret, o.interval)
-                print(json.dumps(state) if o.json else page(state, command), flush=True)
-                seen = True
+            found, failed = show(o)
         except MXNetError as e:
-            if seen and o.watch:
-                return 0
-            print(f"dualmx status: {e}", file=sys.stderr)
-            return 2
+            found, failed = False, [str(e)]
         except KeyboardInterrupt:
             return 130
-        if not o.watch:
+        if not found and seen and o.watch:
             return 0
+        for text in failed:
+            print(f"dualmx status: {text}", file=sys.stderr)
+        if not found or not o.watch:
+            return 0 if found else 2
+        seen = True
         time.sleep(0.1)

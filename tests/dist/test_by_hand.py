@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dualmx.core.network import free_port
 from dualmx.ps import secret as handshake
-from tests.dist.test_jobs import ENV, JOBS, Hand, free_port
+from tests.dist.test_jobs import ENV, JOBS, Hand
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +40,7 @@ sys.stdout.write(f"worker {kv.rank} of {kv.num_workers} {out.asnumpy().tolist()}
 
 def test_the_five_lines_of_the_shell(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
-    lines = FIVE_LINES.format(port=free_port(), command=f"{sys.executable} train.py")
+    lines = FIVE_LINES.format(port=free_port("127.0.0.1"), command=f"{sys.executable} train.py")
     env = {**ENV, "XDG_CONFIG_HOME": str(tmp_path), "PS_VERBOSE": "2"}
     env.pop("DUALMX_SECRET", None)
     done = subprocess.run(

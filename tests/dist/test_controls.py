@@ -33,10 +33,10 @@ def two() -> Any:
     running.end()
 
 
-def waits(running: Running, rank: int = 0, seconds: float = 1.5) -> bool:
-    """Whether a barrier of a worker neither passes nor raises for some time."""
-    running.go("waits", running.workers[rank].barrier)
-    running.threads["waits"].join(seconds)
+def waits(running: Running, ends: bool) -> bool:
+    """Whether a barrier of worker 0 neither passes nor raises for some time: a long one if it is to end."""
+    running.go("waits", running.workers[0].barrier)
+    running.threads["waits"].join(15.0 if ends else 1.5)
     return running.threads["waits"].is_alive()
 
 
@@ -61,7 +61,7 @@ def test_the_end_of_a_connection_is_noticed(watched: bool, monkeypatch: pytest.M
     running = Running(2, 1)
     running.whole()
     running.workers[1]._van.close()
-    assert waits(running) is not watched
+    assert waits(running, watched) is not watched
     assert watched is ("waits" in running.errors)
     running.workers[0].close(wait=False)
 
@@ -178,11 +178,24 @@ def test_who_waits_at_different_places_is_told(watched: bool, two: Running, monk
         monkeypatch.setattr(Scheduler, "_uncross", lambda self, now: None)
     two.go("other", lambda: two.workers[1].barrier("there"))
     two.go("one", lambda: two.workers[0].barrier("here"))
-    two.threads["one"].join(2.0)
+    two.threads["one"].join(15.0 if watched else 2.0)
     assert two.threads["one"].is_alive() is not watched
     if watched:
         two.join("one", "other")
         assert "worker 0 at the barrier here; worker 1 at the barrier there" in str(two.errors["one"])
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_who_waits_at_a_barrier_for_long_is_told(
+    told: bool, two: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Promise 7. The error of a worker that gives up has the reason as well."""
+    monkeypatch.setattr("dualmx.ps.postoffice.TOLD", 0.1 if told else 60.0)
+    two.workers[0]._customer._timeout = 3.0
+    with caplog.at_level("WARNING"), pytest.raises(MXNetError, match=r"within 3 s \(DUALMX_DIST_TIMEOUT\)") as failed:
+        two.workers[0].barrier("here")
+    lacking = "the barrier here still lacks worker 1"
+    assert (lacking in str(failed.value)) is told and (f"worker 0 waits: {lacking}" in caplog.text) is told
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -194,13 +207,17 @@ def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch)
     cluster = Cluster(0)
     notes: list[str] = []
     take = cluster.worker_vans[1].on_message
-    cluster.worker_vans[1].on_message = lambda link, m: notes.append(m.meta["text"]) if m.kind == NOTE else take(link, m)
-    cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
+    note = cluster.workers[1]._customer.note
+    cluster.worker_vans[1].on_message = lambda link, m: notes.append(note(m)) if m.kind == NOTE else take(link, m)
+    tickets = cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
     for kv in cluster.servers:
         cluster.net.run()
         kv.tick()
     cluster.net.run()
     assert bool(notes) is told
+    with pytest.raises(MXNetError) as failed:
+        cluster.workers[1].wait(tickets)
+    assert ("round 1 of key 'b' still lacks the push of worker 0, 2" in str(failed.value)) is told
 
 
 @pytest.mark.parametrize("proven", [True, False])

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dualmx.core.network import free_port
+
 ROOT = Path(__file__).parents[2]
 JOBS = Path(__file__).parent / "jobs"
 ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
@@ -45,12 +47,6 @@ def test_stores_trainers_and_modules_do_what_one_process_does(tmp_path: Path) ->
             assert len(one.files) and all(one[k].tobytes() == two[k].tobytes() for k in one.files), name
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Hand:
     """A job started by hand, process by process, as the MXNet documentation tells."""
 
@@ -59,7 +55,7 @@ class Hand:
         self.env = {
             **ENV,
             "DMLC_PS_ROOT_URI": "127.0.0.1",
-            "DMLC_PS_ROOT_PORT": str(port or free_port()),
+            "DMLC_PS_ROOT_PORT": str(port or free_port("127.0.0.1")),
             "DMLC_NUM_WORKER": str(workers),
             "DMLC_NUM_SERVER": "1",
             "XDG_CONFIG_HOME": str(folder),
@@ -155,7 +151,8 @@ def test_a_stopped_worker_is_dead_after_the_timeout(hand: Hand) -> None:
     hand.processes["worker 1"].send_signal(signal.SIGSTOP)
     said = hand.output("worker 0")
     at, reason = re.search(r"failed at ([\d.]+): (.*)", said).groups()  # type: ignore[union-attr]
-    assert 2.0 < float(at) - stopped < 9.0 and re.search(r"worker 1 died: no sign of life for [34]\.", reason), reason
+    silent = re.search(r"worker 1 died: no sign of life for ([\d.]+) s", reason)
+    assert 2.0 < float(at) - stopped < 15.0 and silent and 3.0 <= float(silent[1]) < 15.0, reason
 
 
 @pytest.mark.slow
@@ -189,11 +186,12 @@ def test_asynchronous_workers_do_not_need_each_other(hand: Hand) -> None:
 def test_workers_stop_when_they_are_too_far_ahead_of_a_stopped_one(hand: Hand) -> None:
     for _ in range(2):
         hand.processes["worker 1"].send_signal(signal.SIGSTOP)
-        time.sleep(1.2)
-        first = hand.round(0)
-        assert 4 <= first - hand.round(1) <= 5  # its last push may have been on its way
-        time.sleep(0.3)
-        assert hand.round(0) == first
+        until = time.monotonic() + 60
+        while hand.round(0) - hand.round(1) < 4:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        time.sleep(1.0)
+        assert 4 <= hand.round(0) - hand.round(1) <= 5  # its last push may have been on its way
         hand.processes["worker 1"].send_signal(signal.SIGCONT)
         hand.wait_for_rounds(20)
     (hand.folder / "stop").touch()
@@ -280,7 +278,7 @@ def test_a_snapshot_goes_on_with_another_number_of_servers(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("call", ["init_key", "init_shape", "set_optimizer"])
+@pytest.mark.parametrize("call", ["init_key", "init_shape", "set_optimizer", "whole_arrays"])
 def test_workers_that_do_not_do_the_same_are_told_so(call: str) -> None:
     script = f"""
 import dualmx as mx
@@ -289,7 +287,8 @@ call, other = {call!r}, kv.rank == 1
 try:
     key = "b" if other and call == "init_key" else "a"
     kv.init(key, mx.nd.ones((3, 3 if other and call == "init_shape" else 2)))
-    kv.set_optimizer(mx.optimizer.LAMB() if other else mx.optimizer.SGD())
+    another = mx.optimizer.LAMB() if call == "whole_arrays" else mx.optimizer.Adam()
+    kv.set_optimizer(another if other else mx.optimizer.SGD())
 except mx.MXNetError as e:
     print("told:", e)
 """

@@ -55,6 +55,38 @@ def test_updater_gets_key_sum_and_stored(kv):
     assert (pulled(kv, 3) == 22).all()
 
 
+def test_updates_are_made_in_the_order_of_keys(kv):
+    def order(store, keys, pushed):
+        seen = []
+        store.init(keys, [nd.zeros((1,))] * len(keys))
+        store._set_updater(lambda key, *_: seen.append(key))
+        store.push(pushed, [nd.ones((1,))] * len(pushed))
+        return seen
+
+    assert order(kv, [9, 5, 7], [7, 9, 5, 7]) == [5, 7, 9]
+    # str keys in the order in which they were initialized
+    assert order(mx.kv.create(kv.type), ["c", "a", "b"], ["a", "b", "c"]) == ["c", "a", "b"]
+
+
+def test_states_that_cannot_be_written(kv, tmp_path):
+    kv.set_optimizer(mx.optimizer.SGD())
+    with pytest.raises(mx.MXNetError, match="cannot write '.*absent/states': No such file"):
+        kv.save_optimizer_states(str(tmp_path / "absent" / "states"))
+    kv.save_optimizer_states(str(tmp_path / "states"))
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "states").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_rows_are_not_compressed():
+    kv = mx.kv.create("device")
+    kv.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    kv.init("table", nd.zeros((3, 1)).tostype("row_sparse"))
+    kv.push("table", [nd.array([[0.25], [0], [2]]).tostype("row_sparse")] * 2)
+    out = nd.zeros((3, 1))
+    kv.pull("table", out=out, ignore_sparse=False)
+    assert out.asnumpy().tolist() == [[0.5], [0], [4]]
+
+
 def test_key_lists(kv):
     kv.init([5, 7], [nd.ones((2, 3)), nd.zeros((2, 3))])
     kv.push([5, 7], [[nd.ones((2, 3))] * 2, [nd.ones((2, 3)) * 3] * 2])
@@ -129,6 +161,8 @@ def test_rows_of_a_matrix():
         (lambda kv: kv.set_optimizer("sgd"), "expected an Optimizer"),
         (lambda kv: kv.save_optimizer_states("x"), "set_optimizer first"),
         (lambda kv: kv.is_capable("flying"), "flying"),
+        (lambda kv: kv.init(4, [nd.ones((2, 3))] * 2), "key 4: 2 arrays; expected one initial value"),
+        (lambda kv: kv.row_sparse_pull(3, out=nd.ones((2, 3)), row_ids=nd.array([0, 2])), r"rows in \[0, 2\)"),
     ],
 )
 def test_wrong_use(kv, wrong, text):

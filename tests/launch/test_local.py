@@ -62,14 +62,23 @@ def test_everyone_gets_role_rank_secret_and_variables() -> None:
     ]
 
 
-def test_the_first_failure_decides_and_is_reported() -> None:
+def test_the_first_failure_decides_and_is_reported(tmp_path: Path) -> None:
     code = (
-        "import os, sys, time\n"
+        "import os, pathlib, sys, time\n"
         "me = os.environ['DMLC_ROLE'] + os.environ['DMLC_TASK_ID']\n"
-        "if me == 'worker1': print('last words', file=sys.stderr); sys.exit(7)\n"
-        "if me == 'worker0': time.sleep(0.5); sys.exit(3)\n"
+        "file = pathlib.Path(os.environ['FOLDER'], 'worker1')\n"
+        "def there(pid):\n"
+        "    try: os.kill(pid, 0); return True\n"
+        "    except ProcessLookupError: return False\n"
+        "if me == 'worker1':\n"
+        "    print('last words', file=sys.stderr)\n"
+        "    part = file.with_suffix('.part'); part.write_text(str(os.getpid())); part.rename(file)\n"
+        "    sys.exit(7)\n"
+        "if me == 'worker0':\n"
+        "    while not file.exists() or there(int(file.read_text())): time.sleep(0.02)\n"
+        "    sys.exit(3)\n"
     )
-    done = launch("-n", "2", "-s", "1", code=code)
+    done = launch("-n", "2", "-s", "1", code=code, FOLDER=str(tmp_path))
     assert done.returncode == 7
     report = done.stderr[done.stderr.index("-----") :]
     assert "the job failed: worker 1 (process " in report and "exited with status 7 after" in report
@@ -230,6 +239,9 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-n", "1", "--port", "70000", "true"], "expected 1 to 65535"),
         (["-n", "1", "-H", "hosts", "true"], "several hosts"),
         (["-n", "1", "--env", "ABSENT_VARIABLE", "true"], "not set here"),
+        (["-n", "1", "--env", "=x", "true"], "--env '=x': expected NAME:VALUE"),
+        (["-n", "1", "--env", "A B:x", "true"], "--env 'A B:x': expected NAME:VALUE"),
+        (["-n", "1", "--restarts", "-3", "true"], "--restarts -3: expected 0 or more"),
     ],
 )
 def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from dualmx.core.running import jobs, noted
 from dualmx.tools.bandwidth import resnet50, sizes_of
 from dualmx.tools.diagnose import differences
 from dualmx.tools.diagnose import page as diagnosis
-from dualmx.tools.status import page
+from dualmx.tools.status import main, page
 
 JOB = """
 import os, pathlib, time
@@ -38,6 +39,9 @@ out.wait_to_read()
 """
 
 
+GONE = {"uri": "127.0.0.1", "port": 1, "secret": "x" * 32, "command": "a job that does not answer"}
+
+
 def dualmx(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dualmx.cli", *arguments]
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=90)
@@ -52,10 +56,15 @@ def test_status_of_a_running_job(tmp_path: Path) -> None:
         while not (tmp_path / "ready").exists():
             assert time.monotonic() < until and job.poll() is None
             time.sleep(0.05)
-        time.sleep(1.0)
-        found = dualmx("status", "--json", "--interval", "0.2", **env)
-        assert found.returncode == 0, found.stderr
-        state = json.loads(found.stdout)
+        (tmp_path / "dualmx" / "jobs" / f"{os.getpid()}.json").write_text(json.dumps(GONE))
+        (tmp_path / "dualmx" / "jobs" / f"{os.getpid()}.json").chmod(0o600)
+        state: dict[str, Any] = {"stragglers": {}}
+        while not state["stragglers"]:  # until worker 0 has waited for half a second
+            assert time.monotonic() < until
+            found = dualmx("status", "--json", "--interval", "0.2", **env)
+            assert found.returncode == 0 and "nobody listens at 127.0.0.1:1 " in found.stderr, found.stderr
+            state = json.loads(found.stdout)
+        (tmp_path / "dualmx" / "jobs" / f"{os.getpid()}.json").unlink()
         assert [(m["role"], m["rank"], m["state"]) for m in state["members"]] == [
             ("server", 0, "alive"), ("worker", 0, "alive"), ("worker", 1, "alive"),
         ]  # fmt: skip
@@ -73,6 +82,23 @@ def test_status_of_a_running_job(tmp_path: Path) -> None:
     assert not list((tmp_path / "dualmx" / "jobs").iterdir())
     nobody = dualmx("status", **env)
     assert nobody.returncode == 2 and "no job of yours runs on this host" in nobody.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--interval", "-1"], "--interval -1: expected seconds of 0 or more"),
+        (["--uri", "127.0.0.1"], "--port 0: expected 1 to 65535"),
+        (["--uri", "127.0.0.1", "--port", "70000"], "--port 70000: expected 1 to 65535"),
+    ],
+)
+def test_wrong_options_of_status_are_named(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DMLC_PS_ROOT_PORT", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2 and text in capsys.readouterr().err
 
 
 def test_pages() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,19 +14,15 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from dualmx.core.network import free_port
 from dualmx.parallel.combine import combine
 from dualmx.parallel.rendezvous import meet
 
 ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
 TOLD = ("DMLC_", "JAX_", "OMPI_", "PMI", "SLURM_", "MASTER_", "XLA_FLAGS", "RANK", "WORLD_SIZE")
+HERE = "127.0.0.1"
 ENV = {k: v for k, v in os.environ.items() if not k.startswith(TOLD)}
 ENV |= {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def test_alone_every_exchange_is_with_itself() -> None:
@@ -141,7 +136,7 @@ def test_two_processes_of_the_launcher() -> None:
 
 @pytest.mark.slow
 def test_three_processes_over_tcp() -> None:
-    where = f"tcp://127.0.0.1:{free_port()}"
+    where = f"tcp://127.0.0.1:{free_port(HERE)}"
     run_together([[SCRIPT, where, "3", str(k)] for k in range(3)], {**ENV, "DUALMX_TCP": "1"})
 
 
@@ -190,7 +185,7 @@ def test_processes_of_mpiexec() -> None:
 @pytest.mark.parametrize(("end", "within"), [(signal.SIGKILL, 1.0), (signal.SIGSTOP, 5.0)], ids=["killed", "stopped"])
 @pytest.mark.parametrize("who", [0, 2])
 def test_the_end_of_a_process_is_an_error_of_all_others(transport: str, end: int, within: float, who: int) -> None:
-    where = f"127.0.0.1:{free_port()}"
+    where = f"{HERE}:{free_port(HERE)}"
     env = {**ENV, "DUALMX_COLLECTIVES": transport}
     command = [sys.executable, str(JOBS / "lost.py"), where, "3"]
     started = [

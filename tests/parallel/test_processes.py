@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from dualmx.core.network import free_port
 
 ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
 ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
@@ -75,9 +75,7 @@ def whole_batch() -> list[np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [0, signal.SIGKILL, signal.SIGSTOP], ids=["none", "killed", "stopped"])
 def test_a_lost_process_is_an_error_of_the_other(end: int) -> None:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        where = f"127.0.0.1:{s.getsockname()[1]}"
+    where = f"127.0.0.1:{free_port('127.0.0.1')}"
     command = [sys.executable, str(JOBS / "alone.py"), where]
     env = {**ENV, "DUALMX_DIST_TIMEOUT": "4"}
     other = subprocess.Popen([*command, "1", str(int(end))], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

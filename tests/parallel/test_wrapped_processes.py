@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from dualmx.core.network import free_port
 from dualmx.gluon.parallel import DistributedDataParallel, sync_gradients, sync_initial_weights
 
 ROOT = Path(__file__).parents[2]
@@ -19,9 +19,7 @@ ENV = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"JAX_PLATFORM
 
 
 def free_address() -> str:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{s.getsockname()[1]}"
+    return f"127.0.0.1:{free_port('127.0.0.1')}"
 
 
 def run_together(commands: list[list[str]], envs: list[dict[str, str]] | None = None, timeout: int = 150) -> list[str]:

@@ -279,7 +279,16 @@ def compression() -> None:
         assert np.allclose(pulled(store, "x", x)[:4], first, atol=1e-3), kind
         store.push("x", x)
         assert np.allclose(pulled(store, "x", x)[:4], second or first, atol=1e-3), kind
-    raises(ArgumentError, "of row_sparse arrays", store.push, "x", x.tostype("row_sparse"))
+    table = mx.nd.array([[0.25, 0], [0, 0], [0.125, 3]])
+    store = mx.kv.create("dist_sync")
+    store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
+    store.init(["x", "table"], [x, table])
+    store.push(["x", "table"], [x, table.tostype("row_sparse")])  # rows travel as they are
+    assert pulled(store, "x", x)[:3].tolist() == [0, 1, -1] and (
+        pulled(store, "table", table) == 2 * table.asnumpy()
+    ).all()
+    store.init("half", x.astype("float16"))
+    raises(ArgumentError, "expected dense float32", store.push, "half", x.astype("float16"))
     raises(ArgumentError, "expected one of 2bit, 1bit, fp16", store.set_gradient_compression, {"type": "3bit"})
     net = network()
     compress = {"type": "2bit", "threshold": 0.05}

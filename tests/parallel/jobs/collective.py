@@ -33,6 +33,30 @@ assert [a.asnumpy()[0] for a in out] == [10.0, 0.0]
 kv.push([1, 2], [[mx.nd.ones((2,)), mx.nd.ones((2,))], mx.nd.full((3,), rank + 1.0, dtype="float64")])
 kv.pull([1, 2], out=out)
 assert [a.asnumpy()[0] for a in out] == [4.0, 3.0]
+
+# -- processes that mean other keys: all are told, nothing is stored, and the store works as before
+one = mx.nd.ones((2,))
+dense, rows = mx.nd.ones((3, 2)), mx.nd.ones((3, 2)).tostype("row_sparse")
+kv.init([3, 4, 5], [one, dense, dense])
+summing = mx.kv.create("horovod")
+for call in (
+    lambda: kv.push([1, 3][rank], one),
+    lambda: kv.push([4, 5][rank], rows),
+    lambda: kv.init([6, 7][rank], one),
+    lambda: kv.init(6, [one, dense][rank]),
+    lambda: kv.set_optimizer([mx.optimizer.SGD(), mx.optimizer.Adam()][rank]),
+    lambda: summing.pushpull("ab"[rank], one),
+):
+    try:
+        call()
+    except mx.MXNetError as e:
+        assert "the processes disagree: process " in str(e), e
+    else:
+        raise AssertionError("not told")
+kv.init(6, one)
+kv.push([1, 6], [one, one])
+kv.pull([1, 6], out=[one, out[0]])
+assert one.asnumpy().tolist() == out[0].asnumpy().tolist() == [2.0, 2.0]
 device = mx.kv.create("dist_sync_device")
 assert device.type == "dist_sync_device" and type(device) is type(kv)
 
