@@ -171,3 +171,11 @@ def test_perplexity_of_sequences_flattens_them():
     metric = mx.metric.Perplexity(ignore_label=0)
     metric.update([label], [pred])
     assert metric.get()[1] == pytest.approx(4.0) and metric.num_inst == 3
+
+
+def test_scores_of_more_classes_than_labels() -> None:
+    """What counts is how many classes the labels have, as in MXNet."""
+    scores = mx.nd.array([[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    metric = mx.metric.F1()
+    metric.update([mx.nd.array([1, 1, 0, 0])], [scores])
+    assert metric.get() == ("f1", 0.5)
