@@ -26,6 +26,7 @@ from . import ndarray as nd
 from . import random as rnd
 from . import symbol as sym
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, tpu
+from .core import alias as _alias
 from .core import knobs as _knobs
 from .core.errors import MXNetError
 from .ndarray import NDArray, waitall
@@ -159,6 +160,8 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of these
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_MODES})
 
+
+_alias.follow()
 
 if _knobs.PROFILER_AUTOSTART.read() == "1":
     from . import profiler

@@ -148,7 +148,8 @@ class FeedForward:
         for epoch in range(self.begin_epoch, self.num_epoch):
             start = time.time()
             metric.reset()
-            module._train_epoch(epoch, batches, metric, batch_end_callback, monitor)
+            # MXNet counts batches from 1 here, and from 0 in modules.
+            module._train_epoch(epoch, batches, metric, batch_end_callback, monitor, first=1)
             if self.epoch_size is None:
                 log.info("Epoch[%d] Resetting Data Iterator", epoch)
             batches.reset()

@@ -11,13 +11,16 @@ from .errors import ArgumentError, ArgumentTypeError
 
 
 def number(what: str, name: str, value: Any) -> Any:
-    """Return `value` if it is a real number (Python's or NumPy's).
+    """Return `value` if it is a real number (Python's or NumPy's); of an array without axes, the number in it.
 
     Raises:
         ArgumentTypeError: it is not; the text names the function, the argument and the value.
     """
-    if isinstance(value, numbers.Real) or (hasattr(value, "dtype") and getattr(value, "ndim", None) == 0):
+    if isinstance(value, numbers.Real):
         return value
+    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
+        # Read here: what is computed late could become part of the program that waits for the number.
+        return value.item() if hasattr(value, "asnumpy") else value
     raise ArgumentTypeError(f"{what}: {name}={value!r}: expected a number")
 
 

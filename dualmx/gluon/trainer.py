@@ -254,9 +254,10 @@ class Trainer(StoreLink):
 
     @staticmethod
     def _rows(what: str, batch_size: Any) -> Any:
-        if number(f"Trainer.{what}", "batch_size", batch_size) <= 0:
-            raise ArgumentError(f"Trainer.{what}: batch_size={batch_size}: expected a number above 0")
-        return batch_size
+        rows = number(f"Trainer.{what}", "batch_size", batch_size)
+        if rows <= 0:
+            raise ArgumentError(f"Trainer.{what}: batch_size={rows}: expected a number above 0")
+        return rows
 
     def _refuse_in_store(self, what: str) -> None:
         if self._update_on_kvstore:

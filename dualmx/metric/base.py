@@ -20,7 +20,7 @@ class Total:
     __slots__ = ("host", "device")
 
     def __init__(self, host: Any = 0.0):
-        self.host = host
+        self.host = _wide(host)
         self.device: NDArray | None = None
 
     def add(self, value: Any) -> None:
@@ -29,11 +29,23 @@ class Total:
             value = value.astype("float64")
             self.device = value if self.device is None else self.device + value.as_in_context(self.device.context)
         else:
-            self.host += value
+            self.host = _wide(self.host + _wide(value))
 
     def value(self) -> Any:
         """The sum; waits for the device."""
         return self.host if self.device is None else self.host + float(self.device.asscalar())
+
+
+def _wide(value: Any) -> Any:
+    """A NumPy scalar in 64 bits: beside a Python number it would keep its own, and a long sum its first digits only."""
+    if isinstance(value, numpy.floating):
+        return numpy.float64(value)
+    return numpy.int64(value) if isinstance(value, numpy.signedinteger) else value
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as Python's number, which prints as a number."""
+    return value.item() if isinstance(value, numpy.generic) else value
 
 
 class _Sum:
@@ -179,14 +191,14 @@ class EvalMetric:
     def get(self) -> tuple[Any, Any]:
         """`(name, value)` since the last reset; nan when nothing came."""
         count = self.num_inst
-        return self.name, (self._value(self.sum_metric, count) if count else float("nan"))
+        return self.name, (_plain(self._value(self.sum_metric, count)) if count else float("nan"))
 
     def get_global(self) -> tuple[Any, Any]:
         """`(name, value)` since the last full reset."""
         if not self._has_global_stats:
             return self.get()
         count = self.global_num_inst
-        return self.name, (self._value(self.global_sum_metric, count) if count else float("nan"))
+        return self.name, (_plain(self._value(self.global_sum_metric, count)) if count else float("nan"))
 
     def get_name_value(self) -> list[tuple[str, Any]]:
         """`get` as a list of pairs."""

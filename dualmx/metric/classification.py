@@ -101,7 +101,7 @@ class _Confusion:
             raise ArgumentError(f"metric: predictions have shape {scores.shape}: expected scores (N, 2)")
         guess = scores.argmax(axis=1)
         check_label_shapes(truth, guess)
-        if len(numpy.unique(truth)) > 2 or scores.shape[1] > 2:
+        if len(numpy.unique(truth)) > 2:
             raise ArgumentError("metric: there are more than 2 classes: this metric is for binary classification only")
         yes, right = guess == 1, guess == truth
         self.tp += int((yes & right).sum())

@@ -421,9 +421,11 @@ class BaseModule:
         batch_end_callback: Any,
         monitor: Any,
         sparse_row_id_fn: Callable[..., Any] | None = None,
+        first: int = 0,
     ) -> None:
+        """Train on all batches; callbacks are told numbers of batches from `first` on."""
         batches = iter(train_data)
-        data_batch, nbatch = next(batches, None), 0
+        data_batch, nbatch = next(batches, None), first
         if data_batch is None:
             train_data.reset()
             batches = iter(train_data)

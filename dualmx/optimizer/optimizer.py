@@ -103,10 +103,12 @@ class Optimizer:
         multi_precision: bool = False,
         param_dict: Mapping[int, Any] | None = None,
     ):
-        given = {"rescale_grad": rescale_grad, "wd": wd, "clip_gradient": clip_gradient, "learning_rate": learning_rate}
-        for name, value in given.items():
-            if value is not None:
-                number(type(self).__name__, name, value)
+        what = type(self).__name__
+        rescale_grad, wd = number(what, "rescale_grad", rescale_grad), number(what, "wd", wd)
+        if clip_gradient is not None:
+            clip_gradient = number(what, "clip_gradient", clip_gradient)
+        if learning_rate is not None:
+            learning_rate = number(what, "learning_rate", learning_rate)
         if lr_scheduler is not None and not callable(lr_scheduler):
             kind = type(lr_scheduler).__name__
             raise ArgumentTypeError(f"{type(self).__name__}: lr_scheduler of type {kind}: expected an LRScheduler")

@@ -90,6 +90,23 @@ def test_order_and_learning_rate() -> None:
         scheduled.set_learning_rate(1)
 
 
+@pytest.mark.parametrize("way", ["step", "update", "set_learning_rate", "learning_rate"])
+def test_numbers_in_arrays_without_axes(way: str) -> None:
+    """As in `trainer.step(valid_lengths.sum())`, where the sum is still to be computed."""
+    net = make()
+    with mx.util.np_shape():
+        two = nd.ones(2).as_np_ndarray().sum()
+        rate = two / 20 if way == "learning_rate" else 0.1
+        trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": rate}, update_on_kvstore=False)
+        backward(net)
+        if way == "set_learning_rate":
+            trainer.set_learning_rate(two / 20)
+        if way == "update":
+            trainer.allreduce_grads()
+        (trainer.update if way == "update" else trainer.step)(nd.ones(2).as_np_ndarray().sum())
+    assert weights(net) == [[[0.9, 0.9]]]
+
+
 def test_multipliers_apply() -> None:
     net = make()
     net.bias.lr_mult = 0.0

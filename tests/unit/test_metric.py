@@ -171,3 +171,28 @@ def test_perplexity_of_sequences_flattens_them():
     metric = mx.metric.Perplexity(ignore_label=0)
     metric.update([label], [pred])
     assert metric.get()[1] == pytest.approx(4.0) and metric.num_inst == 3
+
+
+def test_scores_of_more_classes_than_labels() -> None:
+    """What counts is how many classes the labels have, as in MXNet."""
+    scores = mx.nd.array([[0, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]])
+    metric = mx.metric.F1()
+    metric.update([mx.nd.array([1, 1, 0, 0])], [scores])
+    assert metric.get() == ("f1", 0.5)
+
+
+class _OwnSum(mx.metric.EvalMetric):
+    """A metric that a user wrote with NumPy's sums."""
+
+    def update(self, labels, preds):
+        self.sum_metric += labels[0].asnumpy().sum()
+        self.num_inst += np.int32(1)
+
+
+@pytest.mark.parametrize("metric", [mx.metric.np(lambda label, _: label.sum(), name="m"), _OwnSum("m")])
+def test_sums_of_float32_are_kept_in_float64(metric):
+    """Also where NumPy 2 leaves a float32 added to a Python number a float32."""
+    for value in (2.0**24, 1, 1, 1):
+        metric.update([mx.nd.array([value])], [mx.nd.zeros(1)])
+    assert metric.get() == ("m", (2**24 + 3) / 4)
+    assert str(metric) == "EvalMetric: {'m': 4194304.75}"

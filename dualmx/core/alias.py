@@ -1,0 +1,46 @@
+"""Submodules under a second name of the package, as after `sys.modules["mxnet"] = dualmx`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+_OWN = __name__.partition(".")[0]
+
+
+class _Same(Loader):
+    """Loads the module that `name` already is, or becomes."""
+
+    def __init__(self, name: str):
+        self._name = name
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # which importlib has replaced by that of the second name
+
+
+class _Finder(MetaPathFinder):
+    """Finds `mxnet.gluon` where `mxnet` is this package: importlib would load its files a second time."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        head, _, rest = fullname.partition(".")
+        if not rest or head == _OWN or sys.modules.get(head) is not sys.modules.get(_OWN):
+            return None
+        return ModuleSpec(fullname, _Same(f"{_OWN}.{rest}"))
+
+
+def follow() -> None:
+    """Let imports from second names of the package give the modules of the package."""
+    if not any(isinstance(f, _Finder) for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
