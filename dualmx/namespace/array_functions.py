@@ -15,12 +15,9 @@ from ..ndarray.creation import array
 from ..ndarray.handle import create, invoke, invoke1, invoke2, invoke_out
 from ..ndarray.trace import local
 from ..ndarray.verify import CONDITIONS, state
-from ..op.registry import OPS, Call, Op
+from ..op.registry import Call, Op
 from ..op.schema import Input
 from .signature import docstring, signature
-
-# Operators whose states depend on whether the result overwrites the first input: what computes if it does not.
-ASIDE = {"nag_mom_update": "_nag_mom_update_aside"}
 
 
 def as_input(value: Any, op: Op, name: str, beside: Any) -> NDArray:
@@ -169,8 +166,6 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
         call0 = op.call() if simple else None
         if call0 is not None and call0.plain and n in (1, 2):
             function = _shortened(function, call0, n)
-    if op.name in ASIDE:
-        function = _by_target(function, array_function(OPS[ASIDE[op.name]], name), op.inputs[0].name)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = docstring(op)
     function.__signature__ = signature(op, NDArray)
@@ -194,17 +189,6 @@ def _shortened(function: Callable[..., Any], call: Call, n: int) -> Callable[...
             return function(*args, **kwargs)
 
     return shortened
-
-
-def _by_target(in_place: Callable[..., Any], aside: Callable[..., Any], first: str) -> Callable[..., Any]:
-    """Return the function that calls `in_place` if `out` is the first input, `aside` otherwise."""
-
-    def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        target = out[0] if isinstance(out, (list, tuple)) and out else out
-        overwritten = target is not None and target is (args[0] if args else kwargs.get(first))
-        return (in_place if overwritten else aside)(*args, out=out, **kwargs)
-
-    return function
 
 
 def _on_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], out: Any) -> Any:

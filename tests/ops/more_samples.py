@@ -17,7 +17,6 @@ ONE_WEIGHT: dict[str, tuple[int, dict[str, Any]]] = {
     "sgd_update": (0, {}),
     "sgd_mom_update": (1, {"momentum": 0.9}),
     "nag_mom_update": (1, {"momentum": 0.9}),
-    "_nag_mom_update_aside": (1, {"momentum": 0.9}),
     "signsgd_update": (0, {}),
     "signum_update": (1, {"momentum": 0.9, "wd_lh": 0.1}),
     "_dcasgd_update": (2, {"momentum": 0.9, "lamda": 0.04}),

@@ -192,15 +192,13 @@ def nag_step(
     wd: float,
     rescale: Array | float,
     bound: float,
-    in_place: bool = True,
 ) -> tuple[Array, Array]:
-    """Nesterov step: (next weight, next momentum); `in_place` the momentum decays towards the *next* weight."""
+    """Nesterov step: (next weight, next momentum); the momentum decays towards the *next* weight, as in MXNet."""
     g = clipped(scaled(grad, rescale, w), bound)
     rate = as_rate(lr, w)
     m = momentum * wide(mom)
-    step = m - rate * decayed(g, w, wd)
-    new = w - m + (1 + momentum) * step
-    return new, m - rate * decayed(g, new, wd) if in_place else step
+    new = w - m + (1 + momentum) * (m - rate * decayed(g, w, wd))
+    return new, m - rate * decayed(g, new, wd)
 
 
 @update()
@@ -217,27 +215,9 @@ def nag_mom_update(
 ):
     """Nesterov's momentum: `m = momentum * m; w' = w - m + (1 + momentum) * (m - lr * (g' + wd * w))`.
 
-    The next momentum is `m - lr * (g' + wd * w')`; with another `out` than the weight, or none, the decay is that
-    of `w`, as in MXNet. Shapes: all equal.
+    The next momentum is `m - lr * (g' + wd * w')`. Shapes: all equal.
     """
     w, m = nag_step(wide(weight), grad, mom, lr, momentum, wd, rescale_grad, clip_gradient)
-    return w.astype(weight.dtype), m.astype(mom.dtype)
-
-
-@update("_nag_mom_update_aside")
-def nag_mom_update_aside(
-    weight: Tensor,
-    grad: Tensor,
-    mom: Aux,
-    *,
-    lr: Rate,
-    momentum: float = 0.0,
-    wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
-    clip_gradient: float = -1.0,
-):
-    """`nag_mom_update` that leaves the weight as it is; the next momentum is `m - lr * (g' + wd * w)`."""
-    w, m = nag_step(wide(weight), grad, mom, lr, momentum, wd, rescale_grad, clip_gradient, in_place=False)
     return w.astype(weight.dtype), m.astype(mom.dtype)
 
 
