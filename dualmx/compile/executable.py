@@ -23,8 +23,9 @@ from .layout import sink_transposes
 from .lower import lower
 from .onednn.ffi import available
 from .onednn.rewrite import BY_LIBRARY, keep
+from .remade import makes_again
 from .spmd import AXIS, Group
-from .spread import makes_again, multiplies_spread
+from .spread import multiplies_spread
 from .watch import Compilation, watchers
 from .x64 import x64
 

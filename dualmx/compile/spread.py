@@ -11,6 +11,8 @@ from typing import Any
 
 from jax.extend.core import Literal
 
+from .remade import inside
+
 # Of these the first input alone decides: the others tell where to read.
 _BY_FIRST = frozenset({"gather", "dynamic_slice"})
 # What repeats itself in one of their inputs does so in their result.
@@ -68,7 +70,7 @@ def _results(name: str, eqn: Any, ins: list[bool]) -> bool:
 
 def _bodies(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bool]]]:
     """The programs inside an equation, and which of their inputs are spread."""
-    for closed, body in _inside(eqn):
+    for closed, body in inside(eqn):
         if name == "scan":
             constants, carried = eqn.params["num_consts"], eqn.params["num_carry"]
             once = eqn.params["length"] == 1  # such a loop is none
@@ -83,24 +85,4 @@ def _bodies(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bo
         yield body, known if len(known) == len(body.invars) else [True] * len(body.invars)
 
 
-def _inside(eqn: Any) -> Iterator[tuple[Any, Any]]:
-    """The programs inside an equation, as they stand in its parameters, and bare."""
-    for value in eqn.params.values():
-        for closed in value if isinstance(value, (tuple, list)) else (value,):
-            body = getattr(closed, "jaxpr", closed)
-            if hasattr(body, "eqns"):
-                yield closed, body
-
-
-def makes_again(jaxpr: Any) -> bool:
-    """Whether a program has a backward pass that makes values again to save memory (`jax.checkpoint`).
-
-    Example:
-        >>> import jax, jax.numpy as jnp
-        >>> makes_again(jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.5).jaxpr)
-        True
-    """
-    return any("prevent_cse" in e.params or any(makes_again(b) for _, b in _inside(e)) for e in jaxpr.eqns)
-
-
-__all__ = ["makes_again", "multiplies_spread"]
+__all__ = ["multiplies_spread"]
