@@ -11,6 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.errors import MXNetError
 from .frame import ERROR, REPLY, REQUEST, Message
 from .van import Van
@@ -41,10 +43,11 @@ class Ticket:
         reply: the answer once it is there.
         error: why there will be none.
         waits: what the peer says that it waits for.
+        into: memory that the answer's payload is received into, if it is as large and travels.
     """
 
-    def __init__(self, number: int, peer: Peer, what: str, message: Message):
-        self.number, self.peer, self.what = number, peer, what
+    def __init__(self, number: int, peer: Peer, what: str, message: Message, into: np.ndarray | None = None):
+        self.number, self.peer, self.what, self.into = number, peer, what, into
         self.message: Message | None = message
         self.reply: Message | None = None
         self.error: str | None = None
@@ -75,19 +78,26 @@ class Customer:
 
     def __init__(self, van: Van, timeout: float = 0.0):
         self._van, self._timeout = van, timeout
-        self.take = van.take
+        self.take, self.shares = van.take, van.shares
+        van.where = self._where
         self._open: dict[int, Ticket] = {}
         self._changed = threading.Condition()
         self._failures = 0
         self._numbers = iter(range(1, 1 << 62))
 
     def ask(
-        self, peer: Peer, what: str, meta: dict[str, Any], payload: Sequence[Any] = (), priority: int | None = None
+        self,
+        peer: Peer,
+        what: str,
+        meta: dict[str, Any],
+        payload: Sequence[Any] = (),
+        priority: int | None = None,
+        into: np.ndarray | None = None,
     ) -> Ticket:
-        """Send a request, now or when there is a connection; for `priority` see `Message`."""
+        """Send a request, now or when there is a connection; for `priority` see `Message`, for `into` `Ticket`."""
         with peer.lock:  # so that numbers arrive in their order
             number = next(self._numbers)
-            ticket = Ticket(number, peer, what, Message(REQUEST, number, meta, payload, priority))
+            ticket = Ticket(number, peer, what, Message(REQUEST, number, meta, payload, priority), into)
             self._open[number] = ticket
             if peer.gone:
                 self._finish(ticket, error=peer.gone)
@@ -129,6 +139,11 @@ class Customer:
             self._finish(ticket, error=text)
             if message.meta.get("final") is True:
                 self.give_up(ticket.peer, text)
+
+    def _where(self, link: int, request: int, nbytes: int) -> np.ndarray | None:
+        ticket = self._open.get(request)
+        into = ticket.into if ticket is not None and ticket.peer.link == link else None
+        return into if into is not None and into.nbytes == nbytes else None
 
     def note(self, message: Message) -> str:
         """Keep what a peer says that one of the requests waits for; returns it."""

@@ -218,10 +218,12 @@ class Decoder:
 
     Args:
         loans: memory that the sender shares.
-        take: returns memory for large payloads, or None.
+        take: returns memory for large payloads, or None; it is told the frame's kind and request, and how many bytes.
     """
 
-    def __init__(self, loans: Loans | None = None, take: Callable[[int], np.ndarray | None] | None = None) -> None:
+    def __init__(
+        self, loans: Loans | None = None, take: Callable[[int, int, int], np.ndarray | None] | None = None
+    ) -> None:
         self._loans, self._take = loans, take
         self._head = bytearray(SIZE)
         self._restart()
@@ -269,7 +271,10 @@ class Decoder:
 
     def _aim(self, stage: int, size: int) -> None:
         self._stage, self._got = stage, 0
-        block = self._take(size) if self._take is not None and size >= LEAST and stage == 2 else None
+        block = None
+        if self._take is not None and size >= LEAST and stage == 2:
+            _, _, kind, _, request, *_ = self._fields  # type: ignore[misc]
+            block = self._take(kind, request, size)
         self._target = (np.empty(size, np.uint8) if block is None else block).data if size else memoryview(b"")
 
     def whole(self, data: memoryview) -> tuple[Message | None, int]:

@@ -17,13 +17,14 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
-from .frame import PING, Decoder, Message, encode
+from .frame import PING, REPLY, Decoder, Message, encode
 from .link import Link
 from .secret import HandshakeError, Met, greet, welcome
 from .shared import LEAST, Arena, Loans, available
@@ -177,12 +178,16 @@ class SocketVan(Van):
         block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
         return np.empty(nbytes, np.uint8) if block is None else block
 
+    def _room(self, link: int, kind: int, request: int, nbytes: int) -> np.ndarray | None:
+        """Memory for what arrives: where it is awaited, or a block."""
+        wanted = self.where(link, request, nbytes) if kind == REPLY and self.where is not None else None
+        return wanted if wanted is not None or self._arena is None else self._arena.take(nbytes)
+
     def take_shared(self, nbytes: int) -> np.ndarray | None:
         """Return memory that other processes of this host see where it lies when it is sent, if there is some."""
         return self._arena.take(nbytes) if self._arena is not None else None
 
     def shares(self, link: int) -> bool:
-        """Whether both ends of a link see memory of the other."""
         held = self._links.get(link)
         return held is not None and held.lend is not None and held.decoder.shared
 
@@ -191,7 +196,8 @@ class SocketVan(Van):
 
     def _add(self, sock: socket.socket, met: Met) -> int:
         lend, loans = self._share(sock)
-        decoder = Decoder(loans, self._arena.take if self._arena is not None else None)
+        number = next(self._numbers)
+        decoder = Decoder(loans, partial(self._room, number))
         sock.setblocking(False)
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
@@ -203,7 +209,7 @@ class SocketVan(Van):
             if self._closing is not None:
                 sock.close()
                 raise OSError("the van is closed")
-            link = Link(next(self._numbers), sock, met, lend, decoder)
+            link = Link(number, sock, met, lend, decoder)
             self._links[link.number] = link
             self._fresh.append(link)
         self._ring()

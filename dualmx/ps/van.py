@@ -29,6 +29,7 @@ class Van:
 
     on_message: OnMessage
     on_down: OnDown
+    where: Callable[[int, int, int], np.ndarray | None] | None = None  # memory for an answer: link, request, bytes
 
     def listen(self, host: str, port: int) -> dict[str, Any]:
         """Accept connections; returns the address to tell to others, as JSON."""
@@ -52,6 +53,10 @@ class Van:
     def take(self, nbytes: int) -> np.ndarray:
         """Return memory (nbytes,) of uint8 that can be sent cheaply, and is used again when it is dropped."""
         return np.empty(nbytes, np.uint8)
+
+    def shares(self, link: int) -> bool:
+        """Whether both ends of a link see memory of the other."""
+        return False
 
     def drive(self, done: Callable[[], bool], timeout: float) -> bool:
         """Move messages on this thread until `done()`, for `timeout` seconds at most; False if other threads do that.

@@ -75,17 +75,27 @@ class KVWorker:
         self._unread: dict[int, dict[Key, None]] = {}  # pushed and not pulled since, in order
         self._steps: dict[int, int] = {}
 
+    def shares(self, server: int) -> bool:
+        """Whether a server and this process see memory of each other."""
+        return self._customer.shares(self.servers[server].link)
+
     def wait(self, tickets: Sequence[Ticket]) -> list[Message]:
         """Wait for requests; see `Customer.wait`."""
         return self._customer.wait(tickets)
 
     def ask(
-        self, server: int, what: str, meta: dict[str, Any], payload: Sequence[Any] = (), priority: int | None = None
+        self,
+        server: int,
+        what: str,
+        meta: dict[str, Any],
+        payload: Sequence[Any] = (),
+        priority: int | None = None,
+        into: np.ndarray | None = None,
     ) -> Ticket:
-        """Send a request to one server, after what was queued; for `priority` see `Message`."""
+        """Send a request to one server, after what was queued; for `priority` and `into` see `Customer.ask`."""
         with self._lock:
             self.flush()
-            return self._customer.ask(self.servers[server], what, meta, payload, priority)
+            return self._customer.ask(self.servers[server], what, meta, payload, priority, into)
 
     def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Ticket]:
         """Send the same request to all servers."""
@@ -203,7 +213,7 @@ class KVWorker:
                 batches.queued.tickets = batches.send()
                 if batches.meta["op"] == "pushpull":
                     store = batches.meta["store"]
-                    pulled = Pulled(self, store, batches.queued.tickets, batches.parts)
+                    pulled = Pulled(self, store, batches.queued.tickets, batches)
                     self._ahead.update(((store, key), pulled) for key in batches.keys)
 
     def _wake(self) -> None:
@@ -235,7 +245,7 @@ class KVWorker:
             for s in known.slices:
                 size = (s.stop - s.start) * known.dtype.itemsize
                 sent.add(s.server, [key, s.number, self.last_round(store, key)], None, size)
-        return Pulled(self, store, sent.send(), sent.parts)
+        return Pulled(self, store, sent.send(), sent)
 
     def fetch(self, store: int, keys: Sequence[Key], ahead: bool, priority: int = 0) -> Callable[[Key], np.ndarray]:
         """As `pull`; returns what waits for the value of a key.
@@ -281,6 +291,7 @@ class KVWorker:
 
         Attributes:
             priority: of the parts that come next; None for messages that keep their place.
+            wholes: arrays whose slices come from several servers, each of which is received where it belongs.
         """
 
         LIMIT = 4 << 20  # bytes; one is summed and updated while the next is on its way
@@ -295,6 +306,7 @@ class KVWorker:
             self.size = 0
             self._open: dict[int, int] = {}
             self.parts: list[tuple[int, list[Any], list[Any], int]] = []
+            self.wholes: dict[Key, np.ndarray] = {}
 
         def later(self, server: int, part: list[Any], data: Any, key: Key) -> None:
             """As `add`, when all are there, in the order of their priorities."""
@@ -305,9 +317,12 @@ class KVWorker:
         def add(self, server: int, part: list[Any], data: Any, size: int = 0) -> int:
             """Put a part into a message; returns which one."""
             size = size or (0 if data is None else data.nbytes)
-            at = self._open.get(server)
+            alone = self._alone(server, part)
+            at = None if alone else self._open.get(server)
             if at is None or self.parts[at][3] + size > self._room(at) or len(self.parts[at][1]) >= 10_000:
-                at = self._open[server] = len(self.parts)
+                at = len(self.parts)
+                if not alone:
+                    self._open[server] = at
                 self.parts.append((server, [], [], 0))
                 self._first.append(self.priority)
             server, parts, payload, total = self.parts[at]
@@ -316,6 +331,21 @@ class KVWorker:
                 payload.append(data)
             self.parts[at] = (server, parts, payload, total + size)
             return at
+
+        def _alone(self, server: int, part: list[Any]) -> bool:
+            """Whether the answer is one slice of several, which travels: it can be received into its place."""
+            if self.meta["op"] not in ("pull", "pushpull") or self._worker.shares(server):
+                return False
+            return len(self._worker.keys[self.meta["store"], part[0]].slices) > 1
+
+        def _place(self, key: Key, number: int) -> np.ndarray:
+            """Memory of a slice, as bytes, within that of its array."""
+            known = self._worker.keys[self.meta["store"], key]
+            if key not in self.wholes:
+                nbytes = math.prod(known.shape) * known.dtype.itemsize
+                self.wholes[key] = self._worker.take(nbytes).view(known.dtype)
+            s = known.slices[number]
+            return self.wholes[key][s.start : s.stop].view(np.uint8)
 
         def _room(self, at: int) -> int:
             return self.MOST if self.parts[at][3] < self.LIMIT else self.LIMIT
@@ -330,7 +360,8 @@ class KVWorker:
                 turn = f", round {parts[0][2]}," if self.meta["op"] in ROUNDED else ""
                 what = f"kvstore.{self.what} of key {parts[0][0]!r}{more}{turn} at server {server}"
                 meta = {**self.meta, "parts": parts, **({"priority": priority} if priority else {})}
-                tickets.append(self._worker.ask(server, what, meta, payload, priority))
+                into = self._place(*parts[0][:2]) if self._alone(server, parts[0]) else None
+                tickets.append(self._worker.ask(server, what, meta, payload, priority, into))
             return tickets
 
 
@@ -379,10 +410,10 @@ class Queued:
 class Pulled:
     """Values under way."""
 
-    def __init__(self, worker: KVWorker, store: int, tickets: list[Ticket], parts: list[Any]):
+    def __init__(self, worker: KVWorker, store: int, tickets: list[Ticket], batches: KVWorker._Batches):
         self._worker, self._store = worker, store
-        self.tickets = tickets
-        self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in parts]
+        self.tickets, self._wholes = tickets, batches.wholes
+        self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in batches.parts]
         self._where: dict[Key, list[tuple[int, int]]] = {}  # tickets that have slices of a key, and which
         for i, asked in enumerate(self._asked):
             for key, number in asked:
@@ -392,8 +423,13 @@ class Pulled:
 
     def _take(self, i: int) -> None:
         """Wait for an answer, and take it apart."""
-        data = self._worker.wait([self.tickets[i]])[0].pieces()
+        ticket = self.tickets[i]
+        reply = self._worker.wait([ticket])[0]
         self._taken.add(i)
+        if ticket.into is not None and len(reply.payload) == 1 and reply.payload[0].obj is ticket.into:
+            ticket.forget()
+            return
+        data = reply.pieces()
         for key, number in self._asked[i]:
             known = self._worker.keys[self._store, key]
             s = known.slices[number]
@@ -401,7 +437,7 @@ class Pulled:
             self._pieces[key, number] = piece = data.take(size)
             if piece.nbytes != size:
                 raise MXNetError(f"kvstore.pull of key {key!r}: server {s.server} sent too few numbers")
-        self.tickets[i].forget()
+        ticket.forget()
 
     def value(self, key: Key) -> np.ndarray:
         """Wait for the array of a key, in its shape; it may be in memory that is read by others. It is given once.
@@ -410,10 +446,12 @@ class Pulled:
             MXNetError: see `Customer.wait`; or an answer of the wrong size.
         """
         known = self._worker.keys[self._store, key]
-        whole: np.ndarray | None = None
+        whole = self._wholes.pop(key, None)
         for i, number in self._where[key]:
             if i not in self._taken:
                 self._take(i)
+            if (key, number) not in self._pieces:
+                continue  # it was received into its place
             s = known.slices[number]
             piece = np.frombuffer(self._pieces.pop((key, number)), known.dtype)
             if len(known.slices) == 1:
