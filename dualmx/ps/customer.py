@@ -78,7 +78,7 @@ class Customer:
 
     def __init__(self, van: Van, timeout: float = 0.0):
         self._van, self._timeout = van, timeout
-        self.take, self.shares = van.take, van.shares
+        self.take, self.shares, self.joined = van.take, van.shares, van.joined
         van.where = self._where
         self._open: dict[int, Ticket] = {}
         self._changed = threading.Condition()

@@ -217,14 +217,14 @@ class Decoder:
     """Puts frames together from a stream: fill `room()`, then tell `filled(n)` how many bytes came.
 
     Args:
-        loans: memory that the sender shares.
+        loans: memory that the sender shares, None for none.
         take: returns memory for large payloads, or None; it is told the frame's kind and request, and how many bytes.
     """
 
     def __init__(
         self, loans: Loans | None = None, take: Callable[[int, int, int], np.ndarray | None] | None = None
     ) -> None:
-        self._loans, self._take = loans, take
+        self.loans, self._take = loans, take
         self._head = bytearray(SIZE)
         self._restart()
 
@@ -239,11 +239,6 @@ class Decoder:
     def room(self) -> memoryview:
         """Where the next bytes belong."""
         return self._target[self._got :]
-
-    @property
-    def shared(self) -> bool:
-        """Whether the sender shares memory."""
-        return self._loans is not None
 
     @property
     def idle(self) -> bool:
@@ -321,14 +316,14 @@ class Decoder:
 
     def _shared(self, meta: dict[str, Any], inline: memoryview) -> tuple[Any, ...]:
         layout, pieces = meta.pop("~", None), []
-        if self._loans is None or not isinstance(layout, list):
+        if self.loans is None or not isinstance(layout, list):
             raise FormatError("frame with shared memory that is not there")
         for place in layout:
             if isinstance(place, int):
                 pieces.append(inline[:place])
                 inline = inline[place:]
             else:
-                pieces.append(self._loans.view(place).data)
+                pieces.append(self.loans.view(place).data)
         if inline.nbytes:
             raise FormatError("frame with more bytes than its layout tells")
         return tuple(pieces)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import NamedTuple
+
+from .shared import PAGE
 
 MAX_SLICE = 4 << 20  # bytes; larger slices are split: one is updated while the next is on its way
 
@@ -56,6 +59,8 @@ def place(
     if width < 1 or size // width < 2 * pieces:
         width = 1
     unit = width * (16 if size // (pieces * width) >= 1024 else 1)  # equal pieces are updated by the same program
+    pages = math.lcm(width, PAGE // itemsize)
+    unit = pages if size // (pieces * pages) >= 32 else unit  # workers see slices that fill pages without a copy
     edges = [min(-(-size * i // (pieces * unit)) * unit, size) for i in range(pieces + 1)]
     return [Slice(i, i % servers, a, b) for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
 

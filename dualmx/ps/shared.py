@@ -15,6 +15,7 @@ import weakref
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -167,18 +168,27 @@ def _rounded(nbytes: int) -> int:
     return -(-pages // step) * step * PAGE
 
 
+_lenders = count()
+
+
 class Loans:
     """What another process lends to this one.
 
     Args:
-        fd: its arena; closed here.
+        fd: its arena; closed with this object.
         reader: number of this process there.
+
+    Attributes:
+        file: the arena's file.
+        number: tells it from all others that this process has met.
 
     Raises:
         FormatError: no arena.
     """
 
     def __init__(self, fd: int, reader: int):
+        self.file, self.number = fd, next(_lenders)
+        weakref.finalize(self, os.close, fd)
         try:
             size = os.fstat(fd).st_size
             sealed = fcntl.fcntl(fd, fcntl.F_GET_SEALS) & _SHRINK == _SHRINK
@@ -187,8 +197,7 @@ class Loans:
             self._map, self._size, self._reader = mmap.mmap(fd, size), size, reader
         except OSError as e:
             raise FormatError(f"the other end offers memory that cannot be used: {e.strerror or e}") from None
-        finally:
-            os.close(fd)
+        self._base = _address(np.frombuffer(self._map, np.uint8, 1))
         self._returned = memoryview(self._map)[:TABLE].cast("I")
         self._held: dict[int, weakref.ref[np.ndarray]] = {}
         self._dropped: deque[int] = deque()  # places in the table, filled by the garbage collector, which takes no lock
@@ -214,6 +223,11 @@ class Loans:
         if self._dropped:
             self._count()
         return seen
+
+    def offset(self, piece: memoryview) -> int | None:
+        """Where bytes lie in the arena; None for those that do not."""
+        offset = _address(np.frombuffer(piece, np.uint8, 1)) - self._base
+        return offset if TABLE <= offset <= self._size - piece.nbytes else None
 
     def _drop(self, number: int, at: int) -> None:
         self._held.pop(number, None)

@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import numpy as np
 
 from ..core.errors import FormatError, MXNetError
 from .frame import PING, REPLY, Decoder, Message, encode
+from .joined import LEAST_JOINED, Windows
 from .link import Link
 from .secret import HandshakeError, Met, greet, welcome
 from .shared import LEAST, Arena, Loans, available
@@ -65,6 +66,7 @@ class SocketVan(Van):
     ):  # fmt: skip
         self._secret, self._interval, self._timeout, self._tcp, self._seal = secret, interval, timeout, tcp, seal
         self._arena = Arena(memory) if memory and available() else None
+        self._windows = Windows()
         self._scratch = memoryview(bytearray(SCRATCH))
         self._links: dict[int, Link] = {}
         self._numbers = iter(range(1, 1 << 62))
@@ -189,7 +191,11 @@ class SocketVan(Van):
 
     def shares(self, link: int) -> bool:
         held = self._links.get(link)
-        return held is not None and held.lend is not None and held.decoder.shared
+        return held is not None and held.lend is not None and held.decoder.loans is not None
+
+    def joined(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
+        lenders = [loans for k in list(self._links.values()) if (loans := k.decoder.loans) is not None]
+        return self._windows.join(pieces, lenders) if sum(p.nbytes for p in pieces) >= LEAST_JOINED else None
 
     def _seals(self, sock: socket.socket) -> bool:
         return self._seal and sock.family != socket.AF_UNIX  # what stays on a host is not encrypted
@@ -344,6 +350,8 @@ class SocketVan(Van):
         except (KeyError, ValueError):
             pass
         link.sock.close()
+        if link.decoder.loans is not None:
+            self._windows.forget(link.decoder.loans)
 
     def _serve(self, link: Link, events: int) -> None:
         try:

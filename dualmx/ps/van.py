@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ class Van:
     def shares(self, link: int) -> bool:
         """Whether both ends of a link see memory of the other."""
         return False
+
+    def joined(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
+        """Return received pieces as one array of bytes (n,) without a copy, where that can be."""
+        return None
 
     def drive(self, done: Callable[[], bool], timeout: float) -> bool:
         """Move messages on this thread until `done()`, for `timeout` seconds at most; False if other threads do that.

@@ -58,7 +58,7 @@ class KVWorker:
 
     def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
         self._customer, self.servers, self._bound = customer, list(servers), bound
-        self.take = customer.take
+        self.take, self.joined = customer.take, customer.joined
         self.hello = {"op": "hello", "rank": rank, "life": life}
         self.back = False
         self.batches: Batches | None = None
@@ -446,20 +446,22 @@ class Pulled:
             MXNetError: see `Customer.wait`; or an answer of the wrong size.
         """
         known = self._worker.keys[self._store, key]
-        whole = self._wholes.pop(key, None)
+        whole, loose = self._wholes.pop(key, None), {}
         for i, number in self._where[key]:
             if i not in self._taken:
                 self._take(i)
-            if (key, number) not in self._pieces:
-                continue  # it was received into its place
+            if (key, number) in self._pieces:  # it was not received into its place
+                loose[number] = self._pieces.pop((key, number))
+        if len(known.slices) == 1:
+            return np.frombuffer(loose[0], known.dtype).reshape(known.shape)
+        if whole is None:
+            joined = self._worker.joined([loose[s.number] for s in known.slices])
+            if joined is not None:
+                return joined.view(known.dtype).reshape(known.shape)
+            whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
+        for number, piece in loose.items():
             s = known.slices[number]
-            piece = np.frombuffer(self._pieces.pop((key, number)), known.dtype)
-            if len(known.slices) == 1:
-                return piece.reshape(known.shape)
-            if whole is None:
-                whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
-            whole[s.start : s.stop] = piece
-        assert whole is not None
+            whole[s.start : s.stop] = np.frombuffer(piece, known.dtype)
         return whole.reshape(known.shape)
 
     def values(self) -> dict[Key, np.ndarray]:
