@@ -63,15 +63,19 @@ def settings(optimizer: Optimizer) -> dict[str, Any]:
 
 def factors(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
     """`[key, lr_mult, wd_mult, name]` of each key."""
-    keys = list(keys)
-    rates = optimizer._factors(keys, "lr_mult", optimizer.lr_mult)
-    decays = optimizer._factors(keys, "wd_mult", optimizer.wd_mult)
-    return [[k, float(r), float(d), _name(optimizer, k)] for k, r, d in zip(keys, rates, decays, strict=True)]
-
-
-def _name(optimizer: Optimizer, key: Any) -> str:
-    held = optimizer.param_dict.get(key)
-    return str(held.name if held is not None else optimizer.idx2name.get(key, key))
+    params, names = optimizer.param_dict, optimizer.idx2name
+    rates, decays = optimizer.lr_mult, optimizer.wd_mult
+    found = []
+    for key in keys:
+        held = params.get(key)
+        if held is not None:
+            found.append([key, float(held.lr_mult), float(held.wd_mult), str(held.name)])
+            continue
+        name = names.get(key)
+        rate = rates[key] if key in rates else rates.get(name, 1.0)
+        decay = decays[key] if key in decays else decays.get(name, 1.0)
+        found.append([key, float(rate), float(decay), str(key if name is None else name)])
+    return found
 
 
 def describe(optimizer: Optimizer) -> dict[str, Any]:

@@ -145,15 +145,17 @@ class DistKVStore(MemberStore):
             ArgumentError: an unknown key, an array of another shape or dtype, or an asynchronous store without an
                 optimizer; nothing is sent then. MXNetError: a peer is gone.
         """
+        if self._packing is None and not self._idle and self._is_plain("push", key, value):
+            self._needs_optimizer()
+            array = looked_at(value)
+            self._begin_round([key])
+            self._under_way[key] = self._kv.queue(self._number, {key: array}, None, 1, priority)
+            return
         pairs = self._grouped("push", key, value)
         for k, group in pairs:
             for a in group:
                 self._fits("push", k, a)
-        if self._optimizer is None and (not self._sync or self._batches is not None):
-            kind = "the stores of elastic jobs" if self._sync else "asynchronous stores"
-            raise ArgumentError(
-                f"kvstore {self._name!r}: {kind} need an optimizer; call set_optimizer (update_on_kvstore=True)"
-            )
+        self._needs_optimizer()
         apart = {k: group for k, group in pairs if self._apart and len(group) > 1 and not group[0].is_sparse}
         if self._packing is not None:
             apart = {}
@@ -167,13 +169,7 @@ class DistKVStore(MemberStore):
         if self._idle:
             rows = {k: (ids[:0], found[:0]) for k, (ids, found) in rows.items()}
             arrays = {k: np.zeros_like(a) for k, a in arrays.items()}
-        keys = [k for k, _ in pairs]
-        self._settle(keys)
-        if self._optimizer is not None:
-            if self.rank == 0:
-                self._tell(keys)
-            if self._sync:
-                self._optimizer._update_count(keys)
+        self._begin_round([k for k, _ in pairs])
         for count in {len(group) for group in apart.values()}:
             terms = {k: np.stack([looked_at(a) for a in g]) for k, g in apart.items() if len(g) == count}
             queued = self._kv.queue(self._number, terms, None, count, priority)
@@ -185,12 +181,35 @@ class DistKVStore(MemberStore):
             queued = self._kv.queue(self._number, arrays, code, 1, priority)
             self._under_way.update(dict.fromkeys(arrays, queued))
 
+    def _is_plain(self, what: str, key: Any, a: Any) -> bool:
+        """Whether a call is for one dense array that fits, which is quickly told; others are looked at closely."""
+        if (type(key) is not str and type(key) is not int) or not isinstance(a, NDArray) or a.is_sparse:
+            return False
+        like = self._like.get(key)
+        return like is not None and a.shape == like.shape and (what == "pull" or a.dtype == like.dtype)
+
+    def _needs_optimizer(self) -> None:
+        if self._optimizer is None and (not self._sync or self._batches is not None):
+            kind = "the stores of elastic jobs" if self._sync else "asynchronous stores"
+            raise ArgumentError(
+                f"kvstore {self._name!r}: {kind} need an optimizer; call set_optimizer (update_on_kvstore=True)"
+            )
+
+    def _begin_round(self, keys: list[Any]) -> None:
+        """Before keys are pushed: wait for their last pushes, and tell the servers what has changed."""
+        self._settle(keys)
+        if self._optimizer is not None:
+            if self.rank == 0:
+                self._tell(keys)
+            if self._sync:
+                self._optimizer._update_count(keys)
+
     def _travels_by_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
         return isinstance(array, RowSparseNDArray) and by_rows(self._kv.keys[self._number, key])
 
     def _settle(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
-        queued = {id(q): q for k in keys if (q := self._under_way.pop(k, None)) is not None}
+        queued = {id(q): q for k in keys if (q := self._under_way.pop(k, None)) is not None} if self._under_way else {}
         if not queued:
             return
         self._kv.wait([t for q in queued.values() for t in q.sent()])
@@ -205,6 +224,12 @@ class DistKVStore(MemberStore):
         """
         if out is None:
             raise ArgumentError("kvstore.pull: out=None: expected the arrays to write to")
+        ahead = self._sync and self._batches is None
+        if ahead and self._is_plain("pull", key, out):
+            value_of = self._kv.fetch(self._number, [key], ahead, priority)
+            self._settle([key])
+            given(value_of(key), out.context).copyto(out)
+            return
         pairs = self._grouped("pull", key, out)
         for k, group in pairs:
             for a in group:
@@ -215,7 +240,6 @@ class DistKVStore(MemberStore):
         keys = [k for k, _ in pairs]
         if not keys:
             return
-        ahead = self._sync and self._batches is None
         value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), ahead, priority)
         self._settle(keys)
         values = {k: value_of(k) for k in dict.fromkeys(keys)}
@@ -354,7 +378,7 @@ class DistKVStore(MemberStore):
         """Send what has changed in the optimizer since the servers last heard of it, before `keys` are pushed."""
         assert self._optimizer is not None
         now, told = settings(self._optimizer), self._told
-        changed = {k: v for k, v in now.items() if k not in told or told[k] != v}
+        changed = {k: v for k, v in now.items() if k not in told or told[k] != v} if now != told else {}
         fresh = [f for f in factors(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
         if not changed and not fresh:
             return

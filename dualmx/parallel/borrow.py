@@ -16,8 +16,13 @@ def looked_at(a: NDArray) -> np.ndarray:
     """Return the values of `a`, computed if they were pending; not to be written to. A copy where it must be one."""
     if a.stype != "default":
         return a.asnumpy()
+    data = a.as_jax()
     try:
-        return np.from_dlpack(a.as_jax())  # type: ignore[arg-type]
+        return np.asarray(memoryview(data))
+    except (TypeError, ValueError, BufferError, jax.errors.JaxRuntimeError):
+        pass  # a type that memory views lack, or the memory of an accelerator
+    try:
+        return np.from_dlpack(data)  # type: ignore[arg-type]
     except (RuntimeError, TypeError, ValueError, BufferError, AttributeError):
         return a.asnumpy()  # a type that NumPy lacks, or the memory of an accelerator
 

@@ -108,7 +108,8 @@ class KVServer:
         """Serve one message of a worker."""
         if message.kind != REQUEST:
             return
-        self.received += sum(memoryview(p).nbytes for p in message.payload)
+        for piece in message.payload:
+            self.received += memoryview(piece).nbytes
         try:
             self._serve(link, message)
         except MXNetError as e:
@@ -132,28 +133,24 @@ class KVServer:
             store, parts = self._store(number), self._pushes(message)
             self._gathered(store, rank, message)
             who = self._park(link, message, len(parts), "push")
-            with who.ended_by_errors():
-                store.push(rank, parts, who)
+            who.ended_by_errors(store.push, rank, parts, who)
         elif op == "pushpull":
             store = self._store(number)
             parts = self._pushed(store, message)
             who = self._park(link, message, len(parts), "push and pull")
-            with who.ended_by_errors():
-                store.push(rank, parts, who, pulls=True)
+            who.ended_by_errors(store.push, rank, parts, who, pulls=True)
         elif op == "pull":
             store = self._store(number)
             wanted = self._parts(message, (str, int), int, int)
             who = self._park(link, message, len(wanted), "pull")
-            with who.ended_by_errors():
-                store.pull(wanted, who)
+            who.ended_by_errors(store.pull, wanted, who)
         elif op == "pull rows":
             store = self._store(number)
             parts = self._parts(message, (str, int), int, int, int)
             wanted, rows = wanted_rows(store, message, parts)
             who = self._park(link, message, len(wanted), "pull of rows")
             who.rows = rows
-            with who.ended_by_errors():
-                store.pull(wanted, who)
+            who.ended_by_errors(store.pull, wanted, who)
         elif message.request in self.clients[rank].answered:
             self._reply(link, message.request, self._resumed(rank, number, message) if op == "open" else {})
         else:
@@ -345,11 +342,16 @@ class KVServer:
         parts = message.take("parts", list)
         if len(parts) > MAX_PARTS:
             raise FormatError(f"{len(parts)} parts in a message")
+        found = []
         for part in parts:
             good = isinstance(part, list) and len(part) == len(kinds)
-            if not good or not all(isinstance(v, k) and v is not True for v, k in zip(part, kinds, strict=True)):
+            for value, kind in zip(part, kinds, strict=True) if good else ():
+                if not isinstance(value, kind) or value is True:
+                    good = False
+            if not good:
                 raise FormatError(f"message {message.meta.get('op')!r}: part {part!r}: not as expected")
-        return [tuple(part) for part in parts]
+            found.append(tuple(part))
+        return found
 
     def _put(self, store: Store, message: Message) -> None:
         data = message.pieces()

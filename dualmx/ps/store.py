@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,11 +43,10 @@ class Parked:
         self.priority = 0
         self.over = False
 
-    @contextmanager
-    def ended_by_errors(self) -> Iterator[None]:
-        """The request is over if the block raises, which is its answer."""
+    def ended_by_errors(self, work: Callable[..., None], *args: Any, **more: Any) -> None:
+        """Call `work`; the request is over if it raises, which is its answer."""
         try:
-            yield
+            work(*args, **more)
         except BaseException:
             self.over = True
             raise
@@ -158,6 +156,7 @@ class Store:
             FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
         """
         require(self.broken is None, str(self.broken))
+        slices = []
         for key, number, _, data in parts:
             held = self.at(key, number)
             if data.shape[-1:] != held.value.shape or data.dtype != held.value.dtype:
@@ -165,11 +164,9 @@ class Store:
                     f"push of key {key!r}: {data.dtype.name}[{data.size}], expected "
                     f"{held.value.dtype.name}[{held.value.size}]"
                 )
+            slices.append(held)
         ready: list[Closing] = []
-        touched: dict[int, Held] = {}
-        for position, (key, number, turn, data) in enumerate(parts):
-            held = self.at(key, number)
-            touched[id(held)] = held
+        for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
             held.waiting.append((self._answered(turn), position if pulls else -1, who))
             if self.sync:
                 self._seat(held, turn, rank, data)
@@ -181,8 +178,9 @@ class Store:
         require(self.broken is None, str(self.broken))
         if who.left == 0:
             self._finish(who)
-        for held in touched.values():
-            self._settle(held)
+        for held, part in zip(slices, parts, strict=True):
+            if self.gone or self._answered(part[2]) <= held.closed:
+                self._settle(held)
 
     def _awaited(self, turn: int) -> int:
         """The round that must be over before a worker that has pushed `turn` rounds is answered."""
@@ -203,14 +201,18 @@ class Store:
 
     def _advance(self, held: Held, ready: list[Closing]) -> None:
         """Close the rounds of a slice that lack nobody."""
-        while (seat := held.rounds.get(held.closed + 1)) and all(r in seat for r in self.workers):
+        while (seat := held.rounds.get(held.closed + 1)) and len(seat) >= len(self.workers):
+            if not all([r in seat for r in self.workers]):
+                return
             held.closed += 1
             ready.append((held, held.closed, -1, self._summed(held.rounds.pop(held.closed))))
 
     def _summed(self, seat: dict[int, Sum]) -> Sum | list[Sum]:
         """The sum of a round; its terms where the update adds them up, which saves a walk through memory."""
-        if self.adds and self.record is None and not any(isinstance(t, Rows) or t.ndim > 1 for t in seat.values()):
-            return [seat[rank] for rank in sorted(seat)]
+        if self.adds and self.record is None:
+            terms = [seat[rank] for rank in sorted(seat)]
+            if not any([isinstance(t, Rows) or t.ndim > 1 for t in terms]):
+                return terms
         return _sum(seat, self.take)
 
     def close(self, ready: list[Closing]) -> None:

@@ -155,12 +155,12 @@ class KVWorker:
         Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
         """
         with self._lock:
-            if self._queued is not None and not self._queued.keys.keys().isdisjoint(arrays):
+            if self._queued is not None and any(key in self._queued.keys for key in arrays):
                 self.flush()
             for key in arrays:
                 self._in_vain(store, key)
             meta = _push(store, code, apart)
-            if all((store, key) in self._habit for key in arrays):
+            if all([(store, key) in self._habit for key in arrays]):
                 meta["op"] = "pushpull"
             if self._queued is None or self._queued.meta != meta:
                 self.flush()
@@ -176,9 +176,12 @@ class KVWorker:
     def _pushing(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None, sent: Any) -> Any:
         for key, array in arrays.items():
             turn = self.next_round(store, key)
-            known = self.keys[store, key]
-            terms = _flat(array).reshape(-1, known.slices[-1].stop)
-            for s in known.slices:
+            slices, flat = self.keys[store, key].slices, _flat(array)
+            if len(slices) == 1 and code is None:  # whatever the number of terms
+                sent.later(slices[0].server, [key, 0, turn], flat.view(np.uint8), key)
+                continue
+            terms = flat.reshape(-1, slices[-1].stop)
+            for s in slices:
                 piece = terms[0, s.start : s.stop] if len(terms) == 1 else _flat(terms[:, s.start : s.stop])
                 data = code.pack(piece) if code is not None else piece.view(np.uint8)
                 sent.later(s.server, [key, s.number, turn], data, key)
@@ -255,6 +258,10 @@ class KVWorker:
         """
         with self._lock:
             queued = self._queued
+            if queued is None and ahead and len(keys) == 1 and (store, keys[0]) in self._ahead:
+                self._habit.add((store, keys[0]))
+                self._unread[store].pop(keys[0], None)
+                return self._ahead.pop((store, keys[0])).value
             if queued is not None and queued.meta["store"] == store and queued.keys.keys() == set(keys):
                 queued.what, queued.meta = ROUNDED["pushpull"], {**queued.meta, "op": "pushpull"}
             self.flush()
@@ -446,14 +453,17 @@ class Pulled:
             MXNetError: see `Customer.wait`; or an answer of the wrong size.
         """
         known = self._worker.keys[self._store, key]
+        if len(known.slices) == 1:
+            i, number = self._where[key][0]
+            if i not in self._taken:
+                self._take(i)
+            return np.frombuffer(self._pieces.pop((key, number)), known.dtype).reshape(known.shape)
         whole, loose = self._wholes.pop(key, None), {}
         for i, number in self._where[key]:
             if i not in self._taken:
                 self._take(i)
             if (key, number) in self._pieces:  # it was not received into its place
                 loose[number] = self._pieces.pop((key, number))
-        if len(known.slices) == 1:
-            return np.frombuffer(loose[0], known.dtype).reshape(known.shape)
         if whole is None:
             joined = self._worker.joined([loose[s.number] for s in known.slices])
             if joined is not None:
