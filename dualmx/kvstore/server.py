@@ -20,7 +20,7 @@ from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
 from ..optimizer import Optimizer, Updater, get_updater
 from ..parallel import coordinator
-from ..parallel.borrow import SMALL, lent, looked_at
+from ..parallel.borrow import SMALL, looked_at
 from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
@@ -30,6 +30,7 @@ from ..ps.store import Held, Store
 from ..sparse import RowSparseNDArray, with_storage
 from .commands import command
 from .config import build, change, describe, updates_rows
+from .repeated import Update, can_repeat
 from .states import Reader, flatten, on_device
 
 _log = logging.getLogger("dualmx.dist")
@@ -79,6 +80,7 @@ class StoreUpdater:
         self._factors: dict[Any, list[Any]] = {}
         self._met: dict[tuple[int, ...], int] = {}  # how often slices came together
         self._usual: set[tuple[int, ...]] = set()
+        self._repeated: dict[tuple[int, ...], tuple[list[Held], Update | None]] = {}  # until the settings change
 
     def apply(self, batch: list[tuple[Held, Any]]) -> list[Value]:
         """Return the values of the slices after an update by the gradients given with them."""
@@ -147,14 +149,33 @@ class StoreUpdater:
 
     def _update(self, batch: list[Pushed], into: dict[int, np.ndarray]) -> None:
         kept = [self._weight(h) for h, _ in batch]
-        weights = [_laid(w) for w in kept]
-        grads = [_added(terms, w.shape) for (_, terms), w in zip(batch, weights, strict=True)]
-        self.updater([index_of(h.key, h.number) for h, _ in batch], grads, weights)
-        del grads  # sums that somebody holds would be results of the program
+        weights, terms = [_laid(w) for w in kept], [ts for _, ts in batch]
+        which = tuple([id(h) for h, _ in batch])
+        _, update = self._repeated.get(which, (None, None))
+        if update is not None and update.fits(weights, terms):
+            self.optimizer._update_count(update.indices)
+            update.repeat(terms)
+        else:
+            self._record(which, [h for h, _ in batch], weights, terms)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             value = into[id(held)]
             value[:] = looked_at(weight).reshape(-1)  # the weight's own memory is updated in place by the next round
             self._weights[held.key, held.number] = (value, keep)
+
+    def _record(
+        self, which: tuple[int, ...], slices: list[Held], weights: list[NDArray], terms: list[list[np.ndarray]]
+    ) -> None:
+        """Record an update, and remember it if it is likely to come again."""
+        indices = [index_of(h.key, h.number) for h in slices]
+        states = [self.updater.states.get(i) for i in indices]
+        update = Update(indices, weights, states, terms)
+        grads = [_added(ts) for ts in update.terms]
+        known = all(i in self.updater.states for i in indices) and not any(h.table for h in slices)
+        self.updater(indices, grads, weights)
+        del grads  # sums that somebody holds would be results of the program
+        if known and can_repeat(self.optimizer) and (len(which) == 1 or which in self._usual):
+            if self._repeated.get(which, (None, update))[1] is not None:
+                self._repeated[which] = (slices, update if update.learn() else None)
 
     def _weight(self, held: Held) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))
@@ -171,6 +192,7 @@ class StoreUpdater:
         """
         if not isinstance(factors, list):
             raise FormatError("factors: expected a list")
+        self._repeated.clear()
         numbers: dict[Any, list[int]] = {}
         for key, number in self._store.held:
             numbers.setdefault(key, []).append(number)
@@ -215,6 +237,7 @@ class StoreUpdater:
             FormatError: not what `dump` makes.
         """
         reader, opt = Reader(message.data()), self.optimizer
+        self._repeated.clear()
         for one in message.take("states", list):
             if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
                 raise FormatError("states: expected key, slice, count, state")
@@ -227,11 +250,11 @@ class StoreUpdater:
         opt.num_update = max(opt.num_update, message.take("num_update", int))
 
 
-def _added(terms: list[np.ndarray], shape: tuple[int, ...]) -> NDArray:
+def _added(terms: list[NDArray]) -> NDArray:
     """The sum of terms, in their order; 16-bit floats in float32."""
-    dtype = terms[0].dtype
+    dtype = np.dtype(terms[0].dtype)
     wide = len(terms) > 1 and is_float(dtype) and dtype.itemsize == 2
-    total, *rest = [lent(t.reshape(shape), _CPU) for t in terms]
+    total, *rest = terms
     total = total.astype(np.float32) if wide else total
     for one in rest:
         total = total + (one.astype(np.float32) if wide else one)

@@ -95,6 +95,8 @@ class AdaGrad(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
+    _steady = True
+
     def __init__(self, eps: float = 1e-7, **kwargs: Any):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
@@ -148,6 +150,8 @@ class RMSProp(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
+    _steady = True
+
     def __init__(
         self,
         learning_rate: float = 0.001,
@@ -191,6 +195,8 @@ class AdaDelta(Optimizer):
         epsilon: inside the roots.
         **kwargs: see `Optimizer`.
     """
+
+    _steady = True
 
     def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)

@@ -92,6 +92,8 @@ class LARS(SGD):
         **kwargs: see `Optimizer`.
     """
 
+    _steady = False
+
     def __init__(
         self,
         momentum: float = 0.0,

@@ -88,6 +88,7 @@ class Optimizer:
 
     opt_registry = OPTIMIZERS
     lr: float | None
+    _steady = False  # without a schedule, the numbers in its formulas stay as they are from one update to the next
     _rate_before_count = False  # what a schedule is asked: the number of updates done, or with the one at hand
 
     def __init__(

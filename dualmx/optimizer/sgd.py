@@ -62,6 +62,8 @@ class SGD(MasterCopy):
         array([0.9, 0.9], dtype=float32)
     """
 
+    _steady = True
+
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum = momentum
@@ -140,6 +142,8 @@ class NAG(MasterCopy):
         **kwargs: see `Optimizer`.
     """
 
+    _steady = True
+
     def __init__(self, momentum: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum = momentum
@@ -163,6 +167,8 @@ class Signum(Optimizer):
         wd_lh: decay outside the momentum, times the rate.
         **kwargs: see `Optimizer`.
     """
+
+    _steady = True
 
     def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
