@@ -1,4 +1,4 @@
-"""Slices that several servers lend, seen as one array: their pages are mapped one behind the other, nothing is copied."""
+"""Slices that several servers lend, seen as one array: their pages are mapped one behind the other, without a copy."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .frame import Decoder, Lend
 from .secret import Met
 
 BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
-ENOUGH = 128 << 10  # bytes that are worth waking for, where more are to come
+ENOUGH = 1 << 20  # bytes that are worth waking for, where more are to come
 
 
 class Link:

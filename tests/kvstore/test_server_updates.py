@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from dualmx.kvstore.config import change
+from dualmx.kvstore.repeated import Update, can_repeat
 from dualmx.kvstore.server import OFTEN, TOGETHER, StoreUpdater
+from dualmx.ndarray.again import Again
 from dualmx.ps.store import Parked, Store
 
 ROUNDS = OFTEN + 2
@@ -78,3 +81,100 @@ def test_who_adds_up_the_pushes_changes_no_bit(name: str, settings: dict[str, An
     apart = trained(name, sizes, 4, 3, False, dtype, **settings)
     assert trained(name, sizes, 4, 3, True, dtype, **settings) == apart
     assert trained(name, sizes, 4, 1, True, dtype, **settings) == apart
+
+
+STEADY = [
+    ("sgd", {}),
+    ("sgd", {"momentum": 0.9, "wd": 0.01}),
+    ("sgd", {"momentum": 0.9, "multi_precision": True}),
+    ("nag", {"momentum": 0.9}),
+    ("signum", {"momentum": 0.9, "wd_lh": 0.01}),
+    ("adagrad", {}),
+    ("rmsprop", {"centered": True}),
+    ("adadelta", {}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:.*accumulating in float16")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+@pytest.mark.parametrize("name, settings", STEADY)
+def test_programs_that_run_again_change_no_bit(
+    name: str, settings: dict[str, Any], dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {"a": 700, "b": 90, "c": 90_000}
+    runs: list[int] = []
+    repeat = Update.repeat
+    monkeypatch.setattr(Update, "repeat", lambda self, terms: (runs.append(1), repeat(self, terms))[1])
+    again = {cut: trained(name, sizes, 2, cut, True, dtype, **settings) for cut in (1, 3)}
+    assert runs
+    monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
+    runs.clear()
+    for cut, found in again.items():
+        assert trained(name, sizes, 2, cut, True, dtype, **settings) == found
+    assert not runs
+
+
+def stepped(changes: dict[int, Any], optimizer: Any, turns: int = 12) -> bytes:
+    """The value of a key after `turns` pushes, before some of which something is changed."""
+    store = Store(range(1), True, lambda who: None, failed)
+    updater = StoreUpdater(optimizer, store)
+    store.apply, store.adds = updater.apply, True
+    store.put("w", 0, np.ones(50, np.float32), (50,))
+    for turn in range(1, turns + 1):
+        if turn in changes:
+            changes[turn](updater, store)
+        store.push(0, [("w", 0, turn, np.full(50, turn, np.float32))], Parked(0, 0, 1, "push"))
+    return store.held["w", 0].value.tobytes()
+
+
+def new_rate(updater: StoreUpdater, store: Store) -> None:
+    change(updater.optimizer, {"lr": 0.5})
+    updater.set_factors([])
+
+
+def new_factors(updater: StoreUpdater, store: Store) -> None:
+    updater.set_factors([["w", 3.0, 1.0, "w"]])
+
+
+def new_value(updater: StoreUpdater, store: Store) -> None:
+    store.put("w", 0, np.zeros(50, np.float32), (50,), mode="reset")
+
+
+def new_key(updater: StoreUpdater, store: Store) -> None:
+    store.put("w", 0, np.zeros(50, np.float32), (50,), mode="fresh")
+    store.held["w", 0].closed = 6
+
+
+@pytest.mark.parametrize("what", [new_rate, new_factors, new_value, new_key])
+def test_changes_reach_programs_that_run_again(what: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = {7: what}
+    again = stepped(changes, mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+    monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
+    assert stepped(changes, mx.optimizer.SGD(learning_rate=0.1, momentum=0.9)) == again
+    assert stepped({}, mx.optimizer.SGD(learning_rate=0.1, momentum=0.9)) != again
+
+
+def test_schedules_and_counts_are_followed() -> None:
+    steps = mx.lr_scheduler.FactorScheduler(step=3, factor=0.5, base_lr=0.1)
+    scheduled = stepped({}, mx.optimizer.SGD(learning_rate=0.1, lr_scheduler=steps))
+    w, rate = np.ones(50, np.float32), mx.lr_scheduler.FactorScheduler(step=3, factor=0.5, base_lr=0.1)
+    for turn in range(1, 13):
+        w = w - np.float32(rate(turn)) * np.full(50, turn, np.float32)
+    np.testing.assert_allclose(np.frombuffer(scheduled, np.float32), w, rtol=1e-6)
+    assert not can_repeat(mx.optimizer.SGD(lr_scheduler=steps)) and not can_repeat(mx.optimizer.Adam())
+    assert can_repeat(mx.optimizer.SGD()) and not can_repeat(mx.optimizer.LARS())
+
+
+def test_a_learned_update_is_of_one_plain_program() -> None:
+    w, g = mx.nd.ones((3,)), mx.nd.ones((3,))
+    w.asnumpy(), g.asnumpy()
+    entered = [w.as_jax()]
+    w -= g
+    with pytest.raises(ValueError, match="reads something else"):
+        Again(entered, [w])
+    assert w.asnumpy().tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="not pending"):
+        Again([], [w])
+    w += mx.nd.random.normal(shape=(3,))
+    with pytest.raises(ValueError, match="plain"):
+        Again([], [w])
