@@ -117,18 +117,21 @@ class Arena:
         that are not lent, because they are few or there is no room.
         """
         sources = [np.frombuffer(p, np.uint8) for p in parts]
-        found = [self._place(_address(s) - self._base, s.size) for s in sources]
-        loose = sum(_lined(s.size) for s, place in zip(sources, found, strict=True) if place is None)
+        offsets = [_address(s) - self._base for s in sources]
+        found = [self._place(at, s.size) if 0 <= at < self._end else None for at, s in zip(offsets, sources, strict=True)]
+        loose = sum([s.size + -s.size % LINE for s, place in zip(sources, found, strict=True) if place is None])
         block = self.take(loose) if loose >= LEAST else None
         start = 0 if block is None else _address(block) - self._base
+        index = bisect_right(self._offsets, start) - 1
         places: list[int | Loan] = []
         at = 0
         for source, place in zip(sources, found, strict=True):
+            size = source.size
             if place is None and block is not None:
-                block[at : at + source.size] = source
-                place = self._place(start + at, source.size)
-                at += _lined(source.size)
-            _append(places, source.size if place is None else place)
+                block[at : at + size] = source
+                place = (index, start + at, size)
+                at += size + -size % LINE
+            _append(places, size if place is None else place)
         with self._lock:
             for place in places:
                 if not isinstance(place, int):
@@ -155,10 +158,6 @@ def _append(places: list[int | Loan], place: int | Loan) -> None:
 
 def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
-
-
-def _lined(nbytes: int) -> int:
-    return -(-nbytes // LINE) * LINE
 
 
 def _rounded(nbytes: int) -> int:
