@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
-from .shared import LEAST, Loans
+from .shared import LEAST, LINE, Loans
 
 VERSION = 1
 MAGIC = b"DMXF"
@@ -27,6 +27,7 @@ MAX_PAYLOAD = 1 << 30
 XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
 HOT = 256 << 10  # bytes that are summed up while they are in the processor's cache
 SHARED = 2  # flag: parts of the payload are in shared memory; "~" of the JSON tells where
+LINED = 4  # flag: there is room between parts, whose sizes "~" tells, so that each begins at a multiple of `LINE`
 
 PING, REQUEST, REPLY, ERROR, NOTE = range(5)
 
@@ -152,6 +153,22 @@ def _inline(parts: list[memoryview], layout: list[Any]) -> list[memoryview]:
     return kept
 
 
+_ROOM = memoryview(bytes(LINE))
+
+
+def _lined(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
+    """Parts with room between those of odd sizes, and the sizes of what lies between the rooms."""
+    lined: list[memoryview] = []
+    sizes = [0]
+    for p in parts:
+        if sizes[-1] % LINE:
+            lined.append(_ROOM[: -sizes[-1] % LINE])
+            sizes.append(0)
+        lined.append(p)
+        sizes[-1] += p.nbytes
+    return lined, sizes
+
+
 def encode(
     message: Message, fast: bool = False, lend: Callable[[list[memoryview]], list[Any]] | None = None
 ) -> list[memoryview]:
@@ -174,6 +191,10 @@ def encode(
         parts = _inline(parts, layout)
         flags, described = flags | SHARED, {**described, "~": layout}
         size = sum(p.nbytes for p in parts)
+    elif size >= LEAST and any([p.nbytes % LINE for p in parts[:-1]]):  # programs copy arrays that begin elsewhere
+        parts, layout = _lined(parts)
+        flags, described = flags | LINED, {**described, "~": layout}
+        size = sum(p.nbytes for p in parts)
     meta = _json(described).encode()
     if len(meta) > MAX_META or size > MAX_PAYLOAD:
         raise FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
@@ -195,7 +216,7 @@ def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
     _, version, kind, flags, _, meta, payload, _ = fields
     if version != VERSION:
         raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
-    if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~(XXH3 | SHARED):
+    if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~(XXH3 | SHARED | LINED):
         raise FormatError(f"frame of kind {kind} with {meta} + {payload} bytes: out of bounds")
     if flags & XXH3 and xxhash is None:
         raise FormatError("frame with an xxh3 checksum, for which this process lacks the xxhash package")
@@ -311,17 +332,24 @@ class Decoder:
         if (_sum((raw, payload), flags & XXH3 != 0) if found is None else found) != checksum:
             raise FormatError("damaged frame: the content does not match its checksum")
         meta = _unjson(raw) if raw else {}
-        pieces = self._shared(meta, payload) if flags & SHARED else (payload,) if payload.nbytes else ()
+        if flags & (SHARED | LINED):
+            pieces = self._laid_out(meta, payload, flags)
+        else:
+            pieces = (payload,) if payload.nbytes else ()
         return Message(kind, request, meta, pieces)
 
-    def _shared(self, meta: dict[str, Any], inline: memoryview) -> tuple[Any, ...]:
+    def _laid_out(self, meta: dict[str, Any], inline: memoryview, flags: int) -> tuple[Any, ...]:
         layout, pieces = meta.pop("~", None), []
-        if self.loans is None or not isinstance(layout, list):
-            raise FormatError("frame with shared memory that is not there")
+        if not isinstance(layout, list):
+            raise FormatError("frame without the layout of its payload")
         for place in layout:
             if isinstance(place, int):
+                if not 0 < place <= inline.nbytes:
+                    raise FormatError("frame with fewer bytes than its layout tells")
                 pieces.append(inline[:place])
-                inline = inline[place:]
+                inline = inline[place + (-place % LINE if flags & LINED else 0) :]
+            elif self.loans is None or not flags & SHARED:
+                raise FormatError("frame with shared memory that is not there")
             else:
                 pieces.append(self.loans.view(place).data)
         if inline.nbytes:

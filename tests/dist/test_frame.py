@@ -155,3 +155,39 @@ def test_a_flipped_bit_of_a_large_frame_is_noticed_wherever_it_is(chunk: int) ->
         damaged[at] ^= 4
         with pytest.raises(FormatError, match="damaged"):
             decode(bytes(damaged), chunk)
+
+
+@pytest.mark.parametrize("sizes", [(40_000, 4, 60_000), (4, 40_000), (64, 40_000, 100, 128, 40_001), (10, 20, 50_000, 7)])
+def test_parts_of_odd_sizes_begin_where_programs_take_them(sizes: tuple[int, ...]) -> None:
+    parts = [np.random.default_rng(n).integers(0, 256, n).astype(np.uint8) for n in sizes]
+    raw = b"".join(encode(Message(frame.REQUEST, 7, {"op": "push"}, parts), fast=True))
+    memory = np.zeros(200_000, np.uint8)
+    base = -memory.ctypes.data % 64
+    decoder = Decoder(None, lambda kind, request, size: memory[base : base + size])
+    message = None
+    while message is None:
+        room = decoder.room()
+        n = min(room.nbytes, 9_999, len(raw))
+        room[:n] = raw[:n]
+        raw = raw[n:]
+        message = decoder.filled(n)
+    assert not raw and message.meta == {"op": "push"}
+    pieces = message.pieces()
+    taken = [np.frombuffer(pieces.take(n), np.uint8) for n in sizes]
+    assert pieces.left == 0 and all((t == p).all() for t, p in zip(taken, parts, strict=True))
+    assert all(t.ctypes.data % 64 == 0 and np.shares_memory(t, memory) for t in taken)
+
+
+def forged(meta: object, payload: bytes, flags: int) -> bytes:
+    raw = json.dumps(meta).encode()
+    checksum = zlib.crc32(payload, zlib.crc32(raw))
+    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTE, flags, 0, len(raw), len(payload), checksum)
+    return head + zlib.crc32(head).to_bytes(4, "little") + raw + payload
+
+
+@pytest.mark.parametrize("layout", [None, 3, [0], [-1], [65], [10], [64, 1], ["a"], [[0, 0, 8]], [1.5], [None]])
+def test_layouts_that_do_not_fit_are_refused(layout: object) -> None:
+    assert len(decode(forged({"~": [10, 1]}, bytes(65), frame.LINED))[0].payload) == 2
+    for flags in (frame.LINED, frame.SHARED):
+        with pytest.raises(FormatError):
+            decode(forged({"~": layout}, bytes(64 if layout != [10] else 65), flags))
