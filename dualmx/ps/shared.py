@@ -117,8 +117,7 @@ class Arena:
         that are not lent, because they are few or there is no room.
         """
         sources = [np.frombuffer(p, np.uint8) for p in parts]
-        offsets = [_address(s) - self._base for s in sources]
-        found = [self._place(at, s.size) if 0 <= at < self._end else None for at, s in zip(offsets, sources, strict=True)]
+        found = [self._place(_address(s) - self._base, s.size) for s in sources]
         loose = sum([s.size + -s.size % LINE for s, place in zip(sources, found, strict=True) if place is None])
         block = self.take(loose) if loose >= LEAST else None
         start = 0 if block is None else _address(block) - self._base
@@ -140,6 +139,8 @@ class Arena:
 
     def _place(self, offset: int, nbytes: int) -> Loan | None:
         """The place of bytes at an offset from the beginning of the arena; None if they are in no block."""
+        if not 0 <= offset < self._end:
+            return None
         index = bisect_right(self._offsets, offset) - 1
         if index < 0 or offset + nbytes > self._offsets[index] + self._sizes[index]:
             return None
