@@ -22,33 +22,28 @@ def can_repeat(optimizer: Optimizer) -> bool:
 
 
 class Update:
-    """An update of some slices.
+    """An update of some slices that is about to be recorded.
 
     Args:
+        indices: under which the optimizer knows the slices.
         weights: arrays that are updated.
         states: state of each, as its optimizer keeps it.
         terms: terms of each gradient.
-
-    Attributes:
-        indices: under which the optimizer knows the slices.
-        terms: terms of each gradient, as arrays that lie in the same memory.
     """
 
     def __init__(
-        self, indices: list[str], weights: list[NDArray], states: list[Any], terms: Sequence[Sequence[np.ndarray]]
+        self, indices: list[str], weights: list[NDArray], states: list[Any], terms: Sequence[Sequence[NDArray]]
     ):
         self.indices, self._weights = indices, weights
-        self.terms = [[lent(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)]
         self._counts = [len(ts) for ts in terms]
         self._held = [*weights, *(a for state in states for a in _arrays(state))]
-        self._entered = [h._data for h in self._held] + [t._data for ts in self.terms for t in ts]
+        self._entered = [h._data for h in self._held] + [t._data for ts in terms for t in ts]
         self._step: Again | None = None
         self._outs: list[NDArray] = []
 
     def learn(self) -> bool:
         """Execute what was recorded for this update, and remember the program; False if it cannot be repeated."""
         entered, self._entered = self._entered, []
-        self.terms = []
         if any(data is None for data in entered):
             return False
         self._outs = [h for h in self._held if h._data is None]

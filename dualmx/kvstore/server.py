@@ -20,7 +20,7 @@ from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
 from ..optimizer import Optimizer, Updater, get_updater
 from ..parallel import coordinator
-from ..parallel.borrow import SMALL, looked_at
+from ..parallel.borrow import SMALL, lent, looked_at
 from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
@@ -167,15 +167,22 @@ class StoreUpdater:
     ) -> None:
         """Record an update, and remember it if it is likely to come again."""
         indices = [index_of(h.key, h.number) for h in slices]
-        states = [self.updater.states.get(i) for i in indices]
-        update = Update(indices, weights, states, terms)
-        grads = [_added(ts) for ts in update.terms]
-        known = all(i in self.updater.states for i in indices) and not any(h.table for h in slices)
+        lying = [[lent(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)]
+        update = None
+        if can_repeat(self.optimizer) and self._is_worth(which, slices, indices):
+            update = Update(indices, weights, [self.updater.states[i] for i in indices], lying)
+        grads = [_added(ts) for ts in lying]
         self.updater(indices, grads, weights)
         del grads  # sums that somebody holds would be results of the program
-        if known and can_repeat(self.optimizer) and (len(which) == 1 or which in self._usual):
-            if self._repeated.get(which, (None, update))[1] is not None:
-                self._repeated[which] = (slices, update if update.learn() else None)
+        if update is not None:
+            self._repeated[which] = (slices, update if update.learn() else None)
+
+    def _is_worth(self, which: tuple[int, ...], slices: list[Held], indices: list[str]) -> bool:
+        """Whether an update is likely to come again, and can be learned."""
+        often = len(which) == 1 or which in self._usual
+        failed = which in self._repeated and self._repeated[which][1] is None
+        states = self.updater.states
+        return often and not failed and all([i in states for i in indices]) and not any([h.table for h in slices])
 
     def _weight(self, held: Held) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))

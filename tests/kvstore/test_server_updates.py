@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
+from dualmx.compile.counters import counters
 from dualmx.kvstore.config import change
 from dualmx.kvstore.repeated import Update, can_repeat
 from dualmx.kvstore.server import OFTEN, TOGETHER, StoreUpdater
@@ -178,3 +179,11 @@ def test_a_learned_update_is_of_one_plain_program() -> None:
     w += mx.nd.random.normal(shape=(3,))
     with pytest.raises(ValueError, match="plain"):
         Again([], [w])
+
+
+@pytest.mark.parametrize("name", ["adam", "sgd"])
+def test_updates_take_over_the_memory_of_weights_and_states(name: str) -> None:
+    optimizer = mx.optimizer.create(name, learning_rate=0.1)
+    before = counters.kept_copies
+    stepped({}, optimizer)
+    assert counters.kept_copies - before <= (1 if can_repeat(optimizer) else 0)  # while it is learned
