@@ -96,6 +96,20 @@ def test_killed_servers_and_workers_come_back_and_no_bit_differs(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("tcp", ["0", "1"])
+def test_killed_servers_of_large_arrays_come_back_and_no_bit_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tcp: str
+) -> None:
+    monkeypatch.setenv("DUALMX_TCP", tcp)  # slices are received into place, or seen where the servers have them
+    assert run(tmp_path / "quiet", None, kind="dist_sync large")[2] == 0
+    expected = weights(tmp_path / "quiet", 0)
+    waits = ("--on-worker-death", "wait", "--on-server-death", "wait")
+    done, output, code = run(tmp_path / "job", 5, *waits, kind="dist_sync large")
+    assert code == 0 and len(done) == 3, (done, output[-30:])
+    assert all(weights(tmp_path / "job", rank) == expected for rank in range(2)), done
+
+
+@pytest.mark.slow
 def test_killed_servers_of_a_mixed_store_come_back_and_no_bit_differs(tmp_path: Path) -> None:
     assert run(tmp_path / "quiet", None, kind="dist_mixed")[2] == 0
     expected = weights(tmp_path / "quiet", 0)

@@ -12,8 +12,10 @@ import dualmx as mx
 
 FOLDER, ROUNDS = Path(sys.argv[1]), int(sys.argv[2])
 KIND = sys.argv[3] if len(sys.argv) > 3 else "dist_sync"
+LARGE = KIND.endswith(" large")
+KIND = KIND.removesuffix(" large")
+shapes: dict[str, tuple[int, ...]] = {"w": (1200, 1024) if LARGE else (40, 30), "b": (7,)}
 kv = mx.kv.create(KIND)
-shapes = {"w": (40, 30), "b": (7,)}
 keys = list(shapes)
 if KIND == "dist_mixed":
     kv.expect_rows("w")
@@ -24,6 +26,7 @@ for turn in range(kv.completed_rounds, ROUNDS):
     kv.pull(keys, out=out) if KIND == "dist_sync" else kv.pull_changed(keys, out)
     noise = np.random.default_rng([kv.rank, turn])
     every = sum(float(np.abs(o.asnumpy()).sum()) for o in out)
+    every /= 1000 if LARGE else 1
     grads = [o * 0.1 + mx.nd.array(noise.standard_normal(o.shape) * every * 1e-3) for o in out]
     if KIND == "dist_mixed":
         ids = np.unique(noise.integers(0, 40, 6))
