@@ -6,7 +6,7 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, takewhile
 from typing import Any
 
@@ -91,8 +91,11 @@ class StoreUpdater:
                 values[id(held)] = self._update_rows(held, total)
             else:
                 others.append((held, total if isinstance(total, list) else [dense(total)]))
-        into = self._memory([held for held, _ in others])
+        lends = self._store.lends()
+        into = self._memory([held for held, _ in others]) if others and lends else {}
         for group in [others] if others and self._is_usual(others) else _alike(others):
+            if not (lends or self._store.record or self._store.keep_previous):
+                self._let_go(held for held, _ in group)
             self._update(group, into)
         values.update(into)
         return [values[id(held)] for held, _ in batch]
@@ -158,9 +161,23 @@ class StoreUpdater:
         else:
             self._record(which, [h for h, _ in batch], weights, terms)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
-            value = into[id(held)]
-            value[:] = looked_at(weight).reshape(-1)  # the weight's own memory is updated in place by the next round
+            updated = looked_at(weight).reshape(-1)
+            value = into.setdefault(id(held), updated)
+            if value is not updated:
+                value[:] = updated  # the weight's own memory is updated in place by the next round
             self._weights[held.key, held.number] = (value, keep)
+
+    def _let_go(self, slices: Iterable[Held]) -> None:
+        """Before an update: drop the old values, which lie in the weights' own memory, so that it can be written to.
+
+        As long as somebody looks at a value, such as an answer that is not sent yet, XLA makes the next one elsewhere.
+        """
+        for held in slices:
+            where = (held.key, held.number)
+            value, weight = self._weights.get(where, (None, None))
+            if value is held.value and weight is not None:
+                held.value = np.empty(0, held.value.dtype)
+                self._weights[where] = (held.value, weight)
 
     def _record(
         self, which: tuple[int, ...], slices: list[Held], weights: list[NDArray], terms: list[list[np.ndarray]]

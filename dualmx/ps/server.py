@@ -28,6 +28,7 @@ MAX_APART = 4096  # terms of one worker in a sum
 
 REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
 MODES = ("init", "fresh", "reset")
+_NONE: tuple[list[np.ndarray], Repeated] = ([], Repeated([]))
 
 
 class Control(Protocol):
@@ -99,7 +100,7 @@ class KVServer:
         self.excluded: dict[int, str] = {}
         self.left: set[int] = set()
         self._parked: dict[int, Parked] = {}
-        self._answer: tuple[list[np.ndarray], Repeated] = ([], Repeated([]))  # the last one
+        self._answer = _NONE  # the last one
         self._full = False
         self._replaying = False
         self.received = self.sent = 0  # bytes of arrays
@@ -129,6 +130,8 @@ class KVServer:
         require(link in self.ranks, "introduce yourself first")
         rank = self.ranks[link]
         number = message.take("store", int)
+        if op in ("push", "push rows", "pushpull"):
+            self._answer = _NONE  # so that updates may write where values lie that nobody looks at
         if op in ("push", "push rows"):
             store, parts = self._store(number), self._pushes(message)
             self._gathered(store, rank, message)
@@ -228,7 +231,7 @@ class KVServer:
             kind = BatchStore if self._elastic and sync else Store
             self.stores[number] = store = kind(self.workers, sync, self._done, self._failed, slack)
             store.keep_previous = self._returns and sync
-            store.take = self._van.take
+            store.take, store.lends = self._van.take, self._van.lends
             if self._journal is not None and kind is Store:
                 store.record = lambda closed: self._write_closed(number, closed)
             for rank, reason in self.gone.items():

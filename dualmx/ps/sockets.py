@@ -189,6 +189,9 @@ class SocketVan(Van):
         """Return memory that other processes of this host see where it lies when it is sent, if there is some."""
         return self._arena.take(nbytes) if self._arena is not None else None
 
+    def lends(self) -> bool:
+        return any(link.lend is not None for link in list(self._links.values()))
+
     def shares(self, link: int) -> bool:
         held = self._links.get(link)
         return held is not None and held.lend is not None and held.decoder.loans is not None

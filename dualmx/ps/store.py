@@ -100,6 +100,7 @@ class Store:
         keep_previous: keep the values before the last round.
         whole: keys are kept in one piece.
         take: returns memory of a number of bytes for sums and values.
+        lends: whether workers see that memory where it lies; if none does, values may lie anywhere.
         steps: how many one-time preparations each worker has made.
     """
 
@@ -122,6 +123,7 @@ class Store:
         self.whole = False
         self.steps: dict[int, int] = {}
         self.take: Callable[[int], np.ndarray] = _take
+        self.lends: Callable[[], bool] = _nobody
         self.broken: str | None = None
         self._done, self._failed = done, failed
 
@@ -345,6 +347,10 @@ def _terms(parts: Iterable[Sum]) -> Iterator[np.ndarray]:
             yield from part
         else:
             yield dense(part)
+
+
+def _nobody() -> bool:
+    return False
 
 
 def _take(nbytes: int) -> np.ndarray:

@@ -62,6 +62,10 @@ class Van:
         """Return received pieces as one array of bytes (n,) without a copy, where that can be."""
         return None
 
+    def lends(self) -> bool:
+        """Whether somebody sees memory that `take` returned where it lies."""
+        return False
+
     def drive(self, done: Callable[[], bool], timeout: float) -> bool:
         """Move messages on this thread until `done()`, for `timeout` seconds at most; False if other threads do that.
 

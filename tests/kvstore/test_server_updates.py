@@ -13,6 +13,7 @@ from dualmx.kvstore.config import change
 from dualmx.kvstore.repeated import Update, can_repeat
 from dualmx.kvstore.server import OFTEN, TOGETHER, StoreUpdater
 from dualmx.ndarray.again import Again
+from dualmx.ps.rows import dense
 from dualmx.ps.store import Parked, Store
 
 ROUNDS = OFTEN + 2
@@ -187,3 +188,22 @@ def test_updates_take_over_the_memory_of_weights_and_states(name: str) -> None:
     before = counters.kept_copies
     stepped({}, optimizer)
     assert counters.kept_copies - before <= (1 if can_repeat(optimizer) else 0)  # while it is learned
+
+
+def test_values_that_somebody_looks_at_stay_as_they_were() -> None:
+    store = Store(range(1), True, lambda who: None, failed)
+    updater = StoreUpdater(mx.optimizer.SGD(learning_rate=1.0, momentum=0.5), store)
+    store.apply, store.adds = updater.apply, True
+    store.put("w", 0, np.zeros(5000, np.float32), (5000,))
+    seen, lies = [], []
+    for turn in range(1, 9):
+        store.push(0, [("w", 0, turn, np.full(5000, -1, np.float32))], Parked(0, 0, 1, "push"))
+        value = dense(store.held["w", 0].value)
+        lies.append(value.ctypes.data)
+        if turn % 2:
+            seen.append((turn, value, value.copy()))
+        del value
+    assert all((value == copy).all() for _, value, copy in seen)
+    expected = np.cumsum(2 - 0.5 ** np.arange(8))
+    assert [value[0] for _, value, _ in seen] == expected[::2].tolist()
+    assert all(lies[turn] == lies[turn - 1] for turn in (2, 4, 6))  # nobody looked: in place
