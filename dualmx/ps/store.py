@@ -181,7 +181,7 @@ class Store:
         if who.left == 0:
             self._finish(who)
         for held, part in zip(slices, parts, strict=True):
-            if self.gone or self._answered(part[2]) <= held.closed:
+            if not self.sync or self.gone or self._answered(part[2]) <= held.closed:  # else nobody was waiting for it
                 self._settle(held)
 
     def _awaited(self, turn: int) -> int:
