@@ -89,3 +89,13 @@ def test_an_update_sees_each_push_once() -> None:
         who: Any = Parked(0, turn, 1, "push")
         bench.store.push(0, [("w", 0, turn, np.ones(2, np.float32))], who)
     assert dense(bench.store.at("w", 0).value).tolist() == [2.0, 2.0]
+
+
+def test_a_push_lets_others_go_on_whatever_it_waits_for_itself() -> None:
+    bench = Bench(0, workers=3)
+    waiting = bench.step(0)
+    bench.step(1)
+    assert not waiting.over
+    ahead = Parked(2, 5, 1, "push")  # it has come back, and the pushes before were lost with it
+    bench.store.push(2, [("w", 0, 5, np.ones(2, np.float32))], ahead)
+    assert waiting.over and not ahead.over
