@@ -9,8 +9,10 @@ import importlib
 import json
 import struct
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,8 +28,12 @@ MAX_META = 4 << 20
 MAX_PAYLOAD = 1 << 30
 XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
 HOT = 256 << 10  # bytes that are summed up while they are in the processor's cache
+PIECE = 2 * HOT  # bytes that are sent or received at once, and then summed up
+MOST_BUFFERS = 63
 SHARED = 2  # flag: parts of the payload are in shared memory; "~" of the JSON tells where
 LINED = 4  # flag: there is room between parts, whose sizes "~" tells, so that each begins at a multiple of `LINE`
+LATE = 8  # flag: the checksum, which is xxh3, comes behind the payload
+TAIL = struct.Struct("<Q")
 
 PING, REQUEST, REPLY, ERROR, NOTE = range(5)
 
@@ -153,6 +159,65 @@ def _inline(parts: list[memoryview], layout: list[Any]) -> list[memoryview]:
     return kept
 
 
+class Late:
+    """A frame that is sent piece by piece: its checksum, which is its end, is taken of what the system just copied.
+
+    Args:
+        buffers: of the frame; the checksum takes none of the first one.
+        meta: its JSON.
+        tell: called with the checksum.
+    """
+
+    def __init__(self, buffers: list[memoryview], meta: bytes, tell: Callable[[int], None]):
+        self._rest, self._state, self._tell = deque(buffers), xxhash.xxh3_64(meta), tell
+        self._known = buffers[0].nbytes  # bytes of the rest that the checksum has, or does not take
+        self._ended = False
+
+    def next(self) -> list[memoryview]:
+        """What is to be sent next; `sent` tells how much of it was."""
+        some: list[memoryview] = []
+        size = 0
+        for b in self._rest:
+            if size == PIECE or len(some) == MOST_BUFFERS:
+                return some
+            some.append(b[: PIECE - size])
+            size += some[-1].nbytes
+            if some[-1].nbytes < b.nbytes:
+                return some
+        if not self._ended:
+            self._take(size)
+            self._ended = True
+            total = self._state.intdigest()
+            self._tell(total)
+            self._rest.append(memoryview(TAIL.pack(total)))
+            some.append(self._rest[-1])
+        return some
+
+    def sent(self, n: int) -> bool:
+        """Account for bytes that were sent; True when nothing is left."""
+        if not self._ended:
+            self._take(n)
+        self._known -= n
+        while n:
+            first = self._rest.popleft()
+            if n < first.nbytes:
+                self._rest.appendleft(first[n:])
+                break
+            n -= first.nbytes
+        return self._ended and not self._rest
+
+    def _take(self, n: int) -> None:
+        """Sum up the first `n` bytes of the rest, as far as they are not."""
+        at = 0
+        for b in self._rest:
+            if at >= n:
+                break
+            if self._known < min(at + b.nbytes, n):
+                self._state.update(b[max(self._known - at, 0) : n - at])
+            at += b.nbytes
+        self._known = max(self._known, n)
+
+
 _ROOM = memoryview(bytes(LINE))
 
 
@@ -169,20 +234,8 @@ def _lined(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
     return lined, sizes
 
 
-def encode(
-    message: Message, fast: bool = False, lend: Callable[[list[memoryview]], list[Any]] | None = None
-) -> list[memoryview]:
-    """Return the buffers of a frame.
-
-    Args:
-        message: what is sent.
-        fast: take the xxh3 checksum, for a peer that knows it.
-        lend: see `Arena.lend`; for a peer that shares memory.
-
-    Raises:
-        FormatError: larger than a frame may be.
-    """
-    fast = fast and xxhash is not None
+def _described(message: Message, fast: bool, lend: Lend | None) -> tuple[int, bytes, list[memoryview], int]:
+    """The flags of a frame, its JSON, the parts of its payload that travel with it, and their size."""
     parts = [p for part in message.payload if (p := memoryview(part).cast("B")).nbytes]
     flags, described = XXH3 if fast else 0, message.meta
     size = sum(p.nbytes for p in parts)
@@ -198,12 +251,52 @@ def encode(
     meta = _json(described).encode()
     if len(meta) > MAX_META or size > MAX_PAYLOAD:
         raise FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
+    return flags, meta, parts, size
+
+
+def _headed(message: Message, flags: int, meta: bytes, size: int, checksum: int) -> memoryview:
+    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, checksum)
+    return memoryview(b"".join((head, _CRC.pack(zlib.crc32(head)), meta)))
+
+
+def encode(message: Message, fast: bool = False) -> list[memoryview]:
+    """Return the buffers of a frame.
+
+    Args:
+        message: what is sent.
+        fast: take the xxh3 checksum, for a peer that knows it.
+
+    Raises:
+        FormatError: larger than a frame may be.
+    """
+    sent = outgoing(message, fast)
+    assert not isinstance(sent, Late)
+    return sent
+
+
+def outgoing(
+    message: Message, fast: bool = False, lend: Lend | None = None, late: bool = False
+) -> list[memoryview] | Late:
+    """Return the buffers of a frame for a link.
+
+    Args:
+        message, fast: see `encode`.
+        lend: see `Arena.lend`; for a peer that shares memory.
+        late: the checksum of a large frame may be taken while it is sent.
+
+    Raises:
+        FormatError: larger than a frame may be.
+    """
+    fast = fast and xxhash is not None
+    flags, meta, parts, size = _described(message, fast, lend)
     sums = message.payload.sums if isinstance(message.payload, Repeated) and not flags & SHARED else {}
-    if (meta, fast) not in sums:
-        sums[meta, fast] = _sum([meta, *parts], fast)
-    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, sums[meta, fast])
-    head += _CRC.pack(zlib.crc32(head))
-    return [memoryview(head + meta), *parts]
+    key = meta, fast
+    if key not in sums:
+        if late and fast and size >= HOT:
+            buffers = [_headed(message, flags | LATE, meta, size, 0), *parts]
+            return Late(buffers, meta, partial(sums.__setitem__, key))
+        sums[key] = _sum([meta, *parts], fast)
+    return [_headed(message, flags, meta, size, sums[key]), *parts]
 
 
 def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
@@ -216,7 +309,8 @@ def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
     _, version, kind, flags, _, meta, payload, _ = fields
     if version != VERSION:
         raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
-    if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or flags & ~(XXH3 | SHARED | LINED):
+    known = flags & ~(XXH3 | SHARED | LINED | LATE) == 0 and (flags & XXH3 or not flags & LATE)
+    if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or not known:
         raise FormatError(f"frame of kind {kind} with {meta} + {payload} bytes: out of bounds")
     if flags & XXH3 and xxhash is None:
         raise FormatError("frame with an xxh3 checksum, for which this process lacks the xxhash package")
@@ -252,6 +346,7 @@ class Decoder:
     def _restart(self) -> None:
         self._fields: tuple[Any, ...] | None = None
         self._meta = b""
+        self._payload = memoryview(b"")
         self._stage = 0
         self._target = memoryview(self._head)
         self._got = self._summed = 0
@@ -281,6 +376,10 @@ class Decoder:
             elif self._stage == 1:
                 self._meta = bytes(self._target)
                 self._aim(2, self._fields[6])  # type: ignore[index]
+            elif self._stage == 2 and self._fields[3] & LATE:  # type: ignore[index]
+                self._sum_up()
+                self._payload = self._target
+                self._aim(3, TAIL.size)
             else:
                 return self._finish()
         return None
@@ -304,9 +403,9 @@ class Decoder:
         fields = _checked(data[:SIZE])
         middle = SIZE + fields[5]
         end = middle + fields[6]
-        if data.nbytes < end:
+        if data.nbytes < end or fields[3] & LATE:
             return None, 0
-        return self._message(fields, bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end]))), end
+        return self._message(fields, bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end])), fields[7]), end
 
     def _begin(self) -> None:
         self._fields = _checked(self._head)
@@ -320,15 +419,20 @@ class Decoder:
         self._summed = self._got
 
     def _finish(self) -> Message:
-        if self._state is not None:
+        fields, meta, payload = self._fields, self._meta, self._target
+        checksum: int = fields[7]  # type: ignore[index]
+        if self._stage == 3:
+            payload, checksum = self._payload, TAIL.unpack(self._target)[0]
+        elif self._state is not None:
             self._sum_up()
         found = None if self._state is None else self._state.intdigest()
-        fields, meta, payload = self._fields, self._meta, self._target
         self._restart()
-        return self._message(fields, meta, payload, found)  # type: ignore[arg-type]
+        return self._message(fields, meta, payload, checksum, found)  # type: ignore[arg-type]
 
-    def _message(self, fields: tuple[Any, ...], raw: bytes, payload: memoryview, found: int | None = None) -> Message:
-        _, _, kind, flags, request, _, _, checksum = fields
+    def _message(
+        self, fields: tuple[Any, ...], raw: bytes, payload: memoryview, checksum: int, found: int | None = None
+    ) -> Message:
+        _, _, kind, flags, request, *_ = fields
         if (_sum((raw, payload), flags & XXH3 != 0) if found is None else found) != checksum:
             raise FormatError("damaged frame: the content does not match its checksum")
         meta = _unjson(raw) if raw else {}

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from .frame import Decoder, Lend
+from .frame import Decoder, Late, Lend
 from .secret import Met
 
 BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
@@ -31,7 +31,8 @@ class Link:
         self.number, self.sock, self.lend, self.decoder = number, sock, lend, decoder
         self.fast, self.sealed = met
         self._out: deque[memoryview] = deque()  # of frames that are begun
-        self._frames: deque[tuple[int | None, Sequence[memoryview]]] = deque()  # with their priorities
+        self._late: Late | None = None  # that is begun
+        self._frames: deque[tuple[int | None, Sequence[memoryview] | Late]] = deque()  # with their priorities
         self.lock = threading.Lock()
         self._enough = 1
         self.heard = self.spoke = time.monotonic()
@@ -51,9 +52,9 @@ class Link:
     @property
     def waits(self) -> bool:
         """Whether something waits to be sent."""
-        return bool(self._out or self._frames)
+        return bool(self._out or self._late or self._frames)
 
-    def put(self, frame: Sequence[memoryview], priority: int | None) -> None:
+    def put(self, frame: Sequence[memoryview] | Late, priority: int | None) -> None:
         """Queue a frame: before those at the end that may be overtaken, and whose priority is lower. Lock held."""
         frames = self._frames
         at = len(frames)
@@ -63,21 +64,29 @@ class Link:
 
     def _begin(self) -> None:
         size = sum(b.nbytes for b in self._out)
-        while self._frames and size < BEGUN:
+        while self._frames and size < BEGUN and self._late is None:
             _, frame = self._frames.popleft()
+            if isinstance(frame, Late):
+                self._late = frame
+                break
             self._out.extend(frame if self.sealed is None else self.sealed.seal(frame))
             size += sum(b.nbytes for b in frame)
 
     def push(self) -> bool:
         """Send what the socket takes; True when nothing is left. Called with the lock held."""
-        while self._out or self._frames:
+        while self.waits:
             if self._frames:
                 self._begin()
-            some = [self._out[i] for i in range(min(len(self._out), 64))]
+            late = None if self._out else self._late
+            some = late.next() if late else [self._out[i] for i in range(min(len(self._out), 64))]
             try:
                 n = self.sock.sendmsg(some)
             except (BlockingIOError, InterruptedError):
                 return False
+            if late:
+                if late.sent(n):
+                    self._late = None
+                continue
             while n:
                 first = self._out[0]
                 if n < first.nbytes:

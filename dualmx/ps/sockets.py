@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
-from .frame import PING, REPLY, Decoder, Message, encode
+from .frame import PIECE, PING, REPLY, Decoder, Message, outgoing
 from .joined import LEAST_JOINED, Windows
 from .link import Link
 from .secret import HandshakeError, Met, greet, welcome
@@ -237,10 +237,10 @@ class SocketVan(Van):
         held = self._links.get(link)
         if held is None or held.broken:
             return False
-        buffers = encode(message, held.fast, held.lend)
+        frame = outgoing(message, held.fast, held.lend, late=held.sealed is None)
         with held.lock:
             waiting = held.waits
-            held.put(buffers, message.priority)
+            held.put(frame, message.priority)
             held.spoke = time.monotonic()
             if not waiting:
                 try:
@@ -388,7 +388,7 @@ class SocketVan(Van):
             room = decoder.room() if link.sealed is None else link.sealed.room()
             direct = room.nbytes >= SCRATCH or link.sealed is not None
             try:
-                n = link.sock.recv_into(room if direct else scratch)
+                n = link.sock.recv_into(room[:PIECE] if direct else scratch)
             except (BlockingIOError, InterruptedError):
                 link.expect(room.nbytes if direct else 1)
                 return

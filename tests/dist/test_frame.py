@@ -8,11 +8,12 @@ import zlib
 
 import numpy as np
 import pytest
+import xxhash
 
 from dualmx.core.errors import FormatError
 from dualmx.ps import frame
 from dualmx.ps.codes import Code
-from dualmx.ps.frame import Decoder, Message, encode
+from dualmx.ps.frame import Decoder, Message, encode, outgoing
 from dualmx.ps.placement import MAX_SLICE, home, place
 
 
@@ -146,11 +147,74 @@ def test_a_payload_for_several_has_its_checksum_taken_once(monkeypatch: pytest.M
     assert len(taken) == 2  # once for each JSON before it
 
 
+def streamed(message: Message, taken: int = 1 << 30) -> bytes:
+    """The bytes of a frame whose checksum comes last, for a socket that takes at most so many of them at once."""
+    late = outgoing(message, True, late=True)
+    assert isinstance(late, frame.Late)
+    raw = b""
+    while True:
+        some = b"".join(late.next())[:taken]
+        raw += some
+        if late.sent(len(some)):
+            return raw
+
+
+@pytest.mark.parametrize("taken", [99_991, frame.PIECE, 1 << 30])
+@pytest.mark.parametrize("sizes", [(1 << 20,), (frame.PIECE,), (300_000, 4, 1 << 19, 64), (4096,) * 200])
+def test_a_checksum_behind_a_large_frame_is_that_of_its_bytes(sizes: tuple[int, ...], taken: int) -> None:
+    parts = [np.random.default_rng(n).integers(0, 256, size).astype(np.uint8) for n, size in enumerate(sizes)]
+    message = Message(frame.REQUEST, 7, {"op": "push"}, parts)
+    raw = streamed(message, taken)
+    summed = b"".join(encode(message, True))
+    assert raw[frame.SIZE : -8] == summed[frame.SIZE :]
+    assert frame.TAIL.unpack(raw[-8:])[0] == frame.HEADER.unpack_from(summed)[-1]
+    first, second = decode(raw + raw, 50_000)
+    for found in (first, second):
+        pieces = found.pieces()
+        assert all((np.frombuffer(pieces.take(p.nbytes), np.uint8) == p).all() for p in parts)
+
+
+def test_what_was_changed_while_it_was_sent_is_noticed() -> None:
+    numbers = np.zeros(1 << 20, np.uint8)
+    late = outgoing(Message(frame.NOTE, 0, {}, (numbers,)), True, late=True)
+    assert isinstance(late, frame.Late)
+    raw = b"".join(late.next())
+    numbers[5] = 1
+    done = late.sent(len(raw))
+    while not done:
+        some = b"".join(late.next())
+        raw += some
+        done = late.sent(len(some))
+    with pytest.raises(FormatError, match="damaged"):
+        decode(raw, 100_000)
+
+
+def test_a_checksum_that_came_late_is_known_to_the_next_receiver() -> None:
+    repeated = frame.Repeated((np.arange(1 << 17),))
+    raw = [streamed(Message(frame.REPLY, 0, {"n": 1}, repeated))]
+    raw.append(b"".join(encode(Message(frame.REPLY, 0, {"n": 1}, repeated), True)))
+    assert decode(raw[0], 1 << 20)[0].data() == decode(raw[1], 1 << 20)[0].data()
+    assert isinstance(outgoing(Message(frame.REPLY, 0, {"n": 2}, repeated), True, late=True), frame.Late)
+    assert not isinstance(outgoing(Message(frame.REPLY, 0, {"n": 1}, repeated), True, late=True), frame.Late)
+
+
+def test_only_xxh3_comes_late_and_frames_of_any_size_may_have_it_so() -> None:
+    with pytest.raises(FormatError, match="out of bounds"):
+        decode(forged({}, b"", frame.LATE))
+    small = streamed(Message(frame.NOTE, 0, {"op": "x"}, (np.zeros(1 << 18, np.uint8),)))
+    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTE, frame.XXH3 | frame.LATE, 0, 0, 0, 0)
+    none = head + zlib.crc32(head).to_bytes(4, "little") + frame.TAIL.pack(xxhash.xxh3_64_intdigest(b""))
+    assert [m.data().nbytes for m in decode(none + small + none, 1000)] == [0, 1 << 18, 0]
+    assert Decoder().whole(memoryview(none)) == (None, 0)
+
+
 @pytest.mark.parametrize("chunk", [100_000, 300_000, 1 << 20])
-def test_a_flipped_bit_of_a_large_frame_is_noticed_wherever_it_is(chunk: int) -> None:
-    raw = b"".join(encode(Message(frame.REQUEST, 1, {"op": "push"}, (np.arange(1 << 17),)), True))
+@pytest.mark.parametrize("late", [False, True])
+def test_a_flipped_bit_of_a_large_frame_is_noticed_wherever_it_is(chunk: int, late: bool) -> None:
+    message = Message(frame.REQUEST, 1, {"op": "push"}, (np.arange(1 << 17),))
+    raw = streamed(message) if late else b"".join(encode(message, True))
     assert decode(raw, chunk)[0].data().nbytes == 1 << 20
-    for at in range(frame.SIZE, len(raw), 99_991):
+    for at in (*range(frame.SIZE, len(raw), 99_991), len(raw) - 1):
         damaged = bytearray(raw)
         damaged[at] ^= 4
         with pytest.raises(FormatError, match="damaged"):

@@ -10,7 +10,7 @@ import pytest
 
 from dualmx.ps import sealed
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import NOTE, REPLY, REQUEST, Decoder, Message, encode
+from dualmx.ps.frame import NOTE, REPLY, REQUEST, Decoder, Message, outgoing
 from dualmx.ps.link import BEGUN, Link
 from dualmx.ps.secret import Met
 from dualmx.ps.server import KVServer
@@ -95,7 +95,7 @@ def test_messages_and_their_answers_have_the_priority_of_what_is_first_in_them()
     assert value("a").shape == ((1 << 20) - 1,)
 
 
-def order(priorities: list[int | None], sealing: bool = False) -> list[int]:
+def order(priorities: list[int | None], sealing: bool = False, late: bool = False) -> list[int]:
     """The numbers of frames as they arrive, when all but the first are queued while the first is on its way."""
     near, far = socket.socketpair()
     seals = [sealed.Sealed(b"s" * 32, b"hellos", end) if sealing else None for end in (True, False)]
@@ -105,7 +105,7 @@ def order(priorities: list[int | None], sealing: bool = False) -> list[int]:
         near.setblocking(False)
         for number, priority in enumerate(priorities):
             kind = NOTE if priority is None else REQUEST
-            link.put(encode(Message(kind, number, {}, (payload,)), True), priority)
+            link.put(outgoing(Message(kind, number, {}, (payload,)), True, late=late), priority)
             if not number:
                 assert not link.push()  # the socket takes no more of it now
         opener = seals[1]
@@ -135,14 +135,15 @@ def put(decoder: Decoder, data: memoryview) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("sealing", [False, True])
-def test_on_a_busy_connection_frames_overtake_less_urgent_ones(sealing: bool) -> None:
+@pytest.mark.parametrize(("sealing", "late"), [(False, False), (True, False), (False, True)])
+def test_on_a_busy_connection_frames_overtake_less_urgent_ones(sealing: bool, late: bool) -> None:
     if sealing:
         pytest.importorskip("cryptography")
-    assert order([0, -2, -1, 3, -1], sealing) == [0, 3, 2, 4, 1]
-    assert order([0, 0, 0, 0], sealing) == [0, 1, 2, 3]
+    assert order([0, -2, -1, 3, -1], sealing, late) == [0, 3, 2, 4, 1]
+    assert order([0, 0, 0, 0], sealing, late) == [0, 1, 2, 3]
 
 
-def test_nothing_overtakes_what_keeps_its_place() -> None:
-    assert order([0, -5, None, 9, 1, None, 2]) == [0, 1, 2, 3, 4, 5, 6]
-    assert order([0, -5, None, 1, 9, 2]) == [0, 1, 2, 4, 5, 3]
+@pytest.mark.parametrize("late", [False, True])
+def test_nothing_overtakes_what_keeps_its_place(late: bool) -> None:
+    assert order([0, -5, None, 9, 1, None, 2], late=late) == [0, 1, 2, 3, 4, 5, 6]
+    assert order([0, -5, None, 1, 9, 2], late=late) == [0, 1, 2, 4, 5, 3]
