@@ -8,12 +8,28 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 from .frame import Decoder, Late, Lend
 from .secret import Met
 
 BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
+BUFFER = 4 << 20  # bytes that the system may hold, each way
 ENOUGH = 1 << 20  # bytes that are worth waking for, where more are to come
+
+
+def tune(sock: socket.socket, timeout: float) -> None:
+    """Set a connection's options: its buffers, small frames at once, and seconds until the system gives it up."""
+    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+        sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
+    if sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if timeout and hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout * 1000))
+    if hasattr(socket, "TCP_CONGESTION") and sock.getpeername()[0] == sock.getsockname()[0]:
+        with suppress(OSError):  # on one host there is no path whose speed BBR could estimate: it halves the speed
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 class Link:
@@ -97,4 +113,4 @@ class Link:
         return True
 
 
-__all__ = ["Link"]
+__all__ = ["Link", "tune"]

@@ -8,6 +8,7 @@ van's own thread, unless another one that waits for a message drives meanwhile: 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import selectors
 import socket
@@ -17,7 +18,6 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,25 +27,18 @@ import numpy as np
 from ..core.errors import FormatError, MXNetError
 from .frame import PIECE, PING, REPLY, Decoder, Message, outgoing
 from .joined import LEAST_JOINED, Windows
-from .link import Link
+from .link import Link, tune
 from .secret import HandshakeError, Met, greet, welcome
 from .shared import LEAST, Arena, Loans, available
 from .van import SILENCE, Refused, Van
 
 HANDSHAKE_SECONDS = 5.0
 STRANGERS = 64  # connections that may be in their handshake at once
-BUFFER = 4 << 20
 SCRATCH = 64 << 10
 LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
+_log = logging.getLogger("dualmx.dist")
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
-
-
-def _never_pace_here(sock: socket.socket) -> None:
-    """Leaves out, between processes of one host, the estimates of a path's speed that BBR sends by (half as fast)."""
-    if hasattr(socket, "TCP_CONGESTION") and sock.getpeername()[0] == sock.getsockname()[0]:
-        with suppress(OSError):  # a kernel without it, or not for every user: then what the host has
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def host_identity() -> str:
@@ -216,13 +209,7 @@ class SocketVan(Van):
         number = next(self._numbers)
         decoder = Decoder(loans, partial(self._room, number))
         sock.setblocking(False)
-        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
-        if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            _never_pace_here(sock)
-            if self._timeout and hasattr(socket, "TCP_USER_TIMEOUT"):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(self._timeout * 1000))
+        tune(sock, self._timeout)
         with self._lock:
             if self._closing is not None:
                 sock.close()
@@ -375,6 +362,9 @@ class SocketVan(Van):
                 self._read(link)
         except (OSError, FormatError) as e:
             self._break(link, self._why(link, e))
+        except Exception as e:  # of a receiver, or no memory: this thread must go on, as all links live by it
+            _log.exception("a message could not be received")
+            self._break(link, f"a message could not be received ({type(e).__name__}: {e})")
 
     def _why(self, link: Link, e: BaseException) -> str:
         """Why a link broke: the system's own timeout, which follows from this van's, is silence as well."""

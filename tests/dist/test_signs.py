@@ -51,6 +51,35 @@ def test_who_reads_much_from_one_is_not_silent_to_the_others(vans: list[SocketVa
     assert heard == list(range(25)) and not down
 
 
+def test_a_message_that_cannot_be_received_breaks_its_link_alone(
+    vans: list[SocketVan], caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver, bad, good = vans
+    heard: list[int] = []
+    down: list[str] = []
+
+    def hear(link: int, message: Message) -> None:
+        heard.append(10 // message.request)
+
+    receiver.on_message, receiver.on_down = hear, lambda link, reason: down.append(reason)
+    ended = threading.Event()
+    for van in (bad, good):
+        van.on_message = lambda link, message: None
+    bad.on_down, good.on_down = lambda link, reason: ended.set(), lambda link, reason: down.append(reason)
+    for van in vans:
+        van.start()
+    address = receiver.listen("127.0.0.1", 0)
+    bad.send(bad.connect(address, 5.0), Message(NOTE, 0))
+    assert ended.wait(10)
+    link = good.connect(address, 5.0)
+    assert good.send(link, Message(NOTE, 5))
+    until = time.monotonic() + 10
+    while not heard and time.monotonic() < until:
+        time.sleep(0.01)
+    assert heard == [2] and [d for d in down if "ZeroDivisionError" in d] == down != []
+    assert "hear" in caplog.text  # the traceback
+
+
 def trickle(port: int, nbytes: int, pause: float) -> int:
     """Relay connections to `port`, a few bytes at a time; returns the port to connect to."""
     listener = socket.create_server(("127.0.0.1", 0))
