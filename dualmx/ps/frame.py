@@ -27,13 +27,13 @@ SIZE = HEADER.size + 4  # and the CRC of the header itself
 MAX_META = 4 << 20
 MAX_PAYLOAD = 1 << 30
 XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
-HOT = 256 << 10  # bytes that are summed up while they are in the processor's cache
-PIECE = 2 * HOT  # bytes that are sent or received at once, and then summed up
-MOST_BUFFERS = 63
 SHARED = 2  # flag: parts of the payload are in shared memory; "~" of the JSON tells where
 LINED = 4  # flag: there is room between parts, whose sizes "~" tells, so that each begins at a multiple of `LINE`
 LATE = 8  # flag: the checksum, which is xxh3, comes behind the payload
 TAIL = struct.Struct("<Q")
+HOT = 256 << 10  # bytes that are summed up while they are in the processor's cache
+PIECE = 2 * HOT  # bytes that are sent or received at once, and then summed up
+MOST_BUFFERS = 64  # that are sent at once
 
 PING, REQUEST, REPLY, ERROR, NOTE = range(5)
 
@@ -159,6 +159,17 @@ def _inline(parts: list[memoryview], layout: list[Any]) -> list[memoryview]:
     return kept
 
 
+def consume(buffers: deque[memoryview], n: int) -> None:
+    """Remove the first `n` bytes, which were sent."""
+    while n:
+        first = buffers[0]
+        if n < first.nbytes:
+            buffers[0] = first[n:]
+            break
+        n -= first.nbytes
+        buffers.popleft()
+
+
 class Late:
     """A frame that is sent piece by piece: its checksum, which is its end, is taken of what the system just copied.
 
@@ -198,12 +209,7 @@ class Late:
         if not self._ended:
             self._take(n)
         self._known -= n
-        while n:
-            first = self._rest.popleft()
-            if n < first.nbytes:
-                self._rest.appendleft(first[n:])
-                break
-            n -= first.nbytes
+        consume(self._rest, n)
         return self._ended and not self._rest
 
     def _take(self, n: int) -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from .frame import Decoder, Late, Lend
+from .frame import MOST_BUFFERS, Decoder, Late, Lend, consume
 from .secret import Met
 
 BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
@@ -94,22 +94,15 @@ class Link:
             if self._frames:
                 self._begin()
             late = None if self._out else self._late
-            some = late.next() if late else [self._out[i] for i in range(min(len(self._out), 64))]
+            some = late.next() if late else [self._out[i] for i in range(min(len(self._out), MOST_BUFFERS))]
             try:
                 n = self.sock.sendmsg(some)
             except (BlockingIOError, InterruptedError):
                 return False
-            if late:
-                if late.sent(n):
-                    self._late = None
-                continue
-            while n:
-                first = self._out[0]
-                if n < first.nbytes:
-                    self._out[0] = first[n:]
-                    break
-                n -= first.nbytes
-                self._out.popleft()
+            if late is None:
+                consume(self._out, n)
+            elif late.sent(n):
+                self._late = None
         return True
 
 

@@ -6,11 +6,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dualmx.ps.frame import NOTE, Message
+from dualmx.ps.link import tune
 from dualmx.ps.sockets import SocketVan
 
 SECRET = b"a secret of the tests, long enough"
@@ -78,6 +80,28 @@ def test_a_message_that_cannot_be_received_breaks_its_link_alone(
         time.sleep(0.01)
     assert heard == [2] and [d for d in down if "ZeroDivisionError" in d] == down != []
     assert "hear" in caplog.text  # the traceback
+
+
+class Elsewhere(socket.socket):
+    """A connection whose other end is on another host."""
+
+    def getpeername(self) -> tuple[str, int]:
+        return "192.0.2.1", 4
+
+
+@pytest.mark.parametrize("kind", [socket.socket, Elsewhere])
+def test_only_connections_within_a_host_leave_its_congestion_control(kind: type[socket.socket]) -> None:
+    allowed = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+    others = [name for name in allowed.read_text().split() if name != "reno"] if allowed.exists() else []
+    if not others:
+        pytest.skip("this host has no congestion control besides Reno")
+    with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET) as sock:
+        sock.connect(listener.getsockname())
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, others[0].encode())
+        tune(sock, 4.0)
+        used = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+        assert used == ("reno" if kind is socket.socket else others[0])
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def trickle(port: int, nbytes: int, pause: float) -> int:
