@@ -1,4 +1,7 @@
-"""What a test leaves behind: pending work is done before the next one, so that it is no part of its programs.
+"""What a test begins with and leaves behind.
+
+Random numbers follow from the test's name, so that what fails once fails again. Pending work is done before the next
+test, so that it is no part of its programs.
 
 Compiled programs are dropped now and then: a long test run would keep thousands, each with memory maps of its own,
 and a process may only have so many.
@@ -6,16 +9,26 @@ and a process may only have so many.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 
 import jax
+import numpy as np
 import pytest
 
+import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.ndarray.storage import waitall
 
 _EVERY = 50
 _tests_run = 0
+
+
+@pytest.fixture(autouse=True)
+def _seeded(request: pytest.FixtureRequest) -> None:
+    seed = zlib.crc32(request.node.nodeid.encode())
+    mx.random.seed(seed)
+    np.random.seed(seed)
 
 
 @pytest.fixture(autouse=True)

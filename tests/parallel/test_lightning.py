@@ -87,7 +87,7 @@ def test_fit_is_the_loop_that_one_would_write() -> None:
             loss.backward()
             steps.step(1)
     for a, b in zip(weights(model), [p.data().asnumpy() for p in net.collect_params().values()], strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-12)
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
     assert trainer.global_step == 6 and model.seen == [(0, 3, 0, "cpu(0)"), (1, 6, 0, "cpu(0)")]
     assert set(trainer.callback_metrics) == {"loss", "loss_step", "loss_epoch", "val_loss", "one"}
     assert trainer.callback_metrics["one"] == 1 and model.trainer is None
@@ -99,7 +99,7 @@ def test_fit_is_the_loop_that_one_would_write() -> None:
 
 def test_accumulated_batches_are_one() -> None:
     for a, b in zip(weights(trained(12)[0]), weights(trained(4, accumulate_grad_batches=3)[0]), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10)
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-14)
 
 
 def test_gradients_are_clipped() -> None:
@@ -218,7 +218,7 @@ def test_on_several_contexts_and_a_data_module() -> None:
         trainer.fit(model, datamodule=Data())
         found.append((weights(model), trainer.callback_metrics["loss_epoch"]))
     for a, b in zip(found[0][0], found[1][0], strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10)
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-14)
     assert found[0][1] == pytest.approx(found[1][1], rel=1e-6)
 
 

@@ -58,7 +58,7 @@ for step in range(6):
                 at += p.data().size
     found = of_all(net)
     assert np.array_equal(*found) == (step % 3 == 2), step
-    np.testing.assert_allclose(weights(net), weights(copies[r]), rtol=1e-12)
+    np.testing.assert_allclose(weights(net), weights(copies[r]), rtol=1e-12, atol=1e-14)
 assert trainer.updates == 6
 
 # -- averaging after every update is the mean gradient, for plain SGD
@@ -68,7 +68,7 @@ alone = mx.gluon.Trainer(one.collect_params(), "sgd", settings)
 for _ in range(3):
     train(net, trainer, slice(16 * r, 16 * r + 16))
     train(one, alone, slice(0, 32))
-np.testing.assert_allclose(weights(net), weights(one), rtol=1e-12)
+np.testing.assert_allclose(weights(net), weights(one), rtol=1e-12, atol=1e-14)
 # -- accumulating before gradients are exchanged
 net, one = network(r), network(0)
 trainer = PeriodicTrainer(net.collect_params(), "sgd", settings, accumulate=2, kvstore="collective")
@@ -82,7 +82,7 @@ for _ in range(2):
         loss.backward()
         trainer.step(16)  # the rows of both processes
     train(one, alone, slice(0, 32))
-np.testing.assert_allclose(weights(net), weights(one), rtol=1e-12)
+np.testing.assert_allclose(weights(net), weights(one), rtol=1e-12, atol=1e-14)
 
 # -- the watch
 sentinel = DivergenceSentinel(net, every=2)

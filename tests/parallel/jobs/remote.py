@@ -86,7 +86,7 @@ if p.rank() == 0:
             want = ((whole[1](whole[0](same(x))) - y) ** 2).sum()
         mx.autograd.backward([loss])
         mx.autograd.backward([want])
-        np.testing.assert_allclose(loss.asnumpy(), want.asnumpy(), rtol=1e-12)
+        np.testing.assert_allclose(loss.asnumpy(), want.asnumpy(), rtol=1e-12, atol=1e-14)
         for half in halves:
             half.step(8)
         for trainer in trainers:
@@ -96,7 +96,7 @@ if p.rank() == 0:
         for name, param in b._collect_params_with_prefix().items():
             np.testing.assert_allclose(found[name].asnumpy(), param.data().asnumpy(), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(own.weight.data().asnumpy(), same.weight.data().asnumpy(), rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(halves[0](same(x)).asnumpy(), whole[0](same(x)).asnumpy(), rtol=1e-12)
+    np.testing.assert_allclose(halves[0](same(x)).asnumpy(), whole[0](same(x)).asnumpy(), rtol=1e-12, atol=1e-14)
 if len(sys.argv) < 2:
     rpc.stop()
     print("finished", p.rank(), flush=True)
