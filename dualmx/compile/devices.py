@@ -17,6 +17,7 @@ from .quiet import hushed
 from .remote import readable
 from .x64 import x64
 
+ALIGNMENT = 64  # bytes
 _FIRST_CPU = Context("cpu", 0)
 _BACKEND = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu", "tpu": "tpu"}
 
@@ -84,6 +85,32 @@ def put(value: Any, ctx: Context, like: Any = None) -> jax.Array:
             value = value.copy()
         # Contexts may share a device: an alias would be deleted when one of the two arrays is donated.
         return jax.device_put(value, device_of(ctx), may_alias=False if isinstance(value, jax.Array) else None)
+
+
+def adopted(value: np.ndarray, ctx: Context) -> jax.Array:
+    """Return a JAX array of NumPy memory that nobody changes any more, without a copy where that is aligned."""
+    with x64():
+        return jax.device_put(value, device_of(ctx), may_alias=True)
+
+
+def takes_memory(value: np.ndarray, ctx: Context) -> bool:
+    """Whether programs on `ctx` take a NumPy array as it is: those on CPUs do, of types that JAX does not narrow."""
+    return value.itemsize < 8 and ctx.mesh is None and _BACKEND.get(ctx.device_type) == "cpu"
+
+
+def is_aligned(value: np.ndarray) -> bool:
+    """Whether XLA's programs read the memory of an array where it lies; they copy other arrays each time."""
+    return value.flags.c_contiguous and value.__array_interface__["data"][0] % ALIGNMENT == 0
+
+
+def held(value: np.ndarray) -> np.ndarray:
+    """Return a copy in memory of its own, which is aligned and not to be changed."""
+    memory = np.empty(value.nbytes + ALIGNMENT, np.uint8)
+    start = -memory.__array_interface__["data"][0] % ALIGNMENT
+    copy = memory[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    copy[...] = value
+    copy.flags.writeable = False
+    return copy
 
 
 def copied(value: np.ndarray, ctx: Context) -> jax.Array:

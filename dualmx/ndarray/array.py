@@ -20,7 +20,7 @@ from ..op.registry import OPS
 from . import tape, view
 from .fluent import Fluent
 from .flush import concrete
-from .handle import assign, check_writable, copy_across, invoke1, set_array_class
+from .handle import assign, check_writable, copy_across, invoke1, on_device, set_array_class
 from .lending import Lent
 from .trace import engine, failed_later, local
 
@@ -141,8 +141,7 @@ class NDArray(Lent, Fluent):
 
     def _array(self) -> jax.Array:
         """Return the JAX array, computing it first if it is pending."""
-        d = self._data
-        return d if d is not None else self._force(None)
+        return on_device(self)
 
     def as_jax(self) -> jax.Array:
         """Return the value as a `jax.Array`; later writes to this array do not change it."""
@@ -154,7 +153,8 @@ class NDArray(Lent, Fluent):
         Raises:
             MXNetError: its computation failed.
         """
-        self._wait(self._array().block_until_ready)
+        if type(self._data) is not np.ndarray:
+            self._wait(self._array().block_until_ready)
 
     def _wait(self, action: Any) -> Any:
         """Run a blocking action on the value; an error of the execution is reported as this array's error."""
@@ -171,6 +171,8 @@ class NDArray(Lent, Fluent):
         shown = view.on_host(self)
         if shown is not None:
             return shown
+        if type(self._data) is np.ndarray:
+            return self._data.copy()
         data = self._array()
         return self._wait(lambda: np.array(readable(data)))
 

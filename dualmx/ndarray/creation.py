@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.devices import context_of, device_of, put
+from ..compile.devices import context_of, device_of, held, put, takes_memory
 from ..compile.x64 import x64
 from ..core import np_mode
 from ..core.checks import context as as_context
@@ -64,7 +64,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
 def from_host(values: np.ndarray, ctx: Context | None = None) -> NDArray:
     """Return an array with a copy of NumPy `values`, dtype kept."""
     where = current_context() if ctx is None else as_context(ctx)
-    return concrete(put(values, where), where)
+    return concrete(held(values) if takes_memory(values, where) else put(values, where), where)
 
 
 def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, copy: bool = False) -> NDArray:

@@ -22,7 +22,7 @@ from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, aval, chain
 from ..op.registry import Call
 from . import handle, verify
-from .handle import Handle
+from .handle import Handle, on_device
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
 
@@ -118,6 +118,8 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
     if exe.run is not None:
         process.require_compute()
         for i in exe.donate:
+            if type(args[i]) is np.ndarray:
+                continue  # which is copied on its way in
             if not _COUNTS or _getrefcount(args[i]) > _ALONE:
                 args[i] = duplicate(args[i])
                 counters.kept_copies += 1
@@ -149,6 +151,8 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
     # By index only: a loop variable would be a second reference.
     free: dict[Any, list[int]] = {}
     for i in range(len(scratch)):
+        if type(scratch[i]) is np.ndarray:
+            continue
         free.setdefault((scratch[i].shape, scratch[i].dtype), []).append(i)
     for v in wanted:
         at = free.get((v.shape, v.dtype), [])
@@ -260,6 +264,8 @@ def _match_scratch(tr: Trace, outs: list[Value]) -> tuple[list[Value], list[Valu
     """Match buffers to recycle with outputs of the same shape and dtype."""
     scratch, recycled = [], []
     for d in tr.scratch:
+        if type(d) is np.ndarray:
+            continue
         for v in outs:
             if v not in recycled and v.shape == d.shape and v.dtype == d.dtype:
                 scratch.append(v.aval)
@@ -318,9 +324,7 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
     process.require_compute()
     datas = []
     for a in ins:
-        if a._data is None:
-            a._force(None)
-        datas.append(a._data)
+        datas.append(on_device(a))
     ctx = ins[0]._v.ctx if ins else local.tr.ctx
     began = time.perf_counter() if watchers else 0.0
     with x64():
@@ -331,7 +335,7 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
 
 
 def concrete(data: Any, ctx: Any) -> Any:
-    """Return a new handle of a JAX array on `ctx`; of a NumPy array only for operators that read it."""
+    """Return a new handle of a JAX array on `ctx`, or of NumPy memory that programs there take."""
     o = object.__new__(handle.array_class)
     o._tr = o._x = None
     o._data = data

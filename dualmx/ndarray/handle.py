@@ -6,7 +6,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from ..compile.devices import device_of
+import numpy as np
+
+from ..compile.devices import adopted, device_of
 from ..compile.mesh import spec_of
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
@@ -50,9 +52,9 @@ class Extra:
 class Handle:
     """A mutable name for an immutable value.
 
-    `_data` is the JAX array once there is one; until then `_v` names a value of the pending trace `_tr`. An array that
-    entered the pending trace has both. A stale view and a failed array have neither. `_v` always tells shape, dtype and
-    context.
+    `_data` is the JAX array once there is one, or memory of NumPy that nobody changes: programs on CPUs read that as
+    well, and it is quicker made. Until then `_v` names a value of the pending trace `_tr`. An array that entered the
+    pending trace has both. A stale view and a failed array have neither. `_v` always tells shape, dtype and context.
     """
 
     __slots__ = ("_tr", "_v", "_data", "_x", "__weakref__")
@@ -94,6 +96,18 @@ class Handle:
                 raise MXNetError("the array has no value: the program that computes it was executed without it")
             return self._force(into)
         return self._data
+
+
+def on_device(a: Handle) -> Any:
+    """Return the value of `a` as a JAX array, computing it if it is pending."""
+    data = a._data
+    if data is None:
+        data = a._force(None)
+    if type(data) is np.ndarray:
+        data = adopted(data, a._v.ctx)
+        if a._tr is None:  # else a program is being recorded that knows the array by its memory
+            a._data = data
+    return data
 
 
 array_class: type[Handle] = Handle

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..compile.counters import counters
-from ..compile.devices import duplicate, put
+from ..compile.devices import adopted, duplicate, put
 from ..compile.executable import Executable
 from ..compile.spmd import Group, group_everywhere, group_of
 from ..compile.watch import watchers
@@ -316,6 +316,7 @@ def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Eve
     if exe.run is not None:
         process.require_compute()
         for tr in traces:
+            tr.leaves = [adopted(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
             for i in exe.donate:
                 if not single._COUNTS or single._getrefcount(tr.leaves[i]) > single._ALONE:
                     tr.leaves[i] = duplicate(tr.leaves[i])

@@ -15,7 +15,7 @@ from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import NDArray
 from .flush import concrete
-from .handle import invalidate
+from .handle import invalidate, on_device
 from .trace import engine
 
 
@@ -52,7 +52,7 @@ def cut(
         raise ArgumentTypeError(f"shard: mesh={mesh!r}: expected a parallel.Mesh, or to run inside `with mesh:`")
     spec = as_spec(spec)
     if isinstance(data, NDArray):
-        value = data._data if data._data is not None else data._force(None)
+        value = on_device(data)
         if not isinstance(data.context, Mesh) or local:
             value = np.asarray(readable(value))
     else:
@@ -86,7 +86,7 @@ def replace_sharding(array: NDArray, spec: Sequence[Any] | str, what: str = "sha
     mesh = array.context
     if not isinstance(mesh, Mesh):
         raise ArgumentError(f"{what}: the array is on {mesh}, not on a mesh")
-    moved = place(array._data if array._data is not None else array._force(None), mesh, as_spec(spec), what)
+    moved = place(on_device(array), mesh, as_spec(spec), what)
     array._data, array._tr, array._v = moved, None, array._v.aval
     invalidate(array)
 
@@ -109,7 +109,7 @@ def sharding_of_array(array: NDArray) -> tuple[Any, ...] | None:
     """Return the spec by which an array is cut over its mesh, `None` if it is not on a mesh."""
     if not isinstance(array.context, Mesh):
         return None
-    return spec_of(array._data if array._data is not None else array._force(None))
+    return spec_of(on_device(array))
 
 
 engine.sharding_of = sharding_of_array

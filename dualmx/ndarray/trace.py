@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile.counters import counters
-from ..compile.devices import put
+from ..compile.devices import adopted, put
 from ..core import knobs
 from ..core.context import Context, current_context
 from ..core.errors import MXNetError
@@ -136,6 +136,9 @@ class Trace:
         if like.ctx is not self.ctx or self.sealed:
             raise Restart
         x = a._x
+        if a._tr is not None and type(data) is np.ndarray and (x is None or x.req is None or not local.recording):
+            # It is read again and again, which is quicker from a JAX array.
+            data = a._data = adopted(data, like.ctx)
         if x is None or (x.node is None and x.req is None):
             v = self.enter(data, like)
         elif x.req is not None:

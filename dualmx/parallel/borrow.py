@@ -5,8 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from ..compile.devices import copied, device_of
-from ..compile.x64 import x64
+from ..compile.devices import adopted, copied, is_aligned, takes_memory
 from ..core.context import Context
 from ..ndarray import NDArray
 from ..ndarray.flush import concrete
@@ -16,6 +15,9 @@ def looked_at(a: NDArray) -> np.ndarray:
     """Return the values of `a`, computed if they were pending; not to be written to. A copy where it must be one."""
     if a.stype != "default":
         return a.asnumpy()
+    data = a._data
+    if type(data) is np.ndarray:
+        return data
     data = a.as_jax()
     try:
         return np.asarray(memoryview(data))
@@ -27,15 +29,17 @@ def looked_at(a: NDArray) -> np.ndarray:
         return a.asnumpy()  # a type that NumPy lacks, or the memory of an accelerator
 
 
-SMALL = 256 << 10  # bytes; a copy of so few takes less time than arranging to look at them where they are
+SMALL = 256 << 10  # bytes; a copy of so few takes less time than keeping the message that they came in
 
 
 def given(values: np.ndarray, ctx: Context) -> NDArray:
     """Return an array of aligned `values`, which nobody changes any more, without a copy where that saves time."""
-    if values.nbytes <= SMALL:
-        return concrete(copied(values, ctx), ctx)
-    with x64():
-        return concrete(jax.device_put(values, device_of(ctx), may_alias=True), ctx)
+    if takes_memory(values, ctx):
+        if values.nbytes <= SMALL:
+            return concrete(values.copy(), ctx)
+        if is_aligned(values):
+            return concrete(values, ctx)
+    return concrete(copied(values, ctx) if values.nbytes <= SMALL else adopted(values, ctx), ctx)
 
 
 def lent(values: np.ndarray, ctx: Context) -> NDArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from ..ndarray import NDArray
+from ..ndarray.handle import on_device
 
 
 def device_bytes(*arrays: Any) -> dict[str, int]:
@@ -38,7 +39,7 @@ def device_bytes(*arrays: Any) -> dict[str, int]:
 
 def _datas(value: Any) -> Iterable[Any]:
     if isinstance(value, NDArray):
-        yield value._data if value._data is not None else value._force(None)
+        yield on_device(value)
     elif isinstance(value, (list, tuple, Mapping)):
         for v in value.values() if isinstance(value, Mapping) else value:
             yield from _datas(v)

@@ -18,6 +18,7 @@ from ..core.errors import MXNetError
 from ..core.knobs import DIST_TIMEOUT, START_TIMEOUT
 from ..ndarray import NDArray
 from ..ndarray.flush import concrete
+from ..ndarray.handle import on_device
 from .coordinator import silence
 
 PATIENCE = 3.0  # seconds that a process has to end by itself when its script is over
@@ -180,7 +181,7 @@ def exchanged(kind: str, what: str, arrays: Sequence[NDArray], root: int = 0) ->
         raise MXNetError(f"{what}: an earlier exchange failed: {_state.broken}")
     if not arrays:
         return []
-    datas = [a._data if a._data is not None else a._force(None) for a in arrays]
+    datas = [on_device(a) for a in arrays]
     if process_count() == 1:
         return [concrete(d[None] if kind == "gather" else d, a.context) for d, a in zip(datas, arrays, strict=True)]
     results = in_time(lambda: exchange(kind, datas, root), what)
