@@ -1,4 +1,4 @@
-"""Updates that a server makes again and again: the same slices, the same formulas, other gradients."""
+"""Updates that a server makes again and again: the same slices, the same formulas, other gradients and numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ import numpy as np
 from ..core.context import Context
 from ..ndarray import NDArray
 from ..ndarray.again import Again
+from ..op.registry import Call
 from ..optimizer import Optimizer
+from ..optimizer.updater import Updater
 from ..parallel.borrow import lent
 
 _CPU = Context("cpu", 0)
 
 
 def can_repeat(optimizer: Optimizer) -> bool:
+    """Whether its updates apply the same formulas until its settings change, and their numbers can be told."""
+    return optimizer._plain and (_is_steady(optimizer) or not optimizer.multi_precision)
+
+
+def _is_steady(optimizer: Optimizer) -> bool:
     """Whether the numbers in its formulas stay as they are until its settings change."""
     return optimizer._steady and optimizer.lr_scheduler is None
 
@@ -25,16 +32,18 @@ class Update:
     """An update of some slices that is about to be recorded.
 
     Args:
+        updater: applies the optimizer, and has the states.
         indices: under which the optimizer knows the slices.
         weights: arrays that are updated.
-        states: state of each, as its optimizer keeps it.
         terms: terms of each gradient.
     """
 
     def __init__(
-        self, indices: list[str], weights: list[NDArray], states: list[Any], terms: Sequence[Sequence[NDArray]]
+        self, updater: Updater, indices: list[str], weights: list[NDArray], terms: Sequence[Sequence[NDArray]]
     ):
-        self.indices, self._weights = indices, weights
+        self._updater, self._indices, self._weights = updater, indices, weights
+        self._formulas, self._told = ([], None) if _is_steady(updater.optimizer) else self._asked(counts=False)
+        states = [updater.states[i] for i in indices]
         self._counts = [len(ts) for ts in terms]
         self._held = [*weights, *(a for state in states for a in _arrays(state))]
         self._entered = [h._data for h in self._held] + [t._data for ts in terms for t in ts]
@@ -51,7 +60,7 @@ class Update:
             self._step = Again(entered, self._outs)
         except (ValueError, IndexError):
             return False
-        return True
+        return self._told is None or np.array_equal(self._step.numbers, self._told)  # each number, where it was asked
 
     def fits(self, weights: Sequence[NDArray], terms: Sequence[Sequence[np.ndarray]]) -> bool:
         """Whether `repeat` does what is asked for."""
@@ -60,15 +69,37 @@ class Update:
                 return False
         return all([h._data is not None and h._tr is None and h._x is None for h in self._held])
 
-    def repeat(self, terms: Sequence[Sequence[np.ndarray]]) -> None:
-        """Update the same arrays by other gradients."""
+    def _asked(self, counts: bool) -> tuple[list[Call], np.ndarray]:
+        """The formulas of the next update and their numbers; with `counts` it counts as done if they are as before."""
+        optimizer = self._updater.optimizer
+        table = optimizer._index_update_count
+        before, counted = dict(optimizer.__dict__), {i: table[i] for i in self._indices if i in table}
+        asked = self._updater.formulas(self._indices, self._weights)
+        formulas = [call for call, _ in asked]
+        if not counts or formulas != self._formulas:
+            optimizer.__dict__.update(before)
+            for i in self._indices:
+                del table[i]
+            table.update(counted)
+        return formulas, np.array([n for _, numbers in asked for n in numbers], np.float32)
+
+    def repeat(self, terms: Sequence[Sequence[np.ndarray]]) -> bool:
+        """Update the same arrays by other gradients; False, and nothing is done, if that is another program."""
         assert self._step is not None
+        if self._told is None:
+            self._updater.optimizer._update_count(self._indices)
+        else:
+            formulas, numbers = self._asked(counts=True)
+            if formulas != self._formulas:
+                return False
+            self._step.numbers = numbers
         entered = [h._data for h in self._held]
         for weight, some in zip(self._weights, terms, strict=True):
             shape = weight.shape
             entered += [t.reshape(shape) if t.itemsize < 8 else lent(t.reshape(shape), _CPU)._data for t in some]
         for array, data in zip(self._outs, self._step(entered), strict=True):
             array._data = data
+        return True
 
 
 def _arrays(state: Any) -> Iterator[NDArray]:

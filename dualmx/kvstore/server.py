@@ -155,10 +155,7 @@ class StoreUpdater:
         weights, terms = [_laid(w) for w in kept], [ts for _, ts in batch]
         which = tuple([id(h) for h, _ in batch])
         _, update = self._repeated.get(which, (None, None))
-        if update is not None and update.fits(weights, terms):
-            self.optimizer._update_count(update.indices)
-            update.repeat(terms)
-        else:
+        if update is None or not update.fits(weights, terms) or not update.repeat(terms):
             self._record(which, [h for h, _ in batch], weights, terms)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             updated = looked_at(weight).reshape(-1)
@@ -187,7 +184,7 @@ class StoreUpdater:
         lying = [[lent(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)]
         update = None
         if can_repeat(self.optimizer) and self._is_worth(which, slices, indices):
-            update = Update(indices, weights, [self.updater.states[i] for i in indices], lying)
+            update = Update(self.updater, indices, weights, lying)
         grads = [_added(ts) for ts in lying]
         self.updater(indices, grads, weights)
         del grads  # sums that somebody holds would be results of the program

@@ -14,11 +14,14 @@ from .flush import flush
 class Again:
     """The program of a pending computation, which overwrites arrays, as a function of what entered it.
 
-    It is made when all has been recorded and nothing executed, and executes it. What was a scalar then stays one.
+    It is made when all has been recorded and nothing executed, and executes it.
 
     Args:
         entered: the data (JAX arrays or NumPy buffers) that the computation reads, in the order of later arguments.
         outs: arrays that it overwrites.
+
+    Attributes:
+        numbers: runtime parameters of its operators, in the order in which they were recorded; they may be changed.
 
     Raises:
         ValueError: it is no such program: it reads something else, draws random numbers, or is more than one program.
@@ -33,7 +36,7 @@ class Again:
         [[-0.5, -0.5]]
     """
 
-    __slots__ = ("_at", "_order", "_run", "_runtime")
+    __slots__ = ("_at", "_order", "_run", "numbers")
 
     def __init__(self, entered: Sequence[Any], outs: Sequence[NDArray]):
         tr = outs[0]._tr
@@ -51,12 +54,12 @@ class Again:
         self._run = exe.run
         self._order = [places[id(data)] for data in leaves]
         self._at = [exe.wanted.index(v) for v in values]
-        self._runtime = np.array(runtime, np.float32) if exe.has_runtime else None
+        self.numbers = np.array(runtime, np.float32) if exe.has_runtime else None
 
     def __call__(self, entered: Sequence[Any]) -> list[Any]:
         """Run it on other data of the same shapes and types; buffers that it overwrote before are taken over."""
         args = [entered[i] for i in self._order]
-        results = self._run(*args) if self._runtime is None else self._run(self._runtime, *args)
+        results = self._run(*args) if self.numbers is None else self._run(self.numbers, *args)
         return [results[k] for k in self._at]
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, zeros
-from ..sparse import invoke_out
 from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
 
 
@@ -39,6 +38,8 @@ class Adam(Optimizer):
         >>> w.asnumpy().round(4)
         array([0.9, 0.9], dtype=float32)
     """
+
+    _plain = True
 
     def __init__(
         self,
@@ -77,13 +78,13 @@ class Adam(Optimizer):
                 for i in which:
                     call = update_call("adam_update", wd=wds[i], lazy_update=self.lazy_update, **static)
                     arrays = (weights[i], grads[i], *states[i])
-                    invoke_out(call, arrays, (weights[i],), (lrs[i], self.rescale_grad))
+                    self._apply(call, arrays, (weights[i],), (lrs[i], self.rescale_grad))
                 continue
             n, decay = len(which), tuple([wds[i] for i in which])
             call = update_call("_multi_adam_update", n, num_weights=n, wds=decay, **static)
             inputs = [a for i in which for a in (weights[i], grads[i], *states[i])]
             outs = [weights[i] for i in which]
-            invoke_out(call, inputs, outs, (*[lrs[i] for i in which], self.rescale_grad))
+            self._apply(call, inputs, outs, (*[lrs[i] for i in which], self.rescale_grad))
 
 
 @register
@@ -95,7 +96,7 @@ class AdaGrad(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _steady = True
+    _plain = _steady = True
 
     def __init__(self, eps: float = 1e-7, **kwargs: Any):
         super().__init__(**kwargs)
@@ -107,7 +108,7 @@ class AdaGrad(Optimizer):
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call("_sparse_adagrad_update", epsilon=self.float_stable_eps, wd=wd, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -118,6 +119,8 @@ class GroupAdaGrad(Optimizer):
         eps: inside the root.
         **kwargs: see `Optimizer`.
     """
+
+    _plain = _steady = True
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -133,7 +136,7 @@ class GroupAdaGrad(Optimizer):
         if wd != 0:
             raise ArgumentError(f"GroupAdaGrad: wd={wd} for parameter {index!r}: this optimizer has no weight decay")
         call = update_call("_contrib_group_adagrad_update", epsilon=self.float_stable_eps, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -150,7 +153,7 @@ class RMSProp(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _steady = True
+    _plain = _steady = True
 
     def __init__(
         self,
@@ -183,7 +186,7 @@ class RMSProp(Optimizer):
             clip_weights=self.clip_weights or -1.0,
             **({"gamma2": self.gamma2} if self.centered else {}),
         )
-        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -196,7 +199,7 @@ class AdaDelta(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _steady = True
+    _plain = _steady = True
 
     def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -209,7 +212,7 @@ class AdaDelta(Optimizer):
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call("_adadelta_update", rho=self.rho, epsilon=self.epsilon, wd=wd, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad, *state), (weight,), (self.rescale_grad,))
+        self._apply(call, (weight, grad, *state), (weight,), (self.rescale_grad,))
 
 
 @register
@@ -221,6 +224,8 @@ class Adamax(Optimizer):
         beta1, beta2: weight of the old mean, decay of the peak `u`.
         **kwargs: see `Optimizer`.
     """
+
+    _plain = True
 
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -234,7 +239,7 @@ class Adamax(Optimizer):
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         lr /= 1.0 - self.beta1 ** self._index_update_count[index]
         call = update_call("_adamax_update", beta1=self.beta1, beta2=self.beta2, wd=wd, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -247,6 +252,8 @@ class Nadam(Optimizer):
         schedule_decay: speed at which the momentum rises to `beta1`.
         **kwargs: see `Optimizer`.
     """
+
+    _plain = True
 
     def __init__(
         self,
@@ -290,7 +297,7 @@ class Nadam(Optimizer):
             wd=wd,
             clip_gradient=self._clip,
         )
-        invoke_out(call, (weight, grad, *state), (weight,), rates)
+        self._apply(call, (weight, grad, *state), (weight,), rates)
 
 
 @register
@@ -304,6 +311,8 @@ class Ftrl(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
+    _plain = _steady = True
+
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
         super().__init__(**kwargs)
         self.lamda1 = lamda1
@@ -316,7 +325,7 @@ class Ftrl(Optimizer):
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call("ftrl_update", lamda1=self.lamda1, beta=self.beta, wd=wd, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, *state), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -328,6 +337,8 @@ class FTML(Optimizer):
         epsilon: added to the root of the variance.
         **kwargs: see `Optimizer`.
     """
+
+    _plain = True
 
     def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any):
         super().__init__(**kwargs)
@@ -349,4 +360,4 @@ class FTML(Optimizer):
             clip_grad=self._clip,
         )
         t = self._index_update_count[index]
-        invoke_out(call, (weight, grad, *state), (weight,), (lr, t, self.rescale_grad))
+        self._apply(call, (weight, grad, *state), (weight,), (lr, t, self.rescale_grad))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ndarray import NDArray
-from ..sparse import invoke_out
 from .optimizer import Optimizer, alike, register, update_call, zeros_like
 from .sgd import SGD
 
@@ -23,6 +22,8 @@ class LAMB(Optimizer):
         bias_correction: correct mean and variance for their start at 0.
         **kwargs: see `Optimizer`.
     """
+
+    _plain = True
 
     def __init__(
         self,
@@ -74,7 +75,7 @@ class LAMB(Optimizer):
             )
             inputs = [a for i in which for a in (weights[i], grads[i], *states[i])]
             rates = (*[lrs[i] for i in which], self.rescale_grad, *[counts[indices[i]] for i in which])
-            invoke_out(call, inputs, [weights[i] for i in which], rates)
+            self._apply(call, inputs, [weights[i] for i in which], rates)
 
 
 @register
@@ -92,7 +93,7 @@ class LARS(SGD):
         **kwargs: see `Optimizer`.
     """
 
-    _steady = False
+    _plain = _steady = False
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class LARS(SGD):
             # Without momentum a passing array of zeros serves as one.
             inputs = [w, g, zeros_like(w if master is None else master) if mom is None else mom]
             inputs += [] if master is None else [master]
-            invoke_out(call, inputs, (w,), (lr, self.momentum * change if mom is not None else 0.0, self.rescale_grad))
+            self._apply(call, inputs, (w,), (lr, self.momentum * change if mom is not None else 0.0, self.rescale_grad))
 
 
 @register
@@ -232,7 +233,7 @@ class LBSGD(Optimizer):
         lr *= self._trust_factor(weight, grad, wd) if lars else self._warmup_factor(done)
         if state is None:
             call = update_call("sgd_update", wd=wd, clip_gradient=self._clip)
-            invoke_out(call, (weight, grad), (weight,), (lr, self.rescale_grad))
+            self._apply(call, (weight, grad), (weight,), (lr, self.rescale_grad))
         else:
             call = update_call("sgd_mom_update", momentum=self.momentum, wd=wd, clip_gradient=self._clip)
-            invoke_out(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))
+            self._apply(call, (weight, grad, state), (weight,), (lr, self.rescale_grad))

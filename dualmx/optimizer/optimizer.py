@@ -88,7 +88,9 @@ class Optimizer:
 
     opt_registry = OPTIMIZERS
     lr: float | None
-    _steady = False  # without a schedule, the numbers in its formulas stay as they are from one update to the next
+    _plain = False  # an update applies the same formulas each time, and asks for no values
+    _steady = False  # and without a schedule also with the same numbers
+    _noted: list[tuple[Call, tuple[float, ...]]] | None = None
     _rate_before_count = False  # what a schedule is asked: the number of updates done, or with the one at hand
 
     def __init__(
@@ -251,6 +253,13 @@ class Optimizer:
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define update(index, weight, grad, state)")
+
+    def _apply(self, call: Call, inputs: Sequence[NDArray], outs: Sequence[NDArray], numbers: Sequence[float]) -> None:
+        """Record a formula of an update, with its numbers; or only note it, where that is asked for."""
+        if self._noted is None:
+            invoke_out(call, inputs, outs, numbers)
+        else:
+            self._noted.append((call, tuple(numbers)))
 
     @property
     def _clip(self) -> float:

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
-from ..sparse import invoke_out
 from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
 
 
@@ -62,7 +61,7 @@ class SGD(MasterCopy):
         array([0.9, 0.9], dtype=float32)
     """
 
-    _steady = True
+    _plain = _steady = True
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
         super().__init__(**kwargs)
@@ -115,11 +114,11 @@ class SGD(MasterCopy):
             clip_gradient=self._clip,
             **self._static(name),
         )
-        invoke_out(call, inputs, [weights[i] for i in which], (*[lrs[i] for i in which], self.rescale_grad))
+        self._apply(call, inputs, [weights[i] for i in which], (*[lrs[i] for i in which], self.rescale_grad))
 
     def _one(self, name: str, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call(name, wd=wd, clip_gradient=self._clip, lazy_update=self.lazy_update, **self._static(name))
-        invoke_out(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
 
 
 def _arrays(state: Any) -> tuple[NDArray, ...]:
@@ -142,7 +141,7 @@ class NAG(MasterCopy):
         **kwargs: see `Optimizer`.
     """
 
-    _steady = True
+    _plain = _steady = True
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -154,7 +153,7 @@ class NAG(MasterCopy):
             call = update_call(prefix + "sgd_update", wd=wd, clip_gradient=self._clip)
         else:
             call = update_call(prefix + "nag_mom_update", momentum=self.momentum, wd=wd, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad, *arrays), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, *arrays), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -168,7 +167,7 @@ class Signum(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _steady = True
+    _plain = _steady = True
 
     def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -181,10 +180,10 @@ class Signum(Optimizer):
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         if state is None:
-            invoke_out(update_call("signsgd_update", wd=wd), (weight, grad), (weight,), (lr,))
+            self._apply(update_call("signsgd_update", wd=wd), (weight, grad), (weight,), (lr,))
             return
         call = update_call("signum_update", momentum=self.momentum, wd=wd, wd_lh=self.wd_lh, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -193,7 +192,7 @@ class SGLD(Optimizer):
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call("_sgld_update", wd=wd, clip_gradient=self._clip)
-        invoke_out(call, (weight, grad), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad), (weight,), (lr, self.rescale_grad))
 
 
 @register
@@ -221,4 +220,4 @@ class DCASGD(Optimizer):
         call = update_call("_dcasgd_update", momentum=self.momentum, lamda=self.lamda, wd=wd, clip_gradient=self._clip)
         # Without momentum a passing array of zeros serves as one.
         mom = zeros_like(weight) if mom is None else mom
-        invoke_out(call, (weight, grad, mom, previous), (weight,), (lr, self.rescale_grad))
+        self._apply(call, (weight, grad, mom, previous), (weight,), (lr, self.rescale_grad))

@@ -7,6 +7,7 @@ from typing import Any
 from ..core.context import Context
 from ..ndarray import NDArray
 from ..ndarray.placement import shard_like
+from ..op.registry import Call
 from .optimizer import Optimizer
 from .sgd import MasterCopy
 from .states import dump_states, load_states
@@ -71,6 +72,18 @@ class Updater:
                 opt.update_multi_precision(i, w, g, states[i])
         else:
             opt.update_multi_precision(list(indices), list(weights), list(grads), [states[i] for i in indices])
+
+    def formulas(self, indices: list[Any], weights: list[NDArray]) -> list[tuple[Call, tuple[float, ...]]]:
+        """Return the formulas of the next update by dense gradients, with their numbers, instead of making it.
+
+        It is counted. For optimizers that are `_plain`, without `multi_precision`.
+        """
+        self.optimizer._noted = noted = []
+        try:
+            self(indices, weights, weights)
+        finally:
+            del self.optimizer._noted
+        return noted
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """Return `state` with its arrays on `context`."""

@@ -85,7 +85,14 @@ def test_who_adds_up_the_pushes_changes_no_bit(name: str, settings: dict[str, An
     assert trained(name, sizes, 4, 1, True, dtype, **settings) == apart
 
 
-STEADY = [
+class Falling(mx.lr_scheduler.LRScheduler):
+    """A rate that is another one at each update."""
+
+    def __call__(self, num_update: int) -> float:
+        return self.base_lr / num_update
+
+
+REPEATED: list[tuple[str, dict[str, Any]]] = [
     ("sgd", {}),
     ("sgd", {"momentum": 0.9, "wd": 0.01}),
     ("sgd", {"momentum": 0.9, "multi_precision": True}),
@@ -94,21 +101,29 @@ STEADY = [
     ("adagrad", {}),
     ("rmsprop", {"centered": True}),
     ("adadelta", {}),
+    ("ftrl", {}),
+    ("adam", {"clip_gradient": 0.5, "wd": 0.01}),
+    ("adamax", {}),
+    ("nadam", {}),
+    ("ftml", {}),
+    ("lamb", {"wd": 0.1}),
+    ("sgd", {"momentum": 0.9, "lr_scheduler": Falling()}),
+    ("adam", {"lr_scheduler": Falling()}),
 ]
 
 
 @pytest.mark.filterwarnings("ignore:.*accumulating in float16")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
-@pytest.mark.parametrize("name, settings", STEADY)
+@pytest.mark.parametrize("name, settings", REPEATED)
 def test_programs_that_run_again_change_no_bit(
     name: str, settings: dict[str, Any], dtype: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = {"a": 700, "b": 90, "c": 90_000}
-    runs: list[int] = []
+    runs: list[bool] = []
     repeat = Update.repeat
-    monkeypatch.setattr(Update, "repeat", lambda self, terms: (runs.append(1), repeat(self, terms))[1])
+    monkeypatch.setattr(Update, "repeat", lambda self, terms: (runs.append(repeat(self, terms)), runs[-1])[1])
     again = {cut: trained(name, sizes, 2, cut, True, dtype, **settings) for cut in (1, 3)}
-    assert runs
+    assert runs and all(runs)
     monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
     runs.clear()
     for cut, found in again.items():
@@ -148,12 +163,38 @@ def new_key(updater: StoreUpdater, store: Store) -> None:
 
 
 @pytest.mark.parametrize("what", [new_rate, new_factors, new_value, new_key])
-def test_changes_reach_programs_that_run_again(what: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+def test_changes_reach_programs_that_run_again(what: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = {7: what}
-    again = stepped(changes, mx.optimizer.SGD(learning_rate=0.1, momentum=0.9))
+    again = stepped(changes, mx.optimizer.create(name, learning_rate=0.1))
     monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
-    assert stepped(changes, mx.optimizer.SGD(learning_rate=0.1, momentum=0.9)) == again
-    assert stepped({}, mx.optimizer.SGD(learning_rate=0.1, momentum=0.9)) != again
+    assert stepped(changes, mx.optimizer.create(name, learning_rate=0.1)) == again
+    assert stepped({}, mx.optimizer.create(name, learning_rate=0.1)) != again
+
+
+class Warming(mx.optimizer.Adam):
+    """Its formula changes once, by itself."""
+
+    def _update_count(self, index: Any) -> None:
+        super()._update_count(index)
+        self.epsilon = 1e-8 if self.num_update < 8 else 1e-2
+
+
+class Guessing(mx.optimizer.Adam):
+    """Tells other numbers than it takes."""
+
+    def _apply(self, call: Any, inputs: Any, outs: Any, numbers: Any) -> None:
+        super()._apply(call, inputs, outs, numbers if self._noted is None else [n + 1 for n in numbers])
+
+
+@pytest.mark.parametrize("kind", [Warming, Guessing])
+def test_formulas_that_change_are_recorded_anew(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    optimizer = kind(learning_rate=0.1)
+    again = stepped({}, optimizer)
+    assert optimizer.num_update == 12 and list(optimizer._index_update_count.values()) == [12]
+    monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
+    assert stepped({}, kind(learning_rate=0.1)) == again
+    assert "_noted" not in optimizer.__dict__
 
 
 def test_schedules_and_counts_are_followed() -> None:
@@ -163,8 +204,8 @@ def test_schedules_and_counts_are_followed() -> None:
     for turn in range(1, 13):
         w = w - np.float32(rate(turn)) * np.full(50, turn, np.float32)
     np.testing.assert_allclose(np.frombuffer(scheduled, np.float32), w, rtol=1e-6)
-    assert not can_repeat(mx.optimizer.SGD(lr_scheduler=steps)) and not can_repeat(mx.optimizer.Adam())
-    assert can_repeat(mx.optimizer.SGD()) and not can_repeat(mx.optimizer.LARS())
+    assert all(map(can_repeat, (mx.optimizer.SGD(), mx.optimizer.SGD(lr_scheduler=steps), mx.optimizer.Adam())))
+    assert not any(map(can_repeat, (mx.optimizer.LARS(), mx.optimizer.SGLD(), mx.optimizer.Adam(multi_precision=True))))
 
 
 def test_a_learned_update_is_of_one_plain_program() -> None:
@@ -182,12 +223,11 @@ def test_a_learned_update_is_of_one_plain_program() -> None:
         Again([], [w])
 
 
-@pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_updates_take_over_the_memory_of_weights_and_states(name: str) -> None:
-    optimizer = mx.optimizer.create(name, learning_rate=0.1)
+@pytest.mark.parametrize("name, arrays", [("adam", 3), ("sgd", 1)])
+def test_updates_take_over_the_memory_of_weights_and_states(name: str, arrays: int) -> None:
     before = counters.kept_copies
-    stepped({}, optimizer)
-    assert counters.kept_copies - before <= (1 if can_repeat(optimizer) else 0)  # while it is learned
+    stepped({}, mx.optimizer.create(name, learning_rate=0.1))
+    assert counters.kept_copies - before <= arrays  # while it is learned
 
 
 def test_values_that_somebody_looks_at_stay_as_they_were() -> None:
