@@ -47,7 +47,10 @@ class Watcher:
         """A program was compiled."""
 
     def flushed(self, state: State, began: float, results: Sequence[Any]) -> None:
-        """The program of the prefix `state` was handed to its device (which may still be computing)."""
+        """The program of the prefix `state` was handed to its device (which may still be computing).
+
+        Results that are inputs handed through may be NumPy memory.
+        """
 
     def ran(self, call: Call, began: float, results: Sequence[Any]) -> None:
         """A call whose shapes depend on values ran outside any program."""
