@@ -57,10 +57,11 @@ class Update:
             return False
         self._outs = [h for h in self._held if h._data is None]
         try:
-            self._step = Again(entered, self._outs)
+            self._step = step = Again(entered, self._outs)
         except (ValueError, IndexError):
             return False
-        return self._told is None or np.array_equal(self._step.numbers, self._told)  # each number, where it was asked
+        # Each number is where it was said to be.
+        return self._told is None or (step.numbers is not None and np.array_equal(step.numbers, self._told))
 
     def fits(self, weights: Sequence[NDArray], terms: Sequence[Sequence[np.ndarray]]) -> bool:
         """Whether `repeat` does what is asked for."""
