@@ -10,24 +10,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import ArgumentTypeError, FormatError, MXNetError
+from ..core.errors import FormatError, MXNetError
 from .batch_store import BatchStore, restore_seated, seated_records
-from .codes import Code
 from .frame import ERROR, NOTE, REPLY, REQUEST, Message, Repeated
 from .journal import Journal
 from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
-from .row_messages import answer, pushed_rows, wanted_rows
+from .requests import parts_of, pushed, pushes, put
+from .row_messages import answer, wanted_rows
 from .store import Apply, Closing, Key, Parked, Store, require
 from .van import Van
 
 _log = logging.getLogger("dualmx.dist")
 PATIENCE = 10.0  # seconds between two notes to a worker whose request waits for others
-MAX_PARTS = 1 << 20
-MAX_APART = 4096  # terms of one worker in a sum
 
 REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
-MODES = ("init", "fresh", "reset")
 _NONE: tuple[list[np.ndarray], Repeated] = ([], Repeated([]))
 
 
@@ -133,23 +129,24 @@ class KVServer:
         if op in ("push", "push rows", "pushpull"):
             self._answer = _NONE  # so that updates may write where values lie that nobody looks at
         if op in ("push", "push rows"):
-            store, parts = self._store(number), self._pushes(message)
+            store = self._store(number)
+            parts = pushes(store, message)
             self._gathered(store, rank, message)
             who = self._park(link, message, len(parts), "push")
             who.ended_by_errors(store.push, rank, parts, who)
         elif op == "pushpull":
             store = self._store(number)
-            parts = self._pushed(store, message)
+            parts = pushed(store, message)
             who = self._park(link, message, len(parts), "push and pull")
             who.ended_by_errors(store.push, rank, parts, who, pulls=True)
         elif op == "pull":
             store = self._store(number)
-            wanted = self._parts(message, (str, int), int, int)
+            wanted = parts_of(message, (str, int), int, int)
             who = self._park(link, message, len(wanted), "pull")
             who.ended_by_errors(store.pull, wanted, who)
         elif op == "pull rows":
             store = self._store(number)
-            parts = self._parts(message, (str, int), int, int, int)
+            parts = parts_of(message, (str, int), int, int, int)
             wanted, rows = wanted_rows(store, message, parts)
             who = self._park(link, message, len(wanted), "pull of rows")
             who.rows = rows
@@ -207,13 +204,13 @@ class KVServer:
                 return {}, []
         done: Record = ({}, [])
         if op == "put":
-            self._put(store, message)
+            put(store, message, self._van.take)
         elif op == "end":
             require(isinstance(store, BatchStore), "the store is not that of an elastic job")
             assert isinstance(store, BatchStore)
             store.end(message.take("batch", int), message.take("used", list))
         elif op == "drop":
-            for key, slice_ in self._parts(message, (str, int), int):
+            for key, slice_ in parts_of(message, (str, int), int):
                 store.held.pop((key, slice_), None)
             store.whole = True
         else:
@@ -326,84 +323,12 @@ class KVServer:
                 self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
 
     def _push_again(self, record: Message) -> None:
-        store, parts = self._store(record.take("store", int)), self._pushes(record)
+        store = self._store(record.take("store", int))
+        parts = pushes(store, record)
         try:
             store.push(record.take("by", list)[0], parts, Parked(-1, 0, len(parts), "push"))
         except MXNetError:
             pass  # it was refused before as well
-
-    # -- what is in a message
-
-    def _pushes(self, message: Message) -> list[Any]:
-        """The slices and numbers of a push, of arrays or rows."""
-        store = self._store(message.take("store", int))
-        if message.meta.get("op") == "push rows":
-            return pushed_rows(store, message, self._parts(message, (str, int), int, int, int))
-        return self._pushed(store, message)
-
-    def _parts(self, message: Message, *kinds: Any) -> list[Any]:
-        parts = message.take("parts", list)
-        if len(parts) > MAX_PARTS:
-            raise FormatError(f"{len(parts)} parts in a message")
-        found = []
-        for part in parts:
-            good = isinstance(part, list) and len(part) == len(kinds)
-            for value, kind in zip(part, kinds, strict=True) if good else ():
-                if not isinstance(value, kind) or value is True:
-                    good = False
-            if not good:
-                raise FormatError(f"message {message.meta.get('op')!r}: part {part!r}: not as expected")
-            found.append(tuple(part))
-        return found
-
-    def _put(self, store: Store, message: Message) -> None:
-        data = message.pieces()
-        made: list[tuple[Key, int, np.ndarray, tuple[int, ...]]] = []
-        for key, number, name, size, shape in self._parts(message, (str, int), int, str, int, list):
-            if name not in NAMES or not all(isinstance(n, int) and n >= 0 for n in shape) or size < 0:
-                raise FormatError(f"key {key!r}: {name}{shape}: no array")
-            try:
-                dtype = as_dtype(name)
-            except ArgumentTypeError as e:
-                raise FormatError(str(e)) from None
-            piece = data.take(size * dtype.itemsize)
-            if piece.nbytes != size * dtype.itemsize:
-                raise FormatError(f"key {key!r}: the numbers are missing")
-            value = self._van.take(piece.nbytes).view(dtype)
-            value[:] = np.frombuffer(piece, dtype)
-            made.append((key, number, value, tuple(shape)))
-        if data.left:
-            raise FormatError("more numbers than announced")
-        mode = message.meta.get("mode", "init")
-        if mode not in MODES:
-            raise FormatError(f"put: mode={mode!r}: expected one of {', '.join(MODES)}")
-        tables = message.meta.get("tables", [])
-        if not isinstance(tables, list):
-            raise FormatError(f"put: tables={tables!r}: expected keys")
-        for one in made:
-            store.put(*one, mode=mode, table=one[0] in tables)
-
-    def _pushed(self, store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
-        data = message.pieces()
-        code, apart = Code.of(message.meta.get("code")), message.meta.get("apart", 1)
-        if not isinstance(apart, int) or not 1 <= apart <= MAX_APART or (apart > 1 and (code or not store.sync)):
-            raise FormatError(f"push: apart={apart!r}: expected up to {MAX_APART} terms for a synchronous store")
-        parts = []
-        for key, number, turn in self._parts(message, (str, int), int, int):
-            value = store.at(key, number).value
-            size = value.nbytes * apart if code is None else code.size(value.size)
-            piece = data.take(size)
-            if piece.nbytes != size:
-                raise FormatError(f"push of key {key!r}: {piece.nbytes} bytes, expected {size}")
-            if code is None:
-                numbers = np.frombuffer(piece, value.dtype)
-                numbers = numbers.reshape(apart, -1) if apart > 1 else numbers
-            else:
-                numbers = code.unpack(np.frombuffer(piece, np.uint8), value.size)
-            parts.append((key, number, turn, numbers))
-        if data.left:
-            raise FormatError(f"push: {data.left} bytes more than expected; was an array pushed as another type?")
-        return parts
 
     # -- answers
 

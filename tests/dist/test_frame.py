@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import time
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from dualmx.ps import frame
 from dualmx.ps.codes import Code
 from dualmx.ps.frame import Decoder, Message, encode, outgoing
 from dualmx.ps.placement import MAX_SLICE, home, place
+from dualmx.ps.sockets import SocketVan
 
 
 def decode(raw: bytes, chunk: int = 7) -> list[Message]:
@@ -255,3 +258,36 @@ def test_layouts_that_do_not_fit_are_refused(layout: object) -> None:
     for flags in (frame.LINED, frame.SHARED):
         with pytest.raises(FormatError):
             decode(forged({"~": layout}, bytes(64 if layout != [10] else 65), flags))
+
+
+@pytest.mark.parametrize("seal, nbytes, late", [(False, 1 << 20, True), (False, 100, False), (True, 1 << 20, False)])
+def test_links_send_checksums_of_large_frames_last_unless_they_are_sealed(
+    seal: bool, nbytes: int, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[bool] = []
+
+    def noted(message: Message, *args: Any, **more: Any) -> Any:
+        sent = outgoing(message, *args, **more)
+        if message.kind == frame.REQUEST:
+            made.append(isinstance(sent, frame.Late))
+        return sent
+
+    monkeypatch.setattr("dualmx.ps.sockets.outgoing", noted)
+    secret = b"a secret of the tests, long enough"
+    reader, writer = (SocketVan(secret, memory=0, tcp=True, seal=seal) for _ in range(2))
+    heard: list[bytes] = []
+    try:
+        for van in (reader, writer):
+            van.on_message = lambda link, message: heard.append(b"".join(map(bytes, message.payload)))
+            van.on_down = lambda link, reason: None
+            van.start()
+        data = np.random.default_rng(0).integers(0, 256, nbytes, np.uint8)
+        link = writer.connect(reader.listen("127.0.0.1", 0), 5.0)
+        assert writer.send(link, Message(frame.REQUEST, 1, {}, [data]))
+        until = time.monotonic() + 5
+        while not heard and time.monotonic() < until:
+            time.sleep(0.01)
+    finally:
+        for van in (reader, writer):
+            van.close()
+    assert made == [late] and heard == [data.tobytes()]
