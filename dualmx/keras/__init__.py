@@ -24,12 +24,15 @@ Example:
     (20, 3)
 """
 
+from . import applying as applying
 from . import callbacks, distribute, layers, losses, metrics, models, optimizers
 from .model import Model, Sequential
+from .tape import GradientTape
 
 Input = layers.Input
 
 __all__ = [
+    "GradientTape",
     "Input",
     "Model",
     "Sequential",

@@ -1,4 +1,4 @@
-"""Losses by Keras's names and arguments: functions of labels and predictions, one value per row."""
+"""Losses by Keras's names and arguments: objects, whose value is a mean, and functions with one value per row."""
 
 from __future__ import annotations
 
@@ -10,17 +10,63 @@ from .. import gluon
 from ..core.errors import ArgumentError, ArgumentTypeError, suggest
 from ..namespace import nd
 from ..ndarray import NDArray
+from .distribute.strategy import get_strategy
 
 _EPSILON = 1e-7
 
 
-class Loss:
-    """Base of losses: `loss(y_true, y_pred)` has one value per row; `fit` takes their mean.
+_REDUCTIONS = ("sum_over_batch_size", "mean", "auto", "sum", "none")
 
-    Subclasses define `call`.
+
+class Reduction:
+    """Names of reductions."""
+
+    AUTO, SUM, SUM_OVER_BATCH_SIZE, NONE = "auto", "sum", "sum_over_batch_size", "none"
+
+
+class Loss:
+    """Base of losses: `loss(y_true, y_pred)` is the mean over rows, or what `reduction` says. Subclasses define `call`.
+
+    Args:
+        reduction: `"sum_over_batch_size"` (also `"mean"`, `"auto"`) for the mean over rows, `"sum"`, or `"none"` for
+            one value per row; `fit` always takes the mean.
+        name: of the loss.
+
+    Raises:
+        ArgumentError: another reduction.
+
+    Example:
+        >>> import dualmx as mx
+        >>> y, p = mx.nd.array([[1], [2]]), mx.nd.array([[0], [4]])
+        >>> MeanSquaredError()(y, p).asscalar().item(), MeanSquaredError(reduction="none")(y, p).asnumpy().tolist()
+        (2.5, [1.0, 4.0])
     """
 
-    def __call__(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+    reduction = Reduction.SUM_OVER_BATCH_SIZE
+
+    def __init__(self, reduction: str | None = Reduction.SUM_OVER_BATCH_SIZE, name: str | None = None):
+        self.reduction = "none" if reduction is None else reduction
+        if self.reduction not in _REDUCTIONS:
+            known = ", ".join(map(repr, _REDUCTIONS))
+            raise ArgumentError(f"{type(self).__name__}: reduction={reduction!r}: expected one of {known}")
+        self.name = name
+
+    def __call__(self, y_true: Any, y_pred: NDArray, sample_weight: Any = None) -> NDArray:
+        """Return the loss of a batch.
+
+        Args:
+            y_true, y_pred: labels, which may be NumPy's, and predictions.
+            sample_weight: factors of the rows.
+        """
+        values = self.rows(_beside(y_true, y_pred), y_pred)
+        if sample_weight is not None:
+            values = values * _beside(sample_weight, y_pred).astype(values.dtype).reshape((-1,))
+        if self.reduction == "none":
+            return values
+        return nd.sum(values) if self.reduction == "sum" else nd.mean(values)
+
+    def rows(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
+        """Return one value per row."""
         return rows_of(self.call(y_true, y_pred), type(self).__name__)
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
@@ -33,6 +79,7 @@ class SparseCategoricalCrossentropy(Loss):
 
     Args:
         from_logits: predictions are logits; otherwise probabilities.
+        **kwargs: see `Loss`.
 
     Shapes: y_true (N, ...) or (N, ..., 1), y_pred (N, ..., classes).
 
@@ -43,7 +90,8 @@ class SparseCategoricalCrossentropy(Loss):
         1.3863
     """
 
-    def __init__(self, from_logits: bool = False):
+    def __init__(self, from_logits: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
         self.from_logits = from_logits
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
@@ -57,9 +105,11 @@ class CategoricalCrossentropy(Loss):
     Args:
         from_logits: predictions are logits; otherwise probabilities.
         label_smoothing: share of the labels that is spread over all classes.
+        **kwargs: see `Loss`.
     """
 
-    def __init__(self, from_logits: bool = False, label_smoothing: float = 0.0):
+    def __init__(self, from_logits: bool = False, label_smoothing: float = 0.0, **kwargs: Any):
+        super().__init__(**kwargs)
         self.from_logits, self.label_smoothing = from_logits, label_smoothing
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
@@ -75,9 +125,11 @@ class BinaryCrossentropy(Loss):
 
     Args:
         from_logits: predictions are logits; otherwise probabilities.
+        **kwargs: see `Loss`.
     """
 
-    def __init__(self, from_logits: bool = False):
+    def __init__(self, from_logits: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
         self.from_logits = from_logits
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
@@ -110,9 +162,11 @@ class Huber(Loss):
 
     Args:
         delta: where the square ends.
+        **kwargs: see `Loss`.
     """
 
-    def __init__(self, delta: float = 1.0):
+    def __init__(self, delta: float = 1.0, **kwargs: Any):
+        super().__init__(**kwargs)
         self.delta = delta
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
@@ -200,6 +254,7 @@ class _Gluon(Loss):
     """A loss of gluon, which takes the predictions first."""
 
     def __init__(self, loss: gluon.loss.Loss):
+        super().__init__()
         self._loss = loss
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
@@ -208,6 +263,7 @@ class _Gluon(Loss):
 
 class _Function(Loss):
     def __init__(self, function: Callable[[Any, Any], Any]):
+        super().__init__()
         self._function = function
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
@@ -215,18 +271,18 @@ class _Function(Loss):
 
 
 def sparse_categorical_crossentropy(y_true: NDArray, y_pred: NDArray, from_logits: bool = False) -> NDArray:
-    """See `SparseCategoricalCrossentropy`."""
-    return SparseCategoricalCrossentropy(from_logits)(y_true, y_pred)
+    """See `SparseCategoricalCrossentropy`; one value per row."""
+    return SparseCategoricalCrossentropy(from_logits).rows(y_true, y_pred)
 
 
 def categorical_crossentropy(y_true: NDArray, y_pred: NDArray, from_logits: bool = False) -> NDArray:
-    """See `CategoricalCrossentropy`."""
-    return CategoricalCrossentropy(from_logits)(y_true, y_pred)
+    """See `CategoricalCrossentropy`; one value per row."""
+    return CategoricalCrossentropy(from_logits).rows(y_true, y_pred)
 
 
 def binary_crossentropy(y_true: NDArray, y_pred: NDArray, from_logits: bool = False) -> NDArray:
-    """See `BinaryCrossentropy`."""
-    return BinaryCrossentropy(from_logits)(y_true, y_pred)
+    """See `BinaryCrossentropy`; one value per row."""
+    return BinaryCrossentropy(from_logits).rows(y_true, y_pred)
 
 
 NAMES: dict[str, Callable[[], Loss]] = {
@@ -252,13 +308,13 @@ NAMES: dict[str, Callable[[], Loss]] = {
 
 
 def mean_squared_error(y_true: NDArray, y_pred: NDArray) -> NDArray:
-    """See `MeanSquaredError`."""
-    return MeanSquaredError()(y_true, y_pred)
+    """See `MeanSquaredError`; one value per row."""
+    return MeanSquaredError().rows(y_true, y_pred)
 
 
 def mean_absolute_error(y_true: NDArray, y_pred: NDArray) -> NDArray:
-    """See `MeanAbsoluteError`."""
-    return MeanAbsoluteError()(y_true, y_pred)
+    """See `MeanAbsoluteError`; one value per row."""
+    return MeanAbsoluteError().rows(y_true, y_pred)
 
 
 mse, mae = mean_squared_error, mean_absolute_error
@@ -281,6 +337,41 @@ def get(wanted: Any) -> Loss:
     if not callable(wanted) or isinstance(wanted, type):
         raise ArgumentTypeError(f"compile: loss={wanted!r}: expected a name, a loss object or a function")
     return _Function(wanted)
+
+
+def compute_average_loss(
+    per_example_loss: NDArray, sample_weight: Any = None, global_batch_size: int | None = None
+) -> NDArray:
+    """Return a replica's part of the mean loss of a batch: the sum of its rows over the rows of all replicas.
+
+    Args:
+        per_example_loss: one value per row, of the rows of this replica.
+        sample_weight: factors of the rows.
+        global_batch_size: rows of all replicas together; by default as many for each replica as here.
+
+    Raises:
+        ArgumentError: `global_batch_size` is no positive number.
+
+    Example:
+        >>> import dualmx as mx
+        >>> compute_average_loss(mx.nd.array([1, 3]), global_batch_size=8).asscalar().item()
+        0.5
+    """
+    values = per_example_loss
+    if sample_weight is not None:
+        values = values * _beside(sample_weight, values).astype(values.dtype)
+    if global_batch_size is None:
+        global_batch_size = values.shape[0] * get_strategy().num_replicas_in_sync
+    if not global_batch_size > 0:
+        raise ArgumentError(
+            f"compute_average_loss: global_batch_size={global_batch_size!r}: expected a positive number"
+        )
+    return nd.sum(values) / float(global_batch_size)
+
+
+def _beside(values: Any, other: NDArray) -> NDArray:
+    """Labels or weights as an array on the context of another one."""
+    return values if isinstance(values, NDArray) else nd.array(values, ctx=other.context, dtype=other.dtype)
 
 
 def rows_of(values: Any, what: str) -> NDArray:

@@ -84,7 +84,7 @@ class MeanMetricWrapper(Metric):
 
     def __init__(self, fn: Callable[[NDArray, NDArray], NDArray], name: str | None = None, dtype: Any = None):
         super().__init__(name or getattr(fn, "__name__", None))
-        self._function = fn
+        self._function = fn.rows if isinstance(fn, Loss) else fn
         self.reset()
 
     def reset(self) -> None:

@@ -310,7 +310,7 @@ class Training:
         with autograd.record():
             for own, (label, weight) in pairs:
                 out = self(*own)
-                values.append((_weighted(chosen.loss(label, out), weight), label, out))
+                values.append((_weighted(chosen.loss.rows(label, out), weight), label, out))
         self._count(chosen, values)
         rest(params, strategy.contexts[len(pairs) :])
         if values:
@@ -321,7 +321,7 @@ class Training:
         with autograd.predict_mode():
             pairs = zip(self._loaded(xs), self._labels(labels), self._weights(labels), strict=False)
             outs = [(label, self(*own), weight) for own, label, weight in pairs]
-            self._count(chosen, [(_weighted(chosen.loss(y, out), weight), y, out) for y, out, weight in outs])
+            self._count(chosen, [(_weighted(chosen.loss.rows(y, out), weight), y, out) for y, out, weight in outs])
 
     @staticmethod
     def _count(chosen: _Compiled, values: list[tuple[NDArray, NDArray, NDArray]]) -> None:

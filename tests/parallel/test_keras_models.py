@@ -159,5 +159,9 @@ def test_sequences_and_schedules() -> None:
 def test_losses_agree_with_numpy(name: str, expected: object) -> None:
     y, p = np.eye(4)[[0, 2, 3]], DRAW.rand(3, 4) * 0.9 + 0.05
     loss = keras.losses.get(name)
-    found = loss(mx.nd.array(y, dtype="float64"), mx.nd.array(p, dtype="float64")).asnumpy()
-    np.testing.assert_allclose(found, expected(y, p), rtol=1e-5)  # type: ignore[operator]
+    given, want = [mx.nd.array(a, dtype="float64") for a in (y, p)], expected(y, p)  # type: ignore[operator]
+    np.testing.assert_allclose(loss.rows(*given).asnumpy(), want, rtol=1e-5)
+    np.testing.assert_allclose(loss(*given).asscalar(), want.mean(), rtol=1e-5)
+    each = type(loss)(reduction="none")(y, given[1], sample_weight=np.array([1, 0, 2])).asnumpy()
+    np.testing.assert_allclose(each, want * [1, 0, 2], rtol=1e-5)
+    np.testing.assert_allclose(type(loss)(reduction="sum")(*given).asscalar(), want.sum(), rtol=1e-5)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ...context import Context, current_context
 from ...core.errors import MXNetError
 from ...gluon.parallel import devices as listed_devices
+from ...ndarray import NDArray
+from . import replicas
 
 _entered: list[Strategy] = []
 
@@ -69,9 +71,76 @@ class Strategy:
         """Return sums of numbers over workers."""
         return values
 
+    def sum_of_workers(self, value: NDArray) -> NDArray:
+        """Return the sum of an array over workers."""
+        return value
+
     def agreed(self, number: int) -> int:
         """Return the number of the first worker."""
         return number
+
+    # -- training loops of one's own
+
+    def run(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Call a function once for each replica of this process, on its device.
+
+        Gradients that it gives to `optimizer.apply_gradients` are added up over all replicas, and weights change when
+        all have run.
+
+        Args:
+            fn: the function, such as a training step.
+            args, kwargs: its arguments; of a `PerReplica` (what distributed data sets have) each replica gets its own.
+
+        Returns:
+            What the function returns, with a `PerReplica` in the place of each value; of one replica the value itself.
+
+        Raises:
+            MXNetError: called inside of a replica; or replicas that do different things.
+
+        Example:
+            >>> from dualmx import keras
+            >>> keras.distribute.OneDeviceStrategy("cpu:0").run(lambda a, b: a + b, (1, 2))
+            3
+        """
+        return replicas.run(self, fn, args, kwargs or {})
+
+    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
+        """Return one array that is the sum or mean of the values of all replicas.
+
+        Args:
+            reduce_op: `ReduceOp.SUM` or `ReduceOp.MEAN`, or their names.
+            value: what `run` returned.
+            axis: sum, or average, along this axis too.
+
+        Raises:
+            ArgumentError: another operation, or an axis that is not there.
+        """
+        return replicas.reduced(self, reduce_op, value, axis)
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """Return the values of the replicas of this process."""
+        return replicas.local_values(value)
+
+    def experimental_distribute_dataset(self, dataset: Iterable[Any], options: Any = None) -> Any:
+        """Return an iterable of batches for `run`: of each batch every replica of every worker gets its rows.
+
+        Args:
+            dataset: batches of all replicas together, the same for all workers: arrays, or tuples, lists and dicts of
+                arrays; a `DataLoader`, for example.
+            options: accepted.
+        """
+        return replicas.DistributedDataset(self, dataset)
+
+    def distribute_datasets_from_function(
+        self, dataset_fn: Callable[[replicas.InputContext], Iterable[Any]], options: Any = None
+    ) -> Any:
+        """Return an iterable of batches for `run`, of which each replica takes one whole.
+
+        Args:
+            dataset_fn: returns the batches of this worker, given an `InputContext`.
+            options: accepted.
+        """
+        return replicas.DatasetsOfReplicas(self, dataset_fn)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(str, self.contexts))})"

@@ -11,6 +11,7 @@ from ... import kvstore, parallel
 from ...core.errors import ArgumentError, MXNetError
 from ...kvstore.server import serve_and_exit
 from ...namespace import nd
+from ...ndarray import NDArray
 from ...ps import Job
 from .cluster import Cluster
 from .strategy import MirroredStrategy
@@ -56,6 +57,10 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def added_up(self, values: list[float]) -> list[float]:
         """Return sums of numbers over workers."""
         return parallel.all_reduce(nd.array(values, dtype="float64")).asnumpy().tolist()
+
+    def sum_of_workers(self, value: NDArray) -> NDArray:
+        """Return the sum of an array over workers."""
+        return parallel.all_reduce(value)
 
     def agreed(self, number: int) -> int:
         """Return the number of the first worker."""
