@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,8 +12,6 @@ from ..ndarray import NDArray
 from ..optimizer import Optimizer
 from .distribute.replicas import get_replica_context
 from .distribute.strategy import get_strategy
-
-_trainers: weakref.WeakKeyDictionary[Optimizer, tuple[frozenset[int], Trainer]] = weakref.WeakKeyDictionary()
 
 
 def apply_gradients(self: Optimizer, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None) -> None:
@@ -57,17 +54,20 @@ def apply_gradients(self: Optimizer, grads_and_vars: Iterable[tuple[Any, Any]], 
 
 
 def _trainer(optimizer: Optimizer, params: list[Parameter]) -> Trainer:
-    which = frozenset(map(id, params))
-    known = _trainers.get(optimizer)
-    if known is None:
-        known = which, Trainer(params, optimizer, kvstore=get_strategy().store)
-        _trainers[optimizer] = known
-    if known[0] != which:
+    """The trainer of an optimizer, which lives as long as the weights do."""
+    before = {id(p) for p in optimizer.param_dict.values()}
+    if before and before != {id(p) for p in params}:
         raise ArgumentError(
-            f"apply_gradients: {len(which)} weights, which are not the {len(known[0])} of the first call; an optimizer "
+            f"apply_gradients: {len(params)} weights, which are not the {len(before)} of the first call; an optimizer "
             "updates the same weights each time, so make one for each set of them"
         )
-    return known[1]
+    for p in params:
+        for known in vars(p).get("_appliers", ()):
+            if known.optimizer is optimizer:
+                return known
+    made = Trainer(params, optimizer, kvstore=get_strategy().store)
+    vars(params[0]).setdefault("_appliers", []).append(made)
+    return made
 
 
 setattr(Optimizer, "apply_gradients", apply_gradients)  # noqa: B010  # a word of Keras, which MXNet's class lacks

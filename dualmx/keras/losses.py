@@ -66,8 +66,11 @@ class Loss:
         return nd.sum(values) if self.reduction == "sum" else nd.mean(values)
 
     def rows(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
-        """Return one value per row."""
-        return rows_of(self.call(y_true, y_pred), type(self).__name__)
+        """Return one value per row; a loss that is one number is that of each row."""
+        values, what = self.call(y_true, y_pred), type(self).__name__
+        if isinstance(values, NDArray) and values.size == 1 and y_pred.shape[0] != 1:
+            return nd.broadcast_to(values.reshape((1,)), y_pred.shape[:1])
+        return rows_of(values, what)
 
     def call(self, y_true: NDArray, y_pred: NDArray) -> NDArray:
         """Return the losses; the first axis counts the rows, means are taken over others."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -184,3 +186,30 @@ def test_tapes_record_inference_unless_told_otherwise() -> None:
         loss = layer(mx.nd.ones((1, 2))).sum()
     weight, bias = tape.gradient(loss, layer.trainable_variables)
     assert weight.asnumpy().tolist() == [[1, 1]] and bias is None
+
+
+def test_losses_may_be_one_number() -> None:
+    weights = []
+    for loss in ("mse", lambda y, p: ((y.reshape(p.shape) - p) ** 2).mean()):
+        strategy = keras.distribute.MirroredStrategy(2)
+        model = network(strategy)
+        with strategy.scope():
+            model.compile(keras.optimizers.SGD(0.1), loss)
+        labels = np.random.RandomState(2).randn(48, 3)
+        history = model.fit(X, labels, batch_size=14, epochs=2, shuffle=False, verbose=0)
+        weights.append([*model.get_weights(), history.history["loss"]])
+    for a, b in zip(*weights, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13)
+
+
+def test_trainers_end_with_their_weights() -> None:
+    strategy = keras.distribute.MirroredStrategy(1)
+    model, optimizer = network(strategy), keras.optimizers.SGD(0.1)
+    weights = model.trainable_variables
+    for _ in range(2):
+        optimizer.apply_gradients([(p.data() * 0, p) for p in weights])
+    assert optimizer.num_update == 2
+    gone = weakref.ref(weights[0])
+    del model, weights, optimizer
+    gc.collect()
+    assert gone() is None
