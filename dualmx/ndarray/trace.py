@@ -355,9 +355,10 @@ def apart() -> Iterator[None]:
 
 def bring(a: Handle, ctx: Context, like: Any = None) -> Any:
     """Return the array of `a` copied to `ctx`, on a mesh cut as the JAX array `like` is."""
-    if a._data is None:
-        a._force(None)
-    return put(a._data, ctx, like)
+    data = a._data if a._data is not None else a._force(None)
+    if type(data) is np.ndarray:
+        data = adopted(data, a._v.ctx)  # `put` would copy memory that anybody may change
+    return put(data, ctx, like)
 
 
 def failed(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
