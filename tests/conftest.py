@@ -18,7 +18,9 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
+from dualmx.graph.trie import trie
 from dualmx.ndarray.storage import waitall
+from dualmx.ndarray.trace import local
 
 _EVERY = 50
 _tests_run = 0
@@ -41,7 +43,8 @@ def _forget_programs() -> Iterator[None]:
     yield
     _tests_run += 1
     if _tests_run % _EVERY == 0:
-        from dualmx.graph.trie import trie
-
         trie.clear()
+        for ctx, tr in list(local.traces.items()):
+            if tr.state.depth == 0:  # else its first program would not be known to the next one
+                local.renew(ctx)
         jax.clear_caches()
