@@ -10,6 +10,7 @@ from .idx import MNISTIter
 from .image_records import ImageDetRecordIter, ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
 from .iterator import DataIter, MXDataIter, PrefetchingIter, ResizeIter
 from .libsvm import LibSVMIter
+from .parquet import ParquetIter, ParquetReader
 
 ImageRecordIter_v1, ImageRecordUInt8Iter_v1 = ImageRecordIter, ImageRecordUInt8Iter  # MXNet's older names
 
@@ -28,6 +29,8 @@ __all__ = [
     "MNISTIter",
     "MXDataIter",
     "NDArrayIter",
+    "ParquetIter",
+    "ParquetReader",
     "PrefetchingIter",
     "ResizeIter",
     "io",
