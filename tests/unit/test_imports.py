@@ -40,7 +40,7 @@ ORDER: list[dict[str, set[str]]] = [
     {"kvstore": set()},
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set(), "predictor": {"checkpoint"}},
     {"gluon": set(), "module": set(), "rnn": set()},
-    {"contrib": set(), "horovod": set(), "keras": set(), "distributed": set()},
+    {"contrib": set(), "horovod": set(), "keras": set(), "distributed": set(), "spark": set()},
     {"model": set(), "executor_manager": set(), "lightning": set()},
 ]
 LEFT: dict[str, set[str]] = {}
