@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_ROOMS = ("amp", "autograd", "io", "onnx", "quantization", "svrg_optimization", "tensorboard", "text")
+_ROOMS = (
+    "amp", "autograd", "io", "onnx", "quantization", "safetensors", "stablehlo", "svrg_optimization", "tensorboard",
+    "text",
+)  # fmt: skip
 _ALIASES = {"nd": "ndarray", "ndarray": "ndarray", "sym": "symbol", "symbol": "symbol"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.context import Context
@@ -297,12 +297,46 @@ class Block:
         Raises:
             ArgumentError: missing or extra values, or a shape or dtype that does not fit.
         """
-        params = self._collect_params_with_prefix()
         loaded = nd.load(filename)
-        if not loaded and not params:
-            return
-        if not isinstance(loaded, dict):
+        if not isinstance(loaded, dict) and (loaded or self._collect_params_with_prefix()):
             raise ArgumentTypeError(f"load_parameters: file {filename!r} holds a list of arrays without names")
+        source = f"file {filename!r}"
+        self._load(dict(loaded), source, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
+
+    def load_dict(
+        self,
+        param_dict: Mapping[str, Any],
+        ctx: Context | list[Context] | None = None,
+        allow_missing: bool = False,
+        ignore_extra: bool = False,
+        cast_dtype: bool = False,
+        dtype_source: str = "current",
+    ) -> None:
+        """As `load_parameters`, from arrays by name; a name of MXNet 2.
+
+        Example:
+            >>> import dualmx as mx
+            >>> net = mx.gluon.nn.Dense(1, in_units=2)
+            >>> net.load_dict({"weight": mx.nd.ones((1, 2)), "bias": mx.nd.zeros((1,))})
+            >>> net(mx.nd.array([[3, 4]])).asnumpy().tolist()
+            [[7.0]]
+        """
+        if not isinstance(param_dict, Mapping):
+            raise ArgumentTypeError(f"load_dict: {type(param_dict).__name__}: expected arrays by name")
+        self._load(dict(param_dict), "param_dict", "", ctx, allow_missing, ignore_extra, cast_dtype, dtype_source)
+
+    def _load(
+        self,
+        loaded: dict[str, Any],
+        source: str,
+        filename: str,
+        ctx: Context | list[Context] | None,
+        allow_missing: bool,
+        ignore_extra: bool,
+        cast_dtype: bool,
+        dtype_source: str,
+    ) -> None:
+        params = self._collect_params_with_prefix()
         if not any("." in name for name in loaded) and not all(name in params for name in loaded):
             full = self.collect_params()
             bare = {name.removeprefix("arg:").removeprefix("aux:") for name in loaded}
@@ -314,7 +348,7 @@ class Block:
             for name, param in params.items():
                 if param not in present:
                     raise ArgumentError(
-                        f"Parameter {name!r} is missing in file {filename!r}, which has {brief(loaded)}. "
+                        f"Parameter {name!r} is missing in {source}, which has {brief(loaded)}. "
                         "Set allow_missing=True to keep what is missing as it is"
                     )
         for name, value in loaded.items():
@@ -322,7 +356,7 @@ class Block:
                 params[name]._load_init(value, ctx, cast_dtype, dtype_source)
             elif not ignore_extra:
                 raise ArgumentError(
-                    f"Parameter {name!r} in file {filename!r} belongs to nothing here; known are {brief(params)}. "
+                    f"Parameter {name!r} in {source} belongs to nothing here; known are {brief(params)}. "
                     "Set ignore_extra=True to skip it"
                 )
 

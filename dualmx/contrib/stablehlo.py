@@ -1,0 +1,98 @@
+"""Networks as StableHLO programs, which run where there is only JAX, or any runtime of that format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+from jax import export as jax_export
+
+from ..compile.exporting import exported
+from ..compile.x64 import x64
+from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..gluon.bridge import functional
+from ..ndarray import NDArray, array, from_jax
+from ..ndarray.serialize import write_file
+
+_NEEDS = "contrib.stablehlo needs the package flatbuffers: pip install 'dualmx[stablehlo]' ({})"
+
+
+def export_model(
+    path: str | os.PathLike[str],
+    source: Any,
+    *example: Any,
+    params: Mapping[str, Any] | None = None,
+    platforms: Sequence[str] | None = None,
+) -> None:
+    """Write what a network computes in prediction mode, with its parameters, to a file.
+
+    The file holds a serialized `jax.export.Exported`. It is read by `import_model`; or without dualmx by
+    `jax.export.deserialize(content).call(*inputs)`, whose `mlir_module()` is the StableHLO text.
+
+    Args:
+        path: the file.
+        source: a block whose `hybrid_forward` runs on symbols, or a symbol.
+        example: example inputs, whose shapes and types the program is for.
+        params: for a symbol, parameters and states by name; the other arguments are the inputs, in order.
+        platforms: where it is to run, such as `("cpu", "cuda", "tpu")`; on this process's platform by default.
+
+    Raises:
+        ArgumentError: inputs are missing, or the network draws random numbers. MXNetError: the file cannot be written,
+            or flatbuffers is not installed.
+
+    Example:
+        >>> net = mx.gluon.nn.Dense(2, in_units=3)
+        >>> net.initialize()
+        >>> mx.contrib.stablehlo.export_model("dense.stablehlo", net, mx.nd.ones((1, 3)))
+        >>> mx.contrib.stablehlo.import_model("dense.stablehlo")(mx.nd.ones((1, 3))).shape
+        (1, 2)
+    """
+    if not example:
+        raise ArgumentError("stablehlo.export_model: give example inputs, whose shapes the program is for")
+    inputs = [(x if isinstance(x, NDArray) else array(x)).as_jax() for x in example]
+    fn, values = functional(source, *example, params=params)
+    key = jax.random.key(0)
+    keyed = exported(lambda k, *xs: fn(values, *xs, key=k), [key, *inputs], platforms)
+    if 0 in keyed.module_kept_var_idx:  # Dropout, for one, asks for a key that it does not use in this mode
+        raise ArgumentError("stablehlo.export_model: the network draws random numbers, which programs in files cannot")
+    program = exported(lambda *xs: fn(values, *xs, key=key), inputs, platforms)
+    try:
+        content = program.serialize()
+    except ImportError as e:
+        raise MXNetError(_NEEDS.format(e)) from None
+    write_file(path, bytes(content))
+
+
+def import_model(path: str | os.PathLike[str]) -> Any:
+    """Return a function of NDArrays that runs a program from a file; outputs are NDArrays, nested as the network's.
+
+    Raises:
+        MXNetError: the file cannot be read. FormatError: it holds no program. ArgumentError (by the function): inputs
+            of other shapes or types.
+    """
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+    except OSError as e:
+        raise MXNetError(f"cannot read {os.fspath(path)!r}: {e.strerror or e}") from e
+    try:
+        program = jax_export.deserialize(bytearray(content))
+    except ImportError as e:
+        raise MXNetError(_NEEDS.format(e)) from None
+    except Exception as e:  # whatever a damaged buffer leads to
+        raise FormatError(f"{os.fspath(path)!r}: no program that this JAX reads: {str(e)[:200]}") from None
+
+    def run(*inputs: Any) -> Any:
+        given = [(x if isinstance(x, NDArray) else array(x)).as_jax() for x in inputs]
+        found, expected = [(x.shape, x.dtype.name) for x in given], [(a.shape, a.dtype.name) for a in program.in_avals]
+        if found != expected:
+            raise ArgumentError(f"stablehlo: inputs {found}: the program is for {expected}")
+        with x64():
+            return jax.tree.map(from_jax, program.call(*given))
+
+    return run
+
+
+__all__ = ["export_model", "import_model"]
