@@ -77,6 +77,15 @@ def test_gradients_of_variables_that_are_read_meanwhile(reads) -> None:
         assert np.array_equal(w.grad.asnumpy(), 2 * X * X + X)
 
 
+def test_what_is_read_again_becomes_a_jax_array() -> None:
+    x = mx.nd.array(np.ones((300, 1000), np.float32))
+    kinds = [type(x._data)]
+    for k in range(3):  # programs of their own
+        (x * k + k).wait_to_read()
+        kinds.append(np.ndarray if isinstance(x._data, np.ndarray) else jax.Array)
+    assert kinds == [np.ndarray, np.ndarray, jax.Array, jax.Array]
+
+
 def test_views_see_and_make_changes() -> None:
     x = mx.nd.array(X)
     row = x[1]
