@@ -53,11 +53,7 @@ def export_model(
         raise ArgumentError("stablehlo.export_model: give example inputs, whose shapes the program is for")
     inputs = [(x if isinstance(x, NDArray) else array(x)).as_jax() for x in example]
     fn, values = functional(source, *example, params=params)
-    key = jax.random.key(0)
-    keyed = exported(lambda k, *xs: fn(values, *xs, key=k), [key, *inputs], platforms)
-    if 0 in keyed.module_kept_var_idx:  # Dropout, for one, asks for a key that it does not use in this mode
-        raise ArgumentError("stablehlo.export_model: the network draws random numbers, which programs in files cannot")
-    program = exported(lambda *xs: fn(values, *xs, key=key), inputs, platforms)
+    program = exported(lambda *xs: fn(values, *xs), inputs, platforms)
     try:
         content = program.serialize()
     except ImportError as e:

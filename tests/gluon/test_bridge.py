@@ -115,6 +115,22 @@ def test_functional_equals_the_block() -> None:
     np.testing.assert_allclose(grads[weight.name], weight.grad().asnumpy(), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mode", ["predict", "train", "always", "loop"])
+def test_functional_needs_a_key_where_it_draws(mode) -> None:
+    x = mx.sym.var("x")
+    symbol = mx.sym.LeakyReLU(
+        mx.sym.Dropout(x, p=0.5, mode="always" if mode == "always" else "training"), act_type="rrelu"
+    )
+    if mode == "loop":
+        symbol = mx.sym.contrib.foreach(lambda row, s: (row + mx.sym.random.normal(shape=(1,)), s), x, [])[0]
+    fn, _ = functional(symbol, train=mode == "train")
+    if mode == "predict":
+        assert jax.jit(lambda a: fn({}, a))(np.ones((2, 1), "f")).shape == (2, 1)
+        return
+    with pytest.raises(mx.MXNetError, match="draws random numbers"):
+        fn({}, np.ones((2, 1), "f"))
+
+
 def test_functional_in_an_optax_loop() -> None:
     fn, params = functional(build(), nd.array(X), train=True)
     tx = optax.adam(0.05)

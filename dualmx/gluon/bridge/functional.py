@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,8 +11,10 @@ import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...ndarray import NDArray, array
+from ...op.schema import ABSENT
 from ...symbol import Symbol
 from ...symbol.lowering import graph_call
+from ...symbol.node import topological
 from ..base import Block
 from ..cached_graph import CachedGraph
 from ..structure import flatten, regroup
@@ -31,7 +34,7 @@ def functional(
     Args:
         source: a block whose `hybrid_forward` runs on symbols, or a symbol.
         example: example inputs of a block; they also finish deferred initialization. For a symbol, none.
-        train: training mode. Dropout then needs `key`, a `jax.random` key.
+        train: training mode. Dropout then needs `key`, a `jax.random` key, as operators that draw do always.
         params: for a symbol, values by name; the other arguments are the function's inputs, in order.
 
     Raises:
@@ -74,18 +77,29 @@ def _of_symbol(symbol: Symbol, train: bool, params: Mapping[str, Any]) -> tuple[
     return (lambda params, *given, key=None: fn(params, given, key, 0 if n_outputs == 1 else [0] * n_outputs)), values
 
 
+def _draws(symbol: Symbol, train: bool) -> bool:
+    """Whether a graph needs random numbers: those operators that can do without do so in prediction mode."""
+    for op, params in ((n.op, n.params) for n in topological(symbol.entries) if n.op is not None and n.op.has_key):
+        optional = op.has_train and inspect.signature(op.fn).parameters[op.key_name].default is ABSENT
+        if train or not optional or params.get("mode") == "always":
+            return True
+    return False
+
+
 def _function(symbol: Symbol, train: bool, listed: Callable[[Any], list[Any]], names: list[str]) -> Function:
     call, arguments, states = graph_call(symbol, train, states_only=True)
+    draws = _draws(symbol, train)
 
     def fn(params: Mapping[str, Any], given: tuple[Any, ...], key: Any, form: Any) -> Any:
         flat = listed(given)
         if len(flat) != len(names):
             raise ArgumentError(f"functional: got {len(flat)} inputs, expected {len(names)}: {', '.join(names)}")
         by_name = {**params, **dict(zip(names, flat, strict=True))}
-        if call.has_key and key is None:
+        if draws and key is None:
             raise ArgumentError("functional: this function draws random numbers; pass key=jax.random.key(...)")
         order = [*arguments, *states]
-        results = call.apply([by_name[n] for n in order], key)
+        unused = jax.random.key(0) if call.has_key and key is None else key
+        results = call.apply([by_name[n] for n in order], unused)
         outs = list(results[: call.n_outputs])
         out = outs[0] if form == 0 else regroup(outs, form)
         if not train:
