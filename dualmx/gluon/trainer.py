@@ -10,7 +10,7 @@ from .. import optimizer as opt
 from ..compile.mesh import Mesh
 from ..core.checks import number
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, unreadable
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError, unreadable
 from ..kvstore import known
 from ..kvstore.replicas import step_together
 from ..ndarray import flush
@@ -148,7 +148,8 @@ class Trainer(StoreLink):
 
         Args:
             batch_size: gradients are divided by it.
-            ignore_stale_grad: leave parameters alone whose gradient was not computed since the last step.
+            ignore_stale_grad: leave parameters alone whose gradient was not computed since the last step; one that
+                was computed on some contexts only counts as zero on the others.
 
         Raises:
             StaleGradientError: there is such a parameter.
@@ -160,6 +161,8 @@ class Trainer(StoreLink):
             self._update(ignore_stale_grad)
             return
         fresh = self._fresh(ignore_stale_grad)
+        if ignore_stale_grad and self._kvstore is not None:
+            self._clear_stale(fresh)
         if self._amp_loss_scaler is not None and not self._update_on_kvstore:
             # All workers look at the same sums, so that all of them take the step or none does.
             self._exchange(fresh)
@@ -212,7 +215,7 @@ class Trainer(StoreLink):
         """Sum the gradients over contexts and workers, to be followed by `update`.
 
         Raises:
-            MXNetError: updates happen in the store.
+            OrderError: updates happen in the store.
         """
         self._connect()
         self._refuse_in_store("allreduce_grads")
@@ -233,7 +236,7 @@ class Trainer(StoreLink):
         """Update from gradients that `allreduce_grads` summed (and you changed in between, perhaps).
 
         Raises:
-            MXNetError: updates happen in the store. StaleGradientError: see `step`.
+            OrderError: updates happen in the store. StaleGradientError: see `step`.
         """
         self._connect()
         self._refuse_in_store("update")
@@ -261,19 +264,19 @@ class Trainer(StoreLink):
 
     def _refuse_in_store(self, what: str) -> None:
         if self._update_on_kvstore:
-            raise MXNetError(
+            raise OrderError(
                 f"Trainer.{what}: not possible while the store updates; make the Trainer with update_on_kvstore=False"
             )
 
     def _fresh(self, ignore_stale_grad: bool) -> list[tuple[int, Parameter]]:
-        """Index and parameter of those with a new gradient."""
+        """Index and parameter of those with a new gradient, on any context if others may be stale."""
         found = []
         for i, param in enumerate(self._params):
             if param._grad_req == "null":
                 continue
             arrays = param._arrays()
             stale = [a for a in arrays if not a._fresh_grad]
-            if not stale:
+            if not stale or (ignore_stale_grad and len(stale) < len(arrays)):
                 found.append((i, param))
             elif not ignore_stale_grad:
                 self._check_ready()
@@ -284,6 +287,14 @@ class Trainer(StoreLink):
                 )
         return found
 
+    @staticmethod
+    def _clear_stale(chosen: list[tuple[int, Parameter]]) -> None:
+        """Set gradients to zero that an earlier step has used; those that accumulate are the user's to clear."""
+        for _, param in chosen:
+            for array in param._arrays():
+                if not array._fresh_grad and param.grad_req == "write":
+                    array.grad[:] = 0
+
     def _check_ready(self) -> None:
         """Raise if a parameter has no values yet."""
         for param in self._params:
@@ -291,10 +302,10 @@ class Trainer(StoreLink):
 
     def _apply(self, chosen: list[tuple[int, Parameter]]) -> None:
         if not self._update_on_kvstore and chosen:
-            indices = [i for i, _ in chosen]
             for k, updater in enumerate(self._updaters):
-                arrays = [p._arrays()[k] for _, p in chosen]
-                updater(indices, [a.grad for a in arrays], arrays)
+                # Without a store the contexts have nothing to do with each other.
+                held = [(i, p._arrays()[k]) for i, p in chosen if self._kvstore or p._arrays()[k]._fresh_grad]
+                updater([i for i, _ in held], [a.grad for _, a in held], [a for _, a in held])
 
     @staticmethod
     def _used(chosen: list[tuple[int, Parameter]]) -> None:
