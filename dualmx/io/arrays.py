@@ -116,7 +116,9 @@ class NDArrayIter(DataIter):
         self._restart()
 
     def reset(self) -> None:
-        """Return to the beginning; with `roll_over`, rows left over come first."""
+        """Return to the beginning; with `roll_over`, rows left over come first if the epoch has just ended."""
+        if not self._ended:
+            self._left = self.idx[:0]
         self._restart()
 
     def _restart(self) -> None:

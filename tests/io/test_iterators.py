@@ -89,6 +89,17 @@ def test_roll_over_of_a_large_batch_loses_nothing():
     assert seen == [2.0 * (i % 5) for i in range(len(seen))] and len(seen) == 40
 
 
+def test_rows_are_rolled_over_into_the_next_epoch_only():
+    it = NDArrayIter(X, batch_size=3, last_batch_handle="roll_over")
+    first = [([0, 2, 4], 0)]
+    assert epochs(it, 1) == [first]
+    it.reset()  # as `fit` leaves it, and as `predict` begins
+    assert epochs(it, 1) == [first]
+    it.next()
+    it.reset()
+    assert epochs(it, 1) == [first]
+
+
 def test_ndarray_iter_names_and_dtypes():
     it = NDArrayIter({"b": X, "a": X.astype("int64")}, {"l": Y}, batch_size=2)
     assert it.provide_data == [("a", (2, 2)), ("b", (2, 2))] and it.provide_label == [("l", (2,))]
