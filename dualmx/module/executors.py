@@ -182,8 +182,7 @@ class ExecutorGroup:
             device.ctx, args, args_grad=grads, grad_req=reqs, aux_states=aux, group2ctx=device.groups
         )
 
-    def _part(self, value: NDArray, desc: DataDesc, rows: slice) -> NDArray:
-        axis = DataDesc.get_batch_axis(desc.layout)
+    def _part(self, value: NDArray, axis: int, rows: slice) -> NDArray:
         if len(self.devices) == 1 or axis < 0:
             return value
         return value[rows] if axis == 0 else nd.slice_axis(value, axis=axis, begin=rows.start, end=rows.stop)
@@ -203,7 +202,7 @@ class ExecutorGroup:
                 if target is None:
                     continue
                 if host is None:
-                    part = self._part(value, desc, rows)
+                    part = self._part(value, DataDesc.get_batch_axis(desc.layout), rows)
                 else:
                     cut = (slice(None),) * DataDesc.get_batch_axis(desc.layout)
                     part = array(host[(*cut, rows)], ctx=target.context, dtype=value.dtype)
@@ -222,14 +221,22 @@ class ExecutorGroup:
         several = len(self.devices) > 1 and DataDesc.get_batch_axis(desc.layout) >= 0
         return value.asnumpy() if several and value.context.device_type == "cpu" else None
 
-    def backward(self, out_grads: Sequence[NDArray] | None) -> None:
-        """Run all executors backward."""
+    def backward(self, out_grads: Any) -> None:
+        """Run all executors backward; `out_grads` as an executor takes them, of the whole batch."""
         for exe, rows in zip(self.execs, self.slices, strict=True):
-            if out_grads is None:
-                exe.backward()
-            else:
-                many = len(self.devices) > 1
-                exe.backward([g[rows].as_in_context(exe_context(exe)) if many else g for g in out_grads])
+            exe.backward(out_grads if len(self.devices) == 1 else self._seeds(out_grads, exe_context(exe), rows))
+
+    def _seeds(self, out_grads: Any, ctx: Context, rows: slice) -> list[Any]:
+        """The part of the outputs' gradients that belongs to some rows; executors check what it is made of."""
+        if isinstance(out_grads, Mapping):
+            out_grads = [out_grads.get(name) for name in self.symbol.list_outputs()]
+        given = list(out_grads or ())
+        if len(given) > len(self.output_axes):
+            raise ArgumentError(f"Module.backward: got {len(given)} out_grads for {len(self.output_axes)} outputs")
+        return [
+            self._part(g, axis, rows).as_in_context(ctx) if isinstance(g, NDArray) else g
+            for g, axis in zip(given, self.output_axes, strict=False)
+        ]
 
     def outputs(self, merge: bool) -> list[Any]:
         """Outputs, joined over the contexts if `merge`, else a list per output."""
@@ -254,16 +261,16 @@ class ExecutorGroup:
             return columns
         if len(self.devices) == 1:
             return [c[0] for c in columns]
-        ctx = self.devices[0].ctx
         return [
-            nd.concatenate([x.as_in_context(ctx) for x in c], axis=axis) if axis >= 0 else c[0]
+            nd.concatenate([x.as_in_context(c[0].context) for x in c], axis=axis) if axis >= 0 else c[0]
             for c, axis in zip(columns, axes, strict=True)
         ]
 
     def label_parts(self, labels: Sequence[NDArray], k: int) -> dict[str, NDArray]:
         """Labels by name, of context number `k`."""
         pairs = zip(self.label_shapes, labels, strict=False)
-        return {d.name: self._part(value, d, self.slices[k]) for d, value in pairs}
+        rows = self.slices[k]
+        return {d.name: self._part(value, DataDesc.get_batch_axis(d.layout), rows) for d, value in pairs}
 
 
 def exe_context(exe: Any) -> Context:

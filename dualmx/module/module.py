@@ -352,6 +352,9 @@ class Module(ModuleParts):
             raise ArgumentTypeError(f"Module.forward: data_batch of type {kind}: expected a DataBatch")
         group = self._bound
         data, label = list(data_batch.data), list(data_batch.label or ())
+        if len(data) != len(self._data_names):
+            names = ", ".join(self._data_names)
+            raise ArgumentError(f"Module.forward: data_batch has {len(data)} data arrays: expected those of {names}")
         if data_batch.provide_data is None and group.fits(data, label):
             self._run(group, data, label, is_train)
             return

@@ -346,6 +346,8 @@ def test_wrong_inputs():
     with pytest.raises(MXNetError, match="fc1_weight.*must not depend"):
         mod.forward(mx.io.DataBatch([mx.nd.ones((4, 5))], [mx.nd.ones(4)]))
     mod.forward(batch(mx), is_train=True)
+    with pytest.raises(MXNetError, match="2 data arrays: expected those of data"):
+        mod.forward(mx.io.DataBatch([mx.nd.ones((4, 3))] * 2, [mx.nd.ones(4)]))
     with pytest.raises(ValueError, match="split over 3 contexts"):
         mx.mod.Module(network(mx), context=[mx.cpu(i) for i in range(3)]).bind([("data", (2, 3))])
 
@@ -371,6 +373,33 @@ def test_workload_and_slices():
     assert [p.context for p in parts] == [mx.cpu(0), mx.cpu(1)]
     with pytest.raises(ValueError, match="work_load_list"):
         mx.mod.Module(network(mx), context=[mx.cpu(0)], work_load_list=[1, 3])
+
+
+def test_gradients_of_outputs_are_cut_as_their_layout_says():
+    x = mx.sym.var("data")
+    net = mx.sym.Group([mx.sym.square(x, name="y", attr={"__layout__": "TNC"}), mx.sym.sum(x, axis=(0, 2))])
+    mod = mx.mod.Module(net, ["data"], None, context=[mx.cpu(0), mx.cpu(1)])
+    mod.bind([mx.io.DataDesc("data", (3, 4, 2), layout="TNC")], inputs_need_grad=True)
+    mod.init_params()
+    data, grad, rows = np.arange(24.0).reshape(3, 4, 2), np.arange(24.0).reshape(3, 4, 2) / 10, np.arange(4.0)
+    mod.forward(mx.io.DataBatch([mx.nd.array(data)]), is_train=True)
+    mod.backward([mx.nd.array(grad), mx.nd.array(rows)])
+    np.testing.assert_allclose(mod.get_input_grads()[0].asnumpy(), 2 * data * grad + rows[None, :, None], rtol=1e-6)
+    for wrong, text in (([], "gradient is required"), ([mx.nd.ones(4)] * 3, "3 out_grads for 2"), ([1, 2], "NDArray")):
+        with pytest.raises(MXNetError, match=text):
+            mod.backward(wrong)
+
+
+def test_joined_outputs_are_where_the_first_part_is():
+    with mx.AttrScope(ctx_group="last"):
+        net = mx.sym.exp(mx.sym.var("data"))
+    groups = {"last": [mx.cpu(2), mx.cpu(3)]}
+    mod = mx.mod.Module(net, ["data"], None, context=[mx.cpu(0), mx.cpu(1)], group2ctxs=groups)
+    mod.bind([("data", (4, 3))], for_training=False)
+    mod.init_params()
+    mod.forward(mx.io.DataBatch([mx.nd.zeros((4, 3))]))
+    assert mod.get_outputs()[0].context == mx.cpu(2)
+    assert mod.get_outputs()[0].asnumpy().tolist() == [[1.0] * 3] * 4
 
 
 def test_several_contexts_average_batch_statistics():
