@@ -17,7 +17,7 @@ from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
 from .inference import known_dtypes, known_shapes
 from .node import Node, split_variables, topological
-from .placed import PlacedExecutor, is_placed
+from .placed import PlacedExecutor, group_of, is_placed
 from .storage import storage_types
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def _check_context(ctx: Any) -> Context:
     return ctx
 
 
-def _check_groups(group2ctx: Any) -> dict[str, Context]:
-    """Return the contexts by `ctx_group` attribute."""
+def _check_groups(group2ctx: Any, order: Sequence[Node]) -> dict[str, Context]:
+    """Return the contexts by `ctx_group` attribute; if there are any, every group needs one."""
     if group2ctx is None:
         return {}
     if not isinstance(group2ctx, Mapping):
@@ -92,6 +92,11 @@ def _check_groups(group2ctx: Any) -> dict[str, Context]:
         if not isinstance(ctx, (Context, str)):
             raise ArgumentTypeError(f"bind: group2ctx: group {group!r} on {ctx!r}: expected a Context")
         found[group] = as_context(ctx)
+    for node in order if found else ():
+        group = group_of(node)
+        if group and group not in found:
+            near = suggest(group, found)
+            raise ArgumentError(f"bind: {node.name!r} is in ctx_group {group!r}: not in group2ctx; {near}")
     return found
 
 
@@ -129,11 +134,13 @@ class Binding(SymbolBase):
             args_grad: arrays that receive the gradients, as a list or a dict; arguments without one get no gradient.
             grad_req: `"write"`, `"add"` or `"null"`, for all arguments, or a list or a dict by name.
             aux_states: arrays of all auxiliary states, as a list or a dict.
-            group2ctx: contexts by `ctx_group` attribute: where the operators of a group run.
+            group2ctx: contexts by `ctx_group` attribute: where the operators of a group run. Operators without a group
+                run where their first input is.
             shared_exec: accepted; memory is shared by the engine itself.
 
         Raises:
-            ArgumentError: an array is missing or superfluous. ArgumentTypeError: something is not an array.
+            ArgumentError: an array is missing or superfluous, or a group is not in `group2ctx`.
+            ArgumentTypeError: something is not an array.
             MXNetError: shapes or dtypes do not fit the graph, or a variable name occurs twice.
 
         Example:
@@ -142,8 +149,9 @@ class Binding(SymbolBase):
             >>> exe.forward()[0].asnumpy().tolist()
             [2.0, 2.0]
         """
-        ctx, group2ctx = _check_context(ctx), _check_groups(group2ctx)
+        ctx = _check_context(ctx)
         order, names, aux_names = self._variables("bind")
+        group2ctx = _check_groups(group2ctx, order)
         arrays = _listed("args", names, args, False)
         grads = [None] * len(names) if args_grad is None else _listed("args_grad", names, args_grad, True)
         states = _listed("aux_states", aux_names, {} if aux_states is None else aux_states, False)
@@ -153,7 +161,8 @@ class Binding(SymbolBase):
                 raise ArgumentError(f"bind: args_grad {name!r} has shape {grad.shape}, its argument {value.shape}")
         shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
         infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
-        kind = PlacedExecutor if is_placed(order, ctx, group2ctx) else Executor
+        held = dict(zip((*names, *aux_names), (*arrays, *states), strict=True))
+        kind = PlacedExecutor if is_placed(order, ctx, group2ctx, held) else Executor
         return kind(self, ctx, arrays, grads, reqs, states, group2ctx)
 
     def simple_bind(
@@ -178,7 +187,7 @@ class Binding(SymbolBase):
             stype_dict: storage types by variable name, instead of those the variables were made with. The storage
                 types of gradients follow.
             group2ctx: contexts by `ctx_group` attribute: where the arguments of a group are allocated and its operators
-                run.
+                run. Operators without a group run where their first input is.
             shared_arg_names: arguments whose arrays are taken from `shared_exec`, with their gradients.
             shared_exec: executor to share these arrays and the auxiliary states with.
             shared_buffer: accepted; memory is shared by the engine itself.
@@ -193,14 +202,15 @@ class Binding(SymbolBase):
             >>> exe.arg_dict["fc_weight"].shape
             (3, 4)
         """
-        ctx, group2ctx = _check_context(ctx), _check_groups(group2ctx)
+        ctx = _check_context(ctx)
         order, names, aux_names = self._variables("simple_bind")
+        group2ctx = _check_groups(group2ctx, order)
         variables = {n.name: n for n in order if n.op is None}
         shapes = _all_shapes(order, {n: variables[n] for n in (*names, *aux_names)}, kwargs)
         types = [(variables[k], d) for k, d in (type_dict or {}).items() if k in variables]
         dtypes = default_dtypes(order, known_dtypes(order, types), shapes)
         reqs = _requests(names, grad_req)
-        places = {n: group2ctx.get(variables[n].attrs.get("__ctx_group__", ""), ctx) for n in variables}
+        places = {n: group2ctx.get(group_of(variables[n]), ctx) for n in variables}
 
         stypes, grad_stypes = storage_types(order, stype_dict or {})
 
@@ -234,7 +244,8 @@ class Binding(SymbolBase):
                 grads.append(None if req == "null" else new(name, grad_stypes))
         pool = shared_exec.aux_dict if shared_exec is not None else {}
         states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
-        kind = PlacedExecutor if is_placed(order, ctx, group2ctx) else Executor
+        held = dict(zip((*names, *aux_names), (*args, *states), strict=True))
+        kind = PlacedExecutor if is_placed(order, ctx, group2ctx, held) else Executor
         return kind(self, ctx, args, grads, reqs, states, group2ctx)
 
     def eval(self: Symbol, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:  # pyright: ignore[reportGeneralTypeIssues]

@@ -42,29 +42,51 @@ class Segment(NamedTuple):
     outputs: tuple[Place, ...]
 
 
-def context_of(node: Node, ctx: Context, group2ctx: Mapping[str, Context]) -> Context:
-    """Return where a node is placed: on the context of its group, `ctx` without one."""
-    return group2ctx.get(node.attrs.get("__ctx_group__", ""), ctx)
+def group_of(node: Node) -> str:
+    """Return the `ctx_group` of a node, empty without one."""
+    return node.attrs.get("__ctx_group__", "")
 
 
-def is_placed(order: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context] | None) -> bool:
+def placement(
+    order: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context], arrays: Mapping[str, NDArray]
+) -> dict[int, Context]:
+    """Return where each node is placed, by identity.
+
+    That is the context of its group. Without one, variables are where their arrays are, and operators where their first
+    input is.
+    """
+    found: dict[int, Context] = {}
+    for node in order:
+        if group_of(node) in group2ctx:
+            found[id(node)] = group2ctx[group_of(node)]
+        elif node.op is None:
+            found[id(node)] = arrays[node.name].context
+        else:
+            found[id(node)] = found[id(node.inputs[0][0])] if node.inputs else ctx
+    return found
+
+
+def is_placed(
+    order: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context], arrays: Mapping[str, NDArray]
+) -> bool:
     """True if an operator is placed elsewhere than on `ctx`."""
-    return bool(group2ctx) and any(n.op and context_of(n, ctx, group2ctx) is not ctx for n in order)
+    if not group2ctx:
+        return False
+    places = placement(order, ctx, group2ctx, arrays)
+    return any(n.op and places[id(n)] is not ctx for n in order)
 
 
-def stretches(
-    order: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context]
-) -> list[tuple[Context, list[Node]]]:
+def stretches(order: Sequence[Node], places: Mapping[int, Context]) -> list[tuple[Context, list[Node]]]:
     """Order the operators so that each context works as long as it can before it waits for another."""
     waiting = {id(n): n for n in order if n.op is not None}
     missing = {k: {id(c) for c, _ in n.inputs if c.op is not None} for k, n in waiting.items()}
     found: list[tuple[Context, list[Node]]] = []
     while waiting:
-        ready = next(n for k, n in waiting.items() if not missing[k])
-        here, nodes = context_of(ready, ctx, group2ctx), []
+        ready = next(k for k in waiting if not missing[k])
+        here, nodes = places[ready], []
         for key, node in list(waiting.items()):
             # In topological order one pass finds all that depend on nothing but what is done or found before.
-            if context_of(node, ctx, group2ctx) is here and not missing[key] - {id(n) for n in nodes}:
+            if places[key] is here and not missing[key] - {id(n) for n in nodes}:
                 nodes.append(node)
         done = {id(n) for n in nodes}
         for key in done:
@@ -111,7 +133,8 @@ class PlacedExecutor(Executor):
         self._held = {(id(n), 0): a for n, a in zip(auxiliary, states, strict=True)}
         shapes = {id(n): a.shape for n, a in zip((*arguments, *auxiliary), (*args, *states), strict=True)}
         self._shapes = infer_shapes(order, shapes)
-        self._stretches = stretches(order, ctx, group2ctx)
+        places = placement(order, ctx, group2ctx, {**self.arg_dict, **self.aux_dict})
+        self._stretches = stretches(order, places)
         self._segments: dict[bool, list[Segment]] = {}
         self._runs: list[tuple[Segment, Replay, dict[Place, NDArray]]] = []
         self._uses: dict[Place, int] = {}

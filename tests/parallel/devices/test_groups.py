@@ -173,6 +173,34 @@ def test_groups_may_be_meshes_and_differ_per_context() -> None:
     assert [e.arg_dict["a_weight"].context for e in mod._group.execs] == [mx.cpu(2), mx.cpu(3)]
 
 
+def test_operators_without_a_group_stay_where_their_first_input_is() -> None:
+    def run(groups: dict | None) -> tuple[dict, list[np.ndarray]]:
+        with mx.AttrScope(ctx_group="p"):
+            a = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=3, name="a")
+        n = mx.sym.BatchNorm(a, fix_gamma=False, name="n")
+        with mx.AttrScope(ctx_group="q"):
+            b = mx.sym.exp(mx.sym.var("y"), name="b")
+        net = mx.sym.Group([n, b, mx.sym.elemwise_mul(b, n, name="c"), mx.sym.tanh(mx.sym.var("z"), name="d")])
+        exe = net.simple_bind(mx.cpu(0), group2ctx=groups, x=(4, 2), y=(4, 3), z=(1,))
+        values = np.random.RandomState(0)
+        for name in sorted(exe.arg_dict):
+            exe.arg_dict[name][:] = mx.nd.array(values.randn(*exe.arg_dict[name].shape))
+        outs = exe.forward(is_train=True)
+        exe.backward([mx.nd.ones(o.shape) for o in outs])
+        places = {n: o.context for n, o in exe.output_dict.items()}
+        states = [a for _, a in sorted(exe.aux_dict.items())]
+        grads = [g for _, g in sorted(exe.grad_dict.items()) if g is not None]
+        return places, [v.asnumpy() for v in (*outs, *states, *grads)]
+
+    (places, placed), (_, plain) = run({"p": mx.cpu(1), "q": mx.cpu(2)}), run(None)
+    assert {n: c.device_id for n, c in places.items()} == {"n_output": 1, "b_output": 2, "c_output": 2, "d_output": 0}
+    for x, y in zip(placed, plain, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+    held = mx.nd.ones(2, ctx=mx.cpu(3))
+    exe = mx.sym.exp(mx.sym.var("x")).bind(mx.cpu(0), {"x": held}, group2ctx={"p": mx.cpu(1)})
+    assert exe.forward()[0].context == mx.cpu(3)
+
+
 def test_wrong_groups() -> None:
     with mx.AttrScope(ctx_group="p"):
         h = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=4, name="a")
@@ -180,5 +208,9 @@ def test_wrong_groups() -> None:
     for groups, text in wrong:
         with pytest.raises(TypeError, match=text):
             h.simple_bind(mx.cpu(0), group2ctx=groups, x=(2, 2))
+    for groups in ({"q": mx.cpu(1)}, {"P": mx.cpu(1), "q": mx.cpu(0)}):
+        with pytest.raises(mx.base.MXNetError, match="is in ctx_group 'p': not in group2ctx"):
+            h.simple_bind(mx.cpu(0), group2ctx=groups, x=(2, 2))
+    assert h.simple_bind(mx.cpu(0), group2ctx={}, x=(2, 2)).forward()[0].context == mx.cpu(0)
     with pytest.raises(mx.base.MXNetError, match="group 'p' has 2 contexts for 3"):
         mx.mod.Module(h, ["x"], None, context=[mx.cpu(k) for k in range(3)], group2ctxs={"p": [mx.cpu(1), mx.cpu(2)]})
