@@ -30,7 +30,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
 
     Args:
         source_array: values; sparse arrays and SciPy matrices stay sparse.
-        ctx: where to put it, the current context by default.
+        ctx: where to put it, the current context by default; a JAX source stays on its device.
         dtype: element type; by default that of an NDArray or JAX source, float32 for everything else.
 
     Raises:
@@ -45,7 +45,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
         return sparse
     if isinstance(source_array, NDArray):
         # Arrays with other rules become classic ones, so their own methods are not asked.
-        made = NDArray.as_in_context(source_array, source_array._v.ctx if ctx is None else ctx)
+        made = NDArray.as_in_context(source_array, current_context() if ctx is None else ctx)
         return NDArray.astype(made, dtype) if dtype is not None else NDArray.copy(made)
     if isinstance(source_array, jax.Array):
         return from_jax(source_array, ctx, dtype, copy=True)
@@ -113,7 +113,9 @@ def from_dlpack(dlpack: Any) -> NDArray:
     """
     if isinstance(dlpack, np.ndarray):
         return from_numpy(dlpack)
-    if isinstance(dlpack, (NDArray, jax.Array)):
+    if isinstance(dlpack, NDArray):
+        return array(dlpack, dlpack.context)
+    if isinstance(dlpack, jax.Array):
         return array(dlpack)
     try:
         if not hasattr(dlpack, "__dlpack__"):

@@ -230,7 +230,7 @@ def empty(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | N
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = None) -> Any:
-    """Return a sparse array with the values of a sparse array or a SciPy csr matrix.
+    """Return a sparse array with the values of a sparse array or a SciPy csr matrix, on the current context by default.
 
     Raises:
         ArgumentError: a dense source: use `mx.nd.array`, or `tostype` for an NDArray.
@@ -241,7 +241,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
         'csr'
     """
     if isinstance(source_array, BaseSparseNDArray):
-        made = source_array.on(source_array.context if ctx is None else as_context(ctx))
+        made = source_array.on(current_context() if ctx is None else as_context(ctx))
         return made if dtype is None else made.astype(dtype)
     if isinstance(source_array, NDArray):
         raise ArgumentError("sparse.array: the source is dense; convert it with tostype('csr') or ('row_sparse')")

@@ -104,3 +104,14 @@ def test_the_context_where_none_is_given():
         mx.Context.default_ctx = mx.cpu(0)
     with pytest.raises(mx.MXNetError, match="default_ctx"):
         mx.Context.default_ctx = "cpu"
+
+
+def test_arrays_made_from_arrays_are_on_the_current_context():
+    there = mx.nd.ones((2, 2), ctx=mx.cpu(1))
+    assert mx.nd.array(there).context == mx.cpu(0)
+    assert mx.nd.array(there, ctx=mx.cpu(2)).context == mx.cpu(2)
+    rows = there.tostype("row_sparse")
+    with mx.cpu(3):
+        assert mx.nd.array(there, dtype="int32").context == mx.cpu(3)
+        assert mx.nd.array(rows).context == mx.nd.sparse.array(rows).context == mx.cpu(3)
+        assert mx.nd.from_dlpack(there).context == there.copy().context == mx.cpu(1)
