@@ -254,6 +254,8 @@ class Nadam(Optimizer):
     """
 
     _plain = True
+    # By index, the number of its last update and `m_schedule` after that.
+    _products: dict[Any, tuple[int, float]] | None = None
 
     def __init__(
         self,
@@ -271,6 +273,11 @@ class Nadam(Optimizer):
         self.schedule_decay = schedule_decay
         self.m_schedule = 1.0
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop("_products", None)
+        return state
+
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         """`(mean, variance)` of the weight's shape and dtype."""
         return zeros_like(weight), zeros_like(weight)
@@ -281,7 +288,12 @@ class Nadam(Optimizer):
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         t = self._index_update_count[index]
         now, then = self._momentum(t), self._momentum(t + 1)
-        self.m_schedule *= now
+        if self._products is None:
+            self._products = {}
+        number, product = self._products.get(index, (0, 0.0))
+        # Copies of a weight on other contexts are updated alike: only the first of them makes the product longer.
+        self.m_schedule = product if number == t else self.m_schedule * now
+        self._products[index] = t, self.m_schedule
         rates = (
             lr,
             (1.0 - now) / (1.0 - self.m_schedule),

@@ -71,6 +71,8 @@ def values_of(net, k: int = 0) -> list[np.ndarray]:
         {"kvstore": "local"},
         {"kvstore": "nccl", "optimizer": "adam", "settings": {"learning_rate": 0.05}},
         {"optimizer": "lamb", "settings": {"learning_rate": 0.05}},
+        {"optimizer": "nadam", "settings": {"learning_rate": 0.05}},
+        {"optimizer": "nadam", "settings": {"learning_rate": 0.05}, "update_on_kvstore": False, "read_loss": True},
         {"hybridize": False},
         {"read_loss": True},
     ],
