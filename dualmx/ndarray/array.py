@@ -316,7 +316,7 @@ class NDArray(Lent, Fluent):
         return self.copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"data": self.asnumpy(), "ctx": str(self.context)}
+        return {"data": self.asnumpy(), "ctx": "cpu(0)" if self.context.mesh else str(self.context)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         ctx = Context.parse(state["ctx"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from ..core.errors import ArgumentTypeError
@@ -14,7 +14,7 @@ def device_bytes(*arrays: Any) -> dict[str, int]:
     """Return how many bytes arrays take on each device of this process, computing what is pending.
 
     Args:
-        arrays: NDArrays; lists, tuples and dicts of them, in any nesting; `None` counts nothing. An array that occurs
+        arrays: NDArrays and Parameters; lists, tuples and dicts of them, in any nesting; `None` counts nothing. What occurs
             more than once counts once.
 
     Returns:
@@ -40,8 +40,10 @@ def device_bytes(*arrays: Any) -> dict[str, int]:
 def _datas(value: Any) -> Iterable[Any]:
     if isinstance(value, NDArray):
         yield on_device(value)
-    elif isinstance(value, (list, tuple, Mapping)):
-        for v in value.values() if isinstance(value, Mapping) else value:
+    elif hasattr(value, "list_data"):
+        yield from _datas(value.list_data())
+    elif isinstance(value, (list, tuple)) or hasattr(value, "values"):
+        for v in value if isinstance(value, (list, tuple)) else value.values():
             yield from _datas(v)
     elif value is not None:
-        raise ArgumentTypeError(f"parallel.device_bytes: a {type(value).__name__}: expected NDArrays")
+        raise ArgumentTypeError(f"parallel.device_bytes: a {type(value).__name__}: expected NDArrays or Parameters")

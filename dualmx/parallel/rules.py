@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..compile.mesh import Spec, as_spec
@@ -11,7 +11,7 @@ from ..core.errors import ArgumentError
 
 
 def match_rules(
-    rules: Mapping[str, Any] | Iterable[tuple[str, Any]], names: Iterable[str], unused: bool = False
+    rules: Mapping[str, Any] | Iterable[tuple[str, Any]], names: Sequence[str], unused: bool = False
 ) -> dict[str, Spec]:
     """Return the spec of each name that a rule matches; the first that is found in a name decides.
 
@@ -42,7 +42,6 @@ def match_rules(
                 found.setdefault(name, as_spec(spec))
     missing = [p for p, _ in listed if p not in matched]
     if missing and not unused:
-        raise ArgumentError(
-            f"shard: rule {missing[0]!r} matches no parameter; names look like {', '.join(found) or '…'}"
-        )
+        known = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+        raise ArgumentError(f"shard: rule {missing[0]!r} matches no parameter; the names are {known or 'to come'}")
     return found
