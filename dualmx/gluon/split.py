@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..compile.mesh import Mesh
 from ..core.checks import context as as_context
 from ..core.checks import whole
 from ..core.context import Context
-from ..core.errors import ArgumentError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..ndarray.handle import is_tracked
@@ -79,8 +80,10 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
         batch_axis, even_split: see `split_data`.
 
     Raises:
-        ArgumentError: the axis cannot be cut this way.
+        ArgumentError: the axis cannot be cut this way. ArgumentTypeError: `ctx_list` is no list of contexts.
     """
+    if not isinstance(ctx_list, Iterable) or isinstance(ctx_list, str):
+        raise ArgumentTypeError(f"split_and_load: ctx_list={ctx_list!r}: expected a list of contexts")
     ctx_list = [as_context(c) for c in ctx_list]
     if not ctx_list:
         raise ArgumentError("split_and_load: ctx_list=[]: expected at least one context")
@@ -128,7 +131,7 @@ def _sum_of_squares(array: NDArray) -> NDArray:
     return nd.square(nd.norm(wide)) if array.is_sparse else nd.sum(nd.square(wide))
 
 
-def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: bool = True) -> Any:
+def clip_global_norm(arrays: Iterable[NDArray], max_norm: float, check_isfinite: bool = True) -> Any:
     """Scale arrays in place so that the Euclidean norm of all of them together is at most `max_norm`.
 
     Args:
@@ -141,10 +144,14 @@ def clip_global_norm(arrays: list[NDArray], max_norm: float, check_isfinite: boo
         The norm before scaling.
 
     Raises:
-        ArgumentError: no arrays.
+        ArgumentError: no arrays. ArgumentTypeError: something is not an NDArray.
     """
+    arrays = list(arrays)
     if not arrays:
         raise ArgumentError("clip_global_norm: got no arrays")
+    for i, array in enumerate(arrays):
+        if not isinstance(array, NDArray):
+            raise ArgumentTypeError(f"clip_global_norm: arrays[{i}]={array!r}: expected an NDArray")
     ctx = arrays[0].context
     squares = [_sum_of_squares(a).as_in_context(ctx) for a in arrays]
     norm = nd.sqrt(nd.add_n(*squares))

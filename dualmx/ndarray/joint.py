@@ -222,7 +222,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
             listed = ", ".join(str(tr.ctx) for tr in traces)
             raise MXNetError(
                 f"what was recorded on {listed} exchanges values between devices, and must be the same program on "
-                f"each of several devices"
+                "each of several devices, for parts of the same shape"
             )
         wanted = tuple(sorted({place(h._v) for live in lives for h in live}))
         key = ("joint", group, wanted)

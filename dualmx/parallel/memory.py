@@ -14,8 +14,8 @@ def device_bytes(*arrays: Any) -> dict[str, int]:
     """Return how many bytes arrays take on each device of this process, computing what is pending.
 
     Args:
-        arrays: NDArrays and Parameters; lists, tuples and dicts of them, in any nesting; `None` counts nothing. What occurs
-            more than once counts once.
+        arrays: NDArrays and Parameters; lists, tuples and dicts of them, in any nesting; `None` counts nothing. What
+            occurs more than once counts once.
 
     Returns:
         Bytes by device, such as `{"cpu:0": 16}`, in the order of the devices.

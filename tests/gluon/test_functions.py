@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,9 @@ def test_split_and_load() -> None:
     parts = utils.split_and_load(np.arange(4), CPUS)
     assert [(p.context, p.asnumpy().tolist()) for p in parts] == [(CPUS[0], [0, 1]), (CPUS[1], [2, 3])]
     assert utils.split_and_load([1, 2], [mx.cpu(0)])[0].asnumpy().tolist() == [1, 2]
+    wrong: Any = mx.cpu(0)
+    with pytest.raises(TypeError, match="ctx_list=cpu.0.: expected a list"):
+        utils.split_and_load([1, 2], wrong)
 
 
 def test_clip_global_norm() -> None:
@@ -43,6 +47,12 @@ def test_clip_global_norm() -> None:
         utils.clip_global_norm([nd.array([math.nan])], 1.0)
     with pytest.raises(ValueError, match="no arrays"):
         utils.clip_global_norm([], 1.0)
+    wrong: Any = [nd.ones(2), None]
+    with pytest.raises(TypeError, match=r"arrays\[1\]=None: expected an NDArray"):
+        utils.clip_global_norm(wrong, 1.0)
+    rows = nd.array([[3.0], [4.0]])
+    assert utils.clip_global_norm(rows, 2.5) == 5.0
+    np.testing.assert_allclose(rows.asnumpy(), [[1.5], [2.0]], rtol=1e-6)
 
 
 def test_clip_gradients_of_replicas() -> None:

@@ -31,6 +31,8 @@ def test_uninitialized_errors_tell_the_remedy() -> None:
         p.set_data(mx.nd.ones((2, 3)))
     with pytest.raises(ValueError, match="cannot change the context"):
         p.reset_ctx(mx.cpu())
+    with pytest.raises(ValueError, match="at least one context"):
+        p.initialize(ctx=[])
     p.zero_grad()
 
 

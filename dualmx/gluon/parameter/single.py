@@ -49,7 +49,10 @@ def context_list(ctx: Context | Iterable[Context] | None) -> list[Context]:
     """Return `ctx` as a list: the current context for `None`, itself for one context."""
     if ctx is None:
         return [current_context()]
-    return [as_context(c) for c in ([ctx] if isinstance(ctx, (Context, str)) else ctx)]
+    listed = [as_context(c) for c in ([ctx] if isinstance(ctx, (Context, str)) else ctx)]
+    if not listed:
+        raise ArgumentError("ctx=[]: expected at least one context")
+    return listed
 
 
 class Parameter(HeldArrays):

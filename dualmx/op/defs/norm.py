@@ -285,7 +285,10 @@ def _contrib_SyncBatchNorm(
     Reference: Zhang et al. 2018, Context Encoding for Semantic Segmentation.
     """
     if ndev > 1 and members() not in (1, ndev, ndev * processes):
-        raise ArgumentError(f"_contrib_SyncBatchNorm: ndev={ndev}: the program runs on {members()} devices")
+        raise ArgumentError(
+            f"_contrib_SyncBatchNorm: ndev={ndev}, but {members()} devices have recorded the same: each must compute a "
+            "part of the batch, and the parts must have the same shape"
+        )
     batch = train and not use_global_stats
     normalize: Any = _batch_normalize
     if min(ndev, members()) > 1 or processes > 1:

@@ -120,6 +120,17 @@ def test_a_missing_device_is_an_error() -> None:
         y.asnumpy()
 
 
+def test_parts_of_several_shapes_are_an_error() -> None:
+    contexts = [mx.cpu(k) for k in range(3)]
+    layer = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=5)
+    layer.initialize(ctx=contexts)
+    with mx.autograd.record():
+        ys = [layer(mx.nd.ones((rows, 5), ctx=c)) for rows, c in zip((4, 4, 3), contexts, strict=True)]
+    for y in ys:
+        with pytest.raises(mx.base.MXNetError, match="of the same shape|the parts must have the same shape"):
+            y.asnumpy()
+
+
 def test_symbol_in_a_module() -> None:
     def run(contexts: list, op, **more) -> list[np.ndarray]:
         net = mx.sym.MakeLoss(op(mx.sym.var("data"), fix_gamma=False, name="bn", **more) ** 3)

@@ -23,7 +23,8 @@ class SyncBatchNorm(BatchNorm):
     """`BatchNorm` by the statistics of the batches of several devices, and processes, together; channels on axis 1.
 
     The devices run one program that exchanges the sums, so while training each of them must be given its part of the
-    batch before a result of any is read: compute all losses, then run backward on all. Processes that have joined
+    batch before a result of any is read: compute all losses, then run backward on all. Their parts have the same shape.
+    Processes that have joined
     (`parallel.init`) make the same layers in the same order, and train them by the same steps; their batches may differ
     in size.
 
