@@ -12,6 +12,7 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderErr
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..kvstore import is_asynchronous, is_distributed, pull_all, pull_copies
 from ..ndarray import NDArray
+from ..optimizer import get_updater
 from .parameter import Parameter
 
 
@@ -21,10 +22,15 @@ class StoreLink:
     _params: list[Parameter]
     _index: dict[int, int]
     _contexts: list[Context]
+    _moved = False
     _optimizer: Any
+    _updaters: list[Any]
     _kvstore_params: dict[str, Any]
     _compression_params: Mapping[str, Any] | None
     _contains_sparse_weight: bool
+
+    def _check_contexts(self) -> list[Context]:
+        raise NotImplementedError
 
     def _reset_kvstore(self) -> None:
         """Let the next step make the store anew; raises if other processes share it."""
@@ -76,6 +82,8 @@ class StoreLink:
 
     def _connect(self) -> None:
         """Make the store, if one is needed, and hand it the initial values."""
+        if self._moved:
+            self._follow()
         if not self._kv_initialized:
             self._init_kvstore()
         if self._params_to_init:
@@ -163,6 +171,37 @@ class StoreLink:
         if not is_distributed(wanted) and not own and len(self._contexts) < 2:
             return None
         return kvstore.create(wanted)
+
+    def _follow(self) -> None:
+        """Move the optimizer's states to the contexts that the parameters are on by now."""
+        self._moved = False
+        before, self._contexts = self._contexts, self._check_contexts()
+        if self._contexts == before:
+            return
+        counts = self._optimizer._all_index_update_counts
+        known = counts.get(before[0].device_id, {})
+        counts.update((c.device_id, dict(known)) for c in self._contexts)
+        first, store = self._updaters[0], self._kvstore
+        content = first.get_states() if first.states else None
+        self._updaters = [get_updater(self._optimizer) for _ in self._contexts]
+        for updater in self._updaters:
+            updater.state_axis = first.state_axis
+            if content is not None:
+                updater.set_states(content)
+        if type(store) is kvstore.KVStore:
+            keys = sorted(self._stored)
+            store.move(keys, [self._params[i]._arrays()[0] for i in keys])
+        elif self._kv_initialized and store is None:
+            # Several contexts need a store, where one did not.
+            self._reset_kvstore()
+            self._init_kvstore()
+            self._init_params()
+            if self._update_on_kvstore and content is not None:
+                self._kvstore._updater.set_states(content)
+
+    def _parameter_moved(self) -> None:
+        """Look at the contexts again before the next step."""
+        self._moved = True
 
     def _fetch_rows(self, param: Parameter, row_ids: NDArray | None) -> None:
         """Fetch rows of a row_sparse parameter, or all of them, from the servers that update it."""

@@ -356,6 +356,15 @@ class KVStore(KVStoreBase):
         self._fits("push", key, value)
         self._stored[key] = value.as_in_context(self._stored[key].context).copy()
 
+    def move(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
+        """Replace stored values by equal ones on other contexts, where they are updated from now on."""
+        for k, a in zip(keys, arrays, strict=True):
+            self._stored[k] = self._followed[k] = a
+        if isinstance(self._updater, Updater):
+            self._updater.states_synced = dict.fromkeys(self._updater.states, False)
+        if self._replicas is not None:
+            self._replicas.stale = True
+
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states to a file, whole or not at all.
 

@@ -228,6 +228,37 @@ def test_gradients_of_some_contexts(way: str) -> None:
     assert weights(net) == [[[v, v]] for v in expected]
 
 
+@pytest.mark.parametrize("counts", [(2, 2), (2, 1), (1, 2), (1, 1)])
+@pytest.mark.parametrize("in_store", [None, False])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_parameters_move_to_other_contexts(counts: tuple[int, int], in_store: bool | None, optimizer: str) -> None:
+    """The optimizer's states, and its counts of updates, move along."""
+    settings = {"learning_rate": 0.1, "momentum": 0.9} if optimizer == "sgd" else {"learning_rate": 0.1}
+
+    def step(net: Any, trainer: Any, contexts: list[Any]) -> None:
+        with autograd.record():
+            losses = [(net(nd.ones((4 // len(contexts), 2), ctx=c)) ** 2).sum() for c in contexts]
+        autograd.backward(losses)
+        trainer.step(4)
+
+    expected = make()
+    plain = gluon.Trainer(expected.collect_params(), optimizer, settings)
+    for _ in range(5):
+        step(expected, plain, [mx.cpu(0)])
+    places = [[mx.cpu(k) for k in range(counts[0])], [mx.cpu(k) for k in range(2, 2 + counts[1])]]
+    net = make(places[0])
+    trainer = gluon.Trainer(net.collect_params(), optimizer, settings, update_on_kvstore=in_store)
+    for contexts, steps in zip(places, (2, 3), strict=True):
+        net.collect_params().reset_ctx(contexts)
+        for _ in range(steps):
+            step(net, trainer, contexts)
+    for found in net.weight.list_data():
+        np.testing.assert_allclose(found.asnumpy(), expected.weight.data().asnumpy(), rtol=1e-5)
+    net.weight.reset_ctx(mx.cpu(0))
+    with pytest.raises(ValueError, match="must be on the same contexts"):
+        trainer.step(1)
+
+
 def test_environment_decides_where_to_update(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", "0")
     net = make(CPUS)

@@ -507,6 +507,8 @@ class Parameter(HeldArrays):
         self._data = arrays
         self._attach_grads()
         GENERATION.count += 1
+        if self._trainer is not None:
+            self._trainer._parameter_moved()
 
     def _init_grad(self) -> None:
         """Give every array a gradient of zeros, or none, as `grad_req` says."""
