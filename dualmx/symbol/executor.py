@@ -127,10 +127,13 @@ class Executor:
             found = call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in inputs))[: call.n_outputs]
             kinds = self._output_stypes()
             self._outputs = [
-                zeros(shape, ctx=self._ctx, dtype=dtype, stype=kind)
-                for (shape, dtype), kind in zip(found, kinds, strict=True)
+                zeros(shape, ctx=ctx, dtype=dtype, stype=kind)
+                for (shape, dtype), kind, ctx in zip(found, kinds, self._output_contexts(), strict=True)
             ]
         return list(self._outputs)
+
+    def _output_contexts(self) -> list[Context]:
+        return [self._ctx] * len(self._output_names)
 
     def _output_stypes(self) -> list[str]:
         entries = self._symbol.entries

@@ -133,11 +133,14 @@ class PlacedExecutor(Executor):
         self._held = {(id(n), 0): a for n, a in zip(auxiliary, states, strict=True)}
         shapes = {id(n): a.shape for n, a in zip((*arguments, *auxiliary), (*args, *states), strict=True)}
         self._shapes = infer_shapes(order, shapes)
-        places = placement(order, ctx, group2ctx, {**self.arg_dict, **self.aux_dict})
-        self._stretches = stretches(order, places)
+        self._places = placement(order, ctx, group2ctx, {**self.arg_dict, **self.aux_dict})
+        self._stretches = stretches(order, self._places)
         self._segments: dict[bool, list[Segment]] = {}
         self._runs: list[tuple[Segment, Replay, dict[Place, NDArray]]] = []
         self._uses: dict[Place, int] = {}
+
+    def _output_contexts(self) -> list[Context]:
+        return [self._places[id(n)] for n, _ in self._symbol.entries]
 
     def _lowered(self, train: bool) -> list[Segment]:
         found = self._segments.get(train)
@@ -180,7 +183,7 @@ class PlacedExecutor(Executor):
         self._watch(is_train)
         with training_scope() if is_train else without_recording():
             values = self._train() if is_train else self._predict()
-        self._outputs = [values[id(n), i] for n, i in self._symbol.entries]
+        self._show([values[id(n), i] for n, i in self._symbol.entries])
         return list(self._outputs)
 
     def _predict(self) -> dict[Place, NDArray]:

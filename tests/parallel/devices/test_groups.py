@@ -198,7 +198,27 @@ def test_operators_without_a_group_stay_where_their_first_input_is() -> None:
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
     held = mx.nd.ones(2, ctx=mx.cpu(3))
     exe = mx.sym.exp(mx.sym.var("x")).bind(mx.cpu(0), {"x": held}, group2ctx={"p": mx.cpu(1)})
-    assert exe.forward()[0].context == mx.cpu(3)
+    assert exe.outputs[0].context == exe.forward()[0].context == mx.cpu(3)
+
+
+@pytest.mark.parametrize("groups", [None, {"p": mx.cpu(1), "q": mx.cpu(2)}], ids=["plain", "placed"])
+def test_outputs_stay_the_same_arrays(groups: dict | None) -> None:
+    with mx.AttrScope(ctx_group="p"):
+        x = mx.sym.var("x")
+        a = mx.sym.square(x, name="a")
+    with mx.AttrScope(ctx_group="q"):
+        b = mx.sym.square(a, name="b")
+    exe = mx.sym.Group([a, b, x, a]).simple_bind(mx.cpu(0), group2ctx=groups, x=(1,))
+    assert [o.context.device_id for o in exe.outputs] == ([1, 2, 1, 1] if groups else [0] * 4)
+    first, heads = exe.outputs, [mx.nd.ones(1), mx.nd.ones(1), mx.nd.zeros(1), mx.nd.zeros(1)]
+    for value, train in ((2.0, True), (3.0, False), (4.0, True)):
+        outs = exe.forward(is_train=train, x=mx.nd.array([value]))
+        for found in (outs, first, exe.outputs):
+            assert [o.asscalar() for o in found] == [value**2, value**4, value, value**2]
+        if train:
+            exe.backward(heads)
+            grads: Any = exe.grad_dict
+            assert grads["x"].asscalar() == 2 * value + 4 * value**3
 
 
 def test_wrong_groups() -> None:
