@@ -15,7 +15,7 @@ def fully_shard(block: Block, axis: str = "data", min_size: int = 1) -> Block:
     Each parameter is cut along one more of its axes, the one with the largest parts that divide. A `HybridBlock`
     gathers its parameters when it computes with them; hybridized, it gathers them once more in the backward pass, and
     does not keep them in between. Gradients and optimizer states are cut as the parameters are (ZeRO-3, FSDP).
-    Parameters that cannot be cut stay whole.
+    Parameters that cannot be cut stay whole, and so do statistics, which layers write themselves.
 
     Args:
         block: initialized already, or not yet.
@@ -42,7 +42,7 @@ def fully_shard(block: Block, axis: str = "data", min_size: int = 1) -> Block:
         size = 1
         for n in shape:
             size *= n
-        if size >= min_size or min(shape, default=0) <= 0:
+        if param._differentiable and (size >= min_size or min(shape, default=0) <= 0):
             param._spread_over(axis)
 
     def mark(part: Any) -> None:

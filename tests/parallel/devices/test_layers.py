@@ -216,6 +216,17 @@ def test_fully_sharded_parameters(hybridize: bool) -> None:
     assert any("optimization_barrier" in e.lowered.as_text() for e in seen.events) == hybridize
 
 
+@pytest.mark.parametrize("hybridize", [True, False])
+def test_fully_sharded_layers_update_their_statistics(mesh, hybridize: bool) -> None:
+    def make():
+        net = nn.HybridSequential()
+        net.add(nn.Dense(8, in_units=8), nn.BatchNorm(in_channels=8), nn.Dense(4, in_units=8))
+        return net
+
+    net, _, _ = assert_equal_to_one_device(lambda: parallel.fully_shard(make()), mesh, X[:, 0], hybridize=hybridize)
+    assert net[1].gamma.data().sharding == ("data",) and net[1].running_mean.data().sharding == (None,)
+
+
 def test_fully_sharded_beside_divided_layers(mesh) -> None:
     def make():
         net = nn.HybridSequential()
