@@ -304,7 +304,9 @@ class Trainer(StoreLink):
         if not self._update_on_kvstore and chosen:
             for k, updater in enumerate(self._updaters):
                 # Without a store the contexts have nothing to do with each other.
-                held = [(i, p._arrays()[k]) for i, p in chosen if self._kvstore or p._arrays()[k]._fresh_grad]
+                held = [(i, p._arrays()[k]) for i, p in chosen]
+                if self._kvstore is None:
+                    held = [(i, a) for i, a in held if a._fresh_grad]
                 updater([i for i, _ in held], [a.grad for _, a in held], [a for _, a in held])
 
     @staticmethod
