@@ -10,7 +10,7 @@ from .. import autograd, kvstore
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import UPDATE_ON_KVSTORE
-from ..kvstore import is_asynchronous, is_distributed, pull_all, pull_copies
+from ..kvstore import is_asynchronous, is_distributed, keeps_values, pull_all, pull_copies, pushpull_each
 from ..ndarray import NDArray
 from ..optimizer import get_updater
 from .parameter import Parameter
@@ -51,15 +51,17 @@ class StoreLink:
             self._receive(chosen)
 
     def _send(self, chosen: list[tuple[int, Parameter]]) -> None:
-        """Give the gradients to the store, and take back their sums unless it updates by them."""
+        """Give the gradients to the store, and take back their sums unless it updates by them.
+
+        Stores that keep no values give the updated weights in the same call.
+        """
         store = self._kvstore
         if store is None or not chosen:
             return
         keys = [i for i, _ in chosen]
         grads = [p.list_grad() for _, p in chosen]
-        if not hasattr(store, "push"):
-            for key, arrays in zip(keys, grads, strict=True):
-                store.pushpull(key, arrays, out=arrays)
+        if not keeps_values(store):
+            pushpull_each(store, keys, grads, [p._arrays() for _, p in chosen] if self._update_on_kvstore else grads)
             return
         store.push(keys, grads)
         if not self._update_on_kvstore:
@@ -68,6 +70,8 @@ class StoreLink:
     def _receive(self, chosen: list[tuple[int, Parameter]]) -> None:
         """Take over the weights that the store has updated."""
         store = self._kvstore
+        if not keeps_values(store):
+            return
         # Rows of tables are fetched when they are needed, where that is possible.
         pulled = [(i, p) for i, p in chosen if p._stype == "default" or not hasattr(store, "refresh")]
         if pulled:
@@ -100,6 +104,10 @@ class StoreLink:
                 in_store = is_asynchronous(store.type) or (UPDATE_ON_KVSTORE.read() == "1" and capable)
             if is_asynchronous(store.type) and not in_store:
                 raise ArgumentError(f"Trainer: kvstore={store.type!r} needs update_on_kvstore=True")
+            if in_store and not store.is_capable("optimizer"):
+                raise ArgumentError(
+                    f"Trainer: update_on_kvstore={in_store}: the store {store.type!r} has no optimizer; expected False"
+                )
             if self._compression_params:
                 store.set_gradient_compression(self._compression_params)
             self._update_on_kvstore = bool(in_store)
@@ -124,15 +132,15 @@ class StoreLink:
             self._stored |= set(keys)
             if hasattr(store, "expect_rows"):
                 store.expect_rows([i for i in keys if self._gives_rows(self._params[i])])
-            if not hasattr(store, "init"):
+            if not keeps_values(store):
                 for i in keys:
                     store.broadcast(i, self._params[i]._arrays()[0], out=self._params[i]._arrays())
             else:
                 # A store of this process looks at the parameters when it must; the first step is like all others then.
                 give = store.adopt if type(store) is kvstore.KVStore else store.init
                 give(keys, [self._params[i]._arrays()[0] for i in keys])
-            if hasattr(store, "init") and not alone:
-                self._adopt(store, keys)
+                if not alone:
+                    self._adopt(store, keys)
             if self._update_on_kvstore and not self._optimizer_sent:
                 store.set_optimizer(self._optimizer)
                 self._optimizer_sent = True

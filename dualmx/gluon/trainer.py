@@ -336,7 +336,8 @@ class Trainer(StoreLink):
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
             store = self._kvstore
-            self._optimizer = getattr(store, "optimizer", None) or store._updater.optimizer
+            loaded = getattr(store, "optimizer", None) or getattr(getattr(store, "_updater", None), "optimizer", None)
+            self._optimizer = loaded or self._optimizer
         else:
             try:
                 with open(fname, "rb") as f:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from . import base, kvstore, kvstore_server
-from .base import KVStoreBase, pull_all, pull_copies, slack_of, unknown
+from .base import KVStoreBase, keeps_values, pull_all, pull_copies, pushpull_each, slack_of, unknown
 from .elastic import ElasticSampler
 from .horovod import Horovod
 from .kvstore_server import KVStoreServer
@@ -92,6 +92,6 @@ def create(name: str = "local") -> KVStore | Any:
 
 
 __all__ = [
-    "ElasticSampler", "Horovod", "KVStore", "KVStoreBase", "KVStoreServer", "TestStore", "base", "create", "known",
-    "kvstore", "kvstore_server", "names", "pull_all", "pull_copies",
+    "ElasticSampler", "Horovod", "KVStore", "KVStoreBase", "KVStoreServer", "TestStore", "base", "create",
+    "keeps_values", "known", "kvstore", "kvstore_server", "names", "pull_all", "pull_copies", "pushpull_each",
 ]  # fmt: skip

@@ -74,6 +74,17 @@ class KVStoreBase:
         return 1
 
 
+def keeps_values(store: Any) -> bool:
+    """Whether values are pushed to a store and pulled from it, and not only summed over by `pushpull`."""
+    return all(hasattr(store, name) for name in ("init", "push", "pull"))
+
+
+def pushpull_each(store: Any, keys: list[Any], values: list[list[Any]], out: list[list[Any]]) -> None:
+    """`pushpull` key by key, the first ones with the highest priority."""
+    for i, (key, arrays, results) in enumerate(zip(keys, values, out, strict=True)):
+        store.pushpull(key, arrays, out=results, priority=-i)
+
+
 def pull_all(store: Any, keys: list[Any], out: list[list[Any]]) -> None:
     """Pull the values of keys from a store into arrays of any storage type, a list of them per key."""
     if any(a.is_sparse for arrays in out for a in arrays):

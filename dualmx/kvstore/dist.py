@@ -254,7 +254,11 @@ class DistKVStore(MemberStore):
         for k, group in pairs:
             served = [a for a in group if ignore and a.is_sparse or self._travels_by_rows(a, k)]
             if ignore and served:
-                _log.warning("kvstore.pull: key %r: a %s array is left alone; use row_sparse_pull", k, served[0].stype)
+                _log.warning(
+                    "kvstore.pull: key %r: a %s array is left alone; use row_sparse_pull or ignore_sparse=False",
+                    k,
+                    served[0].stype,
+                )
             elif served:
                 tables[k] = served
             rest = [a for a in group if not any(a is s for s in served)]

@@ -113,7 +113,7 @@ class KVStore(KVStoreBase):
 
     def _fits(self, what: str, key: Any, a: NDArray) -> None:
         held = self._at(what, key)
-        if a.stype == "csr":
+        if a.stype == "csr" and what != "pull":
             raise ArgumentTypeError(f"kvstore.{what}: key {key!r}: a csr array; expected a dense or row_sparse one")
         if a.shape != held.shape or (what == "push" and a.dtype != held.dtype):
             raise ArgumentError(
@@ -152,7 +152,7 @@ class KVStore(KVStoreBase):
         """`init` with arrays that are copied when the stored values are first asked for; until then they are these."""
         for k in keys:
             if k in self._stored:
-                raise ArgumentError(f"kvstore.adopt: key {k!r} was initialized before")
+                raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
         for k, a in zip(keys, arrays, strict=True):
             self._key_type = str if isinstance(k, str) else int
             self._stored[k] = self._followed[k] = a
@@ -220,7 +220,11 @@ class KVStore(KVStoreBase):
         for k, group in pairs:
             for a in group:
                 if a.is_sparse and ignore_sparse:
-                    _log.warning("kvstore.pull: key %r: a %s array is left alone; use row_sparse_pull", k, a.stype)
+                    _log.warning(
+                        "kvstore.pull: key %r: a %s array is left alone; use row_sparse_pull or ignore_sparse=False",
+                        k,
+                        a.stype,
+                    )
                 elif a.is_sparse and a.stype != self._stored[k].stype:
                     a[:] = self._stored[k].tostype("default")
                 else:

@@ -114,7 +114,7 @@ class ModuleParts(BaseModule):
 
     @property
     def _compression_params(self) -> dict[str, Any] | None:
-        """Gradient compression of distributed stores."""
+        """Gradient compression between contexts or processes."""
         return self._compression or None
 
     # ---- parameters

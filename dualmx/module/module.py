@@ -39,7 +39,7 @@ class Module(ModuleParts):
         state_names: inputs carried from batch to batch (see `set_states`).
         group2ctxs: contexts by `ctx_group` attribute, where the operators of a group run: a dict, or one per context;
             in one dict, a group may have a list with its context for each of `context`.
-        compression_params: gradient compression of distributed stores.
+        compression_params: gradient compression between contexts (`"device"`) or processes.
 
     Raises:
         ArgumentError: a name that the symbol has no argument for.
@@ -447,7 +447,7 @@ class Module(ModuleParts):
         """Prepare updates; gradients are divided by the batch size (of all workers under synchronous stores).
 
         Args:
-            kvstore: `"local"`, `"device"`, `None`, the name of a distributed store, or a store.
+            kvstore: `"local"`, `"device"`, `None`, the name of a distributed or registered store, or a store.
             optimizer: name of an optimizer, or an instance.
             optimizer_params: arguments of the optimizer: a dict or pairs.
             force_init: do it even if there is an optimizer.

@@ -8,8 +8,8 @@ from typing import Any
 from .. import optimizer as opt
 from ..core.errors import ArgumentError, ArgumentTypeError, OrderError, unreadable
 from ..core.knobs import UPDATE_ON_KVSTORE
+from ..kvstore import KVStoreBase, is_asynchronous, is_distributed, keeps_values, known, pull_all, pushpull_each
 from ..kvstore import create as create_store
-from ..kvstore import is_asynchronous, is_distributed, known, pull_all
 from ..kvstore.replicas import Replicas
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
@@ -57,12 +57,16 @@ class Updates:
 
     def apply(self) -> None:
         """Update all parameters from their gradients."""
-        main = self._devices[0]
         if self._replicas is not None:
             if self._replicas.step(self._indices, self._all("grads"), self._all("args")):
                 return
             self._replicas.stale = True
-        self._update(self._summed(), [main.args[n] for n in self._names])
+        self._update_first(self._summed())
+
+    def _update_first(self, sums: Sequence[NDArray]) -> None:
+        """Update the first context's parameters, and copy them to the others."""
+        main = self._devices[0]
+        self._update(sums, [main.args[n] for n in self._names])
         for other in self._devices[1:]:
             for n in self._names:
                 main.args[n].copyto(other.args[n])
@@ -101,6 +105,7 @@ class StoreUpdates(Updates):
     def __init__(self, store: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):
         super().__init__(devices, names, index_of)
         self._store = store
+        self._keeps = keeps_values(store)
         self._tables: set[str] = set()  # whose rows are fetched when they are needed
         self._stale = False
         kind = getattr(store, "type", "")
@@ -111,7 +116,11 @@ class StoreUpdates(Updates):
 
     def start(self, optimizer: opt.Optimizer) -> None:
         main = self._devices[0]
-        self._store.init(self._names, [main.args[n] for n in self._names])
+        if self._keeps:
+            self._store.init(self._names, [main.args[n] for n in self._names])
+        else:
+            for name, arrays in zip(self._names, self._all("args"), strict=True):
+                self._store.broadcast(name, arrays[0], out=arrays)
         if self._in_store and not is_asynchronous(getattr(self._store, "type", "")):
             self._in_store = not (hasattr(self._store, "obstacle") and self._store.obstacle(optimizer))
         if self._in_store:
@@ -120,12 +129,24 @@ class StoreUpdates(Updates):
         else:
             super().start(optimizer)
         # The store's values win: all workers begin with those of the first.
-        pull_all(self._store, self._names, self._all("args"))
+        if self._keeps:
+            pull_all(self._store, self._names, self._all("args"))
 
     def apply(self) -> None:
         together = getattr(self._store, "update_together", None)
         if self._in_store and together and together(self._names, self._all("grads"), self._all("args")):
             return
+        if not self._keeps:
+            pushpull_each(
+                self._store, self._names, self._all("grads"), self._all("args" if self._in_store else "grads")
+            )
+        else:
+            self._push_and_pull()
+        if not self._in_store:
+            self._update_first([self._devices[0].grads[n] for n in self._names])
+
+    def _push_and_pull(self) -> None:
+        """Give gradients, and take back parameters if the store updates them, else the gradients' sums."""
         self._store.push(self._names, self._all("grads"))
         if self._in_store:
             pulled = [i for i, n in enumerate(self._names) if n not in self._tables]
@@ -134,8 +155,6 @@ class StoreUpdates(Updates):
             self._stale = True
             return
         pull_all(self._store, self._names, self._all("grads"))
-        for device in self._devices:
-            self._started(self._indices, [device.grads[n] for n in self._names], [device.args[n] for n in self._names])
 
     def fetch_rows(self, row_ids: Mapping[str, Any] | None) -> None:
         """Bring rows of row_sparse parameters up to date.
@@ -183,11 +202,13 @@ def make_updates(
     Raises:
         ArgumentTypeError: something else. MXNetError: a distributed store outside of a distributed job.
     """
-    if isinstance(kvstore, str) and is_distributed(known(kvstore)):
-        kvstore = create_store(kvstore)
+    if isinstance(kvstore, str):
+        name = known(kvstore)
+        if is_distributed(name) or name in KVStoreBase.kv_registry or (compression and len(devices) > 1):
+            kvstore = create_store(name)
     if kvstore is None or isinstance(kvstore, str):
         return Updates(devices, names, index_of)
-    if not hasattr(kvstore, "push") or not hasattr(kvstore, "pull"):
+    if not hasattr(kvstore, "pushpull"):
         raise ArgumentTypeError(f"Module.init_optimizer: kvstore={kvstore!r}: expected a store, its name, or None")
     if compression:
         kvstore.set_gradient_compression(compression)

@@ -325,3 +325,115 @@ def test_a_wrong_mx_np_array_is_named() -> None:
     store.init("w", mx.np.ones((2,)))
     with pytest.raises(ValueError, match=r"float64\[3\], expected float32\[2\]"):
         store.push("w", mx.np.ones((3,), dtype="float64"))
+
+
+@pytest.mark.parametrize("stype", ["csr", "default", "row_sparse"])
+def test_stored_values_of_any_kind_are_pulled_into_csr_arrays(kv, stype: str) -> None:
+    values = [[0.0, 1.0], [2.0, 0.0]]
+    kv.init(7, nd.array(values).tostype(stype))
+    out = nd.sparse.zeros("csr", (2, 2))
+    kv.pull(7, out=out)
+    assert out.nnz == 0
+    kv.pull(7, out=out, ignore_sparse=False)
+    assert (out.stype, out.asnumpy().tolist(), pulled(kv, 7, (2, 2)).tolist()) == ("csr", values, values)
+
+
+class Sums(mx.kv.KVStoreBase):
+    """A user's store with the two methods that a Trainer needs."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple] = []
+
+    def broadcast(self, key, value, out, priority=0):
+        self.calls.append(("broadcast", key))
+        for o in out:
+            o[:] = value.as_in_context(o.context)
+
+    def pushpull(self, key, value, out=None, priority=0):
+        self.calls.append(("pushpull", key, priority))
+        total = self.changed(key, sum((v.as_in_context(mx.cpu(0)) for v in value[1:]), value[0].copy()))
+        for o in value if out is None else out:
+            o[:] = total.as_in_context(o.context)
+
+    def changed(self, key, total):
+        return total
+
+    @staticmethod
+    def is_capable(capability):
+        return False
+
+
+class Updates(Sums):
+    """And one that updates as well."""
+
+    def broadcast(self, key, value, out, priority=0):
+        super().broadcast(key, value, out, priority)
+        self.weights = {**getattr(self, "weights", {}), key: value.copy()}
+
+    def set_optimizer(self, optimizer):
+        self.updater = mx.optimizer.get_updater(optimizer)
+
+    def changed(self, key, total):
+        self.updater(key, total, self.weights[key])
+        return self.weights[key]
+
+    @staticmethod
+    def is_capable(capability):
+        return True
+
+
+def trained_by_trainer(store) -> list:
+    net = mx.gluon.nn.Dense(2, in_units=2)
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    net.initialize(mx.init.One(), ctx=contexts)
+    params, settings = net.collect_params(), {"learning_rate": 0.1, "momentum": 0.9}
+    trainer = mx.gluon.Trainer(params, "sgd", settings, kvstore=store)
+    for _ in range(2):
+        with mx.autograd.record():
+            losses = [(net(nd.ones((1, 2), ctx=c) * (i + 1)) ** 2).sum() for i, c in enumerate(contexts)]
+        mx.autograd.backward(losses)
+        trainer.step(4)
+    return [p.data(c).asnumpy().tolist() for p in params.values() for c in contexts]
+
+
+def trained_by_module(store, **settings) -> list:
+    x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    symbol = mx.sym.LinearRegressionOutput(x, mx.sym.Variable("label"), name="out")
+    draw = np.random.default_rng(0)
+    data, label = (draw.standard_normal((8, 2)).astype("float32") for _ in range(2))
+    mod = mx.mod.Module(symbol, label_names=("label",), context=[mx.cpu(0), mx.cpu(1)], **settings)
+    start = {"fc_weight": nd.ones((2, 2)), "fc_bias": nd.zeros(2)}
+    mod.fit(mx.io.NDArrayIter(data, label, 4, label_name="label"), kvstore=store, num_epoch=2, arg_params=start,
+            eval_metric="mse", optimizer_params={"learning_rate": 0.1, "momentum": 0.9})  # fmt: skip
+    return [v.asnumpy().tolist() for _, v in sorted(mod.get_params()[0].items())]
+
+
+@pytest.mark.parametrize("kind", [Sums, Updates])
+@pytest.mark.parametrize("trained, keys", [(trained_by_trainer, (0, 1)), (trained_by_module, ("fc_weight", "fc_bias"))])
+def test_trainers_and_modules_work_with_stores_that_only_broadcast_and_pushpull(trained, keys, kind) -> None:
+    store, expected = kind(), trained("device")
+    np.testing.assert_allclose(np.array(trained(store)[0]), np.array(expected[0]), rtol=1e-6)
+    first = [("broadcast", k) for k in keys] + [("pushpull", k, -i) for i, k in enumerate(keys)]
+    assert store.calls[:4] == first
+    mx.kv.KVStoreBase.register(kind)
+    try:
+        np.testing.assert_allclose(np.array(trained(kind.__name__)[-1]), np.array(expected[-1]), rtol=1e-6)
+    finally:
+        del mx.kv.KVStoreBase.kv_registry[kind.__name__.lower()]
+
+
+def test_stores_without_an_optimizer_do_not_update() -> None:
+    net = mx.gluon.nn.Dense(1, in_units=1)
+    net.initialize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore="teststore", update_on_kvstore=True)
+    with pytest.raises(ValueError, match="update_on_kvstore=True: the store 'teststore' has no optimizer"):
+        trainer._init_kvstore()
+
+
+def test_modules_compress_between_contexts() -> None:
+    compress = {"type": "2bit", "threshold": 0.25}
+    plain, packed = trained_by_module("device"), trained_by_module("device", compression_params=compress)
+    assert packed != plain
+    np.testing.assert_allclose(packed[0], trained_by_module(mx.kv.create("device"), compression_params=compress)[0])
+    with pytest.raises(ValueError, match="gradient compression is for 'device'"):
+        trained_by_module("local", compression_params=compress)
