@@ -36,9 +36,8 @@ def obstacle(optimizer: Any) -> str:
     package = __name__.split(".")[0]
     if OPTIMIZERS.get(kind.__name__) is not kind or kind.__module__.split(".")[0] != package:
         return f"the optimizer {kind.__name__} is your own, and no code is sent to servers"
-    schedule = optimizer.lr_scheduler
-    if schedule is not None and _PROBES.get(type(schedule).__name__, (None,))[0] is not type(schedule):
-        return f"the schedule {type(schedule).__name__} is your own, and no code is sent to servers"
+    if not _knows(optimizer.lr_scheduler):
+        return _own_schedule(optimizer.lr_scheduler)
     odd = [k for k, v in vars(optimizer).items() if k not in _APART and not _is_plain(v)]
     return f"its setting {odd[0]!r} is no plain value" if odd else ""
 
@@ -59,6 +58,21 @@ def updates_rows(optimizer: Optimizer, table: bool) -> bool:
 def settings(optimizer: Optimizer) -> dict[str, Any]:
     """The plain settings of an optimizer."""
     return {k: v for k, v in vars(optimizer).items() if k not in _APART}
+
+
+def schedule_of(optimizer: Optimizer) -> dict[str, Any] | None:
+    """The schedule of an optimizer as JSON, None without one.
+
+    Raises:
+        ArgumentError: servers cannot follow it.
+    """
+    schedule = optimizer.lr_scheduler
+    if not _knows(schedule):
+        raise ArgumentError(f"kvstore.push: {_own_schedule(schedule)}; set learning_rate before each step instead")
+    if schedule is None:
+        return None
+    held = {k: list(v) if isinstance(v, list) else v for k, v in vars(schedule).items()}
+    return {"name": type(schedule).__name__, "settings": held}
 
 
 def factors(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
@@ -89,9 +103,8 @@ def describe(optimizer: Optimizer) -> dict[str, Any]:
         raise ArgumentError(
             f"kvstore.set_optimizer: {why}; update on the workers instead (Trainer(..., update_on_kvstore=False))"
         )
-    schedule = optimizer.lr_scheduler
-    described = None if schedule is None else {"name": type(schedule).__name__, "settings": dict(vars(schedule))}
-    return {"name": type(optimizer).__name__.lower(), "settings": settings(optimizer), "schedule": described}
+    name = type(optimizer).__name__.lower()
+    return {"name": name, "settings": settings(optimizer), "schedule": schedule_of(optimizer)}
 
 
 def build(config: Any) -> Optimizer:
@@ -102,13 +115,12 @@ def build(config: Any) -> Optimizer:
     """
     if not isinstance(config, Mapping) or set(config) != {"name", "settings", "schedule"}:
         raise ArgumentError("optimizer: expected name, settings and schedule")
-    name, schedule = config["name"], config["schedule"]
+    name = config["name"]
     if not isinstance(name, str) or name not in OPTIMIZERS:
         raise ArgumentError(f"optimizer: unknown name {name!r}; {suggest(str(name), OPTIMIZERS)}")
     made = OPTIMIZERS.get(name)()
     change(made, config["settings"])
-    if schedule is not None:
-        made.lr_scheduler = _build_schedule(schedule)
+    made.lr_scheduler = build_schedule(config["schedule"])
     return made
 
 
@@ -123,7 +135,14 @@ def change(optimizer: Optimizer, changed: Any) -> None:
         setattr(optimizer, key, value)
 
 
-def _build_schedule(described: Any) -> Any:
+def build_schedule(described: Any) -> Any:
+    """Return the schedule that `schedule_of` described, checking every word.
+
+    Raises:
+        ArgumentError: an unknown schedule or setting, or a setting of another kind.
+    """
+    if described is None:
+        return None
     if not isinstance(described, Mapping) or set(described) != {"name", "settings"}:
         raise ArgumentError("schedule: expected name and settings")
     name = described["name"]
@@ -134,6 +153,14 @@ def _build_schedule(described: Any) -> Any:
     _check(name, vars(made), described["settings"])
     vars(made).update(described["settings"])
     return made
+
+
+def _knows(schedule: Any) -> bool:
+    return schedule is None or _PROBES.get(type(schedule).__name__, (None,))[0] is type(schedule)
+
+
+def _own_schedule(schedule: Any) -> str:
+    return f"the schedule {type(schedule).__name__} is your own, and no code is sent to servers"
 
 
 def _is_plain(value: Any) -> bool:
@@ -158,5 +185,6 @@ def _check(what: str, known: Mapping[str, Any], given: Any) -> None:
 
 
 __all__ = [
-    "ELEMENTWISE", "build", "change", "describe", "factors", "is_elementwise", "obstacle", "settings", "updates_rows",
+    "ELEMENTWISE", "build", "build_schedule", "change", "describe", "factors", "is_elementwise", "obstacle",
+    "schedule_of", "settings", "updates_rows",
 ]  # fmt: skip

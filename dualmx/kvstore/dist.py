@@ -27,7 +27,7 @@ from . import by_rows as sparse
 from . import snapshot
 from .base import slack_of
 from .compression import Compression, make
-from .config import describe, factors, is_elementwise, obstacle, settings
+from .config import describe, factors, is_elementwise, obstacle, schedule_of, settings
 from .local import _flat
 from .member import MemberStore
 from .states import gathered, give, read_states
@@ -80,6 +80,7 @@ class DistKVStore(MemberStore):
         self._packing: Compression | None = None  # of the sums over this worker's devices
         self._optimizer: Optimizer | None = None
         self._told: dict[str, Any] = {}
+        self._told_schedule: dict[str, Any] | None = None
         self._told_factors: dict[Any, list[Any]] = {}
         self._whole = False
         opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})", slack)
@@ -202,7 +203,15 @@ class DistKVStore(MemberStore):
             if self.rank == 0:
                 self._tell(keys)
             if self._sync:
-                self._optimizer._update_count(keys)
+                self._count(self._optimizer, keys)
+
+    def _count(self, optimizer: Optimizer, keys: list[Any]) -> None:
+        """Count an update, and let the schedule come to the rate that the servers make it with."""
+        before = optimizer.num_update
+        optimizer._update_count(keys)
+        if optimizer.lr_scheduler is not None and optimizer.num_update > before:
+            optimizer.lr_scheduler(optimizer.num_update)
+            self._told_schedule = schedule_of(optimizer)
 
     def _travels_by_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
         return isinstance(array, RowSparseNDArray) and by_rows(self._kv.keys[self._number, key])
@@ -342,7 +351,7 @@ class DistKVStore(MemberStore):
     def set_optimizer(self, optimizer: Optimizer) -> None:
         """Update the stored values by `optimizer` on the servers at each push; all workers call it.
 
-        Later changes of its settings, multipliers and rates on rank 0 reach the servers with the next push. Optimizers
+        Later changes of its settings, schedule, multipliers and rates on rank 0 reach the servers with the next push. Optimizers
         that look at whole arrays (norms) get keys in one piece.
 
         Raises:
@@ -359,7 +368,7 @@ class DistKVStore(MemberStore):
             told = factors(optimizer, self._like)
             message = self._meta("optimizer", config=config, factors=told, step=self._kv.step(self._number))
             self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
-        self._told = settings(optimizer)
+        self._told, self._told_schedule = settings(optimizer), schedule_of(optimizer)
         self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
         self._prepared(f"set_optimizer({type(optimizer).__name__})")
 
@@ -384,12 +393,14 @@ class DistKVStore(MemberStore):
         now, told = settings(self._optimizer), self._told
         changed = {k: v for k, v in now.items() if k not in told or told[k] != v} if now != told else {}
         fresh = [f for f in factors(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
-        if not changed and not fresh:
+        schedule = schedule_of(self._optimizer)
+        more: dict[str, Any] = {} if schedule == self._told_schedule else {"schedule": schedule}
+        if not changed and not fresh and not more:
             return
         self._settle(list(self._under_way))  # rounds under way are made with the old settings, whatever is repeated
-        message = self._meta("set", settings=changed, factors=fresh)
+        message = self._meta("set", settings=changed, factors=fresh, **more)
         self._kv.wait(self._kv.ask_all("change of the optimizer's settings", message))
-        self._told = now
+        self._told, self._told_schedule = now, schedule
         self._told_factors.update((f[0], f) for f in fresh)
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:

@@ -22,7 +22,7 @@ from ..ps.row_messages import by_rows
 from ..sparse import RowSparseNDArray
 from .by_rows import write_changed
 from .collective import CollectiveKVStore
-from .config import settings, updates_rows
+from .config import schedule_of, settings, updates_rows
 from .dist import DistKVStore
 from .local import KVStore, _flat
 from .member import MemberStore
@@ -177,12 +177,16 @@ class MixedKVStore(MemberStore):
                 continue
             if self._idle:
                 groups = [[zeros_like(a) for a in group] for group in groups]
-            before = {} if self._optimizer is None else settings(self._optimizer)
+            if self._optimizer is None:
+                half.push(keys, groups, priority)
+                continue
+            before, schedule = settings(self._optimizer), schedule_of(self._optimizer)
             half.push(keys, groups, priority)
-            if self._optimizer is not None:
-                after = settings(self._optimizer)
-                # What an update here changes in the optimizer, an update there changes as well.
-                self._servers._told.update((k, v) for k, v in after.items() if before.get(k) != v)
+            # What an update here changes in the optimizer, an update there changes as well.
+            after = settings(self._optimizer)
+            self._servers._told.update((k, v) for k, v in after.items() if before.get(k) != v)
+            if self._servers._told_schedule == schedule:
+                self._servers._told_schedule = schedule_of(self._optimizer)
 
     def _follow(self, keys: list[Any], groups: list[list[NDArray]]) -> None:
         """Note which rows of tables with dense values the pushes of all workers change."""

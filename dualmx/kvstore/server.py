@@ -29,7 +29,7 @@ from ..ps.shared import LINE
 from ..ps.store import Held, Store
 from ..sparse import RowSparseNDArray, with_storage
 from .commands import command
-from .config import build, change, describe, updates_rows
+from .config import build, build_schedule, change, describe, updates_rows
 from .repeated import Update, can_repeat
 from .states import Reader, flatten, on_device
 
@@ -329,6 +329,8 @@ class Control:
             raise ArgumentError("the store has no optimizer; call set_optimizer first")
         if op == "set":
             change(held.optimizer, message.meta.get("settings"))
+            if "schedule" in message.meta:
+                held.optimizer.lr_scheduler = build_schedule(message.meta["schedule"])
             held.set_factors(message.meta.get("factors"))
         elif op == "load":
             held.load(message)

@@ -10,7 +10,9 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import ArgumentError, FormatError
-from dualmx.kvstore.config import ELEMENTWISE, build, change, describe, factors, is_elementwise, obstacle
+from dualmx.kvstore.config import (
+    ELEMENTWISE, build, build_schedule, change, describe, factors, is_elementwise, obstacle, schedule_of,
+)  # fmt: skip
 from dualmx.kvstore.states import Reader, cut, flatten, join
 from dualmx.optimizer.optimizer import OPTIMIZERS
 
@@ -64,6 +66,19 @@ def test_schedules_travel_too(schedule: Any) -> None:
 def test_what_is_not_an_optimizer_is_refused(config: Any) -> None:
     with pytest.raises(ArgumentError):
         build(config)
+
+
+def test_changes_of_schedules_are_seen() -> None:
+    schedule = mx.lr_scheduler.MultiFactorScheduler([2, 5], 0.1)
+    opt = mx.optimizer.SGD(lr_scheduler=schedule)
+    before = schedule_of(opt)
+    schedule.step[1] = 4
+    assert schedule_of(opt) != before == schedule_of(mx.optimizer.SGD(lr_scheduler=build_schedule(before)))
+    opt.lr_scheduler = None
+    assert schedule_of(opt) is build_schedule(None) is None
+    opt.lr_scheduler = lambda n: 0.1
+    with pytest.raises(ArgumentError, match="the schedule function is your own"):
+        schedule_of(opt)
 
 
 def test_only_known_settings_change() -> None:

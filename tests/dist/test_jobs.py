@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[2]
 JOBS = Path(__file__).parent / "jobs"
 ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
 CHECKS = (
-    "described", "values", "types", "repeated_keys_and_commands", "broadcast", "errors", "training", "changes_reach_the_servers", "states",
-    "compression", "module", "asynchronous",
+    "described", "values", "types", "repeated_keys_and_commands", "broadcast", "errors", "training", "changes_reach_the_servers",
+    "changes_of_schedules_reach_the_servers", "states", "compression", "module", "asynchronous",
 )  # fmt: skip
 
 

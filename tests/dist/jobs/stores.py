@@ -235,6 +235,33 @@ def changes_reach_the_servers() -> None:
     assert trainer.learning_rate == 0.05
 
 
+def rates(turn: int, trainer: Any) -> None:
+    """Schedules change, come and go, also after they have lowered the rate."""
+    opt = trainer.optimizer
+    if turn == 2:
+        opt.lr_scheduler.base_lr = 0.4
+    if turn == 4:
+        opt.lr_scheduler = mx.lr_scheduler.PolyScheduler(8, 0.2)
+    if turn == 6:
+        opt.lr_scheduler, opt.lr = None, 0.05
+
+
+@check
+def changes_of_schedules_reach_the_servers() -> None:
+    def settings() -> dict[str, Any]:
+        return {"lr_scheduler": mx.lr_scheduler.FactorScheduler(step=1, factor=0.5, base_lr=0.2), "momentum": 0.9}
+
+    expected = weights(alone("sgd", settings(), 7, first_weights(), lambda turn, net, trainer: rates(turn, trainer)))
+    net = network()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", settings(), kvstore="dist_sync")
+    for turn in range(7):
+        rates(turn, trainer)
+        train(net, trainer, range(turn, turn + 1), range(RANK, RANK + 1), 16)
+    close(weights(net), expected, "schedules")
+    trainer.optimizer.lr_scheduler = lambda n: 0.1
+    raises(ArgumentError, "the schedule function is your own", train, net, trainer, range(1), range(1), 16)
+
+
 @check
 def states() -> None:
     for name, settings in OPTIMIZERS[1:]:
