@@ -19,8 +19,8 @@ LOCAL = (
     "local", "device", "nccl", "local_update_cpu", "local_allreduce_cpu", "local_allreduce_device",
 )  # fmt: skip
 DISTRIBUTED = (
-    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device", "dist_mixed",
-    "collective",
+    "dist", "dist_sync", "dist_async", "dist_sync_device", "dist_device_sync", "dist_async_device",
+    "dist_device_async", "dist_mixed", "collective",
 )  # fmt: skip
 
 
@@ -57,8 +57,9 @@ def create(name: str = "local") -> KVStore | Any:
 
     Args:
         name: `"local"`, `"device"` or `"nccl"` within this process; `"dist_sync"` (also `"dist"`, `"dist_sync_device"`,
-            `"dist_device_sync"`) or `"dist_async"` (also `"dist_async_device"`) among the processes of a job;
-            `"dist_ssp:k"` for an asynchronous store whose workers are at most k pushes ahead of the slowest;
+            `"dist_device_sync"`) or `"dist_async"` (also `"dist_async_device"`, `"dist_device_async"`) among the
+            processes of a job; `"dist_ssp:k"` for an asynchronous store whose workers are at most k pushes ahead of the
+            slowest;
             `"dist_mixed"` where only tables, whose gradients are row_sparse, lie on servers, and the workers sum all
             other values between them; `"collective"` for XLA's own collectives among processes, which
             `"dist_sync_device"` and `"dist_device_sync"` use too once the processes have joined (`parallel.init`); or

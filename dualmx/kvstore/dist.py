@@ -351,8 +351,8 @@ class DistKVStore(MemberStore):
     def set_optimizer(self, optimizer: Optimizer) -> None:
         """Update the stored values by `optimizer` on the servers at each push; all workers call it.
 
-        Later changes of its settings, schedule, multipliers and rates on rank 0 reach the servers with the next push. Optimizers
-        that look at whole arrays (norms) get keys in one piece.
+        Later changes of its settings, schedule, multipliers and rates on rank 0 reach the servers with the next push.
+        Optimizers that look at whole arrays (norms) get keys in one piece.
 
         Raises:
             ArgumentTypeError: no Optimizer. ArgumentError: one that servers cannot apply. MXNetError: a peer is gone.

@@ -404,6 +404,10 @@ class KVStore(KVStoreBase):
         """Return how many other processes of the job have died: none, there are none."""
         return 0
 
+    def get_num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+        """`num_dead_node` by the name that MXNet's C functions have for it."""
+        return self.num_dead_node(node_id, timeout)
+
 
 def _flat(values: Any) -> list[Any]:
     """The arrays of nested lists, in order."""

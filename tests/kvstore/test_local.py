@@ -178,7 +178,7 @@ def test_names():
         mx.kv.create(3)
     with pytest.raises(mx.MXNetError, match="distributed"):
         mx.kv.create("dist_sync")
-    assert mx.kv.create("LOCAL").type == "local"
+    assert mx.kv.create("LOCAL").type == "local" and mx.kv.create().get_num_dead_node(7) == 0
     with pytest.raises(mx.MXNetError, match="compression"):
         mx.kv.create("local").set_gradient_compression({"type": "2bit"})
 
