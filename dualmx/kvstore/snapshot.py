@@ -95,6 +95,9 @@ def _beside(fname: str) -> dict[str, Any]:
 
 def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], bytes | None]:
     try:
+        with open(fname, "rb") as f:
+            if not zipfile.is_zipfile(f):
+                raise ValueError("no archive of arrays")
         with np.load(fname, allow_pickle=False) as parts:
             held = {name: parts[name] for name in parts.files}
         meta = json.loads(held["meta"].tobytes())
