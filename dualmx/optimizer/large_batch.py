@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
 from .optimizer import Optimizer, alike, register, update_call, zeros_like
 from .sgd import SGD
@@ -43,6 +44,8 @@ class LAMB(Optimizer):
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
+        # MXNet takes this from a file of states, and its LAMB fails where it is 0.
+        self.aggregate_num = max(1, min(45, AGGREGATION.integer())) if AGGREGATION.given() else 45
 
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         """`(mean, variance)` of the weight's shape and dtype."""

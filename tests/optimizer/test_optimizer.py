@@ -237,6 +237,15 @@ def test_sgld_adds_noise_of_the_rates_size():
     assert w.asnumpy().std() == pytest.approx(0.2, rel=0.03)
 
 
+@pytest.mark.parametrize("given, numbers", [(None, [4, 45, 4, 0]), ("60", [60, 45, 60, 0]), ("0", [0, 1, 0, 0])])
+def test_how_many_updates_mxnet_would_fuse(given, numbers, monkeypatch):
+    """It stands in files of states; MXNet's LAMB fails with 0."""
+    monkeypatch.delenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", raising=False)
+    if given is not None:
+        monkeypatch.setenv("MXNET_OPTIMIZER_AGGREGATION_SIZE", given)
+    assert [mx.optimizer.create(n).aggregate_num for n in ("sgd", "lamb", "lars", "adam")] == numbers
+
+
 def test_schedules_compile_nothing():
     schedule = mx.lr_scheduler.CosineScheduler(max_update=50, base_lr=0.1)
     for name in ("sgd", "adam", "nadam", "lamb", "lars"):
