@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
+from ..core.errors import ArgumentError, ArgumentTypeError, OrderError, unreadable
 from ..ndarray import NDArray, from_numpy, waitall
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater, get_updater
@@ -378,9 +378,18 @@ class KVStore(KVStoreBase):
         write_file(fname, self._optimizer_updater().get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Read the optimizer's states from a file."""
-        with open(fname, "rb") as f:
-            self._optimizer_updater().set_states(f.read())
+        """Read the optimizer's states from a file of dualmx or MXNet.
+
+        Raises:
+            FormatError: a damaged file. MXNetError: no optimizer is set, or the file cannot be read.
+        """
+        updater = self._optimizer_updater()
+        try:
+            with open(fname, "rb") as f:
+                content = f.read()
+        except OSError as e:
+            raise unreadable(f"kvstore.load_optimizer_states: cannot read {fname!r}", e) from e
+        updater.set_states(content)
 
     def _optimizer_updater(self) -> Updater:
         if not isinstance(self._updater, Updater):

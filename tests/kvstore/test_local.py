@@ -72,6 +72,9 @@ def test_states_that_cannot_be_written(kv, tmp_path):
     kv.set_optimizer(mx.optimizer.SGD())
     with pytest.raises(mx.MXNetError, match="cannot write '.*absent/states': No such file"):
         kv.save_optimizer_states(str(tmp_path / "absent" / "states"))
+    with pytest.raises(FileNotFoundError, match=r"load_optimizer_states: cannot read '.*states'") as caught:
+        kv.load_optimizer_states(str(tmp_path / "states"))
+    assert isinstance(caught.value, mx.MXNetError)
     kv.save_optimizer_states(str(tmp_path / "states"))
     (tmp_path / "plain").touch()
     assert (tmp_path / "states").stat().st_mode == (tmp_path / "plain").stat().st_mode
