@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ..core.errors import ArgumentError, ArgumentTypeError, suggest
@@ -44,6 +45,10 @@ class KVStoreBase:
     def set_optimizer(self, optimizer: Any) -> None:
         """Apply `optimizer` inside the store."""
         raise NotImplementedError(f"{type(self).__name__} has no optimizer")
+
+    def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
+        """Compress what is exchanged."""
+        raise NotImplementedError(f"{type(self).__name__} has no gradient compression")
 
     @staticmethod
     def is_capable(capability: str) -> bool:

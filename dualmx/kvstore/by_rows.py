@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
 from ..ps.row_messages import by_rows, pull_rows
 from ..sparse import RowSparseNDArray, store, write_rows
@@ -35,8 +35,10 @@ def wanted(row_ids: Any, rows: int, what: str) -> np.ndarray:
     """Ascending row numbers out of an array of them.
 
     Raises:
-        ArgumentError: no rows of an array of `rows` rows.
+        ArgumentTypeError: no NDArray. ArgumentError: no rows of an array of `rows` rows.
     """
+    if not isinstance(row_ids, NDArray):
+        raise ArgumentTypeError(f"{what}: row_ids={row_ids!r}: expected an NDArray of row numbers, or several")
     ids = np.unique(row_ids.asnumpy().reshape(-1).astype(np.int64))
     if len(ids) and (ids[0] < 0 or ids[-1] >= rows):
         raise ArgumentError(f"{what}: row_ids from {ids[0]} to {ids[-1]}: expected rows in [0, {rows})")

@@ -67,8 +67,9 @@ class KVStore(KVStoreBase):
             if not isinstance(k, (int, str)) or isinstance(k, bool):
                 raise ArgumentTypeError(f"kvstore.{what}: key={k!r}: expected an int or a str")
             kind = str if isinstance(k, str) else int
-            if self._key_type not in (None, kind):
-                raise ArgumentError(f"kvstore.{what}: key={k!r}: this store has {self._key_type.__name__} keys; "
+            known = self._key_type or (str if isinstance(keys[0], str) else int)
+            if kind is not known:
+                raise ArgumentError(f"kvstore.{what}: key={k!r}: this store has {known.__name__} keys; "
                                     f"int and str keys cannot be mixed")  # fmt: skip
         return keys, single
 
@@ -329,7 +330,13 @@ class KVStore(KVStoreBase):
         self._set_updater(get_updater(optimizer))
 
     def _set_updater(self, updater: Callable[[Any, Any, Any], None]) -> None:
-        """Call `updater(key, sum, stored)` at each push, which changes `stored` in place."""
+        """Call `updater(key, sum, stored)` at each push, which changes `stored` in place.
+
+        Raises:
+            ArgumentTypeError: it cannot be called.
+        """
+        if not callable(updater):
+            raise ArgumentTypeError(f"kvstore._set_updater: updater={updater!r}: expected a function")
         self._updater = updater
         self._replicas = Replicas(updater) if isinstance(updater, Updater) else None
 

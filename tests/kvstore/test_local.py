@@ -154,6 +154,9 @@ def test_rows_of_a_matrix():
         (lambda kv: kv.push(5, nd.ones((2, 3))), "5.*init first"),
         (lambda kv: kv.pull(5, out=nd.ones((2, 3))), "5.*init first"),
         (lambda kv: kv.init("a", nd.ones((2, 3))), "cannot be mixed"),
+        (lambda kv: kv.init(["a", 4], [nd.ones((1,))] * 2), "cannot be mixed"),
+        (lambda kv: kv.row_sparse_pull(3, out=nd.ones((2, 3)), row_ids=[0]), "row_ids=0: expected an NDArray"),
+        (lambda kv: kv._set_updater(5), "updater=5: expected a function"),
         (lambda kv: kv.push(3, nd.ones((4,))), r"float32\[4\].*float32\[2, 3\]"),
         (lambda kv: kv.push(3, nd.ones((2, 3), dtype="float64")), "float64"),
         (lambda kv: kv.pull(3, out=nd.ones((4,))), r"\[4\]"),
@@ -423,6 +426,21 @@ def test_trainers_and_modules_work_with_stores_that_only_broadcast_and_pushpull(
         np.testing.assert_allclose(np.array(trained(kind.__name__)[-1]), np.array(expected[-1]), rtol=1e-6)
     finally:
         del mx.kv.KVStoreBase.kv_registry[kind.__name__.lower()]
+
+
+def test_int_and_str_keys_are_not_mixed_in_one_call() -> None:
+    store = mx.kv.create()
+    for keys in (["a", 1], [1, "a"]):
+        with pytest.raises(ValueError, match="cannot be mixed"):
+            store.init(keys, [nd.ones((1,))] * 2)
+    store.init("a", nd.ones((1,)))
+
+
+def test_stores_that_only_sum_compress_nothing() -> None:
+    with pytest.raises(NotImplementedError, match="Sums has no gradient compression"):
+        trained_by_module(Sums(), compression_params={"type": "2bit"})
+    with pytest.raises(NotImplementedError, match="TestStore has no gradient compression"):
+        mx.kv.create("teststore").set_gradient_compression({"type": "2bit"})
 
 
 def test_stores_without_an_optimizer_do_not_update() -> None:
