@@ -69,10 +69,10 @@ def test_what_is_not_an_optimizer_is_refused(config: Any) -> None:
 
 
 def test_changes_of_schedules_are_seen() -> None:
-    schedule = mx.lr_scheduler.MultiFactorScheduler([2, 5], 0.1)
-    opt = mx.optimizer.SGD(lr_scheduler=schedule)
+    steps = [2, 5]
+    opt = mx.optimizer.SGD(lr_scheduler=mx.lr_scheduler.MultiFactorScheduler(steps, 0.1))
     before = schedule_of(opt)
-    schedule.step[1] = 4
+    steps[1] = 4
     assert schedule_of(opt) != before == schedule_of(mx.optimizer.SGD(lr_scheduler=build_schedule(before)))
     opt.lr_scheduler = None
     assert schedule_of(opt) is build_schedule(None) is None
