@@ -140,7 +140,7 @@ class CollectiveKVStore(KVStore):
 
     _barrier = barrier
 
-    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+    def num_dead_node(self, timeout: int = 60, node_id: int = 0) -> int:
         """Return how many other processes are known to have died."""
         return num_dead()
 

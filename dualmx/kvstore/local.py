@@ -416,13 +416,13 @@ class KVStore(KVStoreBase):
 
     _send_command_to_servers = send_command_to_servers
 
-    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+    def num_dead_node(self, timeout: int = 60, node_id: int = 0) -> int:
         """Return how many other processes of the job have died: none, there are none."""
         return 0
 
     def get_num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
         """`num_dead_node` by the name that MXNet's C functions have for it."""
-        return self.num_dead_node(node_id, timeout)
+        return self.num_dead_node(timeout, node_id)
 
 
 def _flat(values: Any) -> list[Any]:

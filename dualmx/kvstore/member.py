@@ -90,13 +90,13 @@ class MemberStore(KVStore):
 
     _barrier = barrier
 
-    def num_dead_node(self, node_id: int = 0, timeout: int = 60) -> int:
+    def num_dead_node(self, timeout: int = 60, node_id: int = 0) -> int:
         """Return how many processes of the job have died.
 
         Args:
+            timeout: accepted; `PS_HEARTBEAT_TIMEOUT` decides when a silent process is dead.
             node_id: a sum of groups: 1 the scheduler, 2 the servers, 4 the workers; 0 for all; or the number of one
                 process: 8 + 2 * rank of a server, 9 + 2 * rank of a worker.
-            timeout: accepted; `PS_HEARTBEAT_TIMEOUT` decides when a silent process is dead.
         """
         if node_id >= 8:
             return int((("worker" if node_id % 2 else "server"), (node_id - 8) // 2) in self._worker.dead)

@@ -42,7 +42,7 @@ def raises(kind: type[Exception], text: str, f: Callable[..., Any], *args: Any, 
 @check
 def described() -> None:
     assert WORKERS == 2 and kv.type == "dist_sync" and os.environ["DMLC_RANK"] == str(RANK)
-    assert kv.num_dead_node() == kv.num_dead_node(4) == kv.get_num_dead_node(9) == 0 and kv.is_capable("optimizer")
+    assert kv.num_dead_node() == kv.num_dead_node(60) == kv.num_dead_node(node_id=4) == kv.get_num_dead_node(9) == 0 and kv.is_capable("optimizer")
 
 
 @check
