@@ -12,6 +12,7 @@ from jax.sharding import SingleDeviceSharding
 from ..core.context import Context
 from ..core.errors import MXNetError
 from ..core.memory import keep as keep_memory
+from ..core.process import process
 from .mesh import Mesh, place, spec_of
 from .quiet import hushed
 from .remote import readable
@@ -25,6 +26,7 @@ _BACKEND = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu"
 def devices_of(kind: str) -> list[Any]:
     """Return this process's devices of one kind, `[]` if there are none."""
     keep_memory()
+    process.runs_xla = True
     try:
         # The first question makes JAX try every backend and report the missing ones.
         with hushed():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+
 from .errors import MXNetError
 
 
@@ -10,14 +13,27 @@ class _Process:
 
     Attributes:
         no_compute: why arrays cannot be computed here, empty where they can.
+        runs_xla: XLA was started here, or before the fork that made this process.
     """
 
     no_compute = ""
+    runs_xla = False
 
     def require_compute(self) -> None:
         """Raise `MXNetError` where computing would wait for threads that exist only in the parent process."""
         if self.no_compute:
             raise MXNetError(self.no_compute)
 
+    def forked(self) -> None:
+        """Note that this process is a fork of one that may run XLA."""
+        if self.runs_xla:
+            gc.freeze()  # at the end XLA's client would wait for its threads, which exist only in the parent
+            self.no_compute = (
+                "this process is a fork of one that computes with arrays, and cannot compute itself: start it by "
+                "multiprocessing.get_context('spawn'), or fork before the first array is computed"
+            )
+
 
 process = _Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=process.forked)

@@ -161,6 +161,13 @@ class Customer:
             if ticket.peer is peer:
                 self._finish(ticket, error=peer.gone)
 
+    def forked(self, peers: Sequence[Peer], reason: str) -> None:
+        """In a forked child: end all requests to `peers` by an error; locks may be held by threads of the parent."""
+        self._changed = threading.Condition()
+        for peer in peers:
+            peer.lock = threading.RLock()
+            self.give_up(peer, reason)
+
     def _finish(self, ticket: Ticket, reply: Message | None = None, error: str | None = None) -> None:
         with self._changed:
             self._open.pop(ticket.number, None)

@@ -161,6 +161,11 @@ class Peers:
         if worker in self.workers:
             self.lost(self.workers.index(worker), reason)
 
+    def forked(self, reason: str) -> None:
+        """In a forked child: nobody is there any more; see `Customer.forked`."""
+        self.changed = threading.Condition()
+        self.gone = dict.fromkeys(range(self.size), reason)
+
     def _note(self, rank: int, reason: str) -> None:
         with self.changed:
             self.gone.setdefault(rank, reason)

@@ -9,7 +9,7 @@ import threading
 
 from ..core.errors import MXNetError
 from .job import Job
-from .worker_node import Worker
+from .worker_node import FORKED, Worker
 
 _lock = threading.Lock()
 _taken: list[tuple[int, Worker]] = []  # (process, its place)
@@ -29,7 +29,7 @@ def seat(what: str, job: Job | None = None) -> Worker:
         if _taken:
             owner, worker = _taken[0]
             if owner != os.getpid():
-                raise MXNetError(f"{what}: a forked process cannot use its parent's place in the job")
+                raise MXNetError(f"{what}: {FORKED}")
             return worker
         if job is None and not Job.described():
             raise MXNetError(
@@ -51,5 +51,13 @@ def leave() -> None:
         else:  # the connections close with the process, which tells the others at the same time as the launcher
             _taken[0][1].crash(f"{type(error).__name__}: {error}")
 
+
+def _after_fork() -> None:
+    for _, worker in _taken:
+        worker.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 __all__ = ["leave", "seat"]

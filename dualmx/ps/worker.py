@@ -79,6 +79,10 @@ class KVWorker:
         """Whether a server and this process see memory of each other."""
         return self._customer.shares(self.servers[server].link)
 
+    def forked(self) -> None:
+        """In a forked child; see `Customer.forked`."""
+        self._lock, self._flusher = threading.RLock(), None
+
     def wait(self, tickets: Sequence[Ticket]) -> list[Message]:
         """Wait for requests; see `Customer.wait`."""
         return self._customer.wait(tickets)

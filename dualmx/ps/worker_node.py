@@ -19,6 +19,7 @@ from .van import Refused
 from .worker import KVWorker
 
 _log = logging.getLogger("dualmx.dist")
+FORKED = "a forked process cannot use its parent's place in the job"
 
 
 class Worker(Node):
@@ -220,6 +221,14 @@ class Worker(Node):
         what = f"barrier {name or self._barriers}"
         meta = {"op": "barrier", "name": name, "number": self._barriers}
         self._customer.wait([self._customer.ask(self._scheduler, what, meta)])
+
+    def forked(self) -> None:
+        """In a forked child: the place is the parent's, and every call that needs it is an error."""
+        self._closed = True
+        self.kv.forked()
+        self._customer.forked([*self._servers, self._scheduler], FORKED)
+        for peers in self._linked():
+            peers.forked(FORKED)
 
     def crash(self, reason: str) -> None:
         """Tell the others why this process is about to end; it counts as dead when it does."""

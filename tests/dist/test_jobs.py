@@ -297,3 +297,32 @@ except mx.MXNetError as e:
     assert len(told) == 2, lines
     text = "the workers wait for each other at different places: worker 0 at the barrier after "
     assert all(text in line and "; worker 1 at the barrier after " in line for line in told), told
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_forked_process_cannot_use_its_parents_place_and_does_no_harm_to_it() -> None:
+    script = """
+import os, sys
+import dualmx as mx
+kv = mx.kv.create("dist_sync")
+kv.init("w", mx.nd.zeros((2,)))
+out = mx.nd.zeros((2,))
+kv.push("w", mx.nd.ones((2,)))
+kv.pull("w", out=out)
+child = os.fork()
+if child == 0:
+    for call in (kv.barrier, lambda: (kv.push("w", out), kv.pull("w", out=out)), lambda: mx.kv.create("dist_sync")):
+        try:
+            call()
+        except mx.MXNetError as e:
+            print("told:", e)
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+kv.push("w", mx.nd.ones((2,)) * 2)
+kv.pull("w", out=out)
+print("sum", out.asnumpy().tolist())
+"""
+    lines = launch(sys.executable, "-W", "ignore", "-c", script, counts=(2, 1))
+    told = [line for line in lines if "told:" in line]
+    assert len(told) == 6 and all("a forked process cannot use its parent's place" in line for line in told), lines
+    assert {f"[worker {rank}] sum [4.0, 4.0]" for rank in (0, 1)} < set(lines)

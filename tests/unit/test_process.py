@@ -123,6 +123,31 @@ def test_numbers(monkeypatch):
     assert BULK.integer(1) == 7
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_fork_of_a_process_that_computes_ends_and_does_not_compute():
+    code = """
+import os, sys
+import dualmx as mx
+kept = mx.nd.ones((3,)) * 2
+there = FIRST
+print(there, flush=True)
+child = os.fork()
+if child == 0:
+    x = mx.nd.ones((5,)) * 3 + kept[0]
+    try:
+        print(kept.asnumpy().tolist() if there else "", x.asnumpy().tolist())
+    except mx.MXNetError as e:
+        print(kept.asnumpy().tolist(), e)
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), (kept + 1).asnumpy().tolist())
+"""
+    out, _ = python("-W", "ignore", "-c", code.replace("FIRST", "kept.asnumpy().tolist()"))
+    assert re.search(r"^\[2.0, 2.0, 2.0\] this process is a fork .*'spawn'", out, re.M), out
+    assert out.endswith("7 [3.0, 3.0, 3.0]\n")
+    out, _ = python("-W", "ignore", "-c", code.replace("FIRST", "0"))
+    assert " [5.0, 5.0, 5.0, 5.0, 5.0]\n7 [3.0, 3.0, 3.0]\n" in out
+
+
 def test_doctor():
     out, _ = python("-m", "dualmx.cli", "doctor", XLA_FLAGS="--xla_force_host_platform_device_count=2")
     assert re.search(r"python +3\.", out) and re.search(r"jax +0\.", out)
