@@ -50,7 +50,10 @@ def parser() -> argparse.ArgumentParser:
         "-s", "--num-servers", type=int, help="number of servers (default: as many as workers); 0 for collectives alone"
     )
     p.add_argument(
-        "--launcher", "--cluster", choices=CLUSTER.choices, help="how processes are started (default: local)"
+        "--launcher",
+        "--cluster",
+        choices=CLUSTER.choices,
+        help="how processes are started (default: ssh with -H, else local)",
     )
     p.add_argument(
         "--dry-run", action="store_true",
@@ -86,7 +89,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--env", action="append", default=[], metavar="KEY:VALUE", help="variable for all processes")
     p.add_argument("--env-server", action="append", default=[], metavar="KEY:VALUE", help="variable for servers")
     p.add_argument("--env-worker", action="append", default=[], metavar="KEY:VALUE", help="variable for workers")
-    p.add_argument("command", nargs=argparse.REMAINDER, help="program and arguments, the same for all processes")
+    p.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        help="program and arguments, the same for all processes; or one text in quotes, for the shell",
+    )
     return p
 
 
@@ -95,10 +102,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     p = parser()
     options = p.parse_args(argv)
     try:
-        options.launcher = options.launcher or CLUSTER.read()
+        options.launcher = options.launcher or ("ssh" if options.hostfile and not CLUSTER.given() else CLUSTER.read())
     except ArgumentError as e:
         p.error(str(e))
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    if len(command) == 1 and re.search(r"\s", command[0]) and not os.path.exists(command[0]):
+        command = ["sh", "-c", command[0]]  # a command line in quotes, as MXNet's launcher takes it
     servers = options.num_workers if options.num_servers is None else options.num_servers
     if not command:
         p.error("expected a command to run")

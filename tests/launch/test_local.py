@@ -237,7 +237,7 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-n", "1"], "expected a command"),
         (["-n", "0", "true"], "at least one worker"),
         (["-n", "1", "--port", "70000", "true"], "expected 1 to 65535"),
-        (["-n", "1", "-H", "hosts", "true"], "several hosts"),
+        (["-n", "1", "--launcher", "local", "-H", "hosts", "true"], "several hosts"),
         (["-n", "1", "--env", "ABSENT_VARIABLE", "true"], "not set here"),
         (["-n", "1", "--env", "=x", "true"], "--env '=x': expected NAME:VALUE"),
         (["-n", "1", "--env", "A B:x", "true"], "--env 'A B:x': expected NAME:VALUE"),
@@ -248,6 +248,26 @@ def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.Captu
     with pytest.raises(SystemExit) as error:
         main(arguments)
     assert error.value.code == 2 and text in capsys.readouterr().err
+
+
+def test_a_command_line_in_quotes_is_for_the_shell() -> None:
+    """As with MXNet's launcher: variables of the process, and several commands."""
+    line = 'cd / && echo "$DMLC_ROLE $DMLC_TASK_ID in $PWD" && test "$DMLC_ROLE" != worker || exit 42'
+    done = subprocess.run([*LAUNCH, "-n", "2", "-s", "0", line], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 42 and {f"[worker {r}] worker {r} in /" for r in (0, 1)} <= set(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(("given", "chosen"), [([], "ssh"), (["--launcher", "mpi"], "mpi")])
+def test_a_host_file_means_ssh_unless_something_else_is_said(
+    given: list[str], chosen: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1\n")
+    arguments = ["-n", "1", "-s", "1", "-H", str(tmp_path / "hosts"), *given, "--dry-run", "true"]
+    monkeypatch.delenv("DMLC_SUBMIT_CLUSTER", raising=False)
+    assert main(arguments) == 0 and f"DMLC_JOB_CLUSTER={chosen} " in capsys.readouterr().out
+    if not given:
+        monkeypatch.setenv("DMLC_SUBMIT_CLUSTER", "mpi")
+        assert main(arguments) == 0 and "DMLC_JOB_CLUSTER=mpi " in capsys.readouterr().out
 
 
 def settled(policy: str, workers: list[int | None], scheduler: int | None, again: bool) -> tuple[Returns, Member]:
