@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from .frame import MOST_BUFFERS, Decoder, Late, Lend, consume
+from .neighbour import process_behind, processor_time
 from .secret import Met
 
 BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
@@ -54,6 +55,26 @@ class Link:
         self.heard = self.spoke = time.monotonic()
         self.watched = selectors.EVENT_READ
         self.broken = ""
+        self._suspect: tuple[int, int] | None = None  # the process that is silent, and what it had computed by then
+
+    def dead(self, now: float, timeout: float) -> float:
+        """For how long the other end was silent if it is dead or stopped, else 0.
+
+        A process of this host that computes is alive: one long call holds Python's lock, so that it cannot send.
+        """
+        silence = now - self.heard
+        if silence <= timeout / 2:
+            self._suspect = None
+        elif self._suspect is None:
+            process = process_behind(self.sock)
+            self._suspect = process, processor_time(process)
+        elif silence > timeout:
+            process, before = self._suspect
+            self._suspect = process, processor_time(process)
+            if self._suspect[1] <= before:
+                return silence
+            self.heard = now - timeout / 2
+        return 0.0
 
     def expect(self, nbytes: int) -> None:
         """Be woken when so many bytes have come, or `ENOUGH`: of what a peer sends at once, each wake takes a part.

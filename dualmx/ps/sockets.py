@@ -425,11 +425,10 @@ class SocketVan(Van):
                 continue
             if slept:  # this process was stopped, the others were not silent
                 link.heard = now
-            silence = now - link.heard
-            if self._timeout and silence > self._timeout:
+            if self._timeout and (silence := link.dead(now, self._timeout)):
                 self._break(link, f"{SILENCE} for {silence:.1f} s")
                 continue
-            if silence >= self._beat:
+            if now - link.heard >= self._beat:
                 link.expect(1)  # few bytes that come slowly are signs of life too
             if now - link.spoke >= self._interval and not link.waits:
                 self.send(link.number, Message(PING))

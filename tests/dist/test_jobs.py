@@ -326,3 +326,32 @@ print("sum", out.asnumpy().tolist())
     told = [line for line in lines if "told:" in line]
     assert len(told) == 6 and all("a forked process cannot use its parent's place" in line for line in told), lines
     assert {f"[worker {rank}] sum [4.0, 4.0]" for rank in (0, 1)} < set(lines)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what other processes have computed")
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_worker_in_a_long_call_that_computes_is_not_dead(busy: bool) -> None:
+    """The call holds Python's lock for more than twice the timeout. One that only sleeps looks like a stopped one."""
+    script = f"""
+import ctypes, time
+import dualmx as mx
+kv = mx.kv.create("dist_sync")
+kv.init("w", mx.nd.zeros((2,)))
+out = mx.nd.zeros((2,))
+if kv.rank == 1 and {busy}:
+    began = time.perf_counter()
+    sum(range(10**6))
+    sum(range(int(5e6 / (time.perf_counter() - began))))
+elif kv.rank == 1:
+    ctypes.PyDLL(None).sleep(5)
+try:
+    kv.push("w", mx.nd.ones((2,)))
+    kv.pull("w", out=out)
+    print("sum", out.asnumpy().tolist())
+except mx.MXNetError as e:
+    print("told:", e)
+"""
+    lines = launch(sys.executable, "-c", script, env={"PS_HEARTBEAT_TIMEOUT": "2"}, counts=(2, 1))
+    sums = [line for line in lines if "sum [2.0, 2.0]" in line]
+    told = [line for line in lines if "told:" in line and "worker 1 died: no sign of life for 2." in line]
+    assert (len(sums), len(told)) == ((2, 0) if busy else (0, 1)), lines
