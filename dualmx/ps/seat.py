@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing.util
 import os
 import sys
 import threading
@@ -39,6 +40,8 @@ def seat(what: str, job: Job | None = None) -> Worker:
         worker = Worker(job or Job.from_env())
         _taken.append((os.getpid(), worker))
         atexit.register(leave)
+        if multiprocessing.parent_process() is not None:
+            multiprocessing.util.Finalize(None, leave, exitpriority=0)  # forked ones end without atexit
         return worker
 
 

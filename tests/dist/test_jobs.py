@@ -355,3 +355,29 @@ except mx.MXNetError as e:
     sums = [line for line in lines if "sum [2.0, 2.0]" in line]
     told = [line for line in lines if "told:" in line and "worker 1 died: no sign of life for 2." in line]
     assert (len(sums), len(told)) == ((2, 0) if busy else (0, 1)), lines
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_processes_of_multiprocessing_take_leave(tmp_path: Path) -> None:
+    """What such a process pushes last arrives, and its end is no death."""
+    script = tmp_path / "job.py"
+    script.write_text("""
+import multiprocessing, os
+def run(role):
+    os.environ["DMLC_ROLE"] = role
+    import dualmx as mx
+    kv = mx.kv.create("dist_sync")
+    kv.init("w", mx.nd.zeros((2,)))
+    kv.push("w", mx.nd.ones((2,)))
+context = multiprocessing.get_context("fork")
+processes = [context.Process(target=run, args=(role,)) for role in ("scheduler", "server", "worker", "worker")]
+for p in processes:
+    p.start()
+for p in processes:
+    p.join(60)
+print([p.exitcode for p in processes])
+""")
+    env = {**ENV, "DMLC_PS_ROOT_URI": "127.0.0.1", "DMLC_PS_ROOT_PORT": str(free_port("127.0.0.1"))}
+    env |= {"DMLC_NUM_WORKER": "2", "DMLC_NUM_SERVER": "1", "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=100)
+    assert done.stdout == "[0, 0, 0, 0]\n" and "died" not in done.stderr, done.stdout + done.stderr
