@@ -9,6 +9,7 @@ import platform
 import sys
 from importlib import metadata
 
+from .core.accepted import accepted
 from .core.knobs import KNOBS, SECRET
 from .launch import main as launch
 
@@ -64,6 +65,11 @@ def doctor() -> int:
             problems += 1
             shown = f"INVALID: {e}"
         print(f"  {knob.name}={shown}\n      {knob.doc}")
+    without = accepted()
+    if without:
+        print("\nenvironment (set, and without effect on dualmx):")
+    for name, why in without.items():
+        print(f"  {name}\n      {why}")
     print("\nenvironment (JAX, XLA, system; yours, never changed by dualmx):")
     for name in _FOREIGN:
         print(f"  {name}={os.environ.get(name, '(unset)')}")

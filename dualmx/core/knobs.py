@@ -41,9 +41,12 @@ class Knob:
         """Whether the variable is set."""
         return self.name in os.environ
 
-    def integer(self, low: int = 0) -> int:
-        """Return the current value as an integer of at least `low`."""
-        return self._at_least(low, int, f"an integer of {low}")
+    def integer(self, low: int = 0, high: int | None = None) -> int:
+        """Return the current value as an integer of at least `low`, and at most `high`."""
+        found = self._at_least(low, int, f"an integer of {low}")
+        if high is not None and found > high:
+            raise ArgumentError(f"environment variable {self.name}={found}: expected an integer from {low} to {high}")
+        return found
 
     def port(self, low: int = 0) -> int:
         """Return the current value as a port of at least `low`."""

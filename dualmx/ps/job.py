@@ -114,7 +114,7 @@ class Job:
             memory=knobs.SHARED_MEMORY.integer(),
             tcp=knobs.TCP.read() == "1",
             seal=_seals(),
-            drop=knobs.DROP_MSG.integer(),
+            drop=knobs.DROP_MSG.integer(0, 99),
             resend=knobs.RESEND_TIMEOUT.integer(1) / 1000,
         )
 

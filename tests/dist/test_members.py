@@ -358,6 +358,9 @@ def test_the_environment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DMLC_PS_ROOT_PORT", "9091")
     job = Job.from_env()
     assert (job.workers, job.servers, job.task, job.port, job.silence) == (3, 2, 1, 9091, 4)
+    monkeypatch.setenv("PS_DROP_MSG", "100")
+    with pytest.raises(ArgumentError, match="PS_DROP_MSG=100: expected an integer from 0 to 99"):
+        Job.from_env()
     monkeypatch.setenv("DMLC_INTERFACE", "lo")
     assert job.own_host() == "127.0.0.1"
     monkeypatch.setenv("DMLC_INTERFACE", "absent0")

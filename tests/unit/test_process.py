@@ -158,6 +158,15 @@ def test_doctor():
     assert "x64       off" in out
 
 
+def test_doctor_tells_which_variables_change_nothing():
+    given = {"PS_RESEND": "1", "MXNET_KVSTORE_USETREE": "1", "MXNET_KVSTORE_BIGARRY_BOUND": "9", "MXNET_SOMETHING": "x"}
+    out, _ = python("-m", "dualmx.cli", "doctor", **given)
+    told = dict(re.findall(r"^  (\w+)\n      (.*)", out[out.index("without effect") :], re.M))
+    assert told.keys() >= given.keys() and "PS_RESEND_TIMEOUT" in told["PS_RESEND"]
+    assert told["MXNET_KVSTORE_BIGARRY_BOUND"] == "not known; did you mean MXNET_KVSTORE_BIGARRAY_BOUND?"
+    assert told["MXNET_SOMETHING"] == "not known" and "program" in told["MXNET_KVSTORE_USETREE"]
+
+
 def test_doctor_points_at_a_wrong_value():
     out, _ = python("-m", "dualmx.cli", "doctor", status=1, MXNET_UPDATE_ON_KVSTORE="maybe")
     assert "MXNET_UPDATE_ON_KVSTORE=INVALID" in out and "expected one of 0, 1" in out
