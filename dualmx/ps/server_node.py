@@ -18,7 +18,7 @@ from .job import Job
 from .journal import Journal
 from .node import Node
 from .server import Control, KVServer
-from .van import GRACE, SILENCE
+from .van import GRACE, SILENCE, Taken
 from .worker import ROUNDED
 
 _log = logging.getLogger("dualmx.dist")
@@ -49,8 +49,7 @@ class Server(Node):
         self._journal: Journal | None = None
         try:
             own = job.own_host()
-            address = self._van.listen(job.bind_host(own), knobs.NODE_PORT.port())
-            self._join({**address, "host": own})
+            self._join({**self._listen(job.bind_host(own)), "host": own})
             self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
             if job.journal:
                 self._journal = Journal(job.journal, self.rank, job.durable)
@@ -61,6 +60,17 @@ class Server(Node):
         except BaseException:
             self._van.close()
             raise
+
+    def _listen(self, host: str) -> dict[str, Any]:
+        """Listen at the wished port, or at another one if it is taken, as by another server with the same wish."""
+        port = knobs.NODE_PORT.port()
+        try:
+            return self._van.listen(host, port)
+        except Taken as e:
+            if not port:
+                raise
+            _log.warning("server: PORT=%d: %s; taking another port", port, e)
+            return self._van.listen(host, 0)
 
     def _on_message(self, link: int, message: Message) -> None:
         if link == self._scheduler.link:

@@ -30,7 +30,7 @@ from .joined import LEAST_JOINED, Windows
 from .link import Link, tune
 from .secret import HandshakeError, Met, greet, welcome
 from .shared import LEAST, Arena, Loans, available
-from .van import SILENCE, Refused, Van
+from .van import SILENCE, Refused, Taken, Van
 
 HANDSHAKE_SECONDS = 5.0
 STRANGERS = 64  # connections that may be in their handshake at once
@@ -102,7 +102,8 @@ class SocketVan(Van):
         try:
             tcp = socket.create_server((host, port), backlog=256)
         except OSError as e:
-            raise MXNetError(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
+            kind = Taken if e.errno == errno.EADDRINUSE else MXNetError
+            raise kind(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
         address: dict[str, Any] = {"host": host, "port": tcp.getsockname()[1]}
         self._listen_on(tcp)
         identity = "" if self._tcp else host_identity()

@@ -16,6 +16,10 @@ SILENCE = "no sign of life"  # how the reason begins when a peer was silent for 
 GRACE = 0.5  # seconds for a peer to connect again before the end of a connection is taken for its death
 
 
+class Taken(MXNetError):
+    """Another process listens at a port already."""
+
+
 class Refused(MXNetError):
     """Nobody listens at an address: the process that did is dead."""
 
@@ -81,4 +85,4 @@ class Van:
         raise NotImplementedError
 
 
-__all__ = ["GRACE", "SILENCE", "OnDown", "OnMessage", "Refused", "Van"]
+__all__ = ["GRACE", "SILENCE", "OnDown", "OnMessage", "Refused", "Taken", "Van"]

@@ -271,6 +271,16 @@ def test_no_scheduler_is_an_error() -> None:
         Worker(running.job)
 
 
+def test_servers_share_the_wish_for_a_port(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    port = free_port("127.0.0.1")
+    monkeypatch.setenv("PORT", str(port))
+    running = Running(1, 2)
+    running.whole()
+    ports = [server.address["port"] for server in running.workers[0]._servers]
+    assert len(set(ports)) == 2 and port in ports and f"PORT={port}: cannot listen" in caplog.text
+    running.end()
+
+
 def test_the_port_may_be_taken(two: Running) -> None:
     with pytest.raises(MXNetError, match="cannot listen"):
         run_scheduler(two.job)
