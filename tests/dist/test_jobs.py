@@ -329,7 +329,7 @@ print("sum", out.asnumpy().tolist())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what other processes have computed")
-@pytest.mark.parametrize("busy", [True, False])
+@pytest.mark.parametrize("busy", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_worker_in_a_long_call_that_computes_is_not_dead(busy: bool) -> None:
     """The call holds Python's lock for more than twice the timeout. One that only sleeps looks like a stopped one."""
     script = f"""
