@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any, TextIO
 
+from .. import parallel
 from ..core.errors import ArgumentError
 
 
@@ -110,14 +111,17 @@ timeline = Timeline()
 def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
     """Write to a file what happens to each tensor from now on: waiting for others, fusing, exchanging.
 
+    All processes may call it, with the same name: process 0, which every exchange goes by, writes the file.
+
     Args:
-        file_path: the file; each process that calls it needs one of its own.
+        file_path: the file.
         mark_cycles: also write when exchanges are collected.
 
     Raises:
         ArgumentError: a file is being written already, or this one cannot be.
     """
-    timeline.start(file_path, mark_cycles)
+    if parallel.rank() == 0:
+        timeline.start(file_path, mark_cycles)
 
 
 def stop_timeline() -> None:
