@@ -10,7 +10,8 @@ import numpy as np
 from .. import parallel
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
-from ..parallel.collectives import given, values_of
+from ..parallel.borrow import like
+from ..parallel.collectives import values_of
 from ..parallel.combine import check_op, combine, scaled
 from ..parallel.mail import Handle
 from ..parallel.rows import reduced_rows
@@ -38,13 +39,12 @@ def _begun_each(
 ) -> Handle:
     """Begin to exchange arrays one by one; each has a result, on its context."""
     values = [values_of(t) for t in tensors]
-    contexts = [t.context for t in tensors]
 
     def run(group: parallel.Group) -> list[np.ndarray]:
         return [exchange(group, x) for x in values]
 
     def finish(found: list[np.ndarray], _: int) -> list[NDArray]:
-        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
+        return [like(f, t) for f, t in zip(found, tensors, strict=True)]
 
     return begun(engine, Request(ask, run=run, kept=[t._array() for t in tensors]), finish)
 
@@ -112,14 +112,13 @@ def reduction(
         raise ArgumentError(f"hvd.{what}: integers and other types together: expected arrays of one kind")
     text = f"{_listed(tensors)}, op={op}, prescale={before:g}, postscale={after:g}"
     ask = Ask(name or "", REDUCTION, text, _bytes(tensors), f"{op} {before:g} {after:g} {any(integers)}")
-    contexts = [t.context for t in tensors]
     post = 1.0 if any(integers) else after
     request = Request(ask, values, kind, post, kept=[t._array() for t in tensors])
 
     def finish(found: list[np.ndarray], count: int) -> list[NDArray]:
         if any(integers):
             found = [whole(f, after / count if op == Average else after) for f in found]
-        return [given(f, ctx) for f, ctx in zip(found, contexts, strict=True)]
+        return [like(f, t) for f, t in zip(found, tensors, strict=True)]
 
     return begun(engine, request, finish)
 
@@ -127,9 +126,9 @@ def reduction(
 def _at_once(t: NDArray, integer: bool, op: str, before: float, after: float, group: Any) -> NDArray:
     if not integer:
         return parallel.all_reduce(t, op, before, after, group)
-    values = given(whole(values_of(t), before), t.context)
+    values = like(whole(values_of(t), before), t)
     total = parallel.all_reduce(values, Sum if op == Average else op, group=group)
-    return given(whole(values_of(total), after / parallel.size(group) if op == Average else after), t.context)
+    return like(whole(values_of(total), after / parallel.size(group) if op == Average else after), t)
 
 
 def _rows(
@@ -168,7 +167,7 @@ def _adasum(
             parts = [x] if group is None or group.size == 1 else group.all_gather(x, True, f"hvd.{what}")
             while len(parts) > 1:
                 parts = [_pair(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            found.append(given((parts[0] * after).astype(np.dtype(t.dtype)), t.context))
+            found.append(like((parts[0] * after).astype(np.dtype(t.dtype)), t))
         return found
 
     if engine is None:
@@ -229,10 +228,9 @@ def swapping(
         told = parallel.all_to_all([_number(n) for n in sizes], group=group_of(what, process_set))
         return done((found, [int(n.asscalar()) for n in told]))
     parts = np.split(values_of(tensor), np.cumsum(sizes)[:-1])
-    ctx = tensor.context
     ask = Ask(name or "", "alltoall", _described(tensor, True), _bytes([tensor]))
     request = Request(ask, run=lambda group: group.all_to_all(parts, f"hvd.{what}"), kept=tensor._array())
-    return begun(engine, request, lambda found, _: (given(np.concatenate(found), ctx), [len(f) for f in found]))
+    return begun(engine, request, lambda found, _: (like(np.concatenate(found), tensor), [len(f) for f in found]))
 
 
 def _number(n: int) -> NDArray:
@@ -260,15 +258,14 @@ def scattering(
         group = group_of(what, process_set)
         return done([parallel.reduce_scatter(t, op, before, after, group) for t in tensors])
     values = [scaled(values_of(t), before) for t in tensors]
-    contexts = [t.context for t in tensors]
 
     def run(group: parallel.Group) -> list[NDArray]:
         results = []
-        for x, ctx in zip(values, contexts, strict=True):
+        for x, t in zip(values, tensors, strict=True):
             parts = group.all_to_all(np.array_split(x, group.size), f"hvd.{what}")
             out = np.empty(parts[0].shape, x.dtype)
             combine(parts, op, after, out)
-            results.append(given(out, ctx))
+            results.append(like(out, t))
         return results
 
     if engine is None:

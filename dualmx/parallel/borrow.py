@@ -6,7 +6,8 @@ import jax
 import numpy as np
 
 from ..compile.devices import adopted, copied, is_aligned, takes_memory
-from ..core.context import Context
+from ..core import np_mode
+from ..core.context import Context, current_context
 from ..ndarray import NDArray
 from ..ndarray.flush import concrete
 
@@ -42,6 +43,17 @@ def given(values: np.ndarray, ctx: Context) -> NDArray:
     return concrete(copied(values, ctx) if values.nbytes <= SMALL else adopted(values, ctx), ctx)
 
 
+def like(values: np.ndarray, a: NDArray) -> NDArray:
+    """Return an array as `given` does, on the context of `a` and under the rules that `a` follows."""
+    return a._like_own(given(values, a.context))
+
+
+def fresh(values: np.ndarray, ctx: Context | None) -> NDArray:
+    """Return an array as `given` does where there is none to be like: `mx.np` arrays after `npx.set_np()`."""
+    made = given(values, current_context() if ctx is None else ctx)
+    return made.as_np_ndarray() if np_mode.array.get() else made
+
+
 def lent(values: np.ndarray, ctx: Context) -> NDArray:
     """Return an array of `values` that operators alone read: programs take them where they lie.
 
@@ -50,4 +62,4 @@ def lent(values: np.ndarray, ctx: Context) -> NDArray:
     return concrete(values, ctx) if values.itemsize < 8 else given(values, ctx)
 
 
-__all__ = ["given", "lent", "looked_at"]
+__all__ = ["fresh", "given", "lent", "like", "looked_at"]

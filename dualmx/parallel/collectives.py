@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
 from ..ndarray.function import Function
 from . import processes
-from .borrow import given, looked_at
+from .borrow import like, looked_at
 from .buckets import fused
 from .combine import check_op, scaled
 from .group import Group
@@ -64,7 +64,7 @@ def agree(group: Group, what: str, kind: str, arrays: Sequence[NDArray], **more:
     signature = ", ".join(f"{np.dtype(a.dtype).name} {a.shape}" for a in arrays[:8])
     text = (f" of {signature}" if arrays else "") + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
     text += "".join(f", {k}={v}" for k, v in more.items())
-    return group.agree(what, {"k": kind, "t": text, "e": sum(a.size for a in arrays)})
+    return group.agree(what, {"k": kind, "t": text, "e": sum(math.prod(a.shape) for a in arrays)})
 
 
 class _Exchange(Function):
@@ -118,7 +118,7 @@ def reduced(
     found = fused(
         [scaled(values_of(a), prescale) for a in arrays], lambda x: group.all_reduce(x, op, postscale, what, name)
     )
-    return [given(v, a.context) for v, a in zip(found, arrays, strict=True)]
+    return [like(v, a) for v, a in zip(found, arrays, strict=True)]
 
 
 def all_reduce(
@@ -229,7 +229,7 @@ def all_gather(data: Any, join: bool = False, group: Group | None = None) -> Any
         for x in xs:
             found = [values_of(x)] if members.size == 1 else members.all_gather(values_of(x), not join, what)
             starts.append(sum(len(f) for f in found[: members.rank]) if join else members.rank)
-            results.append(given(np.concatenate(found) if join else np.stack(found), x.context))
+            results.append(like(np.concatenate(found) if join else np.stack(found), x))
         return results
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
@@ -274,7 +274,7 @@ def broadcast(data: Any, root: int = 0, group: Group | None = None, out: Any = N
             agree(members, what, "broadcast", xs, root=root)
             return processes.exchanged("broadcast", what, xs, root)
         found = fused([values_of(x) for x in xs], lambda x: members.broadcast(x, root, what))
-        return [given(np.array(v), x.context) for v, x in zip(found, xs, strict=True)]
+        return [like(np.array(v), x).tostype(x.stype) for v, x in zip(found, xs, strict=True)]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         sums = list(dys) if members.size == 1 else reduced(dys, "sum", 1.0, 1.0, members, what)
@@ -321,11 +321,6 @@ def join(group: Group | None = None) -> int:
     """
     members = group_of(group, "parallel.join")
     return 0 if members.size == 1 else members.run(lambda: members.join("parallel.join"))
-
-
-def here(ctx: Context | None) -> Context:
-    """Return a context, the current one by default."""
-    return current_context() if ctx is None else ctx
 
 
 __all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "join"]

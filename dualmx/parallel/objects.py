@@ -36,7 +36,9 @@ def _plain(value: Any, what: str, blobs: list[bytes]) -> Any:
         data = value.asnumpy() if isinstance(value, NDArray) else value
         if data.dtype.kind not in "OSUMm":
             blobs.append(data.tobytes())
-            kind = "NDArray" if isinstance(value, NDArray) else "ndarray"
+            kind = "ndarray"
+            if isinstance(value, NDArray):
+                kind = "NDArray" if value.is_sparse or type(value) is NDArray else "np"
             return {_TYPE: kind, "d": data.dtype.name, "s": list(data.shape), "n": len(blobs[-1])}
     raise ArgumentTypeError(
         f"{what}: a {type(value).__name__} cannot be sent; expected None, bool, numbers, str, bytes, arrays, or lists, "
@@ -87,7 +89,10 @@ def decode(data: np.ndarray) -> Any:
             return np.frombuffer(base64.b64decode(v["b"]), v["d"])[0]
         found = np.frombuffer(raw[at[0] : at[0] + v["n"]], v["d"]).reshape(v["s"])
         at[0] += v["n"]
-        return array(found, dtype=found.dtype) if kind == "NDArray" else found.copy()
+        if kind == "ndarray":
+            return found.copy()
+        made = array(found, dtype=found.dtype)
+        return made.as_np_ndarray() if kind == "np" else made
 
     try:
         return value_of(json.loads(raw[8 : 8 + size]))

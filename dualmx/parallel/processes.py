@@ -183,6 +183,9 @@ def exchanged(kind: str, what: str, arrays: Sequence[NDArray], root: int = 0) ->
         return []
     datas = [on_device(a) for a in arrays]
     if process_count() == 1:
-        return [concrete(d[None] if kind == "gather" else d, a.context) for d, a in zip(datas, arrays, strict=True)]
+        return [
+            a._like_own(concrete(d[None] if kind == "gather" else d, a.context))
+            for d, a in zip(datas, arrays, strict=True)
+        ]
     results = in_time(lambda: exchange(kind, datas, root), what)
-    return [concrete(r, a.context) for r, a in zip(results, arrays, strict=True)]
+    return [a._like_own(concrete(r, a.context)) for r, a in zip(results, arrays, strict=True)]

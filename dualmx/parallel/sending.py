@@ -9,8 +9,8 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
-from .borrow import given
-from .collectives import here, listed, member, values_of
+from .borrow import fresh, given
+from .collectives import listed, member, values_of
 from .group import Group
 from .mail import Handle
 from .world import group_of, world_mail
@@ -110,7 +110,7 @@ def _received(
     def finish() -> NDArray:
         receipt.source, value = mail.fetch(wanted, number, what)
         if out is None:
-            return given(np.array(value), here(ctx))
+            return fresh(np.array(value), ctx)
         given(value, out.context).copyto(out)
         return out
 

@@ -11,8 +11,8 @@ from ..core.context import Context
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from . import objects
-from .borrow import given
-from .collectives import _Exchange, here, listed, member, values_of
+from .borrow import fresh, like
+from .collectives import _Exchange, listed, member, values_of
 from .combine import check_op, combine, scaled
 from .group import Group
 from .world import group_of
@@ -55,7 +55,7 @@ def reduce(
         return None
     out = np.empty(mine.shape, mine.dtype)
     combine(parts, op, postscale, out)
-    return given(out, x.context)
+    return like(out, x)
 
 
 def gather(data: NDArray, root: int = 0, join: bool = False, group: Group | None = None) -> list[NDArray] | None:
@@ -83,7 +83,7 @@ def gather(data: NDArray, root: int = 0, join: bool = False, group: Group | None
         return [x.copy()]
     mine = values_of(x)
     found = members.run(lambda: members.gather(mine, root, not join, what))
-    return [given(np.array(v), x.context) for v in found] if members.rank == root else None
+    return [like(np.array(v), x) for v in found] if members.rank == root else None
 
 
 def scatter(data: Any = None, root: int = 0, group: Group | None = None, ctx: Context | None = None) -> NDArray:
@@ -115,8 +115,8 @@ def scatter(data: Any = None, root: int = 0, group: Group | None = None, ctx: Co
             raise ArgumentError(f"{what}: data has {len(arrays)} arrays for {members.size} processes")
     if members.size == 1:
         assert arrays is not None
-        return given(np.array(arrays[0]), here(ctx))
-    return given(np.array(members.run(lambda: members.scatter(arrays, root, what))), here(ctx))
+        return fresh(np.array(arrays[0]), ctx)
+    return fresh(np.array(members.run(lambda: members.scatter(arrays, root, what))), ctx)
 
 
 def _cut(what: str, x: np.ndarray, group: Group, splits: Sequence[int] | None = None) -> list[np.ndarray]:
@@ -159,7 +159,7 @@ def reduce_scatter(
         if members.size == 1:
             return reduced_alone(xs, prescale * postscale)
         mine = scaled(values_of(xs[0]), prescale)
-        return [given(members.reduce_scatter(mine, op, postscale, what), xs[0].context)]
+        return [like(members.reduce_scatter(mine, op, postscale, what), xs[0])]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         if op not in ("sum", "average"):
@@ -168,7 +168,7 @@ def reduce_scatter(
         whole = values_of(dys[0])
         if members.size > 1:
             whole = np.concatenate(members.all_gather(whole, True, what))
-        return [given(scaled(whole, factor), dys[0].context)]
+        return [like(scaled(whole, factor), dys[0])]
 
     found = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(x)
     return found[0]
@@ -206,19 +206,19 @@ def all_to_all(data: Any, splits: Sequence[int] | None = None, group: Group | No
             raise ArgumentError(f"{what}: data has {len(arrays)} arrays for {members.size} processes")
         parts = [values_of(a) for a in arrays]
         found = parts if members.size == 1 else members.run(lambda: members.all_to_all(parts, what))
-        return [given(np.array(v), a.context) for v, a in zip(found, arrays, strict=True)]
+        return [like(np.array(v), a) for v, a in zip(found, arrays, strict=True)]
     sizes: list[int] = []
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
         parts = _cut(what, values_of(xs[0]), members, splits)
         found = parts if members.size == 1 else members.all_to_all(parts, what)
         sizes[:] = [len(v) for v in found]
-        return [given(np.concatenate(found), xs[0].context)]
+        return [like(np.concatenate(found), xs[0])]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         parts = _cut(what, values_of(dys[0]), members, sizes)
         found = parts if members.size == 1 else members.all_to_all(parts, what)
-        return [given(np.concatenate(found), dys[0].context)]
+        return [like(np.concatenate(found), dys[0])]
 
     run = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))
     return run(arrays[0])[0]

@@ -46,6 +46,18 @@ def test_alone_every_exchange_is_with_itself() -> None:
     p.barrier()
 
 
+def test_results_follow_the_rules_of_what_was_given() -> None:
+    p, x = mx.parallel, mx.np.ones((2,))
+    for found in (
+        p.all_reduce(x), p.broadcast(x), p.reduce(x), p.reduce_scatter(x), p.all_gather(x), p.gather(x)[0],
+        p.all_to_all(x), p.all_to_all([x])[0], p.broadcast_object(x), p.all_gather_object([x])[0][0],
+    ):  # fmt: skip
+        assert type(found) is mx.np.ndarray
+    assert type(p.broadcast_object(mx.nd.ones((2,)))) is mx.nd.NDArray is type(p.scatter(x))
+    with mx.util.np_array(True):
+        assert type(p.scatter(x)) is mx.np.ndarray
+
+
 @pytest.mark.parametrize(
     ("call", "told"),
     [

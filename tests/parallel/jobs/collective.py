@@ -57,6 +57,10 @@ kv.init(6, one)
 kv.push([1, 6], [one, one])
 kv.pull([1, 6], out=[one, out[0]])
 assert one.asnumpy().tolist() == out[0].asnumpy().tolist() == [2.0, 2.0]
+kv.init(8, mx.nd.full((3, 2), rank + 1.0).tostype("row_sparse"))
+into = mx.nd.sparse.zeros("row_sparse", (3, 2))
+kv.row_sparse_pull(8, out=into, row_ids=mx.nd.array([0, 2]))
+assert into.asnumpy().tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
 device = mx.kv.create("dist_sync_device")
 assert device.type == "dist_sync_device" and type(device) is type(kv)
 

@@ -55,7 +55,12 @@ p.barrier()
 for k, handle in enumerate(handles):
     np.testing.assert_array_equal(handle.wait().asnumpy(), wanted["sum"] * k)
 scalar = p.all_reduce(mx.np.array(2.0))
-assert scalar.shape == () and float(scalar.asnumpy()) == 2 * n
+assert scalar.shape == () and type(scalar) is mx.np.ndarray and scalar == 2 * n
+for exchange in (p.all_gather, p.broadcast, p.reduce_scatter, p.all_to_all):
+    assert type(exchange(mx.np.ones((n,)))) is mx.np.ndarray
+assert type(p.all_reduce(mx.np.ones((2,)), wait=False).wait()) is mx.np.ndarray
+sparse = p.broadcast(mx.nd.full((3, 2), r).tostype("row_sparse"), root=1)
+assert sparse.stype == "row_sparse" and (sparse.asnumpy() == 1).all()
 
 # -- gathering and scattering
 np.testing.assert_array_equal(p.all_gather(mine).asnumpy(), np.stack(everyone))

@@ -46,6 +46,9 @@ assert counts.asnumpy().tolist() == [r + 1, r + 1] and counts.dtype == np.int32
 assert hvd.alltoall(mx.nd.array([r, r])).asnumpy().tolist() == [0.0, 1.0]
 assert hvd.reducescatter(x).asnumpy().tolist() == [1.5 + r]
 assert [g.asscalar() for g in hvd.grouped_reducescatter([x, x], op=hvd.Sum)] == [3 + 2 * r] * 2
+here = mx.np.ones((2,))
+for f in (hvd.allreduce, hvd.allgather, hvd.alltoall, hvd.reducescatter, lambda a: hvd.broadcast(a, 0)):
+    assert type(f(here)) is mx.np.ndarray
 assert hvd.broadcast_object({"rank": r}, root_rank=1) == {"rank": 1} and hvd.allgather_object(r) == [0, 1]
 pair = hvd.add_process_set([0, 1])
 assert (pair.process_set_id, pair.rank(), pair.size(), pair.included()) == (2, r, 2, True)
