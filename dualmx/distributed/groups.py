@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import parallel
+from ..core import knobs
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
+from ..core.network import free_port, route_to
 from ..parallel import Group
+from .stores import Store
 
 DistError = DistBackendError = DistNetworkError = DistStoreError = MXNetError
 
@@ -20,6 +23,7 @@ class BeginningError(OrderError, ValueError):
 class _State:
     begun = False
     backend = ""
+    met = 0  # how often processes have met by a store
 
 
 _state = _State()
@@ -48,7 +52,8 @@ def init_process_group(
             `"file:///path"`.
         world_size, rank: how many processes there are and which this is, where nothing else tells.
         timeout, group_name, pg_options, device_id: accepted; `DUALMX_DIST_TIMEOUT` is the time-out.
-        store: left out.
+        store: a `TCPStore`, `FileStore` or another store by which the processes find each other, instead of
+            `init_method`; needs `world_size` and `rank`.
 
     Raises:
         BeginningError: a second call. MXNetError: not all processes came. ArgumentError: an unknown backend or address.
@@ -56,7 +61,7 @@ def init_process_group(
     if _state.begun:
         raise BeginningError("init_process_group: it was called before; call destroy_process_group first")
     if store is not None:
-        raise ArgumentError("init_process_group: store: expected None; use init_method")
+        init_method = _by_store(store, init_method, world_size, rank)
     name = "auto" if backend is None else str(backend).lower()
     # A process that is told to be the only one needs nobody to meet.
     if world_size != 1:
@@ -69,6 +74,25 @@ def init_process_group(
             f"{parallel.size()}"
         )
     _state.begun, _state.backend = True, "gloo" if name == "auto" else name
+
+
+def _by_store(store: Any, init_method: str | None, world_size: int, rank: int) -> str:
+    """Return the address of process 0, which it writes to a store."""
+    what = "init_process_group"
+    if not isinstance(store, Store):
+        raise ArgumentTypeError(f"{what}: store={store!r}: expected a TCPStore, FileStore, HashStore or PrefixStore")
+    if init_method is not None:
+        raise ArgumentError(f"{what}: init_method={init_method!r} and a store: expected one of them")
+    if not 0 <= rank < world_size:
+        raise ArgumentError(f"{what}: store: rank={rank}, world_size={world_size}: expected both")
+    _state.met += 1
+    key = f"{what}/{_state.met}"
+    if rank == 0:
+        # Without a secret of the job, its processes are on one host.
+        outside = knobs.SECRET.read() or knobs.INSECURE.read() == "1"
+        host = (route_to() if outside else "") or "127.0.0.1"
+        store.set(key, f"{host}:{free_port(host)}")
+    return f"tcp://{store.get(key).decode()}"
 
 
 def destroy_process_group(group: Group | None = None) -> None:
