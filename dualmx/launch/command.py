@@ -11,7 +11,16 @@ import sys
 from collections.abc import Sequence
 
 from ..core.errors import ArgumentError, MXNetError
-from ..core.knobs import ATTEMPT, CLUSTER, INTERFACE, ON_SERVER_DEATH, ON_WORKER_DEATH, SECRET
+from ..core.knobs import (
+    ATTEMPT,
+    CLUSTER,
+    INTERFACE,
+    LEAST_WORKERS,
+    MOST_WORKERS,
+    ON_SERVER_DEATH,
+    ON_WORKER_DEATH,
+    SECRET,
+)
 from .hosts import read_hosts
 from .plan import Plan
 from .texts import HINTS, TEXTS, commands
@@ -80,6 +89,15 @@ def parser() -> argparse.ArgumentParser:
         "--on-server-death", choices=ON_SERVER_DEATH.choices,
         help="end the job, or start the server or scheduler again from its journal (default: fail)",
     )  # fmt: skip
+    p.add_argument(
+        "--min-np", type=int, default=0, metavar="N",
+        help="workers without servers that go on by themselves, at least: fewer wait for those that are started again; "
+        "implies --on-worker-death elastic",
+    )  # fmt: skip
+    p.add_argument(
+        "--max-np", type=int, default=0, metavar="N",
+        help="the same, at most: others that join wait until one is gone (default: any number)",
+    )  # fmt: skip
     p.add_argument("--restarts", type=int, default=10, help="most processes that are started again (default: 10)")
     p.add_argument(
         "--p3",
@@ -121,13 +139,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         p.error(f"--restarts {options.restarts}: expected 0 or more")
     if not 0 <= options.port < 65536:
         p.error(f"--port {options.port}: expected 1 to 65535, or 0 for a free one")
+    limits = {knob.name: str(n) for knob, n in ((LEAST_WORKERS, options.min_np), (MOST_WORKERS, options.max_np)) if n}
+    if limits and (servers or options.on_worker_death not in (None, "elastic")):
+        p.error("--min-np and --max-np go with -s 0 and --on-worker-death elastic")
+    if not 0 <= options.min_np <= options.num_workers <= (options.max_np or options.num_workers):
+        p.error(
+            f"-n {options.num_workers}, --min-np {options.min_np}, --max-np {options.max_np}: expected a number of "
+            "workers between the least and the greatest"
+        )
     try:
         shared = {INTERFACE.name: options.network_interface} if options.network_interface else {}
         shared |= {"DMLC_PS_VAN_TYPE": "p3"} if options.p3 else {}
-        shared |= variables(options.env)
+        shared |= limits | variables(options.env)
         roles = {"server": variables(options.env_server), "worker": variables(options.env_worker)}
         policy = {
-            "worker": options.on_worker_death or ON_WORKER_DEATH.read(),
+            "worker": options.on_worker_death or ("elastic" if limits else ON_WORKER_DEATH.read()),
             "server": options.on_server_death or ON_SERVER_DEATH.read(),
         }
         attempts = ATTEMPT.integer()

@@ -25,6 +25,10 @@ class _Asked(NamedTuple):
 class Assembly:
     """Forms groups, one after the other.
 
+    Args:
+        least: workers that a group has at least; until they are there, all wait.
+        most: workers that it has at most, 0 for any number; others wait until one of it is gone.
+
     Attributes:
         number: of the group that was formed last; 0 before the first.
         members: numbers of its workers, in the order of their ranks.
@@ -38,7 +42,8 @@ class Assembly:
         ((11, 1), {'group': 1, 'workers': [0, 1], 'addresses': [{'port': 1}, {'port': 2}]})
     """
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = 1, most: int = 0) -> None:
+        self._least, self._most = least, most
         self.number = 0
         self.members: list[int] = []
         self._waiting: dict[int, _Asked] = {}
@@ -46,10 +51,10 @@ class Assembly:
         self._told = 0.0
 
     def ask(self, rank: int, number: int, address: dict[str, Any], request: Request, patience: float = 0.0) -> bool:
-        """Worker `rank`, which listens at `address`, leaves group `number` for the next; whether it is a newcomer."""
+        """Worker `rank`, which is at `address`, leaves group `number`; whether it is a newcomer who finds room."""
         self.number = max(self.number, number)  # another scheduler may have formed it
         self._waiting[rank] = _Asked(request, address, time.monotonic(), patience)
-        return rank not in self.members
+        return rank not in self.members and not 0 < self._most <= len(self.members)
 
     def settle(self, present: Iterable[int], left: Iterable[int] = ()) -> None:
         """Form the next group if nobody is missing, of the workers `present`; `left`: those who took their leave."""
@@ -60,14 +65,14 @@ class Assembly:
         if self.members and not here.intersection(self.members) and set(left).intersection(self.members):
             # The last group has ended its work; those who come now would begin it anew.
             self._answers += [(asked.request, {"over": True}) for asked in self._waiting.values()]
-        else:
+            self._waiting = {}
+        elif len(self._waiting) >= self._least:
             self.number += 1
             before = [rank for rank in self.members if rank in self._waiting]
-            self.members = before + sorted(self._waiting.keys() - set(before))
+            self.members = (before + sorted(self._waiting.keys() - set(before)))[: self._most or None]
             addresses = [self._waiting[rank].address for rank in self.members]
             told = {"group": self.number, "workers": self.members, "addresses": addresses}
-            self._answers += [(self._waiting[rank].request, told) for rank in self.members]
-        self._waiting = {}
+            self._answers += [(self._waiting.pop(rank).request, told) for rank in self.members]
 
     def waits_for(self, present: Iterable[int]) -> list[int]:
         """Workers without which the next group is not formed."""
@@ -79,20 +84,32 @@ class Assembly:
         answers, self._answers = self._answers, []
         return answers
 
-    def overdue(self, now: float) -> list[tuple[Request, float]]:
-        """Requests that have waited too long, and for how many seconds; they are forgotten."""
-        late = {r: a for r, a in self._waiting.items() if a.patience and now - a.since > a.patience}
+    def overdue(self, now: float, present: Iterable[int]) -> list[tuple[Request, str]]:
+        """Requests that have waited too long, and an error text for each; they are forgotten."""
+        lacks, hasty = self._lacks(present), self._hasty(present)
+        late = {r: a for r, a in hasty.items() if a.patience and now - a.since > a.patience}
         for rank in late:
             del self._waiting[rank]
-        return [(a.request, a.patience) for a in late.values()]
+        text = "{} did not come to the next group within {:g} s (DUALMX_DIST_TIMEOUT)"
+        return [(a.request, text.format(lacks, a.patience)) for a in late.values()]
 
-    def to_tell(self, now: float) -> list[int]:
-        """Links of those who have waited long, from time to time."""
-        late = [a.request[0] for a in self._waiting.values() if now - a.since > TOLD]
+    def to_tell(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
+        """Links of those who have waited long, from time to time, and for whom they wait."""
+        late = [a.request[0] for a in self._hasty(present).values() if now - a.since > TOLD]
         if not late or now - self._told < TOLD:
             return []
         self._told = now
-        return late
+        return [(link, self._lacks(present)) for link in late]
+
+    def _hasty(self, present: Iterable[int]) -> dict[int, _Asked]:
+        """Those who do not wait for a place in a group that is full."""
+        full = 0 < self._most <= len(set(present).intersection(self.members))
+        return {r: a for r, a in self._waiting.items() if not full or r in self.members}
+
+    def _lacks(self, present: Iterable[int]) -> str:
+        few = self._least - len(self._waiting)
+        missing = ", ".join(f"worker {rank}" for rank in self.waits_for(present))
+        return missing or f"{few} more of the {self._least} that a group needs"
 
 
 __all__ = ["Assembly"]

@@ -31,6 +31,7 @@ class Job:
         secret: known to all members.
         on_worker_death, on_server_death: `fail`, `wait`, and for workers `continue` and `elastic`.
         comeback: seconds that the job waits for the return of one that died.
+        group: least and greatest number of workers that exchange arrays in an elastic job; 0 for any number.
         journal: folder in which servers and the scheduler write down what they know, "" for none; `durable`: flushed
             to the disk.
         memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
@@ -52,6 +53,7 @@ class Job:
     on_worker_death: str = "fail"
     on_server_death: str = "fail"
     comeback: float = 120.0
+    group: tuple[int, int] = (1, 0)
     journal: str = ""
     durable: bool = False
     memory: int = 4096
@@ -109,6 +111,7 @@ class Job:
             on_worker_death=knobs.ON_WORKER_DEATH.read(),
             on_server_death=knobs.ON_SERVER_DEATH.read(),
             comeback=knobs.RETURN_TIMEOUT.integer(1),
+            group=(knobs.LEAST_WORKERS.integer(1), knobs.MOST_WORKERS.integer()),
             journal=knobs.JOURNAL.read(),
             durable=knobs.JOURNAL_SYNC.read() == "1",
             memory=knobs.SHARED_MEMORY.integer(),

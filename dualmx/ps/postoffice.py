@@ -32,6 +32,7 @@ class Scheduler:
         comeback: seconds that the job waits, where the policy is to wait.
         coordinator: starts what XLA's processes, as many as it is told, meet by, and returns its address.
         journal: where changes are written down, to be read by `restore`.
+        group: least and greatest number of workers that exchange arrays in an elastic job; 0: any.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Scheduler:
         comeback: float = 120.0,
         coordinator: Callable[[int], str] | None = None,
         journal: Journal | None = None,
+        group: tuple[int, int] = (1, 0),
     ):
         self._van = van
         self._policy = policy or {"worker": "fail", "server": "fail"}
@@ -50,7 +52,7 @@ class Scheduler:
         self._ledger = Ledger(workers, servers, self._policy["worker"] == "elastic", journal)
         self._wanted, self._members = self._ledger.wanted, self._ledger.members
         self._attendance = self._ledger.attendance
-        self._assembly = Assembly() if self._attendance is not None else None
+        self._assembly = Assembly(*group) if self._attendance is not None else None
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
@@ -346,11 +348,9 @@ class Scheduler:
         for (link, request), told in self._assembly.answers():
             self._van.send(link, Message(REPLY, request, told))
         now = time.monotonic()
-        missing = ", ".join(f"worker {rank}" for rank in self._assembly.waits_for(here))
-        for link in self._assembly.to_tell(now):
-            self._van.send(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": missing}))
-        for (link, request), seconds in self._assembly.overdue(now):
-            text = f"{missing} did not come to the next group within {seconds:g} s (DUALMX_DIST_TIMEOUT)"
+        for link, text in self._assembly.to_tell(now, here):
+            self._van.send(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
+        for (link, request), text in self._assembly.overdue(now, here):
             self._van.send(link, Message(ERROR, request, {"text": text}))
 
     def _coordinated(self) -> str:

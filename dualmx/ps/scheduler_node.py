@@ -28,7 +28,7 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     returns = job.journal and job.on_server_death == "wait"
     journal = Journal(job.journal, 0, job.durable, "scheduler") if returns else None
     van = job.van()
-    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal)
+    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal, job.group)
     if scheduler.restore(max(job.silence, LEAST)):
         _log.warning("scheduler: took over from the journal in %s", job.journal)
     van.on_message, van.on_down = dropping(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down

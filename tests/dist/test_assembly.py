@@ -68,9 +68,35 @@ def test_those_who_wait_too_long_are_told_for_whom(monkeypatch: pytest.MonkeyPat
     a.ask(0, 0, {}, (10, 1), 5.0)
     formed(a, {0, 1})
     now = time.monotonic()
-    assert a.overdue(now + 4) == [] and a.to_tell(now + 4) == []
-    assert a.to_tell(now + 11) == [10] and a.to_tell(now + 12) == [] and a.to_tell(now + 22) == [10]
-    assert a.overdue(now + 6) == [((10, 1), 5.0)] and a.overdue(now + 6) == []
+    both = {0, 1}
+    assert a.overdue(now + 4, both) == [] and a.to_tell(now + 4, both) == []
+    told = [(10, "worker 1")]
+    assert a.to_tell(now + 11, both) == told and a.to_tell(now + 12, both) == [] and a.to_tell(now + 22, both) == told
+    ((request, text),) = a.overdue(now + 6, both)
+    assert request == (10, 1) and text == "worker 1 did not come to the next group within 5 s (DUALMX_DIST_TIMEOUT)"
+    assert a.overdue(now + 6, both) == []
+
+
+def test_a_group_has_a_least_and_a_greatest_number() -> None:
+    a = Assembly(2, 3)
+    asking(a, 0, 1, 2)
+    assert formed(a, {0, 1, 2})[0]["workers"] == [0, 1, 2]
+    for spare in (3, 4):
+        assert not a.ask(spare, 0, {"port": spare}, (spare, 1), 5.0)  # nobody is to make room for them
+    late = time.monotonic() + 60
+    assert formed(a, {0, 1, 2, 3, 4}) == [] == a.overdue(late, {0, 1, 2, 3, 4}) == a.to_tell(late, {0, 1, 2, 3, 4})
+    asking(a, 0, 2, number=1)
+    assert [told["workers"] for told in formed(a, {0, 2, 3, 4})] == [[0, 2, 3]] * 3
+    a.ask(3, 2, {"port": 3}, (3, 2), 5.0)
+    assert [told["workers"] for told in formed(a, {3, 4})] == [[3, 4]] * 2  # two are enough
+    a.ask(4, 3, {"port": 4}, (4, 2), 5.0)
+    assert formed(a, {4}) == []
+    lacks = "1 more of the 2 that a group needs"
+    assert a.to_tell(late, {4}) == [(4, lacks)] and a.overdue(late, {4})[0][1].startswith(f"{lacks} did not come")
+    asking(a, 4, 9, number=3)
+    assert formed(a, {4, 9})[0]["workers"] == [4, 9]
+    asking(a, 5, 6)
+    assert [told for told in formed(a, {5, 6}, {4, 9})] == [{"over": True}] * 2
 
 
 def test_whatever_happens_everybody_who_is_there_is_in_the_same_group_in_the_end() -> None:

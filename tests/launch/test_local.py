@@ -242,6 +242,10 @@ def test_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
         (["-n", "1", "--env", "=x", "true"], "--env '=x': expected NAME:VALUE"),
         (["-n", "1", "--env", "A B:x", "true"], "--env 'A B:x': expected NAME:VALUE"),
         (["-n", "1", "--restarts", "-3", "true"], "--restarts -3: expected 0 or more"),
+        (["-n", "2", "-s", "0", "--min-np", "3", "true"], "between the least and the greatest"),
+        (["-n", "4", "-s", "0", "--max-np", "3", "true"], "between the least and the greatest"),
+        (["-n", "4", "--min-np", "3", "true"], "go with -s 0 and --on-worker-death elastic"),
+        (["-n", "4", "-s", "0", "--min-np", "3", "--on-worker-death", "wait", "true"], "go with -s 0"),
     ],
 )
 def test_bad_command_lines(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:

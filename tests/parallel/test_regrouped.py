@@ -174,6 +174,22 @@ def test_a_process_beyond_the_first_number_joins(start: Callable[..., Running]) 
 
 
 @pytest.mark.slow
+def test_too_few_wait_and_too_many_are_spare(start: Callable[..., Running]) -> None:
+    job = start(2, "--min-np", "2", "--max-np", "2")
+    pids = job.wait_for_size(2)
+    lines = Path(f"/proc/{pids[0]}/environ").read_text().split("\0")
+    env = dict(line.split("=", 1) for line in lines if "=" in line)
+    env.pop("DMLC_TASK_ID")
+    job.started.append(job.start(job.command, env))
+    time.sleep(3)
+    assert job.wait_for_size(2) == pids
+    os.kill(pids[1], signal.SIGKILL)  # the spare one, or the one that is started again, takes its place
+    again = job.wait_for_size(2)
+    assert again[0] == pids[0] and again[1] != pids[1]
+    assert job.finish(2) == [[], [2]]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_processes_are_killed_at_any_moment(seed: int, start: Callable[..., Running]) -> None:
     rng = random.Random(seed)
