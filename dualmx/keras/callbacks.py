@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -92,15 +93,23 @@ class LearningRateScheduler(Callback):
     """Set the learning rate before each epoch.
 
     Args:
-        schedule: function of the epoch and of the rate so far.
+        schedule: function of the epoch and of the rate so far, or of the epoch alone.
     """
 
-    def __init__(self, schedule: Callable[[int, float], float]):
+    def __init__(self, schedule: Callable[..., float]):
         self.schedule = schedule
+        try:
+            inspect.signature(schedule).bind(0, 0.1)
+            self._takes_rate = True
+        except TypeError:
+            self._takes_rate = False
+        except ValueError:  # nothing tells what a function of C takes
+            self._takes_rate = True
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, float] | None = None) -> None:
         """Set the rate."""
-        self.model.optimizer.set_learning_rate(float(self.schedule(epoch, self.model.optimizer.learning_rate)))
+        before = (self.model.optimizer.learning_rate,) if self._takes_rate else ()
+        self.model.optimizer.set_learning_rate(float(self.schedule(epoch, *before)))
 
 
 class _Watching(Callback):

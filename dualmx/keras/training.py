@@ -13,6 +13,7 @@ from .. import autograd
 from ..core.checks import whole
 from ..core.errors import ArgumentError, MXNetError
 from ..gluon.parallel import rest
+from ..gluon.parameter import Constant, Parameter
 from ..gluon.split import split_and_load
 from ..gluon.trainer import Trainer
 from ..namespace import nd
@@ -164,6 +165,7 @@ class Training:
                     break
             if not count:
                 raise ArgumentError(f"fit: epoch {epoch + 1} had no batches; a generator can be used up only once")
+            strategy.average([p for p in self.collect_params().values() if is_moving(p)])
             logs = self._values(strategy)
             if validation_data is not None and (epoch + 1) % validation_freq == 0:
                 found = self._validate(validation_data, validation_batch_size or batch_size, validation_steps)
@@ -329,6 +331,11 @@ class Training:
             chosen.mean.add(value)
             for metric in chosen.metrics:
                 metric.update(label, out)
+
+
+def is_moving(p: Parameter) -> bool:
+    """Whether a weight is computed by forward passes, such as a moving average, and not trained."""
+    return not p._differentiable and not isinstance(p, Constant) and np.dtype(p.dtype).kind not in "iub"
 
 
 def _weighted(values: NDArray, weights: NDArray | None) -> NDArray:

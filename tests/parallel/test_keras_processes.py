@@ -41,6 +41,26 @@ def test_workers_train_as_one(tmp_path: Path, how: list[str]) -> None:
         np.testing.assert_allclose(two[name].asnumpy(), value.asnumpy(), rtol=1e-3, atol=2e-5)
 
 
+NORMED = """
+import numpy as np
+from dualmx import keras
+strategy = keras.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    model = keras.Sequential([keras.layers.BatchNormalization(input_shape=(4,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+x = np.random.RandomState(0).randn(20, 4)
+model.fit(x, x[:, :1], epochs=2, batch_size=8, verbose=0)
+print([w.tolist() for w in model.get_weights()])
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_the_same_moving_averages() -> None:
+    both = [free_address(), free_address()]
+    one, two = run_together([["-c", NORMED]] * 2, [config("worker", k, worker=both) for k in range(2)])
+    assert one == two and len(one) > 40
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [[], ["--loop"]], ids=["fit", "loop"])
 def test_servers_keep_the_weights(how: list[str]) -> None:

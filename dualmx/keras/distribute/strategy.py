@@ -9,6 +9,7 @@ from typing import Any
 from ...context import Context, current_context
 from ...core.errors import MXNetError
 from ...gluon.parallel import devices as listed_devices
+from ...gluon.parameter import Parameter
 from ...ndarray import NDArray
 from . import replicas
 
@@ -78,6 +79,12 @@ class Strategy:
     def agreed(self, number: int) -> int:
         """Return the number of the first worker."""
         return number
+
+    def average(self, params: Sequence[Parameter]) -> None:
+        """Give all replicas the mean of their values, such as moving averages."""
+        for p in params:
+            if len(self.contexts) > 1:
+                p.set_data(p._reduce())
 
     # -- training loops of one's own
 

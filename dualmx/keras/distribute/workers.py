@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ... import kvstore, parallel
 from ...core.errors import ArgumentError, MXNetError
+from ...gluon.parameter import Parameter
 from ...kvstore.server import serve_and_exit
 from ...namespace import nd
 from ...ndarray import NDArray
@@ -61,6 +63,14 @@ class MultiWorkerMirroredStrategy(MirroredStrategy):
     def sum_of_workers(self, value: NDArray) -> NDArray:
         """Return the sum of an array over workers."""
         return parallel.all_reduce(value)
+
+    def average(self, params: Sequence[Parameter]) -> None:
+        """Give all replicas of all workers the mean of their values."""
+        super().average(params)
+        if self.workers > 1:
+            means = parallel.all_reduce([p.data() for p in params], op="average")
+            for p, mean in zip(params, means, strict=True):
+                p.set_data(mean)
 
     def agreed(self, number: int) -> int:
         """Return the number of the first worker."""

@@ -186,9 +186,27 @@ def test_callbacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = (tmp_path / "log.csv").read_text().splitlines()
     assert lines[0] == "epoch,loss,accuracy" and len(lines) == 4
     assert "Epoch 3/9" in capsys.readouterr().out
+    model.fit(X, Y, epochs=3, verbose=0, callbacks=C.LearningRateScheduler(lambda epoch: 0.5**epoch))
+    assert model.optimizer.learning_rate == 0.25
+    model.optimizer.set_learning_rate(0.01 / 3)
     slow = C.ReduceLROnPlateau("loss", 0.5, patience=1, min_delta=100)
     model.fit(X, Y, epochs=4, verbose=0, callbacks=slow)
     assert model.optimizer.learning_rate == pytest.approx(0.01 / 3 / 8)
+
+
+def test_moving_averages_are_the_mean_of_all_replicas() -> None:
+    with keras.distribute.MirroredStrategy(2).scope():
+        model = keras.Sequential(
+            [keras.layers.BatchNormalization(momentum=0.5, input_shape=(4,)), keras.layers.Dense(3)]
+        )
+        model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x = X.reshape(len(X), -1)[:, :4]
+    model.fit(x, Y, epochs=1, batch_size=len(x), shuffle=False, verbose=0)
+    half = len(x) // 2
+    means = [0.5 * part.mean(0) for part in (x[:half], x[half:])]
+    (moving,) = (p for name, p in model.collect_params().items() if name.endswith("running_mean"))
+    for found in moving.list_data():
+        np.testing.assert_allclose(found.asnumpy(), np.mean(means, 0), rtol=1e-4)
 
 
 def test_misuse_is_told() -> None:
