@@ -66,7 +66,7 @@ class Trainer:
 
     Attributes:
         callback_metrics: what was logged last, by name.
-        current_epoch, global_step: numbers of epochs and updates.
+        current_epoch, global_step: numbers of the epoch, after `fit` of how many there were, and of updates.
         should_stop: set it to end training after the epoch.
     """
 
@@ -122,6 +122,7 @@ class Trainer:
         self._prints = enable_progress_bar and self.global_rank == 0
         self.callback_metrics: dict[str, float] = {}
         self.current_epoch = self.global_step = 0
+        self._epoch = -1  # the one that was trained last
         self.should_stop = False
         self._updates: GluonTrainer | None = None
         self._results = Results(True)
@@ -239,12 +240,14 @@ class Trainer:
                     self.print(f"{name:<60}{p.shape}")
             if val is not None and self._sanity:
                 self._check_validation(model, val, seed)
+            self.current_epoch, self._epoch = start, start - 1
             self._tell("on_train_start", model)
             for epoch in range(start, self.max_epochs if self.max_epochs is not None else 2**31):
                 if (self.should_stop and epoch >= self.min_epochs) or 0 <= self.max_steps <= self.global_step:
                     break
-                self.current_epoch = epoch
+                self.current_epoch = self._epoch = epoch
                 self._train_epoch(model, train, val, seed + epoch)
+            self.current_epoch = self._epoch + 1
             self._tell("on_train_end", model)
             self._tell("on_fit_end", model)
             self._tell("teardown", model, "fit")
@@ -572,7 +575,7 @@ class Trainer:
         if self._updates is None:
             raise MXNetError("Trainer.save_checkpoint: nothing was trained; call fit first")
         if self.is_global_zero:
-            progress = {"epoch": self.current_epoch, "step": self.global_step}
+            progress = {"epoch": self._epoch, "step": self.global_step}
             checkpoints.write(str(filepath), self._trained, self._updates, progress)
 
     def _remove(self, path: str) -> None:

@@ -125,7 +125,7 @@ def test_checkpoints_logs_and_early_stopping(tmp_path: Path, capsys: pytest.Capt
     trainer = L.Trainer(max_epochs=9, callbacks=[keep, stop], default_root_dir=tmp_path, log_every_n_steps=2)
     first = Line()
     trainer.fit(first, loader(8), loader(8))
-    assert trainer.current_epoch == 3 and stop.stopped_epoch == 3
+    assert trainer.current_epoch == 4 and stop.stopped_epoch == 3
     assert "Epoch 3: 12 steps - loss:" in capsys.readouterr().out
     folder = tmp_path / "lightning_logs" / "version_0"
     names = sorted(os.listdir(folder / "checkpoints"))

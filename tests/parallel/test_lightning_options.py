@@ -111,7 +111,7 @@ def test_hooks_and_options() -> None:
     trainer = quiet(max_epochs=9, min_epochs=4, num_sanity_val_steps=1, deterministic=True)
     trainer.fit(Told(), datamodule=Data())
     trainer.test(datamodule=Data())
-    assert trainer.current_epoch == 3 and trainer.global_step == 4  # one batch of two has no loss
+    assert trainer.current_epoch == 4 and trainer.global_step == 4  # one batch of two has no loss
     assert seen[:6] == ["prepared", "data fit", "setup fit", "sanity", "batch 0 1", "batch 1 0"]
     assert seen.count("prepared") == 2
     assert seen[-5:] == ["prepared", "data test", "setup test", "tested", "teardown test"]
