@@ -71,12 +71,15 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
 
     GB/s counts what a worker sends and receives: 2 × bytes / time. The error is the greatest relative one of a sum.
     """
+    from ..kvstore.summing import SummingStore
     from ..namespace import nd
     from ..ndarray import full, waitall
 
+    keeps = not isinstance(kv, SummingStore)
     keys = list(range(first_key, first_key + len(sizes)))
     shapes = [(size // 4,) for size in sizes]
-    kv.init(keys, [full(s, 0.0) for s in shapes])
+    if keeps:
+        kv.init(keys, [full(s, 0.0) for s in shapes])
     workers, ranks = kv.num_workers, np.arange(1, kv.num_workers + 1)
     outs = [full(s, 0.0) for s in shapes]
     grads = [[full(s, float(kv.rank + 1)) for _ in range(o.devices)] for s in shapes]
@@ -85,8 +88,12 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
     for turn in range(o.rounds + 2):  # the first two rounds compile and connect
         waitall()
         begun = time.perf_counter()
-        kv.push(keys, grads)
-        kv.pull(keys, outs)
+        if keeps:
+            kv.push(keys, grads)
+            kv.pull(keys, outs)
+        else:
+            for key, grad, out in zip(keys, grads, outs, strict=True):
+                kv.pushpull(key, grad, out)
         for out in outs:
             out.wait_to_read()
         if turn > 1:
@@ -105,8 +112,11 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
 def run(o: argparse.Namespace) -> int:
     """Measure in this process; returns 1 if a sum was wrong."""
     from .. import kvstore, optimizer
+    from ..kvstore.summing import SummingStore
 
     kv = kvstore.create(o.kv_store)
+    if isinstance(kv, SummingStore) and (o.optimizer or o.gc_type != "none"):
+        raise ArgumentError(f"--kv-store {o.kv_store}: it only sums; expected no --optimizer and no --gc-type")
     if o.gc_type != "none":
         kv.set_gradient_compression({"type": o.gc_type, "threshold": 0.5})
     if o.optimizer or "async" in kv.type:

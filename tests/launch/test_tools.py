@@ -144,6 +144,10 @@ def test_bandwidth_of_local_and_distributed_stores() -> None:
     lines = [json.loads(line.split("] ", 1)[1]) for line in done.stdout.splitlines()]
     assert [(f["size"], f["workers"], f["error"]) for f in lines] == [("4KB", 2, 0.0), ("1MB", 2, 0.0)]
     assert all(f["gb_per_s"] > 0 for f in lines)
+    sums = dualmx("bandwidth", "--kv-store", "horovod", "--devices", "2", "--sizes", "4KB", "--rounds", "2", "--json")
+    assert sums.returncode == 0 and json.loads(sums.stdout)["error"] == 0.0, sums.stderr
+    wrong = dualmx("bandwidth", "--kv-store", "byteps", "--sizes", "4KB", "--optimizer", "sgd")
+    assert wrong.returncode == 2 and "it only sums" in wrong.stderr
 
 
 def test_hosts_that_disagree() -> None:
