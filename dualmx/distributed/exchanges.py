@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import autograd, parallel
-from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..parallel import Group, Handle
@@ -31,6 +31,7 @@ class Work:
     def __init__(self, finish: Callable[[], Any], ready: Callable[[], bool]):
         self._finish: Callable[[], Any] | None = finish
         self._ready = ready
+        self._error: MXNetError | None = None
 
     def wait(self, timeout: Any = None) -> bool:
         """Wait for the end; returns True.
@@ -40,7 +41,12 @@ class Work:
         """
         if self._finish is not None:
             finish, self._finish = self._finish, None
-            finish()
+            try:
+                finish()
+            except MXNetError as e:
+                self._error = e
+        if self._error is not None:
+            raise self._error
         return True
 
     def is_completed(self) -> bool:
@@ -49,7 +55,11 @@ class Work:
 
     def is_success(self) -> bool:
         """Whether it has ended well."""
-        return self._finish is None
+        return self._finish is None and self._error is None
+
+    def exception(self) -> MXNetError | None:
+        """What `wait` has raised; None if it has not."""
+        return self._error
 
 
 def checked(what: str, name: str, a: Any) -> NDArray:

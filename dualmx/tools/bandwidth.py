@@ -114,7 +114,7 @@ def run(o: argparse.Namespace) -> int:
     from .. import kvstore, optimizer
     from ..kvstore.summing import SummingStore
 
-    kv = kvstore.create(o.kv_store)
+    kv: Any = kvstore.create(o.kv_store)
     if isinstance(kv, SummingStore) and (o.optimizer or o.gc_type != "none"):
         raise ArgumentError(f"--kv-store {o.kv_store}: it only sums; expected no --optimizer and no --gc-type")
     if o.gc_type != "none":

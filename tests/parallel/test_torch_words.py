@@ -58,6 +58,19 @@ def test_alone() -> None:
     assert not dist.is_initialized()
 
 
+def test_works_that_fail_stay_failed() -> None:
+    def fail() -> None:
+        raise mx.base.MXNetError("process 1 died")
+
+    work = dist.Work(fail, lambda: True)
+    for _ in range(2):
+        with pytest.raises(mx.base.MXNetError, match="process 1 died"):
+            work.wait()
+        assert work.is_completed() and not work.is_success() and "died" in str(work.exception())
+    well = dist.Work(lambda: None, lambda: True)
+    assert well.wait() and well.wait() and well.is_success() and well.exception() is None
+
+
 def test_periodic_updates_alone() -> None:
     x, y = (np.random.RandomState(k).randn(8, n) for k, n in ((0, 3), (1, 1)))
 
