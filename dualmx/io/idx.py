@@ -18,6 +18,7 @@ from ..ndarray import NDArray, array
 from .batch import DataDesc
 from .changes import typed
 from .iterator import MXDataIter
+from .records import check_part
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
@@ -114,11 +115,10 @@ class MNISTIter(MXDataIter):
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
         if not is_float(self._dtype):
             raise ArgumentError(f"MNISTIter: dtype={dtype!r}: expected a floating type, for values in [0, 1)")
-        if not 0 <= part_index < num_parts:
-            raise ArgumentError(f"MNISTIter: part_index={part_index}: expected 0 to num_parts-1 = {num_parts - 1}")
+        check_part("MNISTIter", num_parts, part_index)
         images, labels = read_images_and_labels(image, label)
         n = len(images)
-        part = slice(int(n / num_parts * part_index), int(n / num_parts * (part_index + 1)))
+        part = slice(n * part_index // num_parts, n * (part_index + 1) // num_parts)
         images, labels = images[part], labels[part]
         if not 1 <= self.batch_size <= len(images):
             raise ArgumentError(

@@ -359,6 +359,8 @@ def part(path: str | os.PathLike[str], num_parts: int, part_index: int) -> list[
 
 def check_part(who: str, num_parts: int, part_index: int) -> None:
     """Raise `ArgumentError` unless `part_index` is one of 0 to `num_parts - 1`."""
+    if num_parts < 1:
+        raise ArgumentError(f"{who}: num_parts={num_parts}: expected 1 or more")
     if not 0 <= part_index < num_parts:
         raise ArgumentError(f"{who}: part_index={part_index}: expected 0 to num_parts-1 = {num_parts - 1}")
 

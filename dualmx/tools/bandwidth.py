@@ -112,10 +112,9 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
 def run(o: argparse.Namespace) -> int:
     """Measure in this process; returns 1 if a sum was wrong."""
     from .. import kvstore, optimizer
-    from ..kvstore.summing import SummingStore
 
     kv: Any = kvstore.create(o.kv_store)
-    if isinstance(kv, SummingStore) and (o.optimizer or o.gc_type != "none"):
+    if (o.optimizer or o.gc_type != "none") and not kv.is_capable("optimizer"):
         raise ArgumentError(f"--kv-store {o.kv_store}: it only sums; expected no --optimizer and no --gc-type")
     if o.gc_type != "none":
         kv.set_gradient_compression({"type": o.gc_type, "threshold": 0.5})

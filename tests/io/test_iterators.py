@@ -217,6 +217,18 @@ def test_mnist_iter_parts_and_flat(digits):
     assert parts[0].provide_data == [("data", (1, 784))]
 
 
+def test_mnist_iter_has_each_image_in_one_part(tmp_path):
+    """15 / 11 * 11 is less than 15 where it is rounded."""
+    files = {"image": str(tmp_path / "image"), "label": str(tmp_path / "label")}
+    (tmp_path / "image").write_bytes(struct.pack(">4i", 2051, 15, 1, 1) + bytes(15))
+    (tmp_path / "label").write_bytes(struct.pack(">2i", 2049, 15) + bytes(range(15)))
+    seen = []
+    for i in range(11):
+        it = MNISTIter(**files, batch_size=1, shuffle=False, num_parts=11, part_index=i)
+        seen += [int(b.label[0].asscalar()) for b in it]
+    assert seen == list(range(15))
+
+
 def test_mnist_iter_shuffles_once_by_seed(digits):
     def labels(seed):
         it = MNISTIter(**digits, batch_size=11, seed=seed)
@@ -236,7 +248,8 @@ def test_mnist_iter_reads_gzip(digits, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"part_index": 5}, {"num_parts": 20}, {"batch_size": 40}, {"dtype": "uint8"}, {"batch_size": 0}]
+    "arguments",
+    [{"part_index": 5}, {"num_parts": 20}, {"num_parts": 0}, {"batch_size": 40}, {"dtype": "uint8"}, {"batch_size": 0}],
 )
 def test_mnist_iter_argument_errors(digits, arguments):
     with pytest.raises(ValueError, match="MNISTIter"):

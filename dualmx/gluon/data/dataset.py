@@ -60,8 +60,10 @@ class Dataset:
         """Return part `index` of `num_shards` contiguous parts; the first ones get the items that are over.
 
         Raises:
-            ArgumentError: `index` outside of 0 to `num_shards - 1`.
+            ArgumentError: no parts, or `index` outside of 0 to `num_shards - 1`.
         """
+        if num_shards < 1:
+            raise ArgumentError(f"shard: num_shards={num_shards}: expected 1 or more")
         if not 0 <= index < num_shards:
             raise ArgumentError(f"shard: index={index}: expected 0 to num_shards-1 = {num_shards - 1}")
         size, over = divmod(len(self), num_shards)
