@@ -14,6 +14,7 @@ from ..ndarray import NDArray, array
 from ..sparse import CSRNDArray
 from .batch import DataDesc
 from .changes import typed
+from .records import check_part
 from .row_batches import RowBatches, files_of
 
 
@@ -68,8 +69,7 @@ class LibSVMIter(RowBatches):
             raise ArgumentError(f"LibSVMIter: batch_size={batch_size}: expected 1 or more")
         if not typed("LibSVMIter", "round_batch", round_batch, bool):
             raise ArgumentError("LibSVMIter: round_batch=False: only full batches are made; expected True")
-        if not 0 <= part_index < num_parts:
-            raise ArgumentError(f"LibSVMIter: part_index={part_index}: expected 0 to {num_parts - 1}")
+        check_part("LibSVMIter", num_parts, part_index)
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
         self._rows = _Rows(data_libsvm, _width("data_shape", data_shape), self._dtype)
         self._label_rows: _Rows | None = None
