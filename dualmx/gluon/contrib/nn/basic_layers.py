@@ -24,9 +24,8 @@ class SyncBatchNorm(BatchNorm):
 
     The devices run one program that exchanges the sums, so while training each of them must be given its part of the
     batch before a result of any is read: compute all losses, then run backward on all. Their parts have the same shape.
-    Processes that have joined
-    (`parallel.init`) make the same layers in the same order, and train them by the same steps; their batches may differ
-    in size.
+    Processes that have joined (`parallel.init`) make the same layers in the same order, and train them by the same
+    steps; their batches may differ in size.
 
     Args:
         in_channels: number of channels; found at the first forward pass if 0.
