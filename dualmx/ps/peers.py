@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MXNetError
+from .dialing import host_identity
 from .frame import NOTE, Message
-from .sockets import SocketVan, host_identity
+from .sockets import SocketVan
 from .van import Refused
 
 _log = logging.getLogger("dualmx.dist")

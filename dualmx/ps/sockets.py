@@ -12,24 +12,23 @@ import logging
 import os
 import selectors
 import socket
-import struct
 import threading
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
+from .dialing import dial, exchange_memory, host_identity
 from .frame import PIECE, PING, REPLY, Decoder, Message, outgoing
 from .joined import LEAST_JOINED, Windows
 from .link import Link, tune
 from .secret import HandshakeError, Met, greet, welcome
-from .shared import LEAST, Arena, Loans, available
+from .shared import LEAST, Arena, available
 from .van import SILENCE, Refused, Taken, Van
 
 HANDSHAKE_SECONDS = 5.0
@@ -39,14 +38,6 @@ LINGER = 0.02  # seconds that the van's own thread leaves to the next one that w
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _log = logging.getLogger("dualmx.dist")
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
-
-
-def host_identity() -> str:
-    """Tells hosts apart: processes with the same one can try a unix socket."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
 
 
 class SocketVan(Van):
@@ -128,7 +119,7 @@ class SocketVan(Van):
         where = f"{address.get('host')}:{address.get('port')}"
         while True:
             try:
-                sock = self._dial(address, max(until - time.monotonic(), 0.05))
+                sock = dial(address, max(until - time.monotonic(), 0.05), self._tcp)
                 try:
                     met = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
                     return self._add(sock, met)
@@ -143,40 +134,6 @@ class SocketVan(Van):
                 if time.monotonic() >= until:
                     raise MXNetError(f"cannot connect to {where} within {timeout:g} s: {e.strerror or e}") from None
                 time.sleep(0.05)
-
-    def _dial(self, address: dict[str, Any], timeout: float) -> socket.socket:
-        if address.get("unix") and not self._tcp and address.get("boot") == host_identity():
-            sock = socket.socket(socket.AF_UNIX)
-            try:
-                sock.connect("\0" + str(address["unix"]))
-                return sock
-            except OSError:
-                sock.close()  # the same machine in another network namespace: TCP still reaches it
-        return socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
-
-    def _share(self, sock: socket.socket) -> tuple[Any, Loans | None]:
-        """Exchange memory with the other end of a unix socket; returns how to lend, and what is lent."""
-        if sock.family != socket.AF_UNIX:
-            return None, None
-        sock.settimeout(HANDSHAKE_SECONDS)
-        arena = self._arena
-        reader = arena.reader() if arena is not None else -1
-        offer = struct.pack("<i", reader)
-        if arena is not None and reader >= 0:
-            socket.send_fds(sock, [offer], [arena.fd])
-        else:
-            sock.sendall(offer)
-        answer, fds, _, _ = socket.recv_fds(sock, 4, 1)
-        try:
-            if len(answer) != 4 or (struct.unpack("<i", answer)[0] >= 0) != (len(fds) == 1):
-                raise HandshakeError("the other end did not say what memory it shares")
-            loans = Loans(os.dup(fds[0]), struct.unpack("<i", answer)[0]) if fds else None
-        finally:
-            for fd in fds:
-                os.close(fd)
-        if arena is None or reader < 0:
-            return None, loans
-        return (lambda parts: arena.lend(parts, reader)), loans
 
     def take(self, nbytes: int) -> np.ndarray:
         block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
@@ -206,7 +163,7 @@ class SocketVan(Van):
         return self._seal and sock.family != socket.AF_UNIX  # what stays on a host is not encrypted
 
     def _add(self, sock: socket.socket, met: Met) -> int:
-        lend, loans = self._share(sock)
+        lend, loans = exchange_memory(sock, self._arena, HANDSHAKE_SECONDS)
         number = next(self._numbers)
         decoder = Decoder(loans, partial(self._room, number))
         sock.setblocking(False)
@@ -504,4 +461,4 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-__all__ = ["SocketVan", "host_identity"]
+__all__ = ["SocketVan"]

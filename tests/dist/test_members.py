@@ -18,7 +18,7 @@ import pytest
 
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.core.network import free_port
-from dualmx.ps import Job, Server, Worker, run_scheduler, sealed, shared, sockets
+from dualmx.ps import Job, Server, Worker, dialing, run_scheduler, sealed, shared, sockets
 from dualmx.ps.frame import NOTE, Message, encode
 from dualmx.ps.journal import Journal
 from dualmx.ps.secret import find_secret, user_file
@@ -311,7 +311,8 @@ def test_nothing_waits_for_ever(two: Running) -> None:
 
 
 def test_a_link_over_tcp_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "host_identity", lambda: "")
+    for module in (sockets, dialing):
+        monkeypatch.setattr(module, "host_identity", lambda: "")
     running = Running(1, 1)
     running.whole()
     assert not running.errors
