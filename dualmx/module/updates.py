@@ -208,7 +208,7 @@ def make_updates(
             kvstore = create_store(name)
     if kvstore is None or isinstance(kvstore, str):
         return Updates(devices, names, index_of)
-    if not hasattr(kvstore, "pushpull"):
+    if not keeps_values(kvstore) and not hasattr(kvstore, "pushpull"):
         raise ArgumentTypeError(f"Module.init_optimizer: kvstore={kvstore!r}: expected a store, its name, or None")
     if compression:
         kvstore.set_gradient_compression(compression)
