@@ -193,6 +193,18 @@ def test_conditions_on_columns_that_are_not_read(tmp_path) -> None:
     assert {k: v.tolist() for k, v in batch.items()} == {"y": [9.0]}
 
 
+def test_row_groups_without_such_rows_are_not_read(tmp_path) -> None:
+    file = numbered(tmp_path / "rows", 20) / "part-00000.parquet"
+    chunk = pq.ParquetFile(file).metadata.row_group(0).column(0)
+    content = bytearray(file.read_bytes())
+    start = chunk.dictionary_page_offset or chunk.data_page_offset
+    content[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    file.write_bytes(content)
+    assert [int(row["x"]) for row in ParquetReader(file, where=[("x", ">=", 15)])] == list(range(15, 20))
+    with pytest.raises(mx.MXNetError, match="part-00000.parquet"):
+        list(ParquetReader(file))
+
+
 def test_directories_as_spark_writes_them(tmp_path) -> None:
     for year in (2020, 2021):
         folder = tmp_path / "t" / f"year={year}"
