@@ -96,7 +96,7 @@ def test_a_group_has_a_least_and_a_greatest_number() -> None:
     asking(a, 4, 9, number=3)
     assert formed(a, {4, 9})[0]["workers"] == [4, 9]
     asking(a, 5, 6)
-    assert [told for told in formed(a, {5, 6}, {4, 9})] == [{"over": True}] * 2
+    assert list(formed(a, {5, 6}, {4, 9})) == [{"over": True}] * 2
 
 
 def test_whatever_happens_everybody_who_is_there_is_in_the_same_group_in_the_end() -> None:

@@ -1,4 +1,4 @@
-"""Any process of a job may be killed at any moment, the launcher too: no accepted update is lost, and no bit differs."""
+"""Any process of a job may be killed at any moment, the launcher too: no accepted update is lost, no bit differs."""
 
 from __future__ import annotations
 

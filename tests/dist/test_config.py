@@ -11,8 +11,16 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import ArgumentError, FormatError
 from dualmx.kvstore.config import (
-    ELEMENTWISE, build, build_schedule, change, describe, factors, is_elementwise, obstacle, schedule_of,
-)  # fmt: skip
+    ELEMENTWISE,
+    build,
+    build_schedule,
+    change,
+    describe,
+    factors,
+    is_elementwise,
+    obstacle,
+    schedule_of,
+)
 from dualmx.kvstore.states import Reader, cut, flatten, join
 from dualmx.optimizer.optimizer import OPTIMIZERS
 

@@ -224,7 +224,9 @@ def test_a_flipped_bit_of_a_large_frame_is_noticed_wherever_it_is(chunk: int, la
             decode(bytes(damaged), chunk)
 
 
-@pytest.mark.parametrize("sizes", [(40_000, 4, 60_000), (4, 40_000), (64, 40_000, 100, 128, 40_001), (10, 20, 50_000, 7)])
+@pytest.mark.parametrize(
+    "sizes", [(40_000, 4, 60_000), (4, 40_000), (64, 40_000, 100, 128, 40_001), (10, 20, 50_000, 7)]
+)
 def test_parts_of_odd_sizes_begin_where_programs_take_them(sizes: tuple[int, ...]) -> None:
     parts = [np.random.default_rng(n).integers(0, 256, n).astype(np.uint8) for n in sizes]
     raw = b"".join(encode(Message(frame.REQUEST, 7, {"op": "push"}, parts), fast=True))

@@ -10,9 +10,9 @@ import pytest
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.frame import NOTE
+from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork, SimVan
-from dualmx.ps.rows import dense
 from dualmx.ps.store import Held, Store, _sum
 from dualmx.ps.worker import KVWorker
 

@@ -70,7 +70,8 @@ def one_job(threads: Threads, seed: int) -> str:
     running.scheduler()
     running.go("server 0", lambda: Server(replace(running.job, role="server", task=0), Control()).run())
     for rank in rng.sample(range(2), 2):
-        running.go(f"work {rank}", lambda r=rank, p=random.Random(rng.random()): work(r, p))  # type: ignore[misc]
+        pace = random.Random(rng.random())
+        running.go(f"work {rank}", lambda r=rank, p=pace: work(r, p))  # type: ignore[misc]
     running.join("work 0", "work 1")
     errors = [str(e) for name, e in running.errors.items() if name.startswith("work")]
     running.end()

@@ -410,12 +410,13 @@ def modules() -> None:
             x = np.concatenate([batch(r, t)[0] for t in range(3) for r in ranks])[:, None]
             data = mx.io.NDArrayIter(x, np.ones(len(x)), BATCH * len(ranks), label_name="label")
             start = network("dense")
+            by_rows = (lambda b: {"table": b.data[0]}) if wanted and stype != "default" else None
             first = {"table": start.table.weight.data(), "fc_weight": start.out.weight.data()[:, :WIDTH],
                      "fc_bias": mx.nd.zeros(1)}  # fmt: skip
             mod = mx.mod.Module(symbol, label_names=("label",))
             mod.fit(data, kvstore=store and mx.kv.create(store), num_epoch=2, arg_params=first, eval_metric="mse",
                     optimizer_params={"learning_rate": 0.1, "momentum": 0.9},
-                    sparse_row_id_fn=(lambda b: {"table": b.data[0]}) if wanted and stype != "default" else None)  # fmt: skip
+                    sparse_row_id_fn=by_rows)  # fmt: skip
             results.append({n: v.asnumpy() for n, v in sorted(mod.get_params()[0].items())})
             if store:
                 mod.save_optimizer_states(str(FOLDER / f"module-{RANK}.states"))

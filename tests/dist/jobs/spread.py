@@ -1,4 +1,4 @@
-"""A worker that trains on its part of the twelve devices of a job, and prints the hash of its weights after each step."""
+"""A worker that trains on its part of the twelve devices of a job, and prints its weights' hash after each step."""
 
 from __future__ import annotations
 

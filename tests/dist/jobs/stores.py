@@ -42,7 +42,8 @@ def raises(kind: type[Exception], text: str, f: Callable[..., Any], *args: Any, 
 @check
 def described() -> None:
     assert WORKERS == 2 and kv.type == "dist_sync" and os.environ["DMLC_RANK"] == str(RANK)
-    assert kv.num_dead_node() == kv.num_dead_node(60) == kv.num_dead_node(node_id=4) == kv.get_num_dead_node(9) == 0 and kv.is_capable("optimizer")
+    assert kv.num_dead_node() == kv.num_dead_node(60) == kv.num_dead_node(node_id=4) == kv.get_num_dead_node(9) == 0
+    assert kv.is_capable("optimizer")
 
 
 @check
@@ -187,6 +188,7 @@ def first_weights() -> list[np.ndarray]:
 
 OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
     ("sgd", {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.01}),
+    ("nadam", {"learning_rate": 0.02}),
     ("adam", {"learning_rate": 0.05}),
     ("lamb", {"learning_rate": 0.05, "wd": 0.01}),
 ]
@@ -311,9 +313,10 @@ def compression() -> None:
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
     store.init(["x", "table"], [x, table])
     store.push(["x", "table"], [x, table.tostype("row_sparse")])  # rows travel as they are
-    assert pulled(store, "x", x)[:3].tolist() == [0, 1, -1] and (
-        pulled(store, "table", table) == 2 * table.asnumpy()
-    ).all()
+    assert (
+        pulled(store, "x", x)[:3].tolist() == [0, 1, -1]
+        and (pulled(store, "table", table) == 2 * table.asnumpy()).all()
+    )
     store.init("half", x.astype("float16"))
     raises(ArgumentError, "expected dense float32", store.push, "half", x.astype("float16"))
     raises(ArgumentError, "expected one of 2bit, 1bit, fp16", store.set_gradient_compression, {"type": "3bit"})
