@@ -82,6 +82,8 @@ class DistKVStore(MemberStore):
         self._told: dict[str, Any] = {}
         self._told_schedule: dict[str, Any] | None = None
         self._told_factors: dict[Any, list[Any]] = {}
+        self._order: dict[Any, None] = {}  # of the first pushes of keys
+        self._told_order = 0
         self._whole = False
         opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})", slack)
         self._completed, self._whole = opening.done()
@@ -200,6 +202,8 @@ class DistKVStore(MemberStore):
         """Before keys are pushed: wait for their last pushes, and tell the servers what has changed."""
         self._settle(keys)
         if self._optimizer is not None:
+            if self._optimizer._in_turns:
+                self._order.update(dict.fromkeys(keys))
             if self.rank == 0:
                 self._tell(keys)
             if self._sync:
@@ -366,9 +370,11 @@ class DistKVStore(MemberStore):
         self._optimizer = optimizer
         if self.rank == 0:
             told = factors(optimizer, self._like)
-            message = self._meta("optimizer", config=config, factors=told, step=self._kv.step(self._number))
+            step, order = self._kv.step(self._number), list(self._order)
+            message = self._meta("optimizer", config=config, factors=told, order=order, step=step)
             self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
         self._told, self._told_schedule = settings(optimizer), schedule_of(optimizer)
+        self._told_order = len(self._order)
         self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
         self._prepared(f"set_optimizer({type(optimizer).__name__})")
 
@@ -395,12 +401,14 @@ class DistKVStore(MemberStore):
         fresh = [f for f in factors(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
         schedule = schedule_of(self._optimizer)
         more: dict[str, Any] = {} if schedule == self._told_schedule else {"schedule": schedule}
+        if len(self._order) != self._told_order:
+            more["order"] = list(self._order)
         if not changed and not fresh and not more:
             return
         self._settle(list(self._under_way))  # rounds under way are made with the old settings, whatever is repeated
         message = self._meta("set", settings=changed, factors=fresh, **more)
         self._kv.wait(self._kv.ask_all("change of the optimizer's settings", message))
-        self._told, self._told_schedule = now, schedule
+        self._told, self._told_schedule, self._told_order = now, schedule, len(self._order)
         self._told_factors.update((f[0], f) for f in fresh)
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:

@@ -18,7 +18,7 @@ from ..core.context import Context
 from ..core.dtypes import is_float
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
-from ..optimizer import Optimizer, Updater, get_updater
+from ..optimizer import Nadam, Optimizer, Updater, get_updater
 from ..parallel import coordinator
 from ..parallel.borrow import SMALL, lent, looked_at
 from ..ps import Job, Server, run_scheduler
@@ -78,6 +78,7 @@ class StoreUpdater:
         self.updater: Updater = get_updater(optimizer)
         self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
         self._factors: dict[Any, list[Any]] = {}
+        self._order: list[Any] = []
         self._met: dict[tuple[int, ...], int] = {}  # how often slices came together
         self._usual: set[tuple[int, ...]] = set()
         self._repeated: dict[tuple[int, ...], tuple[list[Held], Update | None]] = {}  # until the settings change
@@ -230,6 +231,21 @@ class StoreUpdater:
                 opt.lr_mult[index], opt.wd_mult[index] = rate, decay
                 opt.idx2name[index] = name  # type: ignore[index]
 
+    def set_order(self, order: Any) -> None:
+        """Take over the order in which keys are updated, where one process would update one after the other.
+
+        Raises:
+            FormatError: something else.
+        """
+        if not isinstance(order, list) or not all(isinstance(key, (int, str)) for key in order):
+            raise FormatError(f"order: {order!r}: expected a list of keys")
+        self._repeated.clear()
+        self._order = order
+        turns = {key: (i, len(order)) for i, key in enumerate(order)}
+        if isinstance(self.optimizer, Nadam):
+            held = self._store.held
+            self.optimizer._turns = {index_of(key, number): turns[key] for key, number in held if key in turns}
+
     # -- states
 
     def dump(self) -> tuple[dict[str, Any], list[Any]]:
@@ -247,7 +263,8 @@ class StoreUpdater:
     def records(self, number: int) -> Iterator[Record]:
         """Requests that make an equal updater."""
         factors = list(self._factors.values())
-        yield {"op": "optimizer", "store": number, "config": describe(self.optimizer), "factors": factors}, []
+        told = {"config": describe(self.optimizer), "factors": factors, "order": self._order}
+        yield {"op": "optimizer", "store": number, **told}, []
         meta, payload = self.dump()
         yield {"op": "load", "store": number, **meta}, payload
 
@@ -319,6 +336,7 @@ class Control:
         if op == "optimizer":
             made = StoreUpdater(build(message.meta.get("config")), store)
             made.set_factors(message.meta.get("factors"))
+            made.set_order(message.meta.get("order"))
             self._updaters[number] = made
             store.apply, store.adds = made.apply, True
             return {}, []
@@ -332,6 +350,8 @@ class Control:
             if "schedule" in message.meta:
                 held.optimizer.lr_scheduler = build_schedule(message.meta["schedule"])
             held.set_factors(message.meta.get("factors"))
+            if "order" in message.meta:
+                held.set_order(message.meta["order"])
         elif op == "load":
             held.load(message)
         else:

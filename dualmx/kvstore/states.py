@@ -11,6 +11,7 @@ import numpy as np
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import FormatError, MXNetError, unreadable
 from ..ndarray import NDArray, array
+from ..optimizer import Nadam
 from ..optimizer.states import load_states
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ def gathered(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
             counts[key] = max(count, counts.get(key, 0))
         optimizer.num_update = max(optimizer.num_update, reply.take("num_update", int))
     optimizer._index_update_count.update(counts)
+    if isinstance(optimizer, Nadam) and kv._order and counts:
+        optimizer.m_schedule = optimizer._product(max(counts.values()), len(kv._order) - 1, len(kv._order))
     states = {}
     for key, pieces in found.items():
         known = kv._kv.keys[kv._number, key]

@@ -253,9 +253,11 @@ class Nadam(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = True
+    _plain = _in_turns = True
     # By index, the number of its last update and `m_schedule` after that.
     _products: dict[Any, tuple[int, float]] | None = None
+    # Where updates come in any order: by index, its turn, from 0, among how many arrays; see `_product`.
+    _turns: dict[Any, tuple[int, int]] | None = None
 
     def __init__(
         self,
@@ -285,14 +287,24 @@ class Nadam(Optimizer):
     def _momentum(self, t: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
+    def _product(self, t: int, turn: int, count: int) -> float:
+        """`m_schedule` in the update number `t` of array `turn` of `count`, each of which is updated in every round."""
+        product, s = 1.0, 1
+        while s < t and product > 1e-20:  # of less, 1 - product knows nothing
+            product *= self._momentum(s) ** count
+            s += 1
+        return product * self._momentum(t) ** (turn + 1)
+
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         t = self._index_update_count[index]
         now, then = self._momentum(t), self._momentum(t + 1)
         if self._products is None:
             self._products = {}
         number, product = self._products.get(index, (0, 0.0))
-        # Copies of a weight on other contexts are updated alike: only the first of them makes the product longer.
-        self.m_schedule = product if number == t else self.m_schedule * now
+        if self._turns is not None:
+            self.m_schedule = self._product(t, *self._turns.get(index, (0, 1)))
+        else:  # copies of a weight on other contexts are updated alike: the first of them makes the product longer
+            self.m_schedule = product if number == t else self.m_schedule * now
         self._products[index] = t, self.m_schedule
         rates = (
             lr,

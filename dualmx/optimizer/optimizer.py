@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ..op.registry import Call, get_op
 from ..sparse import invoke_out
 
 OPTIMIZERS = Registry("optimizer")
+Kind = TypeVar("Kind", bound=type)
 HALF = (np.float16, bfloat16)
 _log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class Optimizer:
     lr: float | None
     _plain = False  # an update applies the same formulas each time, and asks for no values
     _steady = False  # and without a schedule also with the same numbers
+    _in_turns = False  # an update depends on how many arrays were updated before it
     _noted: list[tuple[Call, tuple[float, ...]]] | None = None
     _rate_before_count = False  # what a schedule is asked: the number of updates done, or with the one at hand
 
@@ -322,11 +324,12 @@ def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:
     return zeros(weight.shape, ctx=weight.context, dtype=weight.dtype if dtype is None else dtype)
 
 
-def register(klass: type) -> type:
+def register(klass: Kind) -> Kind:
     """Register an Optimizer class under its lower-cased name, replacing an earlier one; usable as a decorator."""
     if not (isinstance(klass, type) and issubclass(klass, Optimizer)):
         raise ArgumentError(f"optimizer.register: {klass!r}: expected a subclass of Optimizer")
-    return OPTIMIZERS.register(klass)
+    OPTIMIZERS.register(klass)
+    return klass
 
 
 def create(name: Any, **kwargs: Any) -> Optimizer:
