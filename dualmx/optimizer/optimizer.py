@@ -326,7 +326,8 @@ def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:
 
 def register(klass: Kind) -> Kind:
     """Register an Optimizer class under its lower-cased name, replacing an earlier one; usable as a decorator."""
-    if not (isinstance(klass, type) and issubclass(klass, Optimizer)):
+    given: Any = klass
+    if not (isinstance(given, type) and issubclass(given, Optimizer)):
         raise ArgumentError(f"optimizer.register: {klass!r}: expected a subclass of Optimizer")
     OPTIMIZERS.register(klass)
     return klass

@@ -24,7 +24,7 @@ from dualmx.kvstore.config import (
 from dualmx.kvstore.states import Reader, cut, flatten, join
 from dualmx.optimizer.optimizer import OPTIMIZERS
 
-OURS = [n for n in OPTIMIZERS if OPTIMIZERS.get(n).__module__.startswith("dualmx.")]
+OURS = [n for n in OPTIMIZERS if OPTIMIZERS.get(n).__module__.startswith("dualmx.optimizer.")]
 APART = {"lr_scheduler", "param_dict"}
 
 
