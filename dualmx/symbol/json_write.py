@@ -9,7 +9,11 @@ from .subgraph import state_positions, subgraphs_of
 
 MXNET_VERSION = 10901  # the format version written: major * 10000 + minor * 100 + patch
 # MXNet's outputs that hold work space, counted in `node_row_ptr` though nothing reads them.
-WORKSPACE = {"CTCLoss": 2, "Dropout": 2, "InstanceNorm": 3, "LRN": 2}
+WORKSPACE = {
+    "BilinearSampler": 2, "CTCLoss": 2, "Correlation": 3, "Dropout": 2, "GridGenerator": 2, "InstanceNorm": 3,
+    "L2Normalization": 2, "LRN": 2, "ROIPooling": 2, "SpatialTransformer": 3, "_contrib_BatchNormWithReLU": 4,
+    "_contrib_box_nms": 2, "_linalg_det": 3, "_linalg_slogdet": 4, "sort": 2,
+}  # fmt: skip
 CASTS = ("amp_cast", "amp_multicast")
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"} | {
     chr(c): f"\\u{c:04x}" for c in range(32) if chr(c) not in "\n\r\t"

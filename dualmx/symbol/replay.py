@@ -77,11 +77,12 @@ class Replay:
         """Record the forward pass, update `states`, and return the outputs; call inside `training_scope`."""
         self._states = list(states)
         inputs = [self._input(arg, target) for arg, target in zip(self.args, self.targets, strict=True)]
-        here = [s.as_in_context(self.ctx) for s in states]
+        # States that an earlier pass has left, whose backward never came, are not to lead this one's back to it.
+        here = [self._input(s, None) for s in states]
         outputs = execute(self.call, [*inputs, *here], self.ctx)
         for state, used in zip(states, here, strict=True):
             if used is not state:
-                used.copyto(state)
+                assign(state, used, "forward")
         for at in self.call.aux_positions(len(inputs) + len(here)):
             if at < len(inputs) and inputs[at] is not self.args[at]:
                 assign(self.args[at], inputs[at].detach(), "forward")

@@ -128,6 +128,11 @@ def test_completes_inputs():
     assert kinds == dict.fromkeys(names, "float32")
 
 
+def test_vectors_are_their_own_instances():
+    found = mx.nd.L2Normalization(mx.nd.array([-2, 3, 0]))
+    np.testing.assert_allclose(found.asnumpy(), [-1, 1, 0], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("op", "shapes", "params", "words"),
     [

@@ -75,6 +75,24 @@ def test_backward_follows_an_inference_or_no_forward():
     bound(grad_req="null").backward()
 
 
+@pytest.mark.parametrize("passes", [2, 3])
+def test_backward_follows_the_last_forward_only(passes: int):
+    """Statistics that earlier passes have updated lead to no gradient of these passes."""
+    draw = np.random.default_rng(0)
+    symbol = mx.sym.BatchNorm(mx.sym.Variable("data"), fix_gamma=False, name="norm")
+    given = {n: draw.standard_normal(s).astype("f") for n, s in (("data", (4, 3)), ("norm_gamma", 3), ("norm_beta", 3))}
+    seed = mx.nd.array(draw.standard_normal((4, 3)))
+    found = []
+    for n in (1, passes):
+        exe = symbol.simple_bind(mx.cpu(), data=(4, 3))
+        exe.copy_params_from({k: mx.nd.array(v) for k, v in given.items()})
+        for _ in range(n):
+            exe.forward(is_train=True)
+        exe.backward(seed)
+        found.append({k: g.asnumpy() for k, g in exe.grad_dict.items()})
+    assert all(np.array_equal(found[1][k], g) and g.any() for k, g in found[0].items())
+
+
 def test_backward_needs_a_head_gradient():
     exe = bound()
     exe.forward(is_train=True)

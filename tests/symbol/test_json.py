@@ -242,3 +242,10 @@ def test_the_model_zoo_of_mxnet_survives_a_round_trip(tmp_path):
         assert net.tojson() == case["json"], name
         found = net.infer_shape(data=(2, 3, case["side"], case["side"]))
         assert [[list(s) for s in part] for part in found] == case["shapes"], name
+
+
+def test_work_space_counts_among_the_outputs():
+    """As in files of MXNet, whose outputs for work space nothing reads."""
+    x = mx.sym.Variable("x")
+    for made, count in ((mx.sym.sort(x), 2), (mx.sym.L2Normalization(x), 2), (mx.sym.linalg.det(x), 3)):
+        assert json.loads(made.tojson())["node_row_ptr"] == [0, 1, 1 + count]

@@ -398,7 +398,7 @@ def L2Normalization(
     Shapes: data (N, …), at least 3 axes for "channel" and "spatial"; kept.
     """
     check_float("L2Normalization", data)
-    if data.ndim < (2 if mode == "instance" else 3):
+    if data.ndim < (1 if mode == "instance" else 3):
         raise ArgumentError(f"L2Normalization: data has shape {data.shape}: too few axes for mode={mode!r}")
     axes = {"channel": (1,), "instance": tuple(range(1, data.ndim)), "spatial": tuple(range(2, data.ndim))}[mode]
     x = widen(data)
