@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.context import Context
 from ..ndarray import NDArray
-from ..ndarray.handle import Extra, assign, is_tracked, ref
+from ..ndarray.handle import Extra, assign, invalidate, is_tracked, on_device, ref
 from ..ndarray.trace import engine, local
 from ..op.registry import Call
 from ..sparse import BaseSparseNDArray
@@ -76,19 +76,25 @@ class Replay:
     def run(self, states: Sequence[NDArray]) -> list[NDArray]:
         """Record the forward pass, update `states`, and return the outputs; call inside `training_scope`."""
         self._states = list(states)
+        for state in states:
+            if is_tracked(state):  # by an earlier pass whose backward never came: this one's is not to lead back to it
+                on_device(state)
+                invalidate(state)
         inputs = [self._input(arg, target) for arg, target in zip(self.args, self.targets, strict=True)]
-        # States that an earlier pass has left, whose backward never came, are not to lead this one's back to it.
-        here = [self._input(s, None) for s in states]
+        here = [s.as_in_context(self.ctx) for s in states]
         outputs = execute(self.call, [*inputs, *here], self.ctx)
         for state, used in zip(states, here, strict=True):
             if used is not state:
-                assign(state, used, "forward")
+                used.copyto(state)
         for at in self.call.aux_positions(len(inputs) + len(here)):
             if at < len(inputs) and inputs[at] is not self.args[at]:
                 assign(self.args[at], inputs[at].detach(), "forward")
         self._heads = outputs
-        self._alive = inputs if isinstance(self.call, Steps) else []
+        self._alive = inputs if self._in_steps() else []
         return outputs
+
+    def _in_steps(self) -> bool:
+        return isinstance(self.call, Steps) or engine.naive
 
     def _input(self, arg: NDArray, target: tuple[NDArray, str] | None) -> NDArray:
         value = arg.as_in_context(self.ctx)
@@ -101,7 +107,7 @@ class Replay:
         variable._v, variable._tr, variable._data, variable._x = trace.leaf(value), trace, None, Extra()
         grad, req = target
         variable._x.grad, variable._x.req = grad, ROW_REQS[req] if grad.is_sparse else req
-        if isinstance(self.call, Steps):  # programs end in between, and gradients come back to this value
+        if self._in_steps():  # programs end in between, and gradients come back to this value
             trace.handles.append(ref(variable))
         # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.
         trace.make_variable(variable)
@@ -111,8 +117,10 @@ class Replay:
         """Return the recorded outputs for one backward; later calls record the forward pass again, leaving states."""
         heads, self._heads = self._heads, None
         if heads is None:
+            with without_recording():
+                states = [s.copy() for s in self._states]
             with training_scope():
-                self.run([s.copy() for s in self._states])
+                self.run(states)
             heads, self._heads = self._heads, None
         assert heads is not None
         return heads
