@@ -163,7 +163,11 @@ def invoke2(call: Call, a: Handle, b: Handle) -> Any:
 
 
 def settle(ins: Sequence[Handle]) -> Sequence[Handle]:
-    """Switch to the trace on the context of the first input, and return the inputs with the others copied there."""
+    """Switch to the trace on the context of the first input, and return the inputs with the others copied there.
+
+    Dense arrays stand in for sparse ones, whose dense value may have been computed in a program of its own.
+    """
+    ins = [a.densified() if a.is_sparse else a for a in ins]  # type: ignore[attr-defined]
     ctx = ins[0]._v.ctx
     local.switch(ctx)
     return [a if a._v.ctx is ctx else copy_across(a, ctx) for a in ins]

@@ -10,6 +10,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, gluon, nd, sym
+from dualmx.ndarray.trace import engine
 
 BATCH = np.array([[0, 1, 0, 0], [2, 0, 0, 0], [0, 0, 0, 0]], np.float32)
 
@@ -117,7 +118,9 @@ def test_clipping_and_splitting() -> None:
     assert [(p.stype, p.shape) for p in parts] == [("csr", (2, 2)), ("csr", (1, 2))]
 
 
-def test_dense_layers_take_csr_data() -> None:
+@pytest.mark.parametrize("naive", [False, True])
+def test_dense_layers_take_csr_data(naive: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "naive", naive)
     net = gluon.nn.Dense(2, in_units=4)
     net.initialize()
     x = nd.array(BATCH).tostype("csr")
