@@ -22,6 +22,10 @@ class ArgumentTypeError(MXNetError, TypeError, AssertionError):
     """An argument has a type that the operation cannot accept; MXNet asserts many of these."""
 
 
+class InputKindError(ArgumentTypeError, ValueError):
+    """A block was given neither an array nor a symbol; MXNet raises `ValueError` there."""
+
+
 class UnsupportedError(ArgumentError, TypeError, NotImplementedError):
     """An argument asks for a choice that NumPy has and neither MXNet nor dualmx makes."""
 

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, InputKindError, MXNetError
 from ..namespace import nd, sym
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from ..symbol.symbol import check_backend
 from .base import Block
 from .cached_access import CachedAccess
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
@@ -97,16 +98,16 @@ class HybridBlock(CachedAccess, Block):
 
         Args:
             active: false returns to step-by-step execution.
-            backend: name of a graph partitioner; none is built in.
+            backend: name of a graph partitioner of MXNet; accepted without effect, see `Symbol.optimize_for`.
             clear: forget what was traced before.
             static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size: MXNet's tuning flags;
                 accepted without effect, because XLA always plans memory and specializes on shapes.
 
         Raises:
-            MXNetError: an unknown backend.
+            ArgumentError: an unknown backend.
         """
         if backend is not None:
-            raise MXNetError(f"hybridize: backend={backend!r}: no graph partitioner of this name is registered")
+            check_backend("hybridize", backend)
         self._active = active
         self._flags = [
             ("static_alloc", static_alloc),
@@ -148,9 +149,7 @@ class HybridBlock(CachedAccess, Block):
             return self._call_cached_op(x, *args) if self._active else self._run_eager(first.context, x, *args)
         if isinstance(first, Symbol):
             return self._on_symbols(x, *args)
-        raise ArgumentTypeError(
-            f"{self.name}: expected an NDArray or a Symbol among the inputs, got {type(x).__name__}"
-        )
+        raise InputKindError(f"{self.name}: expected an NDArray or a Symbol among the inputs, got {type(x).__name__}")
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs with the functions of `F`, which is `mx.nd` or `mx.sym`; subclasses define it."""
@@ -247,10 +246,10 @@ class HybridBlock(CachedAccess, Block):
         static_shape: bool = False, inline_limit: int = 2, forward_bulk_size: int | None = None,
         backward_bulk_size: int | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        """Hybridize for a registered graph partitioner and run once on the example inputs.
+        """Hybridize for a graph partitioner (see `hybridize`) and run once on the example inputs.
 
         Raises:
-            ArgumentError: no backend given. MXNetError: an unknown backend.
+            ArgumentError: no backend given, or an unknown one.
         """
         if backend is None:
             raise ArgumentError("optimize_for: give the name of a backend")

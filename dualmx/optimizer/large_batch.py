@@ -85,7 +85,8 @@ class LAMB(Optimizer):
 class LARS(SGD):
     """SGD with momentum at the rate `lr * eta * ‖w‖ / (‖g‖ + wd * ‖w‖ + eps)` per layer (You et al., 2017).
 
-    Parameters whose names end in gamma, beta or bias keep the plain rate, and only those in weight decay.
+    Parameters that `param_idx2name` names with gamma, beta or bias at the end keep the plain rate, and of the named
+    ones only weights decay; `gluon.Trainer` names none.
 
     Args:
         momentum: 0 for none.
@@ -123,11 +124,6 @@ class LARS(SGD):
         self.cur_lr = lr
         return super()._get_lrs(indices)
 
-    def _name(self, index: Any) -> str:
-        if index in self.param_dict:
-            return self.param_dict[index].name
-        return str(self.idx2name.get(index, index))
-
     def _steps(
         self,
         indices: Sequence[Any],
@@ -139,7 +135,8 @@ class LARS(SGD):
     ) -> None:
         change = self.cur_lr / self.last_lr if self.momentum_correction and self.last_lr and self.cur_lr else 1.0
         for i, w, g, s, lr, wd in zip(indices, weights, grads, states, lrs, wds, strict=True):
-            plain = self._name(i).endswith(("gamma", "beta", "bias"))
+            # As in MXNet, the names of gluon's parameters (`param_dict`) are not asked.
+            plain = str(self.idx2name.get(i, i)).endswith(("gamma", "beta", "bias"))
             mom, master = s if isinstance(s, (tuple, list)) else (s, None)
             call = update_call(
                 "_lars_update" if master is None else "_mp_lars_update",

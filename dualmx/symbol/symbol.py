@@ -22,6 +22,9 @@ from .json_write import to_json
 from .node import Node, copy_graph, split_variables, topological
 from .text import to_text, variable_attrs
 
+# Graph partitioners of MXNet; scripts name them, and XLA does their work without being told.
+BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "TensorRT")
+
 
 class Symbol(Arithmetic, Inference, Binding, Fluent):
     """One or several outputs of a graph of named operator nodes and variables.
@@ -274,12 +277,30 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         return importlib.import_module("..numpy.symbols", __package__).as_np(self)
 
     def get_backend_symbol(self, backend: str) -> Symbol:
-        """XLA compiles whole graphs, so there are no partitioning backends; always raises `MXNetError`."""
-        raise MXNetError(f"get_backend_symbol: no backend {backend!r}: graphs are compiled as a whole by XLA")
+        """Return the symbol itself; see `optimize_for`."""
+        check_backend("get_backend_symbol", backend)
+        return self
 
     def optimize_for(self, backend: str, *args: Any, **kwargs: Any) -> Symbol:
-        """XLA compiles whole graphs, so there are no partitioning backends; always raises `MXNetError`."""
-        raise MXNetError(f"optimize_for: no backend {backend!r}: graphs are compiled as a whole by XLA")
+        """Return the symbol itself: XLA fuses whole graphs, which is what MXNet's backends are for.
+
+        Args:
+            backend: `"MKLDNN"`, `"MKLDNN_QUANTIZE"` or `"TensorRT"`.
+            *args, **kwargs: arrays and options for the backend; accepted without effect.
+
+        Raises:
+            ArgumentError: an unknown backend.
+        """
+        check_backend("optimize_for", backend)
+        return self
+
+
+def check_backend(operation: str, backend: str) -> None:
+    """Raise `ArgumentError`, in the name of `operation`, unless MXNet has a graph partitioner called `backend`."""
+    if backend not in BACKENDS:
+        raise ArgumentError(
+            f"{operation}: backend={backend!r}: {suggest(backend, BACKENDS)}; XLA compiles whole graphs"
+        )
 
 
 def create(

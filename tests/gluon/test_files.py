@@ -197,6 +197,15 @@ def test_symbol_block_trains_and_composes() -> None:
     np.testing.assert_allclose(net(data).asnumpy(), plain, rtol=1e-6)
 
 
+def test_symbol_block_takes_parameters_whose_shapes_were_always_known() -> None:
+    params = gluon.ParameterDict()
+    for name, shape in (("fc_weight", (3, 4)), ("fc_bias", (3,))):
+        params.get(name, shape=shape).initialize(init="ones")
+    data = mx.sym.var("data")
+    block = gluon.SymbolBlock(mx.sym.FullyConnected(data, num_hidden=3, name="fc"), data, params=params)
+    assert block(nd.ones((1, 4))).asnumpy().tolist() == [[5, 5, 5]]
+
+
 def test_symbol_block_needs_symbols() -> None:
     with pytest.raises(TypeError, match="expected symbols"):
         gluon.SymbolBlock(nd.ones((1,)), mx.sym.var("data"))

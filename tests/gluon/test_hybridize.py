@@ -67,6 +67,18 @@ def test_flags_are_accepted() -> None:
         net.hybridize(backend="foo")
     with pytest.raises(ValueError, match="backend"):
         net.optimize_for(nd.ones((1, 3)))
+    net.hybridize(backend="MKLDNN")
+    net.optimize_for(nd.ones((1, 3)), backend="MKLDNN_QUANTIZE")
+    assert net(nd.ones((1, 3))).shape == (1, 2)
+
+
+def test_backends_of_mxnet_leave_the_symbol_as_it_is() -> None:
+    out = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
+    values = {"fc_weight": nd.ones((2, 3)), "fc_bias": nd.ones((2,))}
+    assert out.optimize_for("MKLDNN", values, ctx=mx.cpu()).tojson() == out.tojson()
+    assert out.get_backend_symbol("MKLDNN").tojson() == out.tojson()
+    with pytest.raises(ValueError, match="optimize_for: backend='MKLDN': did you mean 'MKLDNN'"):
+        out.optimize_for("MKLDN")
 
 
 def build() -> nn.HybridSequential:

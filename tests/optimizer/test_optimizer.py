@@ -428,6 +428,16 @@ def test_lars_decays_weights_only():
     np.testing.assert_allclose(w.asnumpy(), [0.9, 1.95], rtol=1e-6)
 
 
+def test_lars_knows_no_names_of_gluon():
+    bias = mx.gluon.Parameter("a_bias", shape=(3,))
+    lars = mx.optimizer.create("lars", learning_rate=1.0, momentum=0.9, wd=0.1, param_dict={0: bias})
+    w, updater = nd.array([1.0, 2.0, 3.0]), mx.optimizer.get_updater(lars)
+    want = [[0.997565, 1.998782, 2.997971], [0.992100, 1.996907, 2.995521]]
+    for g, after in zip(([0.5, 0.1, 0.2], [2.0, 0.3, 0.1]), want, strict=True):
+        updater(0, nd.array(g), w)
+        np.testing.assert_allclose(w.asnumpy(), after, atol=2e-6)
+
+
 def test_the_test_optimizer_counts_nothing():
     updater = mx.optimizer.get_updater(mx.optimizer.create("test"))
     updater(0, nd.ones((2,)), nd.ones((2,)))

@@ -94,6 +94,8 @@ class ParameterDict:
                 setattr(found, key, wanted)
             elif key == "shape" and wanted is not None:
                 found._shape = _merge_shapes(found, (wanted,) if isinstance(wanted, int) else tuple(wanted))
+            elif key == "allow_deferred_init":
+                continue  # what an initialize() to come may do, no property of the array
             elif key == "dtype" and as_dtype(wanted) == as_dtype(held):
                 continue
             elif wanted is not None and wanted != held:
