@@ -56,10 +56,14 @@ class CrossEntropy(EvalMetric):
         self.eps = eps
 
     def update(self, labels: Any, preds: Any) -> None:
-        """Take in labels (N,) and probabilities (N, classes)."""
+        """Take in labels (N,) and probabilities (N, classes); a label that is no class makes the value nan."""
         for label, pred in listed(labels, preds):
-            label = nd.where(label < 0, label + pred.shape[-1], label)  # counted from the last class, as in an index
+            classes = pred.shape[-1]
+            label = nd.where(label < 0, label + classes, label)  # counted from the last class, as in an index
             p = chosen(label, pred, type(self).__name__)
+            known = ((label >= 0) * (label < classes)).reshape((-1,)).as_in_context(p.context)
+            # Raising would need the labels here, and so end the program of a step that runs ahead.
+            p = nd.where(known.astype(p.dtype), p, p * math.nan)
             self._add(-((p + self.eps).log().sum()), label.size)
 
 

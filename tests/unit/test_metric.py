@@ -94,6 +94,14 @@ def test_negative_labels_count_from_the_last_class(kind):
     assert metric.get()[1] == pytest.approx(-(np.log(0.2) + np.log(0.8)) / 2, rel=1e-5)
 
 
+@pytest.mark.parametrize("label", [3, -4])
+@pytest.mark.parametrize("kind", ["ce", "nll_loss"])
+def test_a_label_that_is_no_class_has_no_likelihood(kind, label):
+    metric = mx.metric.create(kind)
+    metric.update([mx.nd.array([0, label])], [mx.nd.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]])])
+    assert np.isnan(metric.get()[1])
+
+
 def test_names_choose_outputs_and_labels():
     label, pred = mx.nd.array([1, 0]), mx.nd.array([[0.1, 0.9], [0.2, 0.8]])
     metric = mx.metric.Accuracy(output_names=["out"], label_names=["l"])
