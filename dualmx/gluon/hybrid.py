@@ -67,6 +67,10 @@ class HybridBlock(CachedAccess, Block):
         self._flags: list[tuple[str, Any]] = []
         self._op_hook: tuple[Callable[..., None], bool] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy traces anew."""
+        return {**self.__dict__, "_graph": None}
+
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if isinstance(value, (Block, Parameter)):

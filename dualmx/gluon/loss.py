@@ -49,6 +49,9 @@ class Loss(HybridBlock):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_graphs": {}}
+
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name != "_graphs" and "_graphs" in self.__dict__:

@@ -72,6 +72,14 @@ class SymbolBlock(HybridBlock):
         graph = CachedGraph.of_symbol(symbol, variables, self._params._params, self._name)
         object.__setattr__(self, "_graph", graph)
 
+    def __getstate__(self) -> dict[str, Any]:
+        graph = self._symbol_graph
+        return {**super().__getstate__(), "_graph": (graph.symbol, graph.inputs)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        graph = CachedGraph.of_symbol(*state["_graph"], state["_params"]._params, state["_name"])
+        self.__dict__.update(state, _graph=graph)
+
     @staticmethod
     def imports(
         symbol_file: str,

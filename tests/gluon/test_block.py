@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -190,6 +193,56 @@ def test_shared_parameters() -> None:
     assert b.weight is a.weight
     a.weight.set_data(nd.ones((2, 2)) * 3)
     assert b(nd.ones((1, 2))).asnumpy().tolist() == [[6, 6]]
+
+
+def _trained(net: gluon.Block, x: mx.nd.NDArray) -> np.ndarray:
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    with autograd.record():
+        loss = (net(x) ** 2).sum()
+    loss.backward()
+    trainer.step(1)
+    return net(x).asnumpy()
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("way", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))], ids=["deepcopy", "pickle"])
+def test_a_copy_has_the_values_and_learns_by_itself(way: Callable[[Any], Any], hybridize: bool) -> None:
+    net = nn.HybridSequential()
+    first = nn.Dense(3, activation="relu")
+    net.add(nn.Conv2D(2, 1), nn.BatchNorm(), nn.Flatten(), first, nn.Dense(3, in_units=3), nn.Dropout(0.5))
+    net.add(nn.Dense(3, in_units=3, params=net[4].params))
+    net.initialize()
+    if hybridize:
+        net.hybridize()
+    x = nd.random.uniform(shape=(2, 3, 4, 4))
+    before = _trained(net, x)
+    twin = way(net)
+    np.testing.assert_allclose(twin(x).asnumpy(), before, rtol=1e-6)
+    assert twin[4].weight is twin[6].weight is not net[4].weight
+    assert list(twin.collect_params()) == list(net.collect_params())
+    assert not np.allclose(_trained(twin, x), before)
+    np.testing.assert_allclose(net(x).asnumpy(), before, rtol=1e-6)
+
+
+def test_copies_of_losses_and_symbol_blocks() -> None:
+    data, x = mx.sym.var("data"), nd.ones((1, 2))
+    block = gluon.SymbolBlock(mx.sym.FullyConnected(data, num_hidden=3, name="fc"), data)
+    block.initialize()
+    want = block(x).asnumpy()
+    loss = gluon.loss.L2Loss()
+    loss(x, x)
+    for way in (copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))):
+        assert way(block)(x).asnumpy().tolist() == want.tolist()
+        assert way(loss)(x, x + 2).asscalar() == 2
+
+
+def test_a_shallow_copy_shares_the_parameters() -> None:
+    net = nn.Dense(2, in_units=2)
+    net.initialize()
+    grad = net.weight.grad()
+    twin = copy.copy(net)
+    assert twin.weight is net.weight and net.weight.grad() is grad
+    assert copy.copy(net.weight).data() is net.weight.data()
 
 
 def test_summary(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,6 +53,14 @@ class OneCall(HybridBlock):
         self._kwargs = Settings(self._bind, params)
         self._bind()
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = {k: v for k, v in super().__getstate__().items() if k != "_call"}
+        return {**state, "_kwargs": dict(self._kwargs), "_arrays": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _kwargs=Settings(self._bind, state["_kwargs"]))
+        self._bind()
+
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)
         super().__setattr__(name, value)

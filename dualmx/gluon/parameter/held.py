@@ -41,6 +41,21 @@ class HeldArrays:
         if "data" in cls.__dict__ and HeldArrays not in cls.__bases__:
             cls._computed = True
 
+    def __copy__(self) -> Any:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a deep copy or a pickle takes along: the values, but no gradients and not the Trainer."""
+        made_again = {"_at": {}, "_plain": {}, "_sparse_at": {}, "_var": None, "_trainer": None, "_when_made": None}
+        return {**self.__dict__, **made_again}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._data is not None:
+            self._hold(self._data, [a.context for a in self._data])
+
     @property
     def _allow_deferred_init(self) -> bool:
         """Whether an unknown shape is accepted at `initialize()`."""
