@@ -26,6 +26,10 @@ class InputKindError(ArgumentTypeError, ValueError):
     """A block was given neither an array nor a symbol; MXNet raises `ValueError` there."""
 
 
+class ForkError(MXNetError):
+    """Arrays were to be computed in a process that cannot: a fork of one that runs XLA."""
+
+
 class UnsupportedError(ArgumentError, TypeError, NotImplementedError):
     """An argument asks for a choice that NumPy has and neither MXNet nor dualmx makes."""
 

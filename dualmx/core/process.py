@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 
-from .errors import MXNetError
+from .errors import ForkError
 
 
 class _Process:
@@ -20,9 +20,9 @@ class _Process:
     runs_xla = False
 
     def require_compute(self) -> None:
-        """Raise `MXNetError` where computing would wait for threads that exist only in the parent process."""
+        """Raise `ForkError` where computing would wait for threads that exist only in the parent process."""
         if self.no_compute:
-            raise MXNetError(self.no_compute)
+            raise ForkError(self.no_compute)
 
     def forked(self) -> None:
         """Note that this process is a fork of one that may run XLA."""

@@ -77,7 +77,8 @@ class SymbolBlock(HybridBlock):
         return {**super().__getstate__(), "_graph": (graph.symbol, graph.inputs)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        graph = CachedGraph.of_symbol(*state["_graph"], state["_params"]._params, state["_name"])
+        symbol, inputs = state["_graph"]
+        graph = CachedGraph.of_symbol(symbol, inputs, state["_params"]._params, state["_name"])
         self.__dict__.update(state, _graph=graph)
 
     @staticmethod

@@ -368,9 +368,24 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     assert not any(alive(p) for p in pids)
 
 
-def test_computing_with_arrays_in_a_fork_is_refused():
+def test_arrays_are_computed_here_where_a_fork_cannot():
     x = mx.nd.ones((2, 2))
-    dataset = ArrayDataset(np.arange(4)).transform(lambda a: mx.nd.dot(x, x) * int(a))
-    with pytest.raises(MXNetError, match="thread_pool=True"):
-        list(DataLoader(dataset, 2, num_workers=1))
-    assert len(list(DataLoader(dataset, 2))) == len(list(DataLoader(dataset, 2, num_workers=2, thread_pool=True))) == 2
+    pids = []
+
+    def of(a):
+        pids.append(os.getpid())
+        return mx.nd.dot(x, x) * int(a), a
+
+    loader = DataLoader(ArrayDataset(np.arange(5)).transform(of), 2, num_workers=2)
+    with pytest.warns(UserWarning, match="made in this process"):
+        first = list(loader)
+    for batches in (first, list(loader), list(loader)):  # without a second warning
+        assert [b[1].asnumpy().tolist() for b in batches] == [[0, 1], [2, 3], [4]]
+        assert [b[0][:, 0, 0].asnumpy().tolist() for b in batches] == [[0, 2], [4, 6], [8]]
+    assert len(pids) == 15 and set(pids) == {os.getpid()}
+
+
+def test_collation_with_arrays_is_done_here_where_a_fork_cannot():
+    loader = DataLoader([1.0, 2.0, 3.0], 2, num_workers=1, batchify_fn=lambda s: mx.nd.array(s) * 2)
+    with pytest.warns(UserWarning, match="made in this process"):
+        assert [b.asnumpy().tolist() for b in loader] == [[2, 4], [6]]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import partial
 from typing import Any
 
-from ...core.errors import ArgumentError, MXNetError
+from ...core.errors import ArgumentError, ForkError, MXNetError
 from .dataset import Dataset, SimpleDataset
 from .host import default_batchify_fn, default_mp_batchify_fn, to_device
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -20,7 +22,8 @@ class DataLoader:
 
     Worker processes see items as NumPy arrays and hand batches over in shared memory; their batches have NDArrays in
     place of NumPy arrays. Dtypes are kept. Errors of the dataset or collation are raised here, whatever worker they
-    happen in.
+    happen in. Where a dataset of the script itself computes with NDArrays, which its workers cannot as forks, the
+    batches are made in this process, with a warning.
 
     Args:
         dataset: a `Dataset`, or anything with `__getitem__` and `__len__`.
@@ -102,18 +105,19 @@ class DataLoader:
         return self._passed_on(ahead) if self._auto_reload else ahead
 
     def _make(self, indices: Any) -> Any:
-        if self._batchify is None:
-            return to_device(self._dataset.host_batch(indices))
-        return self._batchify([self._dataset[i] for i in indices])
+        return _make(self._dataset, self._batchify, indices)
 
     def _start(self) -> _Ahead:
-        if self._thread_pool:
+        refused = self._pool is not None and self._pool.refused
+        if self._thread_pool or refused:
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(self._num_workers, "dualmx-data")
+                # What was written for processes need not be safe in several threads.
+                self._threads = ThreadPoolExecutor(1 if refused else self._num_workers, "dualmx-data")
             return _InThreads(self._threads, self._make, self._timeout, self._batch_sampler, self._prefetch)
         if self._pool is None or not self._pool.alive:
             self._pool = WorkerPool(self._dataset, self._batchify, self._num_workers, self._timeout)
-        return _InProcesses(self._pool, self._batch_sampler, self._prefetch)
+        make = partial(_make, self._dataset, self._batchify)
+        return _InProcesses(self._pool, make, self._batch_sampler, self._prefetch)
 
     def _passed_on(self, ahead: _Ahead) -> Iterator[Any]:
         yield from ahead
@@ -131,6 +135,12 @@ class DataLoader:
     def __del__(self) -> None:
         if getattr(self, "_threads", None) is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)  # type: ignore[union-attr]
+
+
+def _make(dataset: Dataset, batchify: Callable[[Any], Any] | None, indices: Any) -> Any:
+    if batchify is None:
+        return to_device(dataset.host_batch(indices))
+    return batchify([dataset[i] for i in indices])
 
 
 class _Ahead:
@@ -169,18 +179,35 @@ class _Ahead:
 
 
 class _InProcesses(_Ahead):
-    def __init__(self, pool: WorkerPool, batches: Any, count: int):
-        self._pool = pool
-        super().__init__(batches, count)
+    def __init__(self, pool: WorkerPool, make: Callable[[Any], Any], *args: Any):
+        self._pool, self._make = pool, make
+        super().__init__(*args)
 
-    def _submit(self, indices: Any) -> int:
-        return self._pool.submit(indices)
+    def _submit(self, indices: Any) -> tuple[int, Any]:
+        return -1 if self._pool.refused else self._pool.submit(indices), indices
 
-    def _result(self, ticket: int) -> Any:
-        return to_device(self._pool.result(ticket))
+    def _result(self, due: tuple[int, Any]) -> Any:
+        ticket, indices = due
+        if not self._pool.refused:
+            try:
+                return to_device(self._pool.result(ticket))
+            except ForkError:
+                self._refuse()
+        return self._make(indices)
+
+    def _refuse(self) -> None:
+        self._pool.refused = True
+        self._pool.close()
+        warnings.warn(
+            "DataLoader: the dataset or the collation computes with NDArrays, which worker processes that are forks "
+            "of this one cannot: batches are made in this process. NumPy in their place uses all workers; "
+            "thread_pool=True and num_workers=0 do without processes",
+            stacklevel=4,
+        )
 
     def __del__(self) -> None:
-        self._pool.forget(getattr(self, "_due", ()))
+        if not self._pool.refused:
+            self._pool.forget(ticket for ticket, _ in getattr(self, "_due", ()))
 
 
 class _InThreads(_Ahead):

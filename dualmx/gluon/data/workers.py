@@ -73,6 +73,7 @@ class WorkerPool:
         if not hasattr(os, "fork") or not hasattr(socket, "send_fds"):
             raise ArgumentError("DataLoader: num_workers: processes need a POSIX system; use thread_pool=True here")
         self.timeout = timeout
+        self.refused = False  # its work needs arrays to be computed, which a fork cannot
         self._next_ticket = 1
         self._arrived: dict[int, Any] = {}
         self._unwanted: set[int] = set()

@@ -77,6 +77,10 @@ class HeldArrays:
             return None
         return [a.grad for a in self._data if a.grad is not None]
 
+    def _hold(self, arrays: list[NDArray], contexts: list[Context]) -> None:
+        """Take the arrays as those of the contexts, with new gradients."""
+        raise NotImplementedError
+
     def _check_and_get(self, arr_list: list[NDArray] | None, ctx: Any) -> Any:
         """Return the array of `ctx` in a list with one for each context.
 
