@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError, FormatError
 from ..io import codec
-from ..io.batch import DataDesc
+from ..io.batch import DataDesc, description
 from ..io.place import on_host
 from ..ndarray import NDArray, array
 from .augment import IMAGENET_MEAN, IMAGENET_STD, statistics
@@ -61,7 +61,7 @@ class ImageDetIter(ImageIter):
         self.auglist: list[Any] = list(CreateDetAugmenter(data_shape, **kwargs) if aug_list is None else aug_list)
         self.label_shape = self._estimate_label_shape()
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         return [DataDesc(self._names[1], (self.batch_size, *self.label_shape))]
 

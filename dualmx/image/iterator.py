@@ -12,7 +12,7 @@ import numpy as np
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError, unreadable
 from ..io import codec
-from ..io.batch import DataBatch, DataDesc
+from ..io.batch import DataBatch, DataDesc, description
 from ..io.iterator import DataIter
 from ..io.place import on_host
 from ..io.records import check_part, offsets, read_record, share, unpack
@@ -167,11 +167,11 @@ class ImageIter(DataIter):
         if getattr(self, "imgrec", None) is not None:
             self.imgrec.close()
 
-    @property
+    @description
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self.data_shape))]
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         shape = (self.batch_size, self.label_width) if self.label_width > 1 else (self.batch_size,)
         return [DataDesc(self._names[1], shape)]

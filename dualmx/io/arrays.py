@@ -9,7 +9,7 @@ import numpy as np
 from ..core.checks import whole
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, array
-from .batch import DataDesc, named_arrays
+from .batch import DataDesc, description, named_arrays
 from .iterator import DataIter
 from .records import check_part, share
 
@@ -99,11 +99,11 @@ class NDArrayIter(DataIter):
         """The arrays of the inputs, then those of the labels."""
         return [v for _, v in (*self.data, *self.label)]
 
-    @property
+    @description
     def provide_data(self) -> list[DataDesc]:
         return self._describe(self._data)
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         return self._describe(self._label)
 

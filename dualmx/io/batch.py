@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,21 @@ from ..core.errors import ArgumentTypeError
 class _NameShape(NamedTuple):
     name: str
     shape: tuple[int, ...]
+
+
+class description:
+    """A property that iterators of users replace by assignment, as the attributes of MXNet's are.
+
+    Args:
+        fget: computes the value while nothing is assigned.
+    """
+
+    def __init__(self, fget: Callable[[Any], Sequence[Any]]):
+        self.fget = fget
+        self.__doc__ = fget.__doc__
+
+    def __get__(self, iterator: Any, owner: type | None = None) -> Any:
+        return self if iterator is None else self.fget(iterator)
 
 
 class DataDesc(_NameShape):

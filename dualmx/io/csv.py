@@ -14,7 +14,7 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from ..op.schema import Shape
-from .batch import DataDesc
+from .batch import DataDesc, description
 from .changes import typed
 from .records import check_part, share
 from .row_batches import RowBatches, files_of
@@ -83,11 +83,11 @@ class CSVIter(RowBatches):
         self._names = (data_name, label_name)
         self._begin(np.arange(len(self._rows)), typed("CSVIter", "round_batch", round_batch, bool))
 
-    @property
+    @description
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self._rows.shape[1:]), self._dtype.type)]
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         return [DataDesc(self._names[1], (self.batch_size, *self._labels.shape[1:]), self._dtype.type)]
 

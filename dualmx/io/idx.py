@@ -15,7 +15,7 @@ import numpy as np
 from ..core.dtypes import as_dtype, is_float
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
-from .batch import DataDesc
+from .batch import DataDesc, description
 from .changes import typed
 from .iterator import MXDataIter
 from .records import check_part
@@ -136,11 +136,11 @@ class MNISTIter(MXDataIter):
             shape = (self.batch_size, *self._images.shape[1:])
             logging.info("MNISTIter: load %d images, shuffle=%d, shape=%s", len(images), shuffle, shape)
 
-    @property
+    @description
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self._images.shape[1:]), self._dtype.type)]
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         return [DataDesc(self._names[1], (self.batch_size,), self._dtype.type)]
 

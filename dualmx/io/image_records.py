@@ -17,7 +17,7 @@ from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, save
 from ..op.schema import Shape
 from . import codec
-from .batch import DataBatch, DataDesc
+from .batch import DataBatch, DataDesc, description
 from .changes import Changes, typed
 from .det_changes import DetChanges
 from .iterator import MXDataIter
@@ -113,11 +113,11 @@ class _Records(MXDataIter):
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    @property
+    @description
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self.data_shape), self._type.type)]
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         shape = (self.batch_size,) if self.label_width == 1 else (self.batch_size, self.label_width)
         return [DataDesc(self._names[1], shape)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.checks import instance
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from .batch import DataBatch, DataDesc, as_descs
+from .batch import DataBatch, DataDesc, as_descs, description
 
 
 class DataIter:
@@ -62,12 +62,12 @@ class DataIter:
         """How many rows at the end of the current batch only fill it up."""
         return 0
 
-    @property
+    @description
     def provide_data(self) -> Sequence[Any]:
         """`DataDesc`s of the inputs."""
         return []
 
-    @property
+    @description
     def provide_label(self) -> Sequence[Any]:
         """`DataDesc`s of the labels."""
         return []
@@ -146,11 +146,11 @@ class ResizeIter(_Current):
         if hasattr(data_iter, "default_bucket_key"):
             self.default_bucket_key = data_iter.default_bucket_key
 
-    @property
+    @description
     def provide_data(self) -> Sequence[Any]:
         return self.data_iter.provide_data
 
-    @property
+    @description
     def provide_label(self) -> Sequence[Any]:
         return self.data_iter.provide_label
 
@@ -201,11 +201,11 @@ class PrefetchingIter(_Current):
         self._coming: list[Future[DataBatch | None]] = []
         self._fetch()
 
-    @property
+    @description
     def provide_data(self) -> Sequence[Any]:
         return self._renamed([i.provide_data for i in self.iters], self.rename_data)
 
-    @property
+    @description
     def provide_label(self) -> Sequence[Any]:
         return self._renamed([i.provide_label for i in self.iters], self.rename_label)
 

@@ -12,7 +12,7 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
 from ..sparse import CSRNDArray
-from .batch import DataDesc
+from .batch import DataDesc, description
 from .changes import typed
 from .records import check_part
 from .row_batches import RowBatches, files_of
@@ -87,11 +87,11 @@ class LibSVMIter(RowBatches):
         self._names = (data_name, label_name)
         self._begin(part)
 
-    @property
+    @description
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, self._rows.width), self._dtype.type)]
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         shape = (self.batch_size,) if self._label_rows is None else (self.batch_size, self._label_rows.width)
         return [DataDesc(self._names[1], shape, self._dtype.type)]

@@ -13,7 +13,7 @@ from ..core.checks import whole
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array
-from .batch import DataDesc
+from .batch import DataDesc, description
 from .columns import arrow, joined, to_numpy
 from .iterator import DataIter
 from .records import check_part, share
@@ -240,11 +240,11 @@ class ParquetIter(DataIter):
                 raise ArgumentError(f"ParquetIter: transform gave no column {name!r}, but {', '.join(self._next)}")
         self._shapes = [self._described(names, self._next) for names in (self._data, self._label)]
 
-    @property
+    @description
     def provide_data(self) -> list[DataDesc]:
         return self._shapes[0]
 
-    @property
+    @description
     def provide_label(self) -> list[DataDesc]:
         return self._shapes[1]
 

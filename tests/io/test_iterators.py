@@ -368,3 +368,37 @@ def test_iterators_over_files_give_arrays_and_warn_of_unknown_arguments(tmp_path
     it.reset()
     it.debug_skip_load()
     assert [it.next().data[0].asnumpy().tolist() for _ in range(3)] == [[[0, 1], [2, 3]]] * 3
+
+
+class _OwnDescriptions(mx.io.DataIter):
+    def __init__(self):
+        super().__init__(2)
+        self.provide_data = [("data", (2, 3))]
+        self.provide_label = [mx.io.DataDesc("softmax_label", (2,))]
+        self.left = 3
+
+    def reset(self):
+        self.left = 3
+
+    def next(self):
+        if not self.left:
+            raise StopIteration
+        self.left -= 1
+        return mx.io.DataBatch([mx.nd.ones((2, 3))], [mx.nd.zeros((2,))], pad=0)
+
+
+def test_iterators_of_users_assign_their_descriptions():
+    net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), name="softmax")
+    module = mx.mod.Module(net)
+    module.fit(_OwnDescriptions(), num_epoch=1, initializer=mx.init.One())
+    assert module.score(_OwnDescriptions(), "acc") == [("accuracy", 1.0)]
+    assert len(list(mx.io.PrefetchingIter(_OwnDescriptions()))) == 3
+    assert mx.io.DataIter().provide_data == []
+
+
+def test_descriptions_of_library_iterators_can_be_replaced():
+    inner = mx.io.NDArrayIter(np.zeros((4, 2)), np.zeros(4), 2)
+    resized = mx.io.ResizeIter(inner, 1)
+    assert resized.provide_label == inner.provide_label
+    resized.provide_label = []
+    assert resized.provide_label == [] and inner.provide_label != []
