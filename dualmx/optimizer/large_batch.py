@@ -45,7 +45,8 @@ class LAMB(Optimizer):
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
         # MXNet takes this from a file of states, and its LAMB fails where it is 0.
-        self.aggregate_num = max(1, min(45, AGGREGATION.integer())) if AGGREGATION.given() else 45
+        several = max(1, min(45, AGGREGATION.integer())) if AGGREGATION.given() else 45
+        self.aggregate_num = several if type(self).update is Optimizer.update else 0
 
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         """`(mean, variance)` of the weight's shape and dtype."""

@@ -67,7 +67,8 @@ class SGD(MasterCopy):
         super().__init__(**kwargs)
         self.momentum = momentum
         self.lazy_update = lazy_update
-        self.aggregate_num = AGGREGATION.integer()
+        # A subclass that defines update() for one parameter gets them one by one.
+        self.aggregate_num = AGGREGATION.integer() if type(self).update is Optimizer.update else 0
 
     def _steps(
         self,

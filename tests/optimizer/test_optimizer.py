@@ -438,6 +438,24 @@ def test_lars_knows_no_names_of_gluon():
         np.testing.assert_allclose(w.asnumpy(), after, atol=2e-6)
 
 
+@pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.LAMB])
+def test_a_subclass_that_updates_one_parameter_gets_them_one_by_one(base):
+    class Signs(base):
+        def update(self, index, weight, grad, state):
+            super().update(index, weight, nd.sign(grad), state)
+
+    twins = [mx.gluon.nn.Dense(2, in_units=2) for _ in range(2)]
+    for net, optimizer in zip(twins, (Signs(learning_rate=0.1), base(learning_rate=0.1)), strict=True):
+        net.initialize(mx.init.One())
+        trainer = mx.gluon.Trainer(net.collect_params(), optimizer)
+        with mx.autograd.record():
+            out = net(nd.array([[1.0, 1.0]])) * (3 if isinstance(optimizer, Signs) else 1)
+        out.backward()
+        trainer.step(1)
+    for one, other in zip(*(net.collect_params().values() for net in twins), strict=True):
+        np.testing.assert_allclose(one.data().asnumpy(), other.data().asnumpy(), rtol=1e-6)
+
+
 def test_the_test_optimizer_counts_nothing():
     updater = mx.optimizer.get_updater(mx.optimizer.create("test"))
     updater(0, nd.ones((2,)), nd.ones((2,)))
