@@ -208,6 +208,20 @@ def test_schedules_and_counts_are_followed() -> None:
     assert not any(map(can_repeat, (mx.optimizer.LARS(), mx.optimizer.SGLD(), mx.optimizer.Adam(multi_precision=True))))
 
 
+def test_updates_of_a_users_subclass_are_made_each_time() -> None:
+    class Growing(mx.optimizer.SGD):
+        def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+            turn = self._index_update_count.get(index, 0) + 1
+            super().update(index, weight, grad * (2 if turn > 3 else 1), state)
+
+    assert not can_repeat(Growing())
+    w = np.ones(50, np.float32)
+    for turn in range(1, 13):
+        w = w - np.float32(0.1) * np.full(50, turn * (2 if turn > 3 else 1), np.float32)
+    grown = stepped({}, Growing(learning_rate=0.1))
+    np.testing.assert_allclose(np.frombuffer(grown, np.float32), w, rtol=1e-5)
+
+
 def test_a_learned_update_is_of_one_plain_program() -> None:
     w, g = mx.nd.ones((3,)), mx.nd.ones((3,))
     w.asnumpy(), g.asnumpy()
