@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -89,10 +90,18 @@ class NDArrayIter(DataIter):
         """`(name, array)` of the inputs."""
         return [(n, array(v, dtype=v.dtype)) for n, v in self._data]
 
+    @data.setter
+    def data(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        self._data = [(n, _host(v)) for n, v in pairs]
+
     @property
     def label(self) -> list[tuple[str, NDArray]]:
         """`(name, array)` of the labels."""
         return [(n, array(v, dtype=v.dtype)) for n, v in self._label]
+
+    @label.setter
+    def label(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        self._label = [(n, _host(v)) for n, v in pairs]
 
     @property
     def data_list(self) -> list[NDArray]:

@@ -402,3 +402,12 @@ def test_descriptions_of_library_iterators_can_be_replaced():
     assert resized.provide_label == inner.provide_label
     resized.provide_label = []
     assert resized.provide_label == [] and inner.provide_label != []
+
+
+def test_arrays_of_an_iterator_can_be_replaced():
+    batches = mx.io.NDArrayIter(np.zeros((4, 2)), np.zeros(4), 2)
+    batches.data = [(name, values + 1) for name, values in batches.data]
+    batches.label = [("other", mx.nd.arange(4))]
+    assert batches.provide_label[0].name == "other"
+    got = [(b.data[0].asnumpy().tolist(), b.label[0].asnumpy().tolist()) for b in batches]
+    assert got == [([[1, 1], [1, 1]], [0, 1]), ([[1, 1], [1, 1]], [2, 3])]
