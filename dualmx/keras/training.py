@@ -12,6 +12,7 @@ import numpy as np
 from .. import autograd
 from ..core.checks import whole
 from ..core.errors import ArgumentError, MXNetError
+from ..core.figures import report
 from ..gluon.parallel import rest
 from ..gluon.parameter import Constant, Parameter
 from ..gluon.split import split_and_load
@@ -171,6 +172,8 @@ class Training:
                 found = self._validate(validation_data, validation_batch_size or batch_size, validation_steps)
                 logs.update({f"val_{k}": v for k, v in found.items()})
             show.end(count, logs)
+            for name, value in logs.items():
+                report(name, value)
             _tell(listed, "on_epoch_end", epoch, logs)
             if self.stop_training:
                 break

@@ -82,7 +82,16 @@ class Group:
         return [i for i in range(self.size) if i != self.rank]
 
     def _channel(self) -> str:
+        """What the next exchange is called, which is counted."""
+        self._count()
+        return self._next()
+
+    def _next(self) -> str:
         return f"{self.name}:{next(self._numbers)}"
+
+    def _count(self) -> None:
+        if self.peers is not None:
+            self.peers.traffic.rounds += 1
 
     # -- messages of one exchange
 
@@ -90,6 +99,7 @@ class Group:
         """Send a contiguous array to a member; `head` tells about it."""
         assert self.peers is not None
         flat = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
+        self.peers.traffic.sent += flat.size
         for at in range(0, max(flat.size, 1), PIECE):
             self.peers.send(self.ranks[to], channel, head if at == 0 else {}, [flat[at : at + PIECE]])
 
@@ -122,6 +132,7 @@ class Group:
         dtype, shape = np.dtype(message.meta["d"]), tuple(message.meta["s"])
         pieces = message.pieces()
         size = dtype.itemsize * int(np.prod(shape))
+        peers.traffic.received += size
         if out is not None and (out.shape != shape or out.dtype != dtype):
             raise ArgumentError(
                 f"{what}: process {rank} sent {dtype.name} {shape}; it does not fit into {out.dtype.name} {out.shape}"
@@ -279,6 +290,7 @@ class Group:
         """
         number = self._named[key] = self._named.get(key, 0) + 1
         channel, head = f"{self.name}:{key}:{number}", {"k": "sum", **_head(x)}
+        self._count()
         for i in self._others():
             self.send(i, channel, head, x)
         parts = [x if i == self.rank else self.receive([i], channel, what, head)[1] for i in range(self.size)]
@@ -380,7 +392,7 @@ class Group:
             ArgumentError: another head. MXNetError: a member is gone.
         """
         peers = self._links(what)
-        channel = self._channel()
+        channel = self._next()  # XLA's exchange follows, and is counted itself
         for i in self._others():
             peers.send(self.ranks[i], channel, head)
         active = True

@@ -69,6 +69,8 @@ class Lane:
         others = [i for i in range(n) if i != me]
         rings = [s[: SLOTS * SLICE].view(x.dtype) for s in self._slots]
         base = self._count
+        self._peers.traffic.sent += x.nbytes * len(others)
+        self._peers.traffic.received += x.nbytes * len(others)
 
         posted = 0
 
@@ -105,15 +107,21 @@ class Lane:
                 return
         began = time.monotonic()
         naps = 0
-        while counter[0] < least:
-            time.sleep(0 if naps < _SPINS else 1e-4)
-            naps += 1
-            if naps % 64 == 0:
-                try:
-                    self._peers.check(channel, [self._group.ranks[member]], what, time.monotonic() - began)
-                except MXNetError:
-                    if counter[0] < least:  # else it is gone, but has done its part
-                        raise
+        rank, traffic = self._group.ranks[member], self._peers.traffic
+        try:
+            while counter[0] < least:
+                time.sleep(0 if naps < _SPINS else 1e-4)
+                naps += 1
+                if naps % 64 == 0:
+                    traffic.wait_for([self._peers.workers[rank]], what, began)
+                    try:
+                        self._peers.check(channel, [rank], what, time.monotonic() - began)
+                    except MXNetError:
+                        if counter[0] < least:  # else it is gone, but has done its part
+                            raise
+        finally:
+            if naps >= 64:
+                traffic.go_on()
 
 
 __all__ = ["Lane"]

@@ -19,6 +19,7 @@ from ..core.knobs import DIST_TIMEOUT, START_TIMEOUT
 from ..ndarray import NDArray
 from ..ndarray.flush import concrete
 from ..ndarray.handle import on_device
+from ..ps.pulse import Traffic
 from .coordinator import silence
 
 PATIENCE = 3.0  # seconds that a process has to end by itself when its script is over
@@ -27,6 +28,7 @@ _NAMING = 1.5  # seconds within which the watchdog says which process is gone
 
 class _State:
     broken = ""
+    traffic = Traffic()
 
 
 _state = _State()
@@ -63,6 +65,11 @@ def join(coordinator: str, count: int, number: int) -> None:
     # Process 0 would be the coordinator: what it starts on a port of its own nobody asks.
     own = {"coordinator_bind_address": "127.0.0.1:0"} if number == 0 else {}
     _initialize(coordinator, count, number, cluster_detection_method="deactivate", **own)
+
+
+def count_in(traffic: Traffic) -> None:
+    """Count the exchanges by XLA; it alone knows what travels, so that the arrays' own bytes are taken for it."""
+    _state.traffic = traffic
 
 
 def detect() -> None:
@@ -121,15 +128,21 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
     thread.start()
     limit = DIST_TIMEOUT.integer() or float("inf")
     began = time.monotonic()
-    while not done.wait(0.05):
-        gone = _gone()
-        if not gone and time.monotonic() - began > limit:
-            gone = f"the others did not take part within {limit:.0f} s (DUALMX_DIST_TIMEOUT)"
-        # The exchange may just have ended, with the others gone after it.
-        if gone and not done.wait(0.2):
-            # A thread that comes back from XLA while Python ends would abort the process.
-            atexit.register(thread.join, PATIENCE / 2)
-            raise _broken(what, gone)
+    traffic, others = _state.traffic, [r for r in range(size()) if r != rank()]
+    traffic.rounds += 1
+    try:
+        while not done.wait(0.05):
+            traffic.wait_for(others, what, began)
+            gone = _gone()
+            if not gone and time.monotonic() - began > limit:
+                gone = f"the others did not take part within {limit:.0f} s (DUALMX_DIST_TIMEOUT)"
+            # The exchange may just have ended, with the others gone after it.
+            if gone and not done.wait(0.2):
+                # A thread that comes back from XLA while Python ends would abort the process.
+                atexit.register(thread.join, PATIENCE / 2)
+                raise _broken(what, gone)
+    finally:
+        traffic.go_on()
     results, error = outcome[0]
     if error is not None:
         # XLA's transport may notice the end of a process first; the watchdog knows which one it was.
@@ -187,5 +200,8 @@ def exchanged(kind: str, what: str, arrays: Sequence[NDArray], root: int = 0) ->
             a._like_own(concrete(d[None] if kind == "gather" else d, a.context))
             for d, a in zip(datas, arrays, strict=True)
         ]
+    nbytes = sum(d.nbytes for d in datas)
+    _state.traffic.sent += nbytes
+    _state.traffic.received += nbytes
     results = in_time(lambda: exchange(kind, datas, root), what)
     return [a._like_own(concrete(r, a.context)) for r, a in zip(results, arrays, strict=True)]

@@ -87,6 +87,7 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
         if kind == "xla":
             address = coordinator.stay_in_touch(worker.coordinator())
             processes.join(address, worker.job.workers, worker.rank)
+            processes.count_in(worker.traffic)
             processes.watchdogs.append(lambda: next(iter(peers.gone.values()), ""))
         _world.worker, _world.joined = worker, True
         _take(peers)

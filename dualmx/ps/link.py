@@ -39,7 +39,7 @@ class Link:
     Attributes:
         lend: see `Arena.lend`, for this link's peer; None without shared memory.
         fast, sealed: what both ends have agreed on.
-        heard, spoke: when bytes came and were sent last.
+        heard, spoke: when bytes came and were sent last. pulsed: when a sign of life was.
         watched: events that the selector waits for.
         broken: why nothing can be sent any more.
     """
@@ -52,7 +52,7 @@ class Link:
         self._frames: deque[tuple[int | None, Sequence[memoryview] | Late]] = deque()  # with their priorities
         self.lock = threading.Lock()
         self._enough = 1
-        self.heard = self.spoke = time.monotonic()
+        self.heard = self.spoke = self.pulsed = time.monotonic()
         self.watched = selectors.EVENT_READ
         self.broken = ""
         self._suspect: tuple[int, int] | None = None  # the process that is silent, and what it had computed by then

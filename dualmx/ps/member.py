@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .frame import Message
+from .pulse import Pulse
 
 PRESENT = ("alive", "lost")
 
@@ -19,6 +20,7 @@ class Member:
         state: alive, lost (its connection broke), left, dead.
         since: when it was lost or died, and `patience`: seconds that it may be lost.
         end: why it is gone. crash: what it said itself.
+        pulse: what it tells with its signs of life.
     """
 
     def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
@@ -29,6 +31,7 @@ class Member:
         self.since = self.patience = 0.0
         self.end = ""
         self.crash = ""
+        self.pulse = Pulse()
 
     @property
     def name(self) -> str:
@@ -39,6 +42,13 @@ class Member:
     def present(self) -> bool:
         """Whether it may take part: it is there, or may be again at any moment."""
         return self.state in PRESENT
+
+    def told(self, now: float) -> dict[str, Any]:
+        """What `dualmx status` is told of it."""
+        return {
+            "role": self.role, "rank": self.rank, "state": self.state, "address": self.address, "end": self.end,
+            "since": round(now - self.since, 1) if self.since else 0.0, "pulse": self.pulse.told(now),
+        }  # fmt: skip
 
     def record(self) -> dict[str, Any]:
         """What another scheduler must know of it."""

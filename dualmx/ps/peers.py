@@ -15,6 +15,7 @@ import numpy as np
 from ..core.errors import MXNetError
 from .dialing import host_identity
 from .frame import NOTE, Message
+from .pulse import Traffic
 from .sockets import SocketVan
 from .van import Refused
 
@@ -36,6 +37,7 @@ class Peers:
         rank, size: of this process, and how many there are.
         timeout: most seconds of one wait, 0 for no limit.
         group: number of the group in an elastic job, or, if `rank` is not known yet (-1), of the one before it.
+        traffic: where exchanges of this process are counted.
 
     Attributes:
         gone: why a process is not there any more, by rank.
@@ -43,7 +45,10 @@ class Peers:
         workers: numbers of the processes in the job, by rank.
     """
 
-    def __init__(self, van: SocketVan, rank: int, size: int, timeout: float, group: int = 0):
+    def __init__(
+        self, van: SocketVan, rank: int, size: int, timeout: float, group: int = 0, traffic: Traffic | None = None
+    ):  # fmt: skip
+        self.traffic = traffic or Traffic()
         self.rank, self.size, self.timeout, self.group = rank, size, timeout, group
         self.workers = list(range(size))
         self._early: list[tuple[int, Message]] = []  # from who knows the group before this process does
@@ -226,16 +231,23 @@ class Peers:
         began = time.monotonic()
         told = False
         with self.changed:
-            while True:
-                got = found()
-                if got is not None:
-                    return got
-                waited = time.monotonic() - began
-                self.check(channel, sources, what, waited)
-                if waited > TOLD and not told:
-                    told = True
-                    _log.warning(f"process {self.rank} waits in {what} for {_named(sources)} since {waited:.0f} s")
-                self.changed.wait(1.0)
+            got = found()
+            if got is not None:
+                return got
+            self.traffic.wait_for([self.workers[r] for r in sources], what, began)
+            try:
+                while True:
+                    waited = time.monotonic() - began
+                    self.check(channel, sources, what, waited)
+                    if waited > TOLD and not told:
+                        told = True
+                        _log.warning(f"process {self.rank} waits in {what} for {_named(sources)} since {waited:.0f} s")
+                    self.changed.wait(1.0)
+                    got = found()
+                    if got is not None:
+                        return got
+            finally:
+                self.traffic.go_on()
 
     def check(self, channel: str, sources: Sequence[int], what: str, waited: float = 0.0) -> None:
         """Raise what `take` raises if there is a reason not to wait any longer for any of `sources`."""

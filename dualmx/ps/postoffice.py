@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from .assembly import Assembly
-from .frame import ERROR, NOTE, REPLY, REQUEST, Message
+from .frame import ERROR, NOTE, PING, REPLY, REQUEST, Message
 from .journal import Journal
 from .ledger import Ledger
 from .member import Member
@@ -115,17 +115,13 @@ class Scheduler:
             self._leave(link)
         elif message.kind == NOTE and op == "crash" and link in self._members:
             self._members[link].crash = message.take("text", str)[:500]
+        elif message.kind == PING and link in self._members:
+            self._members[link].pulse.take(message)
 
     def status(self) -> dict[str, Any]:
         """Return what is known of the members, for `dualmx status`."""
         now = time.monotonic()
-        members = [
-            {
-                "role": m.role, "rank": m.rank, "state": m.state, "address": m.address, "end": m.end,
-                "since": round(now - m.since, 1) if m.since else 0.0,
-            }
-            for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))
-        ]  # fmt: skip
+        members = [m.told(now) for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))]
         waiting = [{"barrier": name, "ranks": sorted(seat)} for name, seat in self._barriers.items()]
         told = {"wanted": self._wanted, "complete": self._ledger.complete, "members": members, "barriers": waiting}
         if self._attendance is not None:

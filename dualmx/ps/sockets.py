@@ -246,8 +246,15 @@ class SocketVan(Van):
     def pulse(self) -> None:
         now = time.monotonic()
         for link in list(self._links.values()):
-            if now - link.spoke >= self._interval and not link.waits and not link.broken:
-                self.send(link.number, Message(PING))
+            self._give_sign(link, now)
+
+    def _give_sign(self, link: Link, now: float) -> None:
+        """Give a sign of life by a link that is idle, or whose sign says something."""
+        if now - link.pulsed >= self._interval and not link.waits and not link.broken:
+            said = self.sign(link.number)
+            if said or now - link.spoke >= self._interval:
+                link.pulsed = now
+                self.send(link.number, Message(PING, 0, said))
 
     # -- the thread that moves bytes
 
@@ -373,7 +380,7 @@ class SocketVan(Van):
             self._receive(link, link.decoder.filled(some))
 
     def _receive(self, link: Link, message: Message | None) -> None:
-        if message is not None and message.kind != PING and link.number in self._links:
+        if message is not None and (message.kind != PING or message.meta) and link.number in self._links:
             self.on_message(link.number, message)
 
     def _watch(self, now: float, slept: bool) -> None:
@@ -388,8 +395,7 @@ class SocketVan(Van):
                 continue
             if now - link.heard >= self._beat:
                 link.expect(1)  # few bytes that come slowly are signs of life too
-            if now - link.spoke >= self._interval and not link.waits:
-                self.send(link.number, Message(PING))
+            self._give_sign(link, now)
             wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.waits else 0)
             if wanted != link.watched and link not in self._fresh:
                 link.watched = wanted

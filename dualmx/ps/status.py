@@ -9,6 +9,7 @@ from .customer import Customer, Peer
 from .sockets import SocketVan
 
 SECONDS = 5.0
+LATE = 0.5  # seconds that others wait until a worker is called a straggler
 
 
 def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, Any]:
@@ -20,9 +21,11 @@ def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, A
         seconds: between the two looks at the servers from which speeds are computed.
 
     Returns:
-        `members` with role, rank, state, host; `rounds` and `rounds_per_s`; `received_per_s` and `sent_per_s` by all
-        servers in bytes; `stragglers`: workers for which others wait, with the seconds they have waited; `batch`
-        of an elastic job, with its number and its members.
+        `members` with role, rank, state, host; `rounds` and `rounds_per_s`; `received_per_s` and `sent_per_s` in
+        bytes by all servers, or without servers by all workers; `stragglers`: workers for which others wait, with the
+        seconds they have waited; `pushed`: rounds of each worker at the servers, and `behind`: how many fewer these
+        are than those of the first; `workers`: what each tells of itself, about every second; `batch` of an elastic
+        job, with its number and its members.
 
     Raises:
         MXNetError: nobody answers there, or the secret is wrong.
@@ -69,7 +72,15 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
 
     rounds = max((s["rounds"] for s in last.values()), default=0)
     before = max((s["rounds"] for s in first.values()), default=0)
-    late: dict[str, float] = {}
+    totals = {"rounds": rounds, "rounds_per_s": round((rounds - before) / seconds, 3)}
+    totals |= {f"{what}_per_s": round(speed(what)) for what in ("received", "sent")}
+    workers = {str(m["rank"]): m["pulse"] for m in job["members"] if m["role"] == "worker" and m.get("pulse")}
+    here = {str(m["rank"]) for m in job["members"] if m["role"] == "worker" and m["state"] == "alive"}
+    told = [pulse for rank, pulse in workers.items() if rank in here]
+    if not job["wanted"]["server"] and told:
+        totals = {what: max(pulse[what] for pulse in told) for what in ("rounds", "rounds_per_s")}
+        totals |= {f"{what}_per_s": round(sum(p[f"{what}_per_s"] for p in told)) for what in ("received", "sent")}
+    late = _late({rank: pulse["wait"] for rank, pulse in workers.items() if rank in here and pulse["wait"]})
     pushed: dict[str, int] = {}
     for s in last.values():
         for rank, waited in s["late"].items():
@@ -81,14 +92,24 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
     more = {"batch": job["batch"]} if "batch" in job else {}
     members = []
     for m in job["members"]:
-        members.append({**{k: v for k, v in m.items() if k != "address"}, "host": m["address"].get("host", "")})
+        kept = {k: v for k, v in m.items() if k not in ("address", "pulse")}
+        members.append({**kept, "host": m["address"].get("host", "")})
     return {
         "complete": job["complete"], "wanted": job["wanted"], "members": members, "barriers": job["barriers"],
-        "rounds": rounds, "rounds_per_s": round((rounds - before) / seconds, 3), "pushed": pushed,
-        "received_per_s": round(speed("received")) if last else 0, "sent_per_s": round(speed("sent")) if last else 0,
-        "stragglers": {rank: waited for rank, waited in sorted(late.items()) if waited > 0.5},
-        "servers": {str(rank): s for rank, s in last.items()}, **more,
+        **totals, "pushed": pushed, "behind": {rank: max(pushed.values()) - turn for rank, turn in pushed.items()},
+        "stragglers": {rank: waited for rank, waited in sorted(late.items()) if waited > LATE},
+        "servers": {str(rank): s for rank, s in last.items()}, "workers": workers, **more,
     }  # fmt: skip
+
+
+def _late(waits: dict[str, dict[str, Any]]) -> dict[str, float]:
+    """Workers for which others wait, and for how long; whoever waits as well is no cause."""
+    late: dict[str, float] = {}
+    stuck = {rank for rank, wait in waits.items() if wait["seconds"] > LATE}
+    for wait in waits.values():
+        for rank in {str(rank) for rank in wait["for"]} - stuck:
+            late[rank] = max(late.get(rank, 0.0), wait["seconds"])
+    return late
 
 
 __all__ = ["ask"]

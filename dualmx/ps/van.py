@@ -35,6 +35,10 @@ class Van:
     on_down: OnDown
     where: Callable[[int, int, int], np.ndarray | None] | None = None  # memory for an answer: link, request, bytes
 
+    def sign(self, link: int) -> dict[str, Any]:
+        """Return what the sign of life by a link says, {} for nothing; replaced by who has something to tell."""
+        return {}
+
     def listen(self, host: str, port: int) -> dict[str, Any]:
         """Accept connections; returns the address to tell to others, as JSON."""
         raise NotImplementedError

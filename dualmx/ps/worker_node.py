@@ -15,6 +15,7 @@ from .frame import NOTE, Message
 from .job import Job
 from .node import Node
 from .peers import Peers
+from .pulse import Traffic
 from .van import Refused
 from .worker import KVWorker
 
@@ -31,6 +32,7 @@ class Worker(Node):
     Attributes:
         rank: of this worker.
         kv: sends arrays to the servers.
+        traffic: counts exchanges with other workers.
         newcomers: numbers of workers that want to take part in the exchanges of an elastic job.
     """
 
@@ -42,6 +44,8 @@ class Worker(Node):
         self._former: Peers | None = None  # those of the group before, until all have left it
         self._listens: dict[str, Any] = {}
         self.newcomers: set[int] = set()
+        self.traffic = Traffic()
+        self._van.sign = self._sign
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         try:
@@ -90,6 +94,9 @@ class Worker(Node):
         except FormatError as e:
             _log.error("worker %d: %s", self.rank, e)
 
+    def _sign(self, link: int) -> dict[str, Any]:
+        return self.traffic.told() if link == self._scheduler.link and self.rank >= 0 else {}
+
     def _linked(self) -> list[Peers]:
         return [peers for peers in (self._peers, self._former) if peers is not None]
 
@@ -135,7 +142,7 @@ class Worker(Node):
         """
         if self._peers is None:
             own = self.job.own_host()
-            self._peers = Peers(self._van, self.rank, self.job.workers, self.job.timeout)
+            self._peers = Peers(self._van, self.rank, self.job.workers, self.job.timeout, traffic=self.traffic)
             address = self._peers.listen(self.job.bind_host(own), own)
             found = self._asked("meet", "meeting the other workers", address=address).take("addresses", list)
             if len(found) != self.job.workers or not all(isinstance(a, dict) for a in found):
@@ -157,7 +164,7 @@ class Worker(Node):
         former = self._peers
         if former is not None:
             former.move()
-        peers = Peers(self._van, -1, 0, timeout, former.group if former is not None else 0)
+        peers = Peers(self._van, -1, 0, timeout, former.group if former is not None else 0, self.traffic)
         self._former, self._peers = former, peers
         self._listens = self._listens or peers.listen(self.job.bind_host(own), own)
         meta = {"op": "assemble", "group": peers.group, "address": self._listens, "patience": timeout}

@@ -13,7 +13,7 @@ from ..core import knobs
 from ..core.errors import MXNetError
 from ..core.running import jobs
 from ..ps.secret import find_secret
-from ..ps.status import ask
+from ..ps.status import LATE, ask
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,6 +59,37 @@ def size(number: float) -> str:
     return f"{number:.0f} B"
 
 
+def speeds(state: dict[str, Any]) -> str:
+    """How fast bytes travel in a job."""
+    if not state["wanted"]["server"]:
+        return f"{size(state['sent_per_s'])}/s between the workers"
+    return f"{size(state['received_per_s'])}/s to the servers, {size(state['sent_per_s'])}/s from them"
+
+
+def doing(state: dict[str, Any], member: dict[str, Any]) -> str:
+    """What a member of a job is doing, in words."""
+    rank = str(member["rank"])
+    what = member["state"] + (f" for {member['since']:g} s: {member['end']}" if member["end"] else "")
+    if member["role"] == "server" and rank in state["servers"]:
+        s = state["servers"][rank]
+        return what + f", {s['keys']} keys, {size(s['memory'])}"
+    if member["role"] != "worker":
+        return what
+    pulse = state["workers"].get(rank, {})
+    if rank in state["pushed"]:
+        behind = state["behind"][rank]
+        what += f", round {state['pushed'][rank]}" + (f" ({behind} behind)" if behind else "")
+    if pulse.get("rounds"):
+        what += f", {pulse['rounds']} exchanges, {pulse['rounds_per_s']:g}/s, {size(pulse['sent_per_s'])}/s sent"
+    if rank in state["stragglers"]:
+        what += f", others wait for it since {state['stragglers'][rank]:.1f} s"
+    wait = pulse.get("wait")
+    if wait and wait["seconds"] > LATE:
+        what += f", waits in {wait['in']} for {', '.join(map(str, wait['for']))} since {wait['seconds']:.1f} s"
+    figures = pulse.get("figures", {}).items()
+    return what + "".join(f", {name}={'not finite' if v is None else format(v, '.4g')}" for name, v in figures)
+
+
 def page(state: dict[str, Any], command: str) -> str:
     """The state of a job for people."""
     out = [f"job at {state['scheduler']}" + (f": {command}" if command else "")]
@@ -67,22 +98,13 @@ def page(state: dict[str, Any], command: str) -> str:
         return (
             out[0] + "\n  coming together: " + ", ".join(f"{n} of {state['wanted'][r]} {r}s" for r, n in here.items())
         )
-    speeds = f"{size(state['received_per_s'])}/s to the servers, {size(state['sent_per_s'])}/s from them"
-    out.append(f"  round {state['rounds']}, {state['rounds_per_s']:g} rounds/s, {speeds}")
+    out.append(f"  round {state['rounds']}, {state['rounds_per_s']:g} rounds/s, {speeds(state)}")
     if "batch" in state:
         members = ", ".join(map(str, state["batch"]["members"]))
         out.append(f"  elastic: workers {members} take part in batch {state['batch']['number']}")
     for m in state["members"]:
         name = f"{m['role']} {m['rank']}"
-        what = m["state"] + (f" for {m['since']:g} s: {m['end']}" if m["end"] else "")
-        if m["role"] == "worker" and str(m["rank"]) in state["pushed"]:
-            what += f", round {state['pushed'][str(m['rank'])]}"
-        if m["role"] == "worker" and str(m["rank"]) in state["stragglers"]:
-            what += f", others wait for it since {state['stragglers'][str(m['rank'])]:.1f} s"
-        if m["role"] == "server" and str(m["rank"]) in state["servers"]:
-            s = state["servers"][str(m["rank"])]
-            what += f", {s['keys']} keys, {size(s['memory'])}"
-        out.append(f"  {name:10} {what}" + (f" ({m['host']})" if m["host"] else ""))
+        out.append(f"  {name:10} {doing(state, m)}" + (f" ({m['host']})" if m["host"] else ""))
     out += [f"  barrier {b['barrier']}: workers {b['ranks']} are there" for b in state["barriers"]]
     return "\n".join(out)
 

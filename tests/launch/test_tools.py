@@ -105,7 +105,8 @@ def test_pages() -> None:
     state = {
         "scheduler": "h:1", "complete": True, "wanted": {"worker": 1, "server": 1}, "rounds": 7, "rounds_per_s": 2.5,
         "received_per_s": 3_000_000, "sent_per_s": 0, "pushed": {"0": 7}, "stragglers": {"0": 1.25},
-        "servers": {"0": {"keys": 3, "memory": 5_000_000}}, "barriers": [{"barrier": "1", "ranks": [0]}],
+        "servers": {"0": {"keys": 3, "memory": 5_000_000}}, "workers": {}, "behind": {"0": 0},
+        "barriers": [{"barrier": "1", "ranks": [0]}],
         "members": [
             {"role": "server", "rank": 0, "state": "dead", "since": 2.0, "end": "killed", "host": "a"},
             {"role": "worker", "rank": 0, "state": "alive", "since": 0.0, "end": "", "host": ""},

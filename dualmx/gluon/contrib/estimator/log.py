@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import ArgumentError
+from ....core.figures import report
 from .events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, TrainBegin, TrainEnd, listed
 
 
@@ -34,7 +35,11 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         self.train_start = self.epoch_start = self.batch_start = 0.0
 
     def _values(self) -> str:
-        return ", ".join("{}: {:.4f}".format(*metric.get()) for metric in self.metrics)
+        """The metrics in words; they are reported, too."""
+        found = [metric.get() for metric in self.metrics]
+        for name, value in found:
+            report(name, value)
+        return ", ".join(f"{name}: {value:.4f}" for name, value in found)
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         """Write how training will be."""

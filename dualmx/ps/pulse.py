@@ -1,0 +1,104 @@
+"""What a worker tells of itself with its signs of life, and what the scheduler makes of it for `dualmx status`."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import FormatError
+from ..core.figures import LENGTH, MOST, latest
+from .frame import Message
+
+PULSE = "pulse"  # what a sign of life with content is called
+PERIOD = 5.0  # seconds over which speeds are measured
+COUNTS = ("rounds", "sent", "received")
+
+
+class Traffic:
+    """Exchanges of this process with other workers, counted.
+
+    Attributes:
+        rounds: exchanges that were begun.
+        sent, received: bytes of their arrays.
+    """
+
+    def __init__(self) -> None:
+        self.rounds = self.sent = self.received = 0
+        self._waits: dict[int, tuple[float, str, Sequence[int]]] = {}  # by thread
+
+    def wait_for(self, workers: Sequence[int], what: str, since: float) -> None:
+        """This thread waits for workers, by their numbers in the job."""
+        self._waits[threading.get_ident()] = since, what, workers
+
+    def go_on(self) -> None:
+        """This thread does not wait any more."""
+        self._waits.pop(threading.get_ident(), None)
+
+    def told(self) -> dict[str, Any]:
+        """What the scheduler is told: counts, the longest wait under way, and figures that were reported."""
+        now = time.monotonic()
+        told: dict[str, Any] = {"op": PULSE, "at": now, **{name: getattr(self, name) for name in COUNTS}}
+        waits = min(list(self._waits.values()), default=None)
+        if waits is not None:
+            told["wait"] = {"seconds": now - waits[0], "in": waits[1][:LENGTH], "for": list(waits[2])}
+        figures = latest()
+        return {**told, "figures": figures} if figures else told
+
+
+class Pulse:
+    """What a worker has told of itself, as its scheduler knows it."""
+
+    def __init__(self) -> None:
+        self._heard = 0.0
+        self._samples: deque[tuple[float, ...]] = deque()  # time at the worker, counts
+        self._last: dict[str, Any] = {}
+
+    def take(self, message: Message) -> None:
+        """Take a sign of life.
+
+        Raises:
+            FormatError: it is not as expected.
+        """
+        sample = (float(message.take("at", (int, float))), *(message.take(name, int) for name in COUNTS))
+        wait, figures = message.meta.get("wait"), message.meta.get("figures", {})
+        if not isinstance(figures, dict) or len(figures) > MOST or not all(map(_is_number, figures.values())):
+            raise FormatError(f"message {PULSE!r}: figures: expected at most {MOST} numbers")
+        if wait is not None:
+            fields = Message(message.kind, 0, wait if isinstance(wait, dict) else {})
+            ranks = fields.take("for", list)
+            if not all(isinstance(rank, int) for rank in ranks):
+                raise FormatError(f"message {PULSE!r}: wait for {ranks!r}: expected ranks")
+            seconds = float(fields.take("seconds", (int, float)))
+            wait = {"seconds": round(seconds, 3), "in": fields.take("in", str)[:LENGTH], "for": ranks}
+        self._heard = time.monotonic()
+        if self._samples and sample < self._samples[-1]:
+            self._samples.clear()  # of another process in this one's place
+        self._samples.append(sample)
+        while len(self._samples) > 2 and sample[0] - self._samples[1][0] >= PERIOD:
+            self._samples.popleft()
+        # JSON has no numbers for what is not finite.
+        told = {str(name)[:LENGTH]: v if math.isfinite(v) else None for name, v in figures.items()}
+        self._last = {"wait": wait, "figures": told}
+
+    def told(self, now: float) -> dict[str, Any]:
+        """Counts, their speeds, the wait under way, figures, and the age of all that in seconds; {} if nothing came."""
+        if not self._samples:
+            return {}
+        first, last = self._samples[0], self._samples[-1]
+        seconds = last[0] - first[0]
+        speeds = [(b - a) / seconds if seconds > 0 else 0.0 for a, b in zip(first[1:], last[1:], strict=True)]
+        told = {"age": round(now - self._heard, 1)}
+        for name, count, speed in zip(COUNTS, last[1:], speeds, strict=True):
+            told |= {name: count, f"{name}_per_s": round(speed, 3)}
+        return {**told, **self._last}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+__all__ = ["PERIOD", "Pulse", "Traffic"]
