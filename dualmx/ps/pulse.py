@@ -73,7 +73,7 @@ class Pulse:
             if not all(isinstance(rank, int) for rank in ranks):
                 raise FormatError(f"message {PULSE!r}: wait for {ranks!r}: expected ranks")
             seconds = float(fields.take("seconds", (int, float)))
-            wait = {"seconds": round(seconds, 3), "in": fields.take("in", str)[:LENGTH], "for": ranks}
+            wait = {"seconds": round(seconds, 3), "in": _shown(fields.take("in", str)), "for": ranks}
         self._heard = time.monotonic()
         if self._samples and sample < self._samples[-1]:
             self._samples.clear()  # of another process in this one's place
@@ -81,7 +81,7 @@ class Pulse:
         while len(self._samples) > 2 and sample[0] - self._samples[1][0] >= PERIOD:
             self._samples.popleft()
         # JSON has no numbers for what is not finite.
-        told = {str(name)[:LENGTH]: v if math.isfinite(v) else None for name, v in figures.items()}
+        told = {_shown(name): v if math.isfinite(v) else None for name, v in figures.items()}
         self._last = {"wait": wait, "figures": told}
 
     def told(self, now: float) -> dict[str, Any]:
@@ -95,6 +95,11 @@ class Pulse:
         for name, count, speed in zip(COUNTS, last[1:], speeds, strict=True):
             told |= {name: count, f"{name}_per_s": round(speed, 3)}
         return {**told, **self._last}
+
+
+def _shown(text: str) -> str:
+    """A name that can be written to a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text[:LENGTH])
 
 
 def _is_number(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +15,9 @@ from ..core.errors import MXNetError
 from ..core.running import jobs
 from ..ps.secret import find_secret
 from ..ps.status import LATE, ask
+from .status_page import awaited, figures_of, missing, size, speeds
+
+CLEAR = "\x1b[H\x1b[2J"  # empties a terminal
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,6 +32,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--json", action="store_true", help="one line of JSON for each job")
     p.add_argument("--interval", type=float, default=1.0, help="seconds over which speeds are measured")
     p.add_argument("--watch", action="store_true", help="go on until interrupted, or until the job is over")
+    p.add_argument("--serve", type=int, metavar="PORT", help="a web page, /status.json and /metrics; 0 for any port")
+    p.add_argument(
+        "--host", default="127.0.0.1", help="address that --serve listens on; others than this host's are not checked"
+    )
     return p
 
 
@@ -46,58 +54,32 @@ def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str]]:
     return [(str(j["uri"]), int(j["port"]), str(j["secret"]).encode(), str(j["command"])) for j in found]
 
 
-def size(number: float) -> str:
-    """Bytes in a unit in which they can be read.
-
-    Example:
-        >>> size(0), size(3026), size(4096000), size(2.5e9)
-        ('0 B', '3.0 KB', '4.1 MB', '2.5 GB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if number >= scale:
-            return f"{number / scale:.1f} {unit}"
-    return f"{number:.0f} B"
-
-
-def speeds(state: dict[str, Any]) -> str:
-    """How fast bytes travel in a job."""
-    if not state["wanted"]["server"]:
-        return f"{size(state['sent_per_s'])}/s between the workers"
-    return f"{size(state['received_per_s'])}/s to the servers, {size(state['sent_per_s'])}/s from them"
-
-
 def doing(state: dict[str, Any], member: dict[str, Any]) -> str:
     """What a member of a job is doing, in words."""
     rank = str(member["rank"])
-    what = member["state"] + (f" for {member['since']:g} s: {member['end']}" if member["end"] else "")
+    what = [member["state"] + (f" for {member['since']:g} s: {member['end']}" if member["end"] else "")]
     if member["role"] == "server" and rank in state["servers"]:
         s = state["servers"][rank]
-        return what + f", {s['keys']} keys, {size(s['memory'])}"
-    if member["role"] != "worker":
-        return what
-    pulse = state["workers"].get(rank, {})
-    if rank in state["pushed"]:
-        behind = state["behind"][rank]
-        what += f", round {state['pushed'][rank]}" + (f" ({behind} behind)" if behind else "")
-    if pulse.get("rounds"):
-        what += f", {pulse['rounds']} exchanges, {pulse['rounds_per_s']:g}/s, {size(pulse['sent_per_s'])}/s sent"
-    if rank in state["stragglers"]:
-        what += f", others wait for it since {state['stragglers'][rank]:.1f} s"
-    wait = pulse.get("wait")
-    if wait and wait["seconds"] > LATE:
-        what += f", waits in {wait['in']} for {', '.join(map(str, wait['for']))} since {wait['seconds']:.1f} s"
-    figures = pulse.get("figures", {}).items()
-    return what + "".join(f", {name}={'not finite' if v is None else format(v, '.4g')}" for name, v in figures)
+        what.append(f"{s['keys']} keys, {size(s['memory'])}")
+    if member["role"] == "worker":
+        pulse = state["workers"].get(rank, {})
+        if rank in state["pushed"]:
+            behind = state["behind"][rank]
+            what.append(f"round {state['pushed'][rank]}" + (f" ({behind} behind)" if behind else ""))
+        if pulse.get("rounds"):
+            speed = f"{pulse['rounds_per_s']:g}/s, {size(pulse['sent_per_s'])}/s sent"
+            what.append(f"{pulse['rounds']} exchanges, {speed}")
+        if rank in state["stragglers"]:
+            what.append(f"others wait for it since {state['stragglers'][rank]:.1f} s")
+        what += [*filter(None, [awaited(pulse, LATE)]), *figures_of(pulse)]
+    return ", ".join(what)
 
 
 def page(state: dict[str, Any], command: str) -> str:
     """The state of a job for people."""
     out = [f"job at {state['scheduler']}" + (f": {command}" if command else "")]
     if not state["complete"]:
-        here = {role: sum(m["role"] == role for m in state["members"]) for role in state["wanted"]}
-        return (
-            out[0] + "\n  coming together: " + ", ".join(f"{n} of {state['wanted'][r]} {r}s" for r, n in here.items())
-        )
+        return f"{out[0]}\n  {missing(state)}"
     out.append(f"  round {state['rounds']}, {state['rounds_per_s']:g} rounds/s, {speeds(state)}")
     if "batch" in state:
         members = ", ".join(map(str, state["batch"]["members"]))
@@ -109,22 +91,56 @@ def page(state: dict[str, Any], command: str) -> str:
     return "\n".join(out)
 
 
-def show(o: argparse.Namespace) -> tuple[bool, list[str]]:
-    """Print the states of the jobs; returns whether one answered, and why others did not.
-
-    Raises:
-        MXNetError: there are none, or a job's secret is not known.
-    """
-    found, failed = False, []
-    for uri, port, secret, command in targets(o):
-        try:
-            state = ask(uri, port, secret, o.interval)
-        except MXNetError as e:
-            failed.append(str(e))
-            continue
-        print(json.dumps(state) if o.json else page(state, command), flush=True)
-        found = True
+def look(o: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the states of the jobs that answer, with the `command` of each, and why others do not."""
+    found, failed = [], []
+    try:
+        for uri, port, secret, command in targets(o):
+            try:
+                found.append({**ask(uri, port, secret, o.interval), "command": command})
+            except MXNetError as e:
+                failed.append(str(e))
+    except MXNetError as e:
+        failed.append(str(e))
     return found, failed
+
+
+def show(o: argparse.Namespace) -> int:
+    """Print the states of the jobs, again and again with `--watch`; returns 2 if no job answers."""
+    seen = False
+    while True:
+        begun = time.monotonic()
+        found, failed = look(o)
+        if not found and seen:
+            return 0
+        if o.watch and found and sys.stdout.isatty():
+            print(CLEAR, end="")
+        for state in found:
+            print(json.dumps(state) if o.json else page(state, state["command"]), flush=True)
+        for text in failed:
+            print(f"dualmx status: {text}", file=sys.stderr)
+        if not found or not o.watch:
+            return 0 if found else 2
+        seen = True
+        time.sleep(max(0.1, begun + o.interval - time.monotonic()))
+
+
+def serve(o: argparse.Namespace) -> int:
+    """Tell the states of the jobs over HTTP until interrupted; returns 2 if the address cannot be listened on."""
+    from .status_server import Server
+
+    try:
+        server = Server((o.host, o.serve), lambda: look(o), o.interval)
+    except OSError as e:
+        print(f"dualmx status: cannot listen on {o.host}:{o.serve}: {e.strerror or e}", file=sys.stderr)
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    print(f"status on http://{server.server_address[0]}:{server.server_port}", flush=True)
+    try:
+        server.serve_forever()
+    finally:
+        server.server_close()
+    return 0
 
 
 def main(argv: Sequence[str]) -> int:
@@ -135,19 +151,11 @@ def main(argv: Sequence[str]) -> int:
         p.error(f"--interval {o.interval:g}: expected seconds of 0 or more")
     if not 0 <= o.port < 65536 or o.uri and not o.port and not knobs.ROOT_PORT.read():
         p.error(f"--port {o.port}: expected 1 to 65535, the port of the scheduler at --uri")
-    seen = False
-    while True:
-        try:
-            found, failed = show(o)
-        except MXNetError as e:
-            found, failed = False, [str(e)]
-        except KeyboardInterrupt:
-            return 130
-        if not found and seen and o.watch:
-            return 0
-        for text in failed:
-            print(f"dualmx status: {text}", file=sys.stderr)
-        if not found or not o.watch:
-            return 0 if found else 2
-        seen = True
-        time.sleep(0.1)
+    if o.serve is not None and not 0 <= o.serve < 65536:
+        p.error(f"--serve {o.serve}: expected a port, 1 to 65535, or 0 for any")
+    if o.serve is not None and (o.watch or o.json):
+        p.error("--serve: expected neither --watch nor --json; the page refreshes itself, and has /status.json")
+    try:
+        return show(o) if o.serve is None else serve(o)
+    except KeyboardInterrupt:
+        return 130

@@ -57,8 +57,8 @@ def test_signs_of_life_that_say_something_else_are_refused(wrong: dict[str, Any]
 
 def test_numbers_that_are_not_finite_are_none() -> None:
     pulse = Pulse()
-    pulse.take(told(1.0, figures={"loss": float("nan"), "norm": float("inf"), "accuracy": 0.5}))
-    assert pulse.told(0.0)["figures"] == {"loss": None, "norm": None, "accuracy": 0.5}
+    pulse.take(told(1.0, figures={"loss": float("nan"), "norm": float("inf"), "a\x1b[2J" + "b" * 80: 0.5}))
+    assert pulse.told(0.0)["figures"] == {"loss": None, "norm": None, "a [2J" + "b" * 59: 0.5}
 
 
 def test_the_longest_wait_is_told(no_figures: None) -> None:
