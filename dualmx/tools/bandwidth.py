@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
+from ..ps.codes import KINDS
 
 
 def resnet50() -> list[int]:
@@ -29,7 +30,7 @@ def resnet50() -> list[int]:
 
 
 def sizes_of(text: str) -> list[tuple[str, list[int]]]:
-    """Return (name, bytes of the arrays) of a list like `4KB,1MB,resnet50`.
+    """Return (name, bytes of the arrays) of a list like `4KB,1MB,4KB+1MB,resnet50`; those with a plus move together.
 
     Raises:
         ArgumentError: a size that is none.
@@ -37,13 +38,14 @@ def sizes_of(text: str) -> list[tuple[str, list[int]]]:
     units = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     out: list[tuple[str, list[int]]] = []
     for one in text.split(","):
-        found = re.fullmatch(r"(\d+)([kmg]?)b?", one.strip().lower())
+        parts = [re.fullmatch(r"(\d+)([kmg]?)b?", part.strip().lower()) for part in one.split("+")]
+        found = [max(4, int(part[1]) * units[part[2]] // 4 * 4) for part in parts if part and int(part[1]) > 0]
         if one.strip().lower() == "resnet50":
             out.append(("resnet50", [4 * size for size in resnet50()]))
-        elif found and int(found[1]) > 0:
-            out.append((one.strip(), [max(4, int(found[1]) * units[found[2]] // 4 * 4)]))
+        elif len(found) == len(parts):
+            out.append((one.strip() if len(found) == 1 else f"{len(found)} arrays", found))
         else:
-            raise ArgumentError(f"--sizes: {one!r}: expected sizes such as 4KB, 1MB, or resnet50")
+            raise ArgumentError(f"--sizes: {one!r}: expected sizes such as 4KB, 1MB, 4KB+1MB, or resnet50")
     return out
 
 
@@ -55,11 +57,11 @@ def parser() -> argparse.ArgumentParser:
         epilog="A dist store is measured inside a job (dualmx-launch … dualmx bandwidth), or in one that -n starts.",
     )
     p.add_argument("--kv-store", default="device", help="local, device, dist_sync, dist_async, …")
-    p.add_argument("--sizes", default="4KB,1MB,16MB,resnet50", help="bytes of the arrays, or resnet50: its gradients")
+    p.add_argument("--sizes", default="4KB,1MB,16MB,resnet50", help="bytes of arrays; 4KB+1MB: two at once; resnet50")
     p.add_argument("--rounds", type=int, default=10, help="measured rounds of each size")
     p.add_argument("--devices", type=int, default=1, help="values pushed by each worker, as from that many devices")
     p.add_argument("--optimizer", default="", help="update by it where the store does, such as sgd; no check of sums")
-    p.add_argument("--gc-type", default="none", choices=["none", "2bit"], help="compression of gradients")
+    p.add_argument("--gc-type", default="none", choices=["none", *KINDS], help="compression of gradients")
     p.add_argument("--json", action="store_true", help="one line of JSON for each size")
     p.add_argument("-n", "--num-workers", type=int, default=0, help="start a job of that many workers on this host")
     p.add_argument("-s", "--num-servers", type=int, help="and that many servers")

@@ -178,7 +178,8 @@ def test_diagnosis_without_hosts_is_that_of_doctor(tmp_path: Path) -> None:
 
 def test_sizes() -> None:
     assert sizes_of("4KB, 10,2m") == [("4KB", [4096]), ("10", [8]), ("2m", [2 << 20])]
+    assert sizes_of("4KB+10+1m,8") == [("3 arrays", [4096, 8, 1 << 20]), ("8", [8])]
     assert len(resnet50()) == 161 and sum(resnet50()) == 25_557_032
-    for wrong in ("", "4XB", "0", "-4"):
+    for wrong in ("", "4XB", "0", "-4", "4KB+", "4KB+0"):
         with pytest.raises(ArgumentError, match="--sizes"):
             sizes_of(wrong)
