@@ -16,6 +16,7 @@ from .frame import Message
 PULSE = "pulse"  # what a sign of life with content is called
 PERIOD = 5.0  # seconds over which speeds are measured
 COUNTS = ("rounds", "sent", "received")
+AWAITED = 64  # workers for whom one waits that are told
 
 
 class Traffic:
@@ -44,7 +45,7 @@ class Traffic:
         told: dict[str, Any] = {"op": PULSE, "at": now, **{name: getattr(self, name) for name in COUNTS}}
         waits = min(list(self._waits.values()), default=None)
         if waits is not None:
-            told["wait"] = {"seconds": now - waits[0], "in": waits[1][:LENGTH], "for": list(waits[2])}
+            told["wait"] = {"seconds": now - waits[0], "in": waits[1][:LENGTH], "for": list(waits[2])[:AWAITED]}
         figures = latest()
         return {**told, "figures": figures} if figures else told
 
@@ -64,14 +65,16 @@ class Pulse:
             FormatError: it is not as expected.
         """
         sample = (float(message.take("at", (int, float))), *(message.take(name, int) for name in COUNTS))
+        if not all(0 <= number < 1 << 63 for number in sample):
+            raise FormatError(f"message {PULSE!r}: {sample}: expected a time and counts of 0 or more")
         wait, figures = message.meta.get("wait"), message.meta.get("figures", {})
         if not isinstance(figures, dict) or len(figures) > MOST or not all(map(_is_number, figures.values())):
             raise FormatError(f"message {PULSE!r}: figures: expected at most {MOST} numbers")
         if wait is not None:
             fields = Message(message.kind, 0, wait if isinstance(wait, dict) else {})
             ranks = fields.take("for", list)
-            if not all(isinstance(rank, int) for rank in ranks):
-                raise FormatError(f"message {PULSE!r}: wait for {ranks!r}: expected ranks")
+            if len(ranks) > AWAITED or not all(isinstance(rank, int) for rank in ranks):
+                raise FormatError(f"message {PULSE!r}: wait: expected at most {AWAITED} ranks")
             seconds = float(fields.take("seconds", (int, float)))
             wait = {"seconds": round(seconds, 3), "in": _shown(fields.take("in", str)), "for": ranks}
         self._heard = time.monotonic()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dualmx as mx
 from dualmx.core import figures
 from dualmx.core.errors import ArgumentTypeError, FormatError
 from dualmx.core.network import free_port
+from dualmx.gluon.contrib.estimator import LoggingHandler
 from dualmx.ps.frame import PING, Message
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.pulse import Pulse, Traffic
@@ -45,7 +49,8 @@ def test_speeds_are_those_of_the_last_seconds() -> None:
     [
         {"rounds": "3"}, {"rounds": None}, {"at": True and "now"}, {"figures": [1]}, {"figures": {"loss": "low"}},
         {"figures": {"loss": True}}, {"figures": {str(i): i for i in range(17)}}, {"wait": 3}, {"wait": {"for": [1]}},
-        {"wait": {"for": ["a"], "seconds": 1.0, "in": "x"}},
+        {"wait": {"for": ["a"], "seconds": 1.0, "in": "x"}}, {"wait": {"for": [1] * 65, "seconds": 1.0, "in": "x"}},
+        {"rounds": -1}, {"sent": 1 << 70}, {"at": float("nan")},
     ],
 )  # fmt: skip
 def test_signs_of_life_that_say_something_else_are_refused(wrong: dict[str, Any]) -> None:
@@ -98,6 +103,20 @@ def test_callbacks_report_what_they_write(no_figures: None) -> None:
     metric.update([mx.nd.array([0, 0])], [mx.nd.array([[1, 0], [1, 0]])])
     meter(param._replace(nbatch=1))
     assert figures.latest()["accuracy"] == 0.75
+
+
+def test_the_estimator_and_keras_report_what_they_write(no_figures: None) -> None:
+    metric = mx.metric.Loss("training loss")
+    metric.update(None, [mx.nd.array([0.25, 0.75])])
+    handler = LoggingHandler(metrics=[metric])
+    handler.epoch_end(SimpleNamespace(logger=logging.getLogger("estimator")))
+    assert figures.latest() == {"training loss": 0.5}
+    model = mx.keras.Sequential([mx.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae"])
+    x = np.ones((8, 2), np.float32)
+    history = model.fit(x, x[:, :1], epochs=2, batch_size=4, verbose=0, validation_data=(x, x[:, :1])).history
+    wanted = {"training loss": 0.5, **{name: values[-1] for name, values in history.items()}}
+    assert figures.latest() == wanted and {"loss", "mae", "val_loss"} <= wanted.keys()
 
 
 def test_who_waits_as_well_does_not_hold_up_the_others() -> None:

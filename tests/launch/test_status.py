@@ -189,6 +189,28 @@ def test_jobs_are_told_while_they_run(client: Client) -> None:
     assert f'dualmx_behind_rounds{{job="{servers["scheduler"]}",worker="1"}} 3\n' in body
 
 
+@pytest.mark.slow
+def test_exchanges_by_xla_are_told(tmp_path: Path) -> None:
+    """Who waits inside of XLA does not know for whom: the straggler is the one that does not wait."""
+    env = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "READY": str(tmp_path / "x"), "DUALMX_COLLECTIVES": "xla"}
+    launch = [sys.executable, "-m", "dualmx.launch", "-n", "3", "-s", "0", sys.executable, "-c", DIRECT]
+    job = subprocess.Popen(launch, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until, state = time.monotonic() + 90, {}
+        while list(state.get("stragglers", {})) != ["1"]:
+            assert time.monotonic() < until and job.poll() is None, state
+            command = [sys.executable, "-m", "dualmx.cli", "status", "--json"]
+            done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
+            state = json.loads(done.stdout) if done.returncode == 0 else {}
+        # The arrays' own bytes: what travels, XLA alone knows.
+        assert state["workers"]["1"]["rounds"] == 20 and state["workers"]["1"]["sent"] == 20 * 4000
+        waits = [state["workers"][rank]["wait"] for rank in ("0", "2")]
+        assert all(wait["seconds"] > 0.5 and 1 in wait["for"] for wait in waits)
+    finally:
+        job.send_signal(signal.SIGTERM)
+        job.wait(60)
+
+
 def test_no_secret_is_told(client: Client, folder: Path) -> None:
     secrets = [json.loads(f.read_text())["secret"] for f in (folder / "dualmx" / "jobs").glob("*.json")]
     assert len(secrets) == 2 and all(len(secret) > 16 for secret in secrets)
