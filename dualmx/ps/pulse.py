@@ -109,4 +109,4 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-__all__ = ["PERIOD", "Pulse", "Traffic"]
+__all__ = ["COUNTS", "PERIOD", "Pulse", "Traffic"]

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from .customer import Customer, Peer
+from .pulse import COUNTS
 from .sockets import SocketVan
 
 SECONDS = 5.0
@@ -68,11 +69,11 @@ def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, A
 
 def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], seconds: float) -> dict[str, Any]:
     for rank, s in last.items():
-        s |= {f"{what}_per_s": round((s[what] - first[rank][what]) / seconds) for what in ("received", "sent")}
+        s |= {f"{what}_per_s": round((s[what] - first[rank][what]) / seconds, 3) for what in COUNTS}
     rounds = max((s["rounds"] for s in last.values()), default=0)
     before = max((s["rounds"] for s in first.values()), default=0)
     totals = {"rounds": rounds, "rounds_per_s": round((rounds - before) / seconds, 3)}
-    totals |= {what: sum(s[what] for s in last.values()) for what in ("received_per_s", "sent_per_s")}
+    totals |= {what: round(sum(s[what] for s in last.values())) for what in ("received_per_s", "sent_per_s")}
     workers = {str(m["rank"]): m["pulse"] for m in job["members"] if m["role"] == "worker" and m.get("pulse")}
     here = {str(m["rank"]) for m in job["members"] if m["role"] == "worker" and m["state"] == "alive"}
     told = [pulse for rank, pulse in workers.items() if rank in here]

@@ -92,11 +92,12 @@ def _row(state: dict[str, Any], member: dict[str, Any], least: float) -> str:
         notes.append(f"{told['keys']} keys, {size(told['memory'])}")
     if role == "worker":
         notes += [*filter(None, [awaited(told, least)]), *figures_of(told)]
-    rates = [f"{size(told[name])}/s" if name in told else "" for name in ("received_per_s", "sent_per_s")]
+    moves = told if role == "server" or told.get("rounds") else {}  # else a worker deals with servers alone
+    rates = [f"{size(moves[name])}/s" if moves else "" for name in ("received_per_s", "sent_per_s")]
     where = f" ({member['host']})" if member["host"] else ""
     cells = [
         ("", f"{role} {rank}{where}"), (member["state"], member["state"]), ("", rounds),
-        ("", f"{told['rounds_per_s']:g}" if "rounds_per_s" in told else ""), ("", rates[0]), ("", rates[1]),
+        ("", f"{moves['rounds_per_s']:g}" if moves else ""), ("", rates[0]), ("", rates[1]),
         ("", state["behind"].get(rank, "") if role == "worker" else ""),
         ("late" if late else "", f"{late:.1f} s" if late else ""), ("", ", ".join(notes)),
     ]  # fmt: skip

@@ -56,7 +56,12 @@ STATE: dict[str, Any] = {
     "scheduler": "10.0.0.1:9000", "command": "python train.py --note '<b>'", "complete": True,
     "wanted": {"worker": 2, "server": 1}, "rounds": 7, "rounds_per_s": 2.5, "received_per_s": 3_000_000,
     "sent_per_s": 1500, "pushed": {"0": 7, "1": 5}, "behind": {"0": 0, "1": 2}, "stragglers": {"1": 1.25},
-    "servers": {"0": {"keys": 3, "memory": 5_000_000, "rounds": 7, "received_per_s": 3_000_000, "sent_per_s": 1500}},
+    "servers": {
+        "0": {
+            "keys": 3, "memory": 5_000_000, "rounds": 7, "rounds_per_s": 2.5, "received_per_s": 3e6,
+            "sent_per_s": 1500.0,
+        },
+    },
     "workers": {
         "0": {
             "age": 0.4, "rounds": 12, "rounds_per_s": 2.0, "sent": 96, "sent_per_s": 16.0, "received": 96,
@@ -64,8 +69,8 @@ STATE: dict[str, Any] = {
             "wait": {"seconds": 1.25, "in": "parallel.all_reduce", "for": [1]},
         },
         "1": {
-            "age": 0.6, "rounds": 11, "rounds_per_s": 2.0, "sent": 88, "sent_per_s": 16.0, "received": 88,
-            "received_per_s": 16.0, "figures": {'a "quoted"\nname': None}, "wait": None,
+            "age": 0.6, "rounds": 0, "rounds_per_s": 0.0, "sent": 0, "sent_per_s": 0.0, "received": 0,
+            "received_per_s": 0.0, "figures": {'a "quoted"\nname': None}, "wait": None,
         },
     },
     "barriers": [{"barrier": "#1", "ranks": [0]}],
@@ -81,6 +86,7 @@ STARTING = {
 }  # fmt: skip
 DIRECTLY = {
     **STATE, "wanted": {"worker": 2, "server": 0}, "servers": {}, "pushed": {}, "behind": {},
+    "members": STATE["members"][1:],
     "batch": {"number": 3, "members": [0, 1]},
 }  # fmt: skip
 
@@ -334,7 +340,7 @@ def test_a_worker_in_words() -> None:
     assert page(STATE, "").splitlines()[3:5] == [
         "  worker 0   alive, round 7, 12 exchanges, 2/s, 16 B/s sent, waits in parallel.all_reduce for 1 since 1.2 s, "
         "loss=0.25",
-        "  worker 1   lost for 0.25 s: <closed> the connection, round 5 (2 behind), 11 exchanges, 2/s, 16 B/s sent, "
+        "  worker 1   lost for 0.25 s: <closed> the connection, round 5 (2 behind), "
         'others wait for it since 1.2 s, a "quoted"',
     ]
     assert "1.5 KB/s between the workers" in page(DIRECTLY, "")
