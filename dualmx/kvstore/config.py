@@ -81,13 +81,12 @@ def factors(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
     rates, decays = optimizer.lr_mult, optimizer.wd_mult
     found = []
     for key in keys:
-        held = params.get(key)
+        held, name = params.get(key), names.get(key)
         if held is not None:
-            found.append([key, float(held.lr_mult), float(held.wd_mult), str(held.name)])
-            continue
-        name = names.get(key)
-        rate = rates[key] if key in rates else rates.get(name, 1.0)
-        decay = decays[key] if key in decays else decays.get(name, 1.0)
+            rate, decay = held.lr_mult, held.wd_mult
+        else:
+            rate = rates[key] if key in rates else rates.get(name, 1.0)
+            decay = decays[key] if key in decays else decays.get(name, 1.0)
         found.append([key, float(rate), float(decay), str(key if name is None else name)])
     return found
 

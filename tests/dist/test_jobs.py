@@ -252,7 +252,7 @@ def test_weights_do_not_depend_on_how_devices_are_spread() -> None:
     assert len(expected) == 4
     for counts in ((1, 2), (2, 3), (3, 1), (4, 3)):
         assert spread("dist_sync", "sgd", counts=counts) == expected, counts
-    for optimizer in ("adam", "nadam"):  # an update of the second depends on those of other arrays
+    for optimizer in ("adam", "nadam", "lars"):  # of other arrays, of names
         assert spread("dist_sync", optimizer, counts=(4, 2)) == spread("device", optimizer)
     assert spread("dist_sync", "sgd", counts=(3, 2), fixed="0") != expected  # the control
 
