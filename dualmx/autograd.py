@@ -40,13 +40,8 @@ class _Scope:
     def __enter__(self) -> _Scope:
         self.before = (local.recording, local.training)
         if self.recording is not None:
-            if self.recording:
-                if not local.scopes:
-                    # A step that begins with an empty trace is the same program every time.
-                    for tr in list(local.traces.values()):
-                        engine.flush(tr)
-                local.scopes += 1
             set_recording(self.recording)
+            local.scopes += self.recording
         if self.training is not None:
             local.training = self.training
         return self
@@ -111,6 +106,10 @@ def set_recording(is_recording: bool) -> bool:
     """Switch recording on or off; returns what it was."""
     before = local.recording
     if bool(is_recording) != before:
+        if is_recording and not local.scopes:
+            # Variables have values then, and a step that begins with an empty trace is the same program every time.
+            for tr in list(local.traces.values()):
+                engine.flush(tr)
         local.recording = bool(is_recording)
         local.tr.set_mode(local.recording)
     return before

@@ -22,7 +22,7 @@ from .fluent import Fluent
 from .flush import concrete
 from .handle import assign, check_writable, copy_across, invoke1, on_device, set_array_class
 from .lending import Lent
-from .trace import engine, failed_later, local
+from .trace import Unrecorded, engine, failed_later, local
 
 
 class NDArray(Lent, Fluent):
@@ -407,16 +407,8 @@ class NDArray(Lent, Fluent):
             >>> x.grad.asscalar().item()
             3.0
         """
-        recording = local.recording
-        if recording:
-            local.recording = False
-            local.tr.set_mode(False)
-        try:
+        with Unrecorded():
             return invoke1(OPS["BlockGrad"].call(), self)
-        finally:
-            if recording:
-                local.recording = True
-                local.tr.set_mode(True)
 
     def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array with respect to the variables it was recorded from.

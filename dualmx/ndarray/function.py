@@ -10,22 +10,9 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .array import NDArray
 from .creation import zeros
 from .handle import Handle, is_tracked, ref
-from .trace import engine, local
+from .trace import Unrecorded, engine, local
 
 _order = itertools.count()
-
-
-class _Quiet:
-    """Nothing is recorded in this scope."""
-
-    def __enter__(self) -> None:
-        self.before = local.recording
-        local.recording = False
-        local.tr.set_mode(False)
-
-    def __exit__(self, *exc: object) -> None:
-        local.recording = self.before
-        local.tr.set_mode(self.before)
 
 
 class _Application:
@@ -42,7 +29,7 @@ class _Application:
         given = [zeros(s, c, d) if g is None else g for g, (s, d, c) in zip(full, self.outputs, strict=True)]
         given = [g.as_np_ndarray() if numpy else g for g, numpy in zip(given, self.numpy, strict=True)]
         name = type(self.function).__name__
-        with _Quiet():
+        with Unrecorded():
             got = self.function.backward(*given)
         got = [got] if isinstance(got, NDArray) or got is None else list(got)
         got = [g.as_nd_ndarray() if g is not None and _is_numpy(g) else g for g in got]
@@ -133,7 +120,7 @@ class Function:
                 raise ArgumentTypeError(f"{name}: input {i} is a {type(a).__name__}; expected an NDArray")
         self._used = True
         before = [_alias(a) for a in inputs] if local.recording else []
-        with _Quiet():
+        with Unrecorded():
             got = self.forward(*inputs)
         outs = [got] if isinstance(got, NDArray) else list(got)
         if not all(isinstance(o, NDArray) for o in outs):

@@ -16,7 +16,7 @@ from ..core.seeds import streams
 from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
 from ..op.schema import EXACT
-from .trace import Restart, Trace, bring, engine, local
+from .trace import Restart, Trace, Unrecorded, bring, engine, local
 
 ref = weakref.ref
 _new = object.__new__
@@ -84,6 +84,8 @@ class Handle:
                 return self._data
             assert self._tr is not None
             self._tr.handles.append(ref(self))
+            if x.req is not None and (local.scopes or local.recording):
+                self._tr.make_variable(self)
             if self._tr is into:
                 return None
             tr = self._tr
@@ -399,7 +401,7 @@ def overwrite(o: Handle, tr: Trace, v: Value) -> None:
     o._tr, o._v = tr, v
     if x is not None:
         invalidate(o)
-        if x.req is not None and local.scopes:
+        if x.req is not None and (local.scopes or local.recording):
             tr.make_variable(o)
 
 
@@ -468,11 +470,10 @@ def put(lens: Call, whole: Handle, value: Handle) -> Any:
 
 def read_window(root: Handle, window: Sequence[Call]) -> Any:
     """Return what the lenses of `window` show of `root`, through which no gradient flows."""
-    value = root
-    if window and local.recording and is_tracked(root):
-        value = invoke1(OPS["BlockGrad"].call(), root)
-    for lens in window:
-        value = show(lens, value)
+    with Unrecorded():
+        value = root
+        for lens in window:
+            value = show(lens, value)
     return value
 
 

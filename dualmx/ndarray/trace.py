@@ -339,6 +339,19 @@ class Local(threading.local):
 local = Local()
 
 
+class Unrecorded:
+    """Nothing is recorded in this scope."""
+
+    def __enter__(self) -> None:
+        self.before = local.recording
+        local.recording = False
+        local.tr.set_mode(False)
+
+    def __exit__(self, *exc: object) -> None:
+        local.recording = self.before
+        local.tr.set_mode(self.before)
+
+
 @contextmanager
 def apart() -> Iterator[None]:
     """Record into traces of its own inside the `with` block and execute them at its end; what is pending stays so."""
