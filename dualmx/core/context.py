@@ -6,7 +6,7 @@ import re
 import threading
 from typing import Any
 
-from .errors import ArgumentError
+from .errors import ArgumentError, ArgumentKeyError
 
 DEVICE_TYPES = {"cpu": 1, "gpu": 2, "cpu_pinned": 3, "cpu_shared": 5, "tpu": 6}
 _TYPE_NAMES = {code: name for name, code in DEVICE_TYPES.items()}
@@ -53,7 +53,7 @@ class Context(metaclass=_Defaults):
         if isinstance(device_type, Context):
             return device_type
         if device_type not in DEVICE_TYPES:
-            raise ArgumentError(f"Context: device_type={device_type!r}: expected one of {', '.join(DEVICE_TYPES)}")
+            raise ArgumentKeyError(f"Context: device_type={device_type!r}: expected one of {', '.join(DEVICE_TYPES)}")
         try:
             key = (device_type, int(device_id))
         except (TypeError, ValueError):

@@ -96,11 +96,13 @@ def _check_absent(op: Op, given: dict[str, Any], present: list[Input], parsed: d
             )
 
 
-def _targets(op: Op, out: Any) -> list[Any]:
+def _targets(call: Call, out: Any) -> list[Any]:
     found = [out] if isinstance(out, NDArray) else list(out) if isinstance(out, (list, tuple)) else [None]
     for o in found:
         if not isinstance(o, NDArray):
-            raise ArgumentTypeError(f"{op.name}: out={out!r}: expected an NDArray, or a list of them")
+            raise ArgumentTypeError(f"{call.op.name}: out={out!r}: expected an NDArray, or a list of them")
+    if len(found) not in (call.n_visible, call.n_outputs):
+        raise ArgumentError(f"{call.op.name}: out: expected {call.n_visible} array(s), got {len(found)}")
     return found
 
 
@@ -147,7 +149,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
         if moded:
             call = call.at(local.training)
         if out is not None:
-            targets = _targets(op, out)
+            targets = _targets(call, out)
             if any(o.is_sparse for o in targets):
                 return _on_sparse(call, list(args), runtime, out)
             invoke_out(call, args, targets, runtime)
@@ -194,7 +196,7 @@ def _shortened(function: Callable[..., Any], call: Call, n: int) -> Callable[...
 def _on_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], out: Any) -> Any:
     """Run a call that takes sparse arrays, or asks for a storage type."""
     if out is not None:
-        sparse.invoke_out(call, arrays, _targets(call.op, out), runtime)
+        sparse.invoke_out(call, arrays, _targets(call, out), runtime)
         return out
     outs = sparse.invoke(call, arrays, runtime)
     return outs[0] if call.n_visible == 1 else outs[: call.n_visible]
@@ -224,7 +226,7 @@ def _pop_context(op: Op, kwargs: dict[str, Any]) -> Context | None:
 
 def _create(call: Call, ctx: Context | None, runtime: tuple[float, ...], out: Any) -> Any:
     if out is not None:
-        invoke_out(call, (), _targets(call.op, out), runtime)
+        invoke_out(call, (), _targets(call, out), runtime)
         return out
     outs = create(call, ctx or current_context(), runtime)
     return outs[0] if call.n_visible == 1 else outs[: call.n_visible]

@@ -12,11 +12,13 @@ _lent: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def borrowed(handle: Any) -> Any:
-    """Return the array at an address.
+    """Return the array at an address; the handle of an array (`x.handle`) is that array.
 
     Raises:
         ArgumentTypeError: `handle` is none of `base.NDArrayHandle`. ArgumentError: nothing is lent there.
     """
+    if isinstance(handle, Lent):
+        return handle
     if not isinstance(handle, ctypes.c_void_p):
         raise ArgumentTypeError(f"NDArray: handle={handle!r}: expected a base.NDArrayHandle; make arrays with nd.array")
     found = _lent.get(handle.value or 0)

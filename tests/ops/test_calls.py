@@ -145,3 +145,13 @@ def test_other_shapes_compute_or_raise_the_right_error(sample):
                 call(mx.nd, sample, given)
             except MXNetError as e:
                 assert str(e).startswith(OPS[sample.op].name), str(e)
+
+
+@pytest.mark.parametrize("given", [1, 3])
+def test_as_many_arrays_are_written_as_there_are_results(given):
+    out = [mx.nd.zeros((2, 1)) for _ in range(given)]
+    with pytest.raises(MXNetError, match=f"expected 2 array.*got {given}"):
+        mx.nd.split(mx.nd.ones((2, 2)), 2, out=out)
+    with pytest.raises(MXNetError, match="expected 1 array"):
+        mx.nd.relu(mx.nd.ones((2, 1)), out=[mx.nd.zeros((2, 1)), mx.nd.zeros((2, 1))])
+    assert all(o.asnumpy().sum() == 0 for o in out)

@@ -255,6 +255,8 @@ def test_monitors_written_for_handles():
     exe.set_monitor_callback(callback)
     exe.forward()
     assert seen == {"e_output": [1, 1]}
+    x = exe.arg_dict["x"]
+    assert mx.nd.NDArray(x.handle) is x
     for wrong in (3, None, ctypes.c_void_p(8)):
         with pytest.raises(AssertionError):
             mx.nd.NDArray(wrong)

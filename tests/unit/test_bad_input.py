@@ -392,6 +392,7 @@ def test_classes_are_those_that_python_users_expect():
         (AssertionError, lambda: nd.random.shuffle(5)),
         (RuntimeError, lambda: nd.Custom(x)),
         (KeyError, lambda: x.attach_grad("bogus")),
+        (KeyError, lambda: mx.Context("bogus")),
         (KeyError, lambda: mx.profiler.set_state("bogus")),
         (KeyError, lambda: mx.profiler.pause("bogus")),
     ]:
