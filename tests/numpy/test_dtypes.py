@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import dualmx as mx
 import numpy as onp
 from tests.goldens import np_cases
@@ -40,3 +42,11 @@ def test_ranges_of_integers_go_on_by_whole_numbers():
         assert made.dtype == onp.int64 and made.asnumpy().tolist() == [0, 1, 2, 3]
     assert mx.nd.arange(0, 1.5, 0.5, repeat=2, dtype="int32").asnumpy().tolist() == [0] * 6
     assert mx.np.arange(0.5, 5, 1.5).asnumpy().tolist() == [0.5, 2, 3.5]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "int8", "uint8"])
+def test_floor_division_by_zero_is_zero_for_integers(dtype):
+    x, y = onp.array([5, 0, 7], dtype), onp.array([0, 0, 2], dtype)
+    assert (mx.np.array(x) // mx.np.array(y)).asnumpy().tolist() == [0, 0, 3]
+    assert (mx.np.array(x) // 0).asnumpy().tolist() == [0, 0, 0]
+    assert (7 // mx.np.array(y)).asnumpy().tolist() == [0, 0, 3]

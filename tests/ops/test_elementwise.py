@@ -290,3 +290,15 @@ def test_amp_multicast_takes_the_widest_or_narrowest():
 @pytest.mark.parametrize("dtype", ["int32", "int8", "uint8", "int64", "float16", "float32"])
 def test_gamma_of_whole_numbers_is_a_factorial(dtype):
     assert mx.nd.gamma(mx.nd.array([1, 2, 3, 4, 5, 6], dtype=dtype)).asnumpy().tolist() == [1, 1, 2, 6, 24, 120]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "int8", "uint8"])
+def test_whole_numbers_divided_by_zero_are_as_the_reciprocal_of_zero(dtype):
+    x = mx.nd.array([0, 1, 2], dtype=dtype)
+    infinite = mx.nd.reciprocal(x).asnumpy()[0]
+    least = np.iinfo(dtype).min if dtype in ("int32", "int64") else 0
+    assert infinite == least
+    for scalar in (2, 3, 4, 0):
+        assert (scalar / x).asnumpy().tolist() == [least, scalar, scalar // 2]
+    assert (x / 0).asnumpy().tolist() == [least] * 3
+    assert (x / mx.nd.array([0, 1, 0], dtype=dtype)).asnumpy().tolist() == [least, 1, least]

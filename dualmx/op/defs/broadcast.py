@@ -23,8 +23,12 @@ def _whole(x: jax.Array) -> bool:
 
 
 def divide(a: jax.Array, b: jax.Array) -> jax.Array:
-    """a / b; integers truncate toward zero."""
-    return lax.div(*jnp.broadcast_arrays(a, b))
+    """a / b; integers truncate toward zero, and over 0 are what an infinite result becomes."""
+    a, b = jnp.broadcast_arrays(a, b)
+    if not _whole(b):
+        return lax.div(a, b)
+    infinite = convert(jnp.asarray(jnp.inf), b.dtype)
+    return jnp.where(b == 0, infinite, lax.div(a, jnp.where(b == 0, jnp.ones_like(b), b)))
 
 
 @jax.custom_jvp

@@ -121,6 +121,8 @@ def _lcm(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def _floor_divide(x: jax.Array, y: jax.Array) -> jax.Array:
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        return jnp.where(y == 0, jnp.zeros_like(y), jnp.floor_divide(x, jnp.where(y == 0, jnp.ones_like(y), y)))
     return jnp.floor_divide(x, y)
 
 
