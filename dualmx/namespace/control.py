@@ -130,11 +130,7 @@ def while_loop(
         outs, after = _pair("while_loop: func", func(*_arguments(state, state_shape, single)))
         found, out_now = _flatten("while_loop: an output of func", [] if outs is None else outs)
         state, shape_now = _flatten("while_loop: loop_vars after func", after)
-        _same(
-            "while_loop: loop_vars",
-            [shape_now] if single and shape_now == 0 else shape_now,
-            [0] if single else state_shape,
-        )
+        _same("while_loop: loop_vars", [0] if shape_now == 0 else shape_now, [0] if single else state_shape)
         _same("while_loop: the outputs", out_now, out_now if out_shape is None else out_shape)
         out_shape = out_now
         steps.append(found)

@@ -24,6 +24,12 @@ def test_foreach_nests_as_its_arguments():
     assert values([outs, last]) == [[[[2], [2]]], []]
 
 
+def test_the_only_loop_variable_may_come_back_without_its_list():
+    outs, last = nd.contrib.while_loop(lambda a: a < 10, lambda a: (a, a * 2), [nd.ones((1,))], max_iterations=5)
+    assert outs.asnumpy().ravel().tolist() == [1, 2, 4, 8, 0]
+    assert [v.asscalar() for v in last] == [16]
+
+
 def test_while_loop_pads_to_its_bound():
     def step(i, s):
         return [i + s], [i + 1, s + i]
@@ -83,6 +89,8 @@ def test_loops_nest():
         (lambda: nd.contrib.while_loop(lambda i: i, lambda i: (i, i), nd.ones((1,))), ArgumentError, "max_iterations"),
         (lambda: nd.contrib.while_loop(lambda: 1, lambda: 1, [], 3), ArgumentError, "at least one"),
         (lambda: nd.contrib.while_loop(lambda i: 1, lambda i: (i, [i, i]), nd.ones((1,)), 3), ArgumentError, "struct"),
+        (lambda: nd.contrib.while_loop(lambda i: 1, lambda i: (i, []), nd.ones((1,)), 3), ArgumentError, "struct"),
+        (lambda: nd.contrib.while_loop(lambda i: 1, lambda i: (i, []), [nd.ones((1,))], 3), ArgumentError, "struct"),
         (lambda: nd.contrib.cond(nd.ones((2,)), list, list), ArgumentError, "one number"),
     ],
 )
