@@ -55,6 +55,9 @@ class Model(Training, Block):
             shapes = [one.input_shape for one in placeholders([inputs])]  # type: ignore[attr-defined]
             self.build(*[nd.zeros((1, *shape), ctx=self._strategy.contexts[0]) for shape in shapes])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_compiled": None}  # the copy is trained by itself
+
     @property
     def distribute_strategy(self) -> Strategy:
         """The strategy in whose scope the model was made."""

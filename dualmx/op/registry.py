@@ -244,6 +244,9 @@ class Call:
         self.avals: dict[Any, tuple[Any, ...]] = {}
         self.twin: Call | None = None
 
+    def __reduce__(self) -> Any:
+        return _bound, (self.op.name, self.params, self.train)
+
     def __repr__(self) -> str:
         changed = {n: v for n, v in self.static.items() if v != self.op.params[n].default}
         return f"{self.op.name}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
@@ -435,6 +438,11 @@ def get_op(name: str) -> Op:
         return OPS[name]
     except KeyError:
         raise ArgumentError(f"unknown operator {name!r}; {suggest(name, OPS)}") from None
+
+
+def _bound(name: str, params: dict[str, Any], train: bool) -> Call:
+    """The call that a pickle stands for: the one that this process has interned."""
+    return get_op(name).bind(params, train)
 
 
 __all__ = ["AUX", "FREE", "OPS", "TENSOR", "Call", "Op", "get_op", "op"]

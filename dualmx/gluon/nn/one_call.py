@@ -21,6 +21,9 @@ class Settings(dict[str, Any]):
         super().__init__(values)
         self._changed = changed
 
+    def __reduce__(self) -> Any:
+        return Settings, (self._changed, dict(self))
+
     def __setitem__(self, key: str, value: Any) -> None:
         super().__setitem__(key, value)
         self._changed()
@@ -54,12 +57,8 @@ class OneCall(HybridBlock):
         self._bind()
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {k: v for k, v in super().__getstate__().items() if k != "_call"}
-        return {**state, "_kwargs": dict(self._kwargs), "_arrays": {}}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _kwargs=Settings(self._bind, state["_kwargs"]))
-        self._bind()
+        # Arrays are held for this process alone, and so are counted.
+        return {**super().__getstate__(), "_arrays": {}, "_generation": -1}
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)

@@ -47,14 +47,15 @@ class HeldArrays:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a deep copy or a pickle takes along: the values, but no gradients and not the Trainer."""
-        made_again = {"_at": {}, "_plain": {}, "_sparse_at": {}, "_var": None, "_trainer": None, "_when_made": None}
-        return {**self.__dict__, **made_again}
+        """What a deep copy or a pickle takes along: the values and where they are, no gradients and no Trainer."""
+        left = {"_data": None, "_at": {}, "_plain": {}, "_sparse_at": {}, "_var": None, "_trainer": None}
+        values = None if self._data is None else (self._reduce(), self._ctx_list)
+        return {"values": values, "others": {**self.__dict__, **left, "_when_made": None}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        if self._data is not None:
-            self._hold(self._data, [a.context for a in self._data])
+        self.__dict__.update(state["others"])
+        if state["values"] is not None:
+            self._create(*state["values"])
 
     @property
     def _allow_deferred_init(self) -> bool:
@@ -123,4 +124,7 @@ class HeldArrays:
         self._create(data, list(ctx_list))
 
     def _create(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
+        raise NotImplementedError
+
+    def _reduce(self) -> NDArray:
         raise NotImplementedError
