@@ -1,10 +1,14 @@
-"""Names that the examples in docstrings take for granted, and an empty folder for what they write."""
+"""Names that the examples in docstrings take for granted, an empty folder for what they write, and what is left out."""
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
+
+# Its classes derive from those of pyspark.
+collect_ignore = [] if importlib.util.find_spec("pyspark") else ["dualmx/spark/ml"]
 
 
 @pytest.fixture(autouse=True)

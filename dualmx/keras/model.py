@@ -31,6 +31,9 @@ class Model(Training, Block):
     Raises:
         ArgumentTypeError: not a Block. ArgumentError: outputs that depend on other inputs.
 
+    Attributes:
+        row_shapes: of the inputs, without the axis of rows; None where nothing tells them.
+
     Example:
         >>> import numpy as np
         >>> import dualmx as mx
@@ -39,6 +42,8 @@ class Model(Training, Block):
         >>> len(model.fit(np.ones((8, 3)), np.ones(8), verbose=0).history["loss"])
         1
     """
+
+    row_shapes: list[tuple[int, ...]] | None = None
 
     def __init__(self, net: Any = None, outputs: Any = None, inputs: Any = None, name: str | None = None):
         super().__init__(prefix="")
@@ -52,8 +57,8 @@ class Model(Training, Block):
         if net is not None:
             self.net = net
         if inputs is not None:
-            shapes = [one.input_shape for one in placeholders([inputs])]  # type: ignore[attr-defined]
-            self.build(*[nd.zeros((1, *shape), ctx=self._strategy.contexts[0]) for shape in shapes])
+            self.row_shapes = [one.input_shape for one in placeholders([inputs])]  # type: ignore[attr-defined]
+            self.build(*[nd.zeros((1, *shape), ctx=self._strategy.contexts[0]) for shape in self.row_shapes])
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_compiled": None}  # the copy is trained by itself
@@ -250,5 +255,6 @@ class Sequential(Model):
         self._build_early()
 
     def _build_early(self) -> None:
+        self.row_shapes = None if self._rows_like is None else [self._rows_like]
         if self._rows_like is not None and self.layers:
             self.build(nd.zeros((1, *self._rows_like), ctx=self._strategy.contexts[0]))

@@ -17,7 +17,7 @@ from ..namespace import nd
 _PARAM, _OPTIMIZER, _PROGRESS, _SETTINGS = "param:", "optimizer", "progress", "hyperparameters"
 
 
-def write(path: str, module: Block, trainer: Trainer | None, progress: dict[str, int]) -> None:
+def write(path: str, module: Block, trainer: Trainer | None, progress: dict[str, Any]) -> None:
     """Write a checkpoint, whole or not at all."""
     found = {_PARAM + name: p._reduce() for name, p in module._collect_params_with_prefix().items()}
     found[_PROGRESS] = _bytes(json.dumps(progress).encode())
@@ -68,7 +68,7 @@ def read(path: str) -> dict[str, Any]:
     return found
 
 
-def progress_of(found: dict[str, Any]) -> dict[str, int]:
+def progress_of(found: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of epoch and step."""
     return json.loads(found[_PROGRESS].asnumpy().tobytes())
 

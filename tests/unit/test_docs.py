@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -16,11 +17,13 @@ import dualmx
 from dualmx.op.registry import OPS
 
 ROOT = Path(__file__).parents[2]
+HAS_SPARK = importlib.util.find_spec("pyspark") is not None
 MODULES = sorted(
     m.name
     for m in pkgutil.walk_packages(dualmx.__path__, "dualmx.")
     if not any(part.startswith("_") for part in m.name.split(".")[1:])
     and not m.name.startswith("dualmx.op.defs.")  # operators speak for themselves, see below
+    and (HAS_SPARK or not m.name.startswith("dualmx.spark.ml"))  # classes that derive from those of pyspark
 )
 
 

@@ -40,8 +40,9 @@ ORDER: list[dict[str, set[str]]] = [
     {"kvstore": set()},
     {"checkpoint": set(), "callback": {"checkpoint"}, "monitor": set(), "predictor": {"checkpoint"}},
     {"gluon": set(), "module": set(), "rnn": set()},
-    {"contrib": set(), "horovod": set(), "keras": set(), "distributed": set(), "spark": set()},
+    {"contrib": set(), "horovod": set(), "keras": set(), "distributed": set()},
     {"model": set(), "executor_manager": set(), "lightning": set()},
+    {"spark": set()},
 ]
 LEFT: dict[str, set[str]] = {}
 for _line in ORDER:

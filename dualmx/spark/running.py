@@ -1,7 +1,4 @@
-"""Distributed training inside a job of Apache Spark, on the cluster that has prepared the data: `run`.
-
-Needs the package `pyspark` on all hosts (`pip install 'dualmx[spark]'`), which is imported when `run` is called.
-"""
+"""`run`: a function in processes on the executors of Spark."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from .core.checks import whole
-from .core.errors import ArgumentError, MXNetError
-from .core.knobs import SECRET, START_TIMEOUT
-from .core.network import free_port
-from .launch.guard import die_with_parent
-from .parallel import shutdown
-from .ps import Lost
+from ..core.checks import whole
+from ..core.errors import ArgumentError, MXNetError
+from ..core.knobs import SECRET, START_TIMEOUT
+from ..core.network import free_port
+from ..launch.guard import die_with_parent
+from ..parallel import shutdown
+from ..ps import Lost
 
 PATIENCE = 3.0  # seconds that those who lost another process leave to its failure, as Spark tells of the first alone
 _FAILED = "spark.run: process "
@@ -73,10 +70,11 @@ def run(
     given = {SECRET.name: secrets.token_hex(32), **(env or {})}
     if start_timeout is not None:
         given[START_TIMEOUT.name] = str(whole("spark.run", "start_timeout", start_timeout))
-    named = dict(kwargs or {})
+    # Packed here, for Spark's own processes shall not unpack what may hold arrays.
+    packed = _serializer().dumps((fn, tuple(args), dict(kwargs or {})))
 
     def task(_: Iterator[int]) -> Iterator[tuple[int, Any]]:
-        yield _in_task(fn, args, named, given)
+        yield _in_task(packed, given)
 
     try:
         found = context.parallelize(range(count), count).barrier().mapPartitions(task).collect()
@@ -95,9 +93,12 @@ def _pyspark() -> Any:
         raise MXNetError(f"spark.run needs the package pyspark: pip install 'dualmx[spark]' ({e})") from None
 
 
-def _in_task(
-    fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], env: dict[str, str]
-) -> tuple[int, Any]:
+def _serializer() -> Any:
+    """What Spark itself packs functions by."""
+    return importlib.import_module("pyspark.serializers").CloudPickleSerializer()
+
+
+def _in_task(packed: bytes, env: dict[str, str]) -> tuple[int, Any]:
     """On an executor: call the function in a process of its own, since those that Spark has are used again."""
     task = _pyspark().BarrierTaskContext.get()
     rank, hosts = task.partitionId(), [info.address.rpartition(":")[0] for info in task.getTaskInfos()]
@@ -106,9 +107,9 @@ def _in_task(
         "MASTER_ADDR": hosts[0], "MASTER_PORT": port, "WORLD_SIZE": str(len(hosts)), "RANK": str(rank),
         "LOCAL_RANK": str(hosts[:rank].count(hosts[rank])), "LOCAL_WORLD_SIZE": str(hosts.count(hosts[rank])), **env,
     }  # fmt: skip
-    fork = multiprocessing.get_context("fork")  # so that the function need not travel once more
-    receiver, sender = fork.Pipe(False)
-    process = fork.Process(target=_child, args=(sender, place, fn, args, kwargs))
+    spawn = multiprocessing.get_context("spawn")  # those of Spark may have computed, as models do in `transform`
+    receiver, sender = spawn.Pipe(False)
+    process = spawn.Process(target=_child, args=(sender, place, packed))
     process.start()
     sender.close()
     who = f"{_FAILED}{rank} of {len(hosts)} on {hosts[rank]}"
@@ -125,12 +126,11 @@ def _in_task(
     return rank, result
 
 
-def _child(
-    sender: Connection, place: dict[str, str], fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> None:
+def _child(sender: Connection, place: dict[str, str], packed: bytes) -> None:
     die_with_parent(signal.SIGKILL)  # Spark kills its own process when the job is over for it
     os.environ.update(place)
     try:
+        fn, args, kwargs = _serializer().loads(packed)
         result = fn(*args, **kwargs)
         shutdown()
         sender.send((True, result))
