@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -216,17 +217,17 @@ class UpSampling2D(_Simple):
         return F.repeat(F.repeat(x, repeats=self._by[0], axis=1), repeats=self._by[1], axis=2)
 
 
-class _Merge(_Described, Block):
+class _Merge(_Described, HybridBlock):
     """A layer of a list of arrays."""
 
-    def forward(self, *args: Any) -> Any:
+    def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
         """Merge the arrays, given one by one or in a list."""
-        found = list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+        found = list(x) if not args and isinstance(x, (list, tuple)) else [x, *args]
         if len(found) < 2:
             raise ArgumentError(f"{type(self).__name__}: expected a list of two or more arrays")
-        return self._merged(found)
+        return self._merged(F, found)
 
-    def _merged(self, arrays: list[Any]) -> Any:
+    def _merged(self, F: Any, arrays: list[Any]) -> Any:
         raise NotImplementedError
 
 
@@ -237,53 +238,43 @@ class Concatenate(_Merge):
         super().__init__()
         self._axis = axis
 
-    def _merged(self, arrays: list[Any]) -> Any:
-        from ..namespace import nd
-
-        return nd.concat(*arrays, dim=self._axis)
+    def _merged(self, F: Any, arrays: list[Any]) -> Any:
+        return F.concat(*arrays, dim=self._axis)
 
 
 class Add(_Merge):
     """The sum of arrays."""
 
-    def _merged(self, arrays: list[Any]) -> Any:
-        return sum(arrays[1:], arrays[0])
+    def _merged(self, F: Any, arrays: list[Any]) -> Any:
+        return functools.reduce(F.broadcast_add, arrays)
 
 
 class Subtract(_Merge):
     """The first array minus the second."""
 
-    def _merged(self, arrays: list[Any]) -> Any:
-        return arrays[0] - arrays[1]
+    def _merged(self, F: Any, arrays: list[Any]) -> Any:
+        return F.broadcast_sub(arrays[0], arrays[1])
 
 
 class Multiply(_Merge):
     """The product of arrays."""
 
-    def _merged(self, arrays: list[Any]) -> Any:
-        total = arrays[0]
-        for a in arrays[1:]:
-            total = total * a
-        return total
+    def _merged(self, F: Any, arrays: list[Any]) -> Any:
+        return functools.reduce(F.broadcast_mul, arrays)
 
 
 class Average(Add):
     """The mean of arrays."""
 
-    def _merged(self, arrays: list[Any]) -> Any:
-        return super()._merged(arrays) / len(arrays)
+    def _merged(self, F: Any, arrays: list[Any]) -> Any:
+        return super()._merged(F, arrays) / len(arrays)
 
 
 class Maximum(_Merge):
     """The larger elements of arrays."""
 
-    def _merged(self, arrays: list[Any]) -> Any:
-        from ..namespace import nd
-
-        total = arrays[0]
-        for a in arrays[1:]:
-            total = nd.maximum(total, a)
-        return total
+    def _merged(self, F: Any, arrays: list[Any]) -> Any:
+        return functools.reduce(F.broadcast_maximum, arrays)
 
 
 class _Recurrent(_Described, HybridBlock):

@@ -51,7 +51,7 @@ def run(
 
     Raises:
         ArgumentError: no function, or less than one process. MXNetError: pyspark is not installed, or a process failed
-            or died: its number, host and traceback; Spark has tried again as often as it is set up to.
+            or died: its number, host and traceback.
 
     Example:
         >>> from dualmx import spark

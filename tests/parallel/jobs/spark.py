@@ -55,7 +55,6 @@ folder = sys.argv[1]
 session = (
     SparkSession.builder.master("local[2]")  # type: ignore[attr-defined]
     .config("spark.ui.enabled", "false")
-    .config("spark.stage.maxConsecutiveAttempts", "1")
     .getOrCreate()
 )
 session.sparkContext.setLogLevel("OFF")
