@@ -117,6 +117,7 @@ def settings(**given: Any) -> dict[str, Any]:
         (dict(label_cols=["a", "b"]), "expected one column, as a model has one loss"),
         (dict(input_shapes=[[28, 28]]), "expected -1 for the rows"),
         (dict(shuffle="yes"), "shuffle='yes': expected True or False"),
+        (dict(random_seed=2**32), r"random_seed=4294967296: expected less than 2 \*\* 32"),
         (dict(verbose=3), "verbose=3: expected 0, 1 or 2"),
         (dict(transformation_fn=3), "transformation_fn=3: expected a function"),
     ],

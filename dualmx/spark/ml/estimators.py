@@ -87,7 +87,7 @@ class TrainingEstimator(Settings, Estimator):
     verbose = setting("verbose", "what the first process prints", _verbose)
     partitions_per_process = setting("partitions_per_process", "files written for each process", of.count)
     transformation_fn = setting("transformation_fn", "a function that changes columns", _function)
-    random_seed = setting("random_seed", "the seed of weights, orders, dropout and of what is validated", of.natural)
+    random_seed = setting("random_seed", "the seed of weights, orders, dropout and of what is validated", of.seed)
 
     _network = "network"
     _made: type[NetworkModel]

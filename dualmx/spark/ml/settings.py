@@ -20,9 +20,11 @@ def count(what: str, name: str, value: Any) -> int:
     return whole(what, name, value, 1)
 
 
-def natural(what: str, name: str, value: Any) -> int:
-    """Return a number of 0 or more."""
-    return whole(what, name, value, 0)
+def seed(what: str, name: str, value: Any) -> int:
+    """Return a number that random numbers can begin with."""
+    if whole(what, name, value, 0) >= 2**32:
+        raise ArgumentError(f"{what}: {name}={value!r}: expected less than 2 ** 32")
+    return int(value)
 
 
 def flag(what: str, name: str, value: Any) -> bool:
@@ -136,5 +138,5 @@ def _add_accessors(cls: type, param: Param[Any]) -> None:
 
 
 __all__ = [
-    "Settings", "count", "flag", "listed", "names", "natural", "one_name", "setting", "shapes", "text",
+    "Settings", "count", "flag", "listed", "names", "one_name", "seed", "setting", "shapes", "text",
 ]  # fmt: skip

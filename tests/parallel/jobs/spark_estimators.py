@@ -85,6 +85,13 @@ class Keep(keras.callbacks.Callback):
         np.savez(folder / f"process{mx.parallel.rank()}.npz", *self.model.get_weights())
 
 
+def equal_processes(count: int) -> list[np.ndarray]:
+    """What both processes have written: as many arrays, which are equal."""
+    first, second = (np.load(folder / f"process{i}.npz") for i in range(2))
+    assert len(first.files) == count and all((first[name] == second[name]).all() for name in first.files)
+    return list(first.values())
+
+
 def batches() -> None:
     """All rows in one batch, then uneven batches of which a process has none at the end."""
     by_hand = net()
@@ -105,8 +112,15 @@ def batches() -> None:
         same(weights(model), expected)
         same(values(begun), values(net()), 0)
         np.testing.assert_allclose(model.get_history()["loss"], losses, rtol=1e-5)
-    first, second = (np.load(folder / f"process{i}.npz") for i in range(2))
-    assert all((first[name] == second[name]).all() for name in first.files) and len(first.files) == 4
+    equal_processes(4)
+
+    # Statistics of BatchNorm are those of each process's own rows, until the epoch ends.
+    moving = net()
+    moving.add(mx.gluon.nn.BatchNorm(in_channels=1))
+    moving.initialize(force_reinit=True)
+    model = estimator(network=moving, batch_size=5, callbacks=[Keep()]).fit(frame)
+    np.testing.assert_array_equal(equal_processes(8)[6], weights(model)[6])
+    assert weights(model)[6].any()
 
     # The processes have rows 0 to 10 and 11 to 20, so one alone would have these batches of 10.
     alone = [*range(5), *range(11, 16), *range(5, 10), *range(16, 21), 10]
