@@ -18,6 +18,7 @@ from dualmx import keras, spark
 ROOT = Path(__file__).parents[2]
 INSTALLED = importlib.util.find_spec("pyspark") is not None
 needs_java = pytest.mark.skipif(not (INSTALLED and shutil.which("java")), reason="pyspark and Java are not installed")
+needs_pyarrow = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 needs_pyspark = pytest.mark.skipif(not INSTALLED, reason="pyspark is not installed")
 
 
@@ -45,6 +46,7 @@ def test_the_example_learns_digits(tmp_path: Path) -> None:
     assert len(list((tmp_path / "store" / "runs").glob("*/checkpoint.ckpt"))) == 1
 
 
+@needs_pyarrow
 @pytest.mark.parametrize("name", ["plain", "with a blank", "100%"])
 def test_a_local_store(name: str, tmp_path: Path) -> None:
     store = spark.Store.create(tmp_path / name)
@@ -63,6 +65,22 @@ def test_a_local_store(name: str, tmp_path: Path) -> None:
     store.delete(store.get_runs_path())
     store.delete(path)
     assert not (tmp_path / name / "runs").exists()
+
+
+@needs_pyarrow
+def test_a_store_by_its_uri(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    store = spark.FilesystemStore(f"file://{tmp_path}/data")
+    path = f"{store.get_runs_path()}/rows.parquet"
+    pq.write_table(pa.table({"x": [1, 2, 3]}), tmp_path / "rows")
+    store.write(path, (tmp_path / "rows").read_bytes())
+    assert [int(row["x"]) for row in mx.io.ParquetReader(store.readable(path))] == [1, 2, 3]
+    store.delete(store.get_runs_path())
+    assert not store.exists(path)
+    with pytest.raises(mx.MXNetError, match="FilesystemStore: cannot look for 'nowhere://host/data/a'"):
+        spark.Store.create("nowhere://host/data").exists("nowhere://host/data/a")
 
 
 def test_what_stores_are_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

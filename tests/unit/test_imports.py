@@ -209,6 +209,6 @@ def test_import_changes_no_jax_setting() -> None:
 
 
 def test_import_loads_no_optional_module() -> None:
-    code = "import sys, json, dualmx; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    code = "import sys, json, dualmx, dualmx.spark; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
     loaded = set(json.loads(run_python(code)))
-    assert not loaded & {"flax", "optax", "graphviz", "matplotlib", "torch", "pandas"}
+    assert not loaded & {"flax", "optax", "graphviz", "matplotlib", "torch", "pandas", "pyspark", "pyarrow"}
