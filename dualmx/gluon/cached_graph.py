@@ -80,9 +80,6 @@ class CachedGraph:
         self._computed = [(slot, param) for slot, param in self._held if param._computed]
         self._size = len(order)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_calls": {}, "_templates": {}, "_generation": -1}  # what holds in this process alone
-
     @property
     def params(self) -> list[Parameter]:
         """The parameters that the graph reads."""
