@@ -80,11 +80,25 @@ def compare(operator, shape, weight, **params):
         ((4, 16, 900), (32, 16, 3), {"pad": (1,), "stride": (2,)}),
         ((4, 192, 4, 4), (208, 192, 3, 3), {"pad": (1, 1)}),  # so short that data and result are re-arranged
         ((4, 192, 8, 7), (208, 192, 3, 3), {"pad": (1, 1), "stride": (2, 2)}),
+        ((4, 256, 2, 2), (256, 256, 3, 3), {"pad": (1, 1), "stride": (2, 2)}),  # filters larger than the result
+        ((4, 256, 2, 2), (256, 256, 3, 3), {"pad": (1, 1)}),
     ],
 )
 def test_convolution_and_its_gradients(kinds, shape, weight, params):
     compare(mx.nd.Convolution, shape, weight, **params)
     assert set(kinds()) == {plan.FORWARD, plan.DATA, plan.FILTERS}
+
+
+def test_forward_passes_are_not_taken_for_gradients(kinds):
+    """As which oneDNN would compute those of filters larger than the result by slow kernels that read beyond them."""
+    x, w = mx.nd.ones((4, 512, 1, 1)), mx.nd.ones((512, 512, 3, 3))
+    y = mx.nd.Convolution(x, w, kernel=(3, 3), pad=(1, 1), num_filter=512, no_bias=True)
+    assert (y.asnumpy() == 512).all() and set(kinds()) == {plan.FORWARD}
+
+
+def test_gradients_of_padded_filters_of_one_point_are_left_to_xla(kinds):
+    compare(mx.nd.Convolution, (16, 64, 20, 20), (64, 64, 1, 1), pad=(1, 1))
+    assert set(kinds()) == {plan.FORWARD, plan.DATA}
 
 
 @pytest.mark.parametrize("groups", [4, 32])

@@ -44,8 +44,14 @@ def _high(data: Sizes, result: Sizes, kernel: Sizes, stride: Sizes, dilate: Size
     return tuple(out)
 
 
-def _recognise(p: Any, lhs: Sizes, rhs: Sizes, out: Sizes, turned: bool) -> dict[str, Any] | None:
-    """Kind, sizes, steps and paddings of an equation; `turned`: its filters are those of another one in reverse."""
+def _recognise(
+    p: Any, lhs: Sizes, rhs: Sizes, out: Sizes, turned: bool, across: bool
+) -> dict[str, Any] | None:  # fmt: skip
+    """Kind, sizes, steps and paddings of an equation.
+
+    `turned`: its filters are those of another one in reverse. `across`: what it sums over is the outer of the first two
+    axes of its data, as where gradients of filters sum over the samples.
+    """
     steps, spread, dilate = p["window_strides"], p["lhs_dilation"], p["rhs_dilation"]
     low = tuple(lo for lo, _ in p["padding"])
     groups = p["feature_group_count"]
@@ -56,7 +62,9 @@ def _recognise(p: Any, lhs: Sizes, rhs: Sizes, out: Sizes, turned: bool) -> dict
         before = tuple((k - 1) * d - lo for k, d, lo in zip(rhs[2:], dilate, low, strict=True))
         found = {"kind": DATA, "data": out, "filters": (rhs[1], rhs[0], *rhs[2:]), "result": lhs}
         found |= {"stride": spread, "dilate": dilate, "low": before}
-    elif groups == 1 and math.prod(rhs[2:]) > math.prod(out[2:]):  # the gradient of the filters
+    elif groups == 1 and across:  # the gradient of the filters
+        if any(k == 1 and lo for k, lo in zip(out[2:], low, strict=True)):
+            return None  # oneDNN 3.2 reads what lies beyond the data
         found = {"kind": FILTERS, "data": (lhs[1], lhs[0], *lhs[2:]), "filters": (out[1], out[0], *out[2:])}
         found |= {"result": (rhs[1], rhs[0], *rhs[2:]), "stride": dilate, "dilate": steps, "low": low}
     else:
@@ -79,7 +87,7 @@ def _convolution(eqn: Any, lhs: Ordered, rhs: Ordered, turned: tuple[Any, Axes, 
     source: Ordered | None = turned[:2] if turned and turned[2] == tuple(sorted(spec.rhs_spec[2:])) else None
     out = tuple(aval.shape[i] for i in spec.out_spec)
     (left, left_at), (right, right_at) = _canonical(lhs, spec.lhs_spec), _canonical(rhs, spec.rhs_spec)
-    found = _recognise(p, left, right, out, source is not None)
+    found = _recognise(p, left, right, out, source is not None, left_at[0] > left_at[1])
     if found is None:
         return None
     high = _high(
