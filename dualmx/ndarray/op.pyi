@@ -761,7 +761,7 @@ def broadcast_axis(
 def broadcast_div(
     lhs: _Array, rhs: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
 ) -> NDArray:
-    """a / b; integers truncate toward zero."""
+    """a / b; integers truncate toward zero, and over 0 are what an infinite result becomes."""
 
 def broadcast_equal(
     lhs: _Array, rhs: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
@@ -1002,7 +1002,7 @@ def elemwise_add(
 def elemwise_div(
     lhs: _Array, rhs: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None
 ) -> NDArray:
-    """a / b; integers truncate toward zero."""
+    """a / b; integers truncate toward zero, and over 0 are what an infinite result becomes."""
 
 def elemwise_mul(
     lhs: _Array, rhs: _Array, out: NDArray | Sequence[NDArray] | None = None, name: str | None = None

@@ -177,7 +177,7 @@ def broadcast_div(
     attr: Mapping[str, str] | None = None,
     **kwargs: Any,
 ) -> Symbol:
-    """a / b; integers truncate toward zero."""
+    """a / b; integers truncate toward zero, and over 0 are what an infinite result becomes."""
 
 def broadcast_minus(
     lhs: Symbol | None = None,
@@ -297,7 +297,7 @@ def elemwise_div(
     attr: Mapping[str, str] | None = None,
     **kwargs: Any,
 ) -> Symbol:
-    """a / b; integers truncate toward zero."""
+    """a / b; integers truncate toward zero, and over 0 are what an infinite result becomes."""
 
 def elemwise_mul(
     lhs: Symbol | None = None,
