@@ -9,7 +9,8 @@ from ..core.errors import MXNetError
 from ..graph.trie import Value, chain
 from ..op.registry import OPS, Op
 from .handle import Handle, is_tracked
-from .tape import enter_heads, reenter, variables_of
+from .route import variables_of
+from .tape import enter_heads, reenter
 
 
 class Step(NamedTuple):

@@ -14,9 +14,10 @@ from ..compile.gradient import GradCall
 from ..compile.lower import Plan, find_path, tape
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value, aval, chain, trie
+from ..graph.trie import AGAIN, BACKWARD, OP, State, Value, aval, chain, trie
 from ..op.registry import OPS, Call
 from .handle import Handle, assign, copy_across, fresh, invoke2, is_tracked, overwrite
+from .route import Route, route_of, variables_of
 from .trace import Restart, Trace, engine, local, user_line
 
 # Called after each backward pass that stored gradients: wrappers of networks exchange them here.
@@ -64,16 +65,6 @@ def needed_tape(steps: Sequence[State], live: Sequence[Value]) -> tuple[tuple[St
             wanted.update(v for v in e.ins if v.tracked)
     kept.reverse()
     return tuple(kept), [v for e in kept for v in e.ins]
-
-
-def variables_of(steps: Sequence[State]) -> dict[Value, tuple[int, int, str]]:
-    """Map each variable value of a chain to (position of its handle, variable number, grad_req)."""
-    found = {}
-    for s in steps:
-        if s.kind in (LEAF, VAR) and s.payload:
-            req, number = s.payload
-            found[s.out] = (s.n_vars - 1, number, req)
-    return found
 
 
 def keep_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle], wanted: Sequence[Value]) -> None:
@@ -242,78 +233,6 @@ def _freed_entries(tr: Trace, path: Sequence[State]) -> list[Entry]:
     return [tr.again[ordinals[s]] for s in path if s.kind == AGAIN]
 
 
-# Operators that look up rows of a table: where their inputs have the ids and the table.
-LOOKUPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "_rows_gather": (0, 1)}
-ROWS = ("rows", "rows_add")
-
-
-def find_lookups(
-    entries: Sequence[State], heads: Sequence[Value], variables: dict[Value, tuple[int, int, str]]
-) -> dict[int, list[State]]:
-    """Return, by variable number, the lookups in the variables that want row gradients and are used in no other way."""
-    numbers = {v: number for v, (_, number, req) in variables.items() if req in ROWS}
-    found: dict[int, list[State]] = {}
-    if not numbers:
-        return found
-    otherwise = {numbers[h] for h in heads if h in numbers}
-    wanted = set(heads)
-    for e in reversed(entries):
-        if not any(v in wanted for v in e.outs):
-            continue
-        wanted.update(e.ins)
-        assert e.call is not None
-        places = LOOKUPS.get(e.call.op.name)
-        for k, v in enumerate(e.ins):
-            if v in numbers:
-                if places is not None and k == places[1]:
-                    found.setdefault(numbers[v], []).append(e)
-                else:
-                    otherwise.add(numbers[v])
-    return {n: lookups for n, lookups in found.items() if n not in otherwise}
-
-
-class Route:
-    """What a backward from given heads reaches: per variable its values and how its gradient is stored.
-
-    The gradient of a table of which only rows are looked up is the gradients of what was looked up, beside the ids: the
-    lookups' results stand in the place of the table, and nothing of its size is computed. `ids` has, for these groups,
-    the ids; None for the others.
-    """
-
-    __slots__ = ("groups", "handles", "reqs", "path", "need", "ids")
-
-    def __init__(self, steps: Sequence[State], heads: Sequence[Value], by_row: bool = True):
-        variables = variables_of(steps)
-        entries = tape(steps)
-        lookups = find_lookups(entries, heads, variables) if by_row else {}
-        cut = {e.outs[0] for found in lookups.values() for e in found}
-        targets = [v for v, (_, number, _) in variables.items() if number not in lookups]
-        self.path, self.need, reached = find_path(entries, heads, [*targets, *cut])
-        by_number: dict[int, list[Value]] = {}
-        self.handles: list[int] = []
-        self.reqs: list[str] = []
-        self.ids: list[Value | None] = []
-        whole: dict[int, tuple[int, str]] = {}
-        for v, (at, number, req) in variables.items():
-            whole.setdefault(number, (at, req))
-            if v in reached:
-                if number not in by_number:
-                    self.handles.append(at)
-                    self.reqs.append(req)
-                    self.ids.append(None)
-                by_number.setdefault(number, []).append(v)
-        groups = [tuple(g) for g in by_number.values()]
-        for number, found in lookups.items():
-            for e in found:
-                if e.outs[0] in reached:
-                    assert e.call is not None
-                    groups.append((e.outs[0],))
-                    self.handles.append(whole[number][0])
-                    self.reqs.append(whole[number][1])
-                    self.ids.append(e.ins[LOOKUPS[e.call.op.name][0]])
-        self.groups = tuple(groups)
-
-
 def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool = False) -> None:
     """Compute the gradients of `heads` and store them in the `grad` of every variable they depend on.
 
@@ -401,17 +320,8 @@ def _store_rows(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) -> Non
         gradient.take_gradient(found, x.req == "rows_add")
 
 
-def _route(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> Route:
-    st = tr.state
-    key = ("route", hv, by_row)
-    route: Any = st.next.get(key)
-    if route is None:
-        route = st.next[key] = Route(chain(st), hv, by_row)
-    return route
-
-
 def _recorded_route(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> Route:
-    route = _route(tr, hv, by_row)
+    route = route_of(tr, hv, by_row)
     if not route.groups:
         raise _not_recorded("backward")
     return route
@@ -515,7 +425,7 @@ def _gradients(
         reenter(tr)
     own = [tr.leaf(a) for a in variables]
     st = tr.state
-    if "function" in _route(tr, hv).reqs:
+    if "function" in route_of(tr, hv).reqs:
         return _through_functions(heads, variables, given, retain_graph, create_graph)
     known: Any = st.next.get("variables")
     if known is None:
