@@ -128,3 +128,10 @@ class HeldArrays:
 
     def _reduce(self) -> NDArray:
         raise NotImplementedError
+
+    def _arrays(self) -> list[NDArray]:
+        raise NotImplementedError
+
+    def list_ctx(self) -> list[Context]:
+        """Return the contexts of the arrays, also while they wait for their shape."""
+        raise NotImplementedError

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ... import autograd, initializer
-from ...compile.mesh import Mesh, as_spec, spread
+from ...compile.mesh import Mesh, as_spec
 from ...core import np_mode
 from ...core.checks import context as as_context
 from ...core.context import Context, cpu, current_context
@@ -19,10 +19,12 @@ from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...core.seeds import streams
 from ...namespace import nd, sym
 from ...ndarray import NDArray
-from ...ndarray.placement import cut, replace_sharding, shard_like
+from ...ndarray.placement import shard_like
 from ...ndarray.trace import apart
-from ...sparse import rows_of_table, with_storage
+from ...sparse import with_storage
 from .held import REMEDY_DEFERRED, REMEDY_UNINITIALIZED, DeferredInitializationError, HeldArrays
+from .rows import RowArrays
+from .sharded import ShardedArrays
 
 _GRAD_REQS = ("write", "add", "null")
 _STYPES = ("default", "row_sparse", "csr")
@@ -55,7 +57,7 @@ def context_list(ctx: Context | Iterable[Context] | None) -> list[Context]:
     return listed
 
 
-class Parameter(HeldArrays):
+class Parameter(ShardedArrays, RowArrays, HeldArrays):
     """A named array that a block learns, with one copy and one gradient per context.
 
     The arrays exist after `initialize()`; if `shape` has unknown dimensions (0) they exist after the first forward
@@ -327,65 +329,6 @@ class Parameter(HeldArrays):
             )
         return self._var
 
-    def row_sparse_data(self, row_id: NDArray) -> NDArray:
-        """Return the rows `row_id` of a `row_sparse` parameter, on the context of `row_id`, as a row_sparse array.
-
-        Gradients of what is looked up in it go to the parameter.
-
-        Raises:
-            MXNetError: the parameter is dense, or has no Trainer. ArgumentTypeError: `row_id` is not an NDArray.
-
-        Example:
-            >>> import dualmx as mx
-            >>> w = mx.gluon.Parameter("w", shape=(9, 2), stype="row_sparse", grad_stype="row_sparse")
-            >>> w.initialize()
-            >>> trainer = mx.gluon.Trainer([w], "sgd")
-            >>> w.row_sparse_data(mx.nd.array([3, 1, 3])).indices.asnumpy().tolist()
-            [1, 3]
-        """
-        if not isinstance(row_id, NDArray):
-            raise ArgumentTypeError(f"Parameter {self.name!r}: row_id={row_id!r}: expected an NDArray")
-        return self._rows(row_id, row_id.context)
-
-    def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
-        """Return `row_sparse_data` of every context."""
-        return [self._rows(row_id, c) for c in self.list_ctx()]
-
-    def _set_trainer(self, trainer: Any) -> None:
-        """Remember who updates the parameter; raises if it is a table that another Trainer updates."""
-        if self._stype != "default" and self._trainer not in (None, trainer):
-            raise MXNetError(
-                f"Trainer: parameter {self.name!r} is {self._stype} and has a Trainer already; it can have one"
-            )
-        self._trainer = trainer
-
-    def _rows(self, row_id: NDArray, ctx: Context) -> NDArray:
-        if self._stype != "row_sparse":
-            raise MXNetError(f"Parameter {self.name!r} has stype {self._stype!r}; read it with data()")
-        self._arrays()
-        if self._trainer is None:
-            raise MXNetError(f"Parameter {self.name!r}: row_sparse data needs a Trainer that was made with it")
-        self._trainer._connect()
-        self._trainer._fetch_rows(self, row_id)
-        return rows_of_table(self._sparse_on(ctx), row_id)
-
-    def _sparse_on(self, ctx: Context | None) -> NDArray:
-        """The array on `ctx` of a parameter that is not dense."""
-        if ctx is None and len(self._sparse_at) == 1:
-            return next(iter(self._sparse_at.values()))
-        found = self._sparse_at.get(current_context() if ctx is None else ctx)
-        if found is None:
-            held = ", ".join(map(str, self.list_ctx()))
-            raise MXNetError(f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}")
-        return found
-
-    def _refuse_dense(self, what: str) -> None:
-        if self._data is not None and self._stype != "default":
-            raise MXNetError(
-                f"Parameter {self.name!r}: {what}() is for dense parameters, its storage type is {self._stype}; use "
-                f"row_sparse_data()"
-            )
-
     def _arrays(self) -> list[NDArray]:
         if self._data is None:
             self._place(None)
@@ -438,62 +381,6 @@ class Parameter(HeldArrays):
         with autograd.pause():
             data = data.tostype("default")
             self._hold([data if fresh and i == 0 else self._copied(data, c) for i, c in enumerate(contexts)], contexts)
-
-    def _copied(self, data: NDArray, ctx: Context) -> NDArray:
-        if not isinstance(ctx, Mesh):
-            return data.copyto(ctx)
-        return cut(data, self._spec_on(ctx, data.shape), ctx, self._cut_as)
-
-    @property
-    def shard(self) -> tuple[Any, ...]:
-        """How the array is cut over a mesh: per axis the name of an axis of the mesh, or `None`; `()` for not at all.
-
-        Setting it moves an array that is on a mesh already.
-
-        Example:
-            >>> import dualmx as mx
-            >>> w = mx.gluon.Parameter("w", shape=(4, 2))
-            >>> w.shard = ("model", None)
-            >>> w.initialize(ctx=mx.parallel.Mesh({"model": 1}))
-            >>> w.data().sharding
-            ('model', None)
-        """
-        return self._shard
-
-    @property
-    def _cut_as(self) -> str:
-        """How errors about the cut begin."""
-        return f"Parameter {self.name!r}: sharding"
-
-    def _spec_on(self, mesh: Mesh, shape: tuple[int, ...]) -> tuple[Any, ...]:
-        """How the array is held on a mesh: cut further than computed with, if it is fully sharded."""
-        return spread(mesh, self._shard, shape, self._over) if self._over else self._shard
-
-    def _spread_over(self, axis: str) -> None:
-        """Hold the array cut along one more axis of its mesh; what computes with it gathers it."""
-        for array in self._data or ():
-            if isinstance(array.context, Mesh):
-                array.context.sharding((axis,), None, self._cut_as)
-        self._over = axis
-        self.shard = self._shard
-
-    def _check_shard(self, spec: Any) -> None:
-        """Raise if the meshes that the parameter is on cannot cut it so."""
-        for array in self._data or ():
-            if isinstance(array.context, Mesh):
-                array.context.sharding(spec, array.shape, self._cut_as)
-
-    @shard.setter
-    def shard(self, spec: Any) -> None:
-        spec = as_spec(spec)
-        self._check_shard(spec)
-        self._shard = spec
-        self._var = None
-        for array in self._data or ():
-            if isinstance(array.context, Mesh):
-                replace_sharding(array, self._spec_on(array.context, array.shape), self._cut_as)
-                if array.grad is not None:
-                    shard_like(array.grad, array)
 
     def _hold(self, arrays: list[NDArray], contexts: list[Context]) -> None:
         if self._stype == "default":
