@@ -19,10 +19,11 @@ from __future__ import annotations
 from typing import Any
 
 from .core.checks import instance
-from .core.errors import ArgumentError, ArgumentTypeError
+from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .ndarray import tape
 from .ndarray.array import NDArray, make_variable
 from .ndarray.function import Function
+from .ndarray.handle import is_tracked
 from .ndarray.recorded import recorded_steps
 from .ndarray.trace import engine, local
 from .symbol.node import Node, topological
@@ -181,7 +182,7 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
         train_mode: accepted; the mode of each operation was fixed when it was recorded.
 
     Raises:
-        MXNetError: no variable is reached.
+        MXNetError: no variable is reached from a head.
 
     Example:
         >>> x = mx.nd.array([1, 2])
@@ -193,6 +194,12 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
         [2.0, 4.0]
     """
     given = _listed("backward", heads)
+    unrecorded = [i for i, head in enumerate(given) if not is_tracked(head)]
+    if 0 < len(unrecorded) < len(given):  # where none is, the pass itself finds out
+        raise MXNetError(
+            f"backward: heads[{unrecorded[0]}] was not recorded from a variable, as others were: compute it inside "
+            "autograd.record() from arrays with attach_grad(), or leave it out"
+        )
     tape.backward(*_last_of_each("backward", given, head_grads), retain_graph)
 
 

@@ -514,3 +514,17 @@ def test_an_unknown_gradient_request_is_a_key_error_too():
         nd.ones((2,)).attach_grad("bogus")
     with pytest.raises(mx.MXNetError):
         nd.ones((2,)).attach_grad("bogus")
+
+
+def test_every_head_must_have_been_recorded():
+    x = nd.ones((2,))
+    x.attach_grad()
+    with autograd.record():
+        y, constant, stopped = x * 2, nd.ones((2,)) * 3, nd.BlockGrad(x * 2)
+    with pytest.raises(mx.MXNetError, match=r"heads\[1\] was not recorded"):
+        autograd.backward([y, constant])
+    nd.waitall()
+    with pytest.raises(mx.MXNetError, match=r"heads\[0\] was not recorded"):
+        autograd.backward([constant, y])
+    autograd.backward([y, stopped, x])
+    assert x.grad.asnumpy().tolist() == [3, 3]
