@@ -114,10 +114,12 @@ class Client:
 
 
 def started(*arguments: str, **env: str) -> subprocess.Popen[str]:
+    def interruptible() -> None:  # also where the tests are not, as in the background of a script
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
     command = [sys.executable, "-m", "dualmx.cli", *arguments]
-    return subprocess.Popen(
-        command, env={**os.environ, "PYTHONUNBUFFERED": "1", **env}, stdout=subprocess.PIPE, text=True
-    )
+    given = {**os.environ, "PYTHONUNBUFFERED": "1", **env}
+    return subprocess.Popen(command, env=given, stdout=subprocess.PIPE, text=True, preexec_fn=interruptible)
 
 
 def port_of(process: subprocess.Popen[str]) -> int:
@@ -257,13 +259,16 @@ def test_watching_goes_on_until_interrupted(folder: Path) -> None:
     process = started("status", "--watch", "--interval", "0.2", XDG_CONFIG_HOME=str(folder))
     assert process.stdout is not None
     found: list[str] = []
-    while sum(line.startswith("job at ") for line in found) < 5:
-        found.append(process.stdout.readline())
-        assert found[-1], found
-    process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    try:
+        while sum(line.startswith("job at ") for line in found) < 5:
+            found.append(process.stdout.readline())
+            assert found[-1], found
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    finally:
+        process.kill()
+        process.communicate()
     assert not any("\x1b" in line for line in found)  # no terminal
-    process.stdout.close()
 
 
 def test_a_page_of_no_job_says_so_and_shows_one_that_comes(tmp_path: Path) -> None:
