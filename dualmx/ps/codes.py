@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.errors import FormatError
 
-_SHIFTS = np.array([6, 4, 2, 0], np.uint8)
 KINDS = ("2bit", "1bit", "fp16")
+
+
+@functools.lru_cache
+def _fours(threshold: float) -> np.ndarray:
+    """The four values of each byte of `"2bit"`."""
+    codes = np.arange(256)[:, None] >> np.array([6, 4, 2, 0]) & 3
+    return np.array([0.0, 0.0, -threshold, threshold], np.float32)[codes]
 
 
 class Code(NamedTuple):
@@ -58,9 +65,10 @@ class Code(NamedTuple):
         if self.kind == "1bit":
             bits = np.packbits(values > 0)
             return np.concatenate([bits, np.zeros(self.size(values.size) - bits.size, np.uint8)])
-        codes = np.zeros(self.size(values.size) * 4, np.uint8)
-        codes[: values.size] = np.where(values > 0, 3, np.where(values < 0, 2, 0))
-        return np.bitwise_or.reduce(codes.reshape(-1, 4) << _SHIFTS, axis=1).astype(np.uint8)
+        bits = np.zeros((self.size(values.size) * 4, 2), np.bool_)
+        np.not_equal(values, 0, out=bits[: values.size, 0])
+        np.greater(values, 0, out=bits[: values.size, 1])
+        return np.packbits(bits)
 
     def unpack(self, packed: np.ndarray, n: int) -> np.ndarray:
         """Return the float32 values (n,) of packed bytes."""
@@ -68,8 +76,7 @@ class Code(NamedTuple):
             return packed.view(np.float16).astype(np.float32)
         if self.kind == "1bit":
             return np.unpackbits(packed, count=n).astype(np.float32) * 2 - 1
-        codes = ((packed[:, None] >> _SHIFTS) & 3).reshape(-1)[:n]
-        return np.array([0.0, 0.0, -self.threshold, self.threshold], np.float32)[codes]
+        return _fours(self.threshold).take(packed, axis=0).reshape(-1)[:n]
 
 
 __all__ = ["KINDS", "Code"]
