@@ -223,8 +223,9 @@ def test_a_server_says_what_it_lacks_and_runs_nothing_of_the_script() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dist_sync", "dist_async"])
 def test_the_digits_are_learnt_by_two_workers(kind: str) -> None:
-    example = [sys.executable, "examples/train_mnist.py", "--kv-store", kind, "--epochs", "2", "--network", "mlp"]
-    lines = launch(*example, "--lr", "0.1" if kind == "dist_sync" else "0.02")
+    epochs, rate = ("2", "0.1") if kind == "dist_sync" else ("4", "0.02")  # accuracies after 2 are from 0.78 to 0.87
+    example = [sys.executable, "examples/train_mnist.py", "--kv-store", kind, "--network", "mlp"]
+    lines = launch(*example, "--epochs", epochs, "--lr", rate)
     final = [line for line in lines if "Final accuracy" in line]
     assert len(final) == 1 and final[0].startswith("[worker 0]")
     assert float(re.search(r"accuracy: ([\d.]+)", final[0])[1]) > 0.8  # type: ignore[index]
