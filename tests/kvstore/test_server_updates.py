@@ -9,10 +9,11 @@ import pytest
 
 import dualmx as mx
 from dualmx.compile.counters import counters
-from dualmx.kvstore.config import change
+from dualmx.kvstore.config import change, describe
 from dualmx.kvstore.repeated import Update, can_repeat
-from dualmx.kvstore.server import OFTEN, TOGETHER, StoreUpdater
+from dualmx.kvstore.server import OFTEN, TOGETHER, Control, StoreUpdater
 from dualmx.ndarray.again import Again
+from dualmx.ps.frame import REQUEST, Message
 from dualmx.ps.rows import dense
 from dualmx.ps.store import Parked, Store
 
@@ -261,3 +262,30 @@ def test_values_that_somebody_looks_at_stay_as_they_were() -> None:
     expected = np.cumsum(2 - 0.5 ** np.arange(8))
     assert [value[0] for _, value, _ in seen] == expected[::2].tolist()
     assert all(lies[turn] == lies[turn - 1] for turn in (2, 4, 6))  # nobody looked: in place
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_nadam_is_the_same_after_a_restart_and_in_any_order_of_keys(told: bool) -> None:
+    """Its running product follows from what was counted and told; the control: by the order in which rounds end."""
+
+    def values(restarted: bool, keys: list[str]) -> dict[Any, bytes]:
+        store, control = Store(range(1), True, lambda who: None, failed), Control()
+        for key in "abc":
+            store.put(key, 0, np.linspace(-1, 1, 8, dtype="f"), (8,))
+        optimizer = mx.optimizer.create("nadam")
+        meta = {"config": describe(optimizer), "factors": [], "order": list("abc")}
+        control("optimizer", store, 1, Message(REQUEST, 0, meta))
+        for turn in range(1, 6):
+            if not told:
+                control._updaters[1].optimizer._turns = None  # type: ignore[attr-defined]
+            if restarted and turn == 3:
+                records, control = list(control.records(1)), Control()
+                for meta, payload in records:
+                    control(meta["op"], store, 1, Message(REQUEST, 0, meta, [p.tobytes() for p in payload]))
+            for key in keys:
+                gradient = np.full(8, turn * ord(key) / 100, "f")
+                store.push(0, [(key, 0, turn, gradient)], Parked(0, 0, 1, "push"))
+        return {key: held.value.tobytes() for key, held in store.held.items()}
+
+    expected = values(False, list("abc"))
+    assert (values(True, list("cab")) == expected) == told
