@@ -17,7 +17,7 @@ from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
 from ..optimizer.states import dump_states
-from ..parallel.borrow import given, looked_at
+from ..parallel.borrow import given, given_to, looked_at
 from ..profiler import set_kvstore_handle
 from ..ps import seat
 from ..ps.row_messages import by_rows, push_rows
@@ -149,7 +149,8 @@ class DistKVStore(MemberStore):
                 optimizer; nothing is sent then. MXNetError: a peer is gone.
         """
         if self._packing is None and not self._idle and self._is_plain("push", key, value):
-            self._needs_optimizer()
+            if self._optimizer is None:
+                self._needs_optimizer()
             array = looked_at(value)
             self._begin_round([key])
             self._under_way[key] = self._kv.queue(self._number, {key: array}, None, 1, priority)
@@ -188,8 +189,8 @@ class DistKVStore(MemberStore):
         """Whether a call is for one dense array that fits, which is quickly told; others are looked at closely."""
         if (type(key) is not str and type(key) is not int) or not isinstance(a, NDArray) or a.is_sparse:
             return False
-        like = self._like.get(key)
-        return like is not None and a.shape == like.shape and (what == "pull" or a.dtype == like.dtype)
+        like, v = self._like.get(key), a._v
+        return like is not None and v.shape == like.shape and (what == "pull" or v.dtype.type is like.dtype)
 
     def _needs_optimizer(self) -> None:
         if self._optimizer is None and (not self._sync or self._batches is not None):
@@ -200,11 +201,12 @@ class DistKVStore(MemberStore):
 
     def _begin_round(self, keys: list[Any]) -> None:
         """Before keys are pushed: wait for their last pushes, and tell the servers what has changed."""
-        self._settle(keys)
+        if self._under_way:
+            self._settle(keys)
         if self._optimizer is not None:
             if self._optimizer._in_turns:
                 self._order.update(dict.fromkeys(keys))
-            if self.rank == 0:
+            if (self._worker.rank if self._kv.batches is None else self.rank) == 0:
                 self._tell(keys)
             if self._sync:
                 self._count(self._optimizer, keys)
@@ -222,9 +224,12 @@ class DistKVStore(MemberStore):
 
     def _settle(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
-        queued = {id(q): q for k in keys if (q := self._under_way.pop(k, None)) is not None} if self._under_way else {}
-        if not queued:
+        if len(keys) == 1:
+            only = self._under_way.pop(keys[0], None)
+            if only is not None:
+                self._kv.wait(only.tickets if only.tickets is not None else only.sent())
             return
+        queued = {id(q): q for k in keys if (q := self._under_way.pop(k, None)) is not None}
         self._kv.wait([t for q in queued.values() for t in q.sent()])
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
@@ -237,11 +242,11 @@ class DistKVStore(MemberStore):
         """
         if out is None:
             raise ArgumentError("kvstore.pull: out=None: expected the arrays to write to")
-        ahead = self._sync and self._batches is None
+        ahead = self._sync and self._kv.batches is None
         if ahead and self._is_plain("pull", key, out):
             value_of = self._kv.fetch(self._number, [key], ahead, priority)
             self._settle([key])
-            given(value_of(key), out.context).copyto(out)
+            given_to(out, value_of(key))
             return
         pairs = self._grouped("pull", key, out)
         for k, group in pairs:
@@ -399,7 +404,7 @@ class DistKVStore(MemberStore):
         now, told = settings(self._optimizer), self._told
         changed = {k: v for k, v in now.items() if k not in told or told[k] != v} if now != told else {}
         fresh = [f for f in factors(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
-        schedule = schedule_of(self._optimizer)
+        schedule = schedule_of(self._optimizer) if self._optimizer.lr_scheduler is not None else None
         more: dict[str, Any] = {} if schedule == self._told_schedule else {"schedule": schedule}
         if len(self._order) != self._told_order:
             more["order"] = list(self._order)

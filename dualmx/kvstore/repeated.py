@@ -69,7 +69,7 @@ class Update:
         for weight, known, count, some in zip(weights, self._weights, self._counts, terms, strict=True):
             if weight is not known or count != len(some):
                 return False
-        return all([h._data is not None and h._tr is None and h._x is None for h in self._held])
+        return not [h for h in self._held if h._data is None or h._tr is not None or h._x is not None]
 
     def _asked(self, counts: bool) -> tuple[list[Call], np.ndarray]:
         """The formulas of the next update and their numbers; with `counts` it counts as done if they are as before."""
@@ -97,8 +97,10 @@ class Update:
             self._step.numbers = numbers
         entered = [h._data for h in self._held]
         for weight, some in zip(self._weights, terms, strict=True):
-            shape = weight.shape
-            entered += [t.reshape(shape) if t.itemsize < 8 else lent(t.reshape(shape), _CPU)._data for t in some]
+            shape = weight._v.shape
+            for t in some:
+                laid = t if t.shape == shape else t.reshape(shape)
+                entered.append(laid if t.itemsize < 8 else lent(laid, _CPU)._data)
         for array, data in zip(self._outs, self._step(entered), strict=True):
             array._data = data
         return True

@@ -25,7 +25,7 @@ from ..ps import Job, Server, run_scheduler
 from ..ps.frame import Message
 from ..ps.rows import Rows, Table, Value, dense
 from ..ps.server import Record
-from ..ps.shared import LINE
+from ..ps.shared import LEAST, LINE
 from ..ps.store import Held, Store
 from ..sparse import RowSparseNDArray, with_storage
 from .commands import command
@@ -88,17 +88,19 @@ class StoreUpdater:
         values: dict[int, Value] = {}
         others: list[Pushed] = []
         for held, total in batch:
-            if isinstance(total, Rows) and updates_rows(self.optimizer, held.table):
+            if type(total) is list:
+                others.append((held, total))
+            elif isinstance(total, Rows) and updates_rows(self.optimizer, held.table):
                 values[id(held)] = self._update_rows(held, total)
             else:
-                others.append((held, total if isinstance(total, list) else [dense(total)]))
+                others.append((held, [dense(total)]))
         lends = self._store.lends()
-        into = self._memory([held for held, _ in others]) if others and lends else {}
-        for group in [others] if others and self._is_usual(others) else _alike(others):
+        if lends and (len(others) > 1 or (others and others[0][0].value.nbytes >= LEAST)):
+            values.update(self._memory([held for held, _ in others]))
+        for group in [others] if len(others) == 1 or (others and self._is_usual(others)) else _alike(others):
             if not (lends or self._store.record or self._store.keep_previous):
                 self._let_go(held for held, _ in group)
-            self._update(group, into)
-        values.update(into)
+            self._update(group, values, keeps=lends)
         return [values[id(held)] for held, _ in batch]
 
     def _is_usual(self, batch: list[Pushed]) -> bool:
@@ -116,9 +118,6 @@ class StoreUpdater:
 
     def _memory(self, batch: list[Held]) -> dict[int, np.ndarray]:
         """Memory for the next values; what is small lies together, so that it can be lent as one."""
-        if len(batch) == 1:
-            old = batch[0].value
-            return {id(batch[0]): self._store.take(old.nbytes).view(old.dtype)}
         values: dict[int, np.ndarray] = {}
         sizes = [h.value.nbytes + -h.value.nbytes % LINE for h in batch]
         block, at = np.empty(0, np.uint8), 0
@@ -151,18 +150,21 @@ class StoreUpdater:
             made = self.optimizer.create_state_multi_precision(index, _laid(weight))
             self.updater.states[index], self.updater.states_synced[index] = made, True
 
-    def _update(self, batch: list[Pushed], into: dict[int, np.ndarray]) -> None:
+    def _update(self, batch: list[Pushed], into: dict[int, Any], keeps: bool) -> None:
+        """Update slices, and put their values into the memory in `into`; into new memory where `keeps` asks for it."""
         kept = [self._weight(h) for h, _ in batch]
-        weights, terms = [_laid(w) for w in kept], [ts for _, ts in batch]
+        weights, terms = [_laid(w) if w.is_sparse else w for w in kept], [ts for _, ts in batch]
         which = tuple([id(h) for h, _ in batch])
         _, update = self._repeated.get(which, (None, None))
         if update is None or not update.fits(weights, terms) or not update.repeat(terms):
             self._record(which, [h for h, _ in batch], weights, terms)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             updated = looked_at(weight).reshape(-1)
-            value = into.setdefault(id(held), updated)
-            if value is not updated:
+            value = into.get(id(held))
+            if value is not None:
                 value[:] = updated  # the weight's own memory is updated in place by the next round
+            else:
+                value = into[id(held)] = updated.copy() if keeps else updated
             self._weights[held.key, held.number] = (value, keep)
 
     def _let_go(self, slices: Iterable[Held]) -> None:

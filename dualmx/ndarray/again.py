@@ -58,9 +58,9 @@ class Again:
 
     def __call__(self, entered: Sequence[Any]) -> list[Any]:
         """Run it on other data of the same shapes and types; buffers that it overwrote before are taken over."""
-        args = [entered[i] for i in self._order]
+        args = map(entered.__getitem__, self._order)
         results = self._run(*args) if self.numbers is None else self._run(self.numbers, *args)
-        return [results[k] for k in self._at]
+        return list(map(results.__getitem__, self._at))
 
 
 __all__ = ["Again"]

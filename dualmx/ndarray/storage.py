@@ -70,11 +70,12 @@ def waitall() -> None:
         MXNetError: a pending operation failed, and nothing that was read before has told so.
     """
     for tr in list(local.traces.values()):
-        flush(tr)
+        if tr.state.depth:
+            flush(tr)
     failures: list[RuntimeError] = []
     # Programs without a dependency may end in any order, so each is waited for; donated results have gone elsewhere.
-    with contextlib.suppress(IndexError):
-        while True:
+    while in_flight:
+        with contextlib.suppress(IndexError):  # another thread was first
             for result in [r() for r in in_flight.popleft()]:
                 if result is not None and not result.is_deleted():
                     _wait(result.block_until_ready, failures)

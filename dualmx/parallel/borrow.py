@@ -14,12 +14,12 @@ from ..ndarray.flush import concrete
 
 def looked_at(a: NDArray) -> np.ndarray:
     """Return the values of `a`, computed if they were pending; not to be written to. A copy where it must be one."""
-    if a.stype != "default":
+    if a.is_sparse:
         return a.asnumpy()
     data = a._data
     if type(data) is np.ndarray:
         return data
-    data = a.as_jax()
+    data = a.as_jax() if data is None else data
     try:
         return np.asarray(memoryview(data))
     except (TypeError, ValueError, BufferError, jax.errors.JaxRuntimeError):
@@ -43,6 +43,15 @@ def given(values: np.ndarray, ctx: Context) -> NDArray:
     return concrete(copied(values, ctx) if values.nbytes <= SMALL else adopted(values, ctx), ctx)
 
 
+def given_to(a: NDArray, values: np.ndarray) -> None:
+    """Make `a` hold aligned `values` of its shape, which nobody changes any more, cast to its dtype."""
+    plain = a._x is None and a._data is not None and values.nbytes <= SMALL and a._v.dtype == values.dtype
+    if plain and takes_memory(values, a._v.ctx):
+        a._data, a._tr = values.copy(), None
+    else:
+        given(values, a.context).copyto(a)
+
+
 def like(values: np.ndarray, a: NDArray) -> NDArray:
     """Return an array as `given` does, on the context of `a` and under the rules that `a` follows."""
     return a._like_own(given(values, a.context))
@@ -62,4 +71,4 @@ def lent(values: np.ndarray, ctx: Context) -> NDArray:
     return concrete(values, ctx) if values.itemsize < 8 else given(values, ctx)
 
 
-__all__ = ["fresh", "given", "lent", "like", "looked_at"]
+__all__ = ["fresh", "given", "given_to", "lent", "like", "looked_at"]

@@ -42,6 +42,7 @@ class Ticket:
         message: what is sent, until it is answered.
         reply: the answer once it is there.
         error: why there will be none.
+        done: answered or failed.
         waits: what the peer says that it waits for.
         into: memory that the answer's payload is received into, if it is as large and travels.
     """
@@ -51,18 +52,17 @@ class Ticket:
         self.message: Message | None = message
         self.reply: Message | None = None
         self.error: str | None = None
+        self.done = False
         self.waits = "all processes are alive, so one of them may wait for something else"
         self.sent, self.times = time.monotonic(), 1  # the last time, and how often
-
-    @property
-    def done(self) -> bool:
-        """Answered or failed."""
-        return self.reply is not None or self.error is not None
 
     def forget(self) -> None:
         """Let go of the answer's numbers, whose memory can be used again when nobody else has them."""
         if self.reply is not None:
-            self.reply = Message(REPLY, self.number)
+            self.reply = _FORGOTTEN
+
+
+_FORGOTTEN = Message(REPLY)
 
 
 class Customer:
@@ -81,7 +81,9 @@ class Customer:
         self.take, self.shares, self.joined = van.take, van.shares, van.joined
         van.where = self._where
         self._open: dict[int, Ticket] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._sleeping = 0  # threads that wait to be notified
         self._failures = 0
         self._numbers = iter(range(1, 1 << 62))
 
@@ -163,18 +165,20 @@ class Customer:
 
     def forked(self, peers: Sequence[Peer], reason: str) -> None:
         """In a forked child: end all requests to `peers` by an error; locks may be held by threads of the parent."""
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         for peer in peers:
             peer.lock = threading.RLock()
             self.give_up(peer, reason)
 
     def _finish(self, ticket: Ticket, reply: Message | None = None, error: str | None = None) -> None:
-        with self._changed:
+        with self._lock:
             self._open.pop(ticket.number, None)
             if not ticket.done:
                 self._failures += error is not None
-                ticket.reply, ticket.error, ticket.message = reply, error, None
-            self._changed.notify_all()
+                ticket.reply, ticket.error, ticket.message, ticket.done = reply, error, None, True
+            if self._sleeping:
+                self._changed.notify_all()
 
     def open(self) -> list[Ticket]:
         """Requests under way, in the order of their numbers."""
@@ -187,30 +191,35 @@ class Customer:
             MXNetError: a request failed or was not answered in time; names the request, the peer, the reason.
         """
         limit = self._timeout if timeout is None else timeout
-        until = time.monotonic() + limit if limit else None
+        until = 0.0
         while True:
             failures = self._failures
-            replies = [t.reply for t in tickets if t.reply is not None]
-            if len(replies) == len(tickets):
-                return replies
-            failed = next((t for t in tickets if t.error is not None), None)
-            if failed is not None:
-                raise MXNetError(f"{failed.what}: {failed.error}")
-            waiting = next((t for t in tickets if not t.done), None)
+            waiting = None
+            for ticket in tickets:
+                if ticket.error is not None:
+                    raise MXNetError(f"{ticket.what}: {ticket.error}")
+                if not ticket.done and waiting is None:
+                    waiting = ticket
             if waiting is None:
-                continue
-            left = 1.0 if until is None else until - time.monotonic()
+                return [t.reply for t in tickets]  # type: ignore[misc]
+            left = 1.0
+            if limit:
+                until = until or time.monotonic() + limit
+                left = min(until - time.monotonic(), 1.0)
             if left <= 0:
                 self._open.pop(waiting.number, None)
                 raise MXNetError(
                     f"{waiting.what}: no answer from {waiting.peer.name} within {limit:g} s "
                     f"(DUALMX_DIST_TIMEOUT); {waiting.waits}"
                 )
-            left = min(left, 1.0)
             if not self._van.drive(lambda one=waiting, n=failures: one.done or self._failures != n, left):
-                with self._changed:
+                with self._lock:
                     if not waiting.done and self._failures == failures:
-                        self._changed.wait(left)
+                        self._sleeping += 1
+                        try:
+                            self._changed.wait(left)
+                        finally:
+                            self._sleeping -= 1
 
 
 __all__ = ["Customer", "Peer", "Ticket"]

@@ -23,7 +23,8 @@ from .shared import LEAST, LINE, Loans
 VERSION = 1
 MAGIC = b"DMXF"
 HEADER = struct.Struct("<4sBBHQIQQ")  # magic, version, kind, flags, request, bytes of JSON, bytes of payload, checksum
-SIZE = HEADER.size + 4  # and the CRC of the header itself
+WHOLE = struct.Struct(HEADER.format + "I")  # and the CRC of the header itself
+SIZE = WHOLE.size
 MAX_META = 4 << 20
 MAX_PAYLOAD = 1 << 30
 XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
@@ -34,6 +35,7 @@ TAIL = struct.Struct("<Q")
 HOT = 256 << 10  # bytes that are summed up while they are in the processor's cache
 PIECE = 2 * HOT  # bytes that are sent or received at once, and then summed up
 MOST_BUFFERS = 64  # that are sent at once
+MOST_FORMS = 4096  # that are kept for a link
 
 PING, REQUEST, REPLY, ERROR, NOTE = range(5)
 
@@ -49,7 +51,40 @@ Lend = Callable[[list[memoryview]], list[Any]]
 xxhash = _optional("xxhash")
 
 
-@dataclass
+class Form:
+    """The JSON of a request for one slice, up to its round: such requests come again and again.
+
+    Attributes:
+        meta: what it says but for the slice. key, number: the slice.
+        found: what the receiver keeps with it.
+    """
+
+    __slots__ = ("found", "head", "key", "meta", "number")
+
+    def __init__(self, meta: dict[str, Any], key: int | str, number: int):
+        self.meta, self.key, self.number = meta, key, number
+        self.head = _json({**meta, "parts": [[key, number, 0]]}).encode().removesuffix(b",0]]}")
+        self.found: Any = None
+
+    def with_round(self, turn: int) -> Written:
+        """What the whole JSON says."""
+        meta = Written(self.meta, parts=[[self.key, self.number, turn]])
+        meta.text = b"%b,%d]]}" % (self.head, turn)
+        return meta
+
+
+class Written(dict[str, Any]):
+    """Meta data of which the JSON is known already.
+
+    Attributes:
+        text: the JSON.
+    """
+
+    __slots__ = ("text",)
+    text: bytes
+
+
+@dataclass(slots=True)
 class Message:
     """One frame.
 
@@ -59,6 +94,8 @@ class Message:
         meta: what it says, as JSON.
         payload: numbers; a list of buffers where it is sent, one buffer where it is received.
         priority: where it is sent: it may overtake what is queued before it with a lower one; None keeps its place.
+        form: where it is received: of a request that is known but for its round.
+        size: where it is received: bytes of the payload.
     """
 
     kind: int
@@ -66,6 +103,8 @@ class Message:
     meta: dict[str, Any] = field(default_factory=dict)
     payload: Sequence[Any] = ()
     priority: int | None = None
+    form: Form | None = None
+    size: int = 0
 
     def data(self) -> memoryview:
         """All bytes of the payload."""
@@ -80,9 +119,17 @@ class Message:
     def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """Return a value of the meta data; `FormatError` if it is missing or of another type."""
         value = self.meta.get(name)
+        if type(value) is kind:
+            return value
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
             raise FormatError(f"message {self.meta.get('op')!r}: {name}={value!r}: not as expected")
         return value
+
+
+def _bytewise(part: Any) -> memoryview:
+    """The bytes of what lies in one piece."""
+    plain = type(part) is memoryview and part.format == "B" and part.ndim == 1
+    return part if plain else memoryview(part).cast("B")
 
 
 class Repeated(list[Any]):
@@ -105,24 +152,32 @@ class Pieces:
     """
 
     def __init__(self, payload: Sequence[Any]):
-        self._views = [memoryview(p).cast("B") for p in payload]
+        self._views = [_bytewise(p) for p in payload]
         self._at = 0
-        self.left = sum(v.nbytes for v in self._views)
+
+    @property
+    def left(self) -> int:
+        return sum([v.nbytes for v in self._views]) - self._at if self._views else 0
 
     def take(self, size: int) -> memoryview:
         """Return the next `size` bytes; fewer if there are no more."""
-        found: list[memoryview] = []
-        missing = size = min(size, self.left)
+        if self._views and self._at + size <= self._views[0].nbytes:
+            return self._next(size)
+        found = []
+        missing = min(size, self.left)
         while missing:
-            view = self._views[0][self._at : self._at + missing]
-            found.append(view)
-            missing -= view.nbytes
-            self._at += view.nbytes
-            if self._at == self._views[0].nbytes:
-                self._views.pop(0)
-                self._at = 0
-        self.left -= size
-        return found[0] if len(found) == 1 else memoryview(b"".join(found))
+            found.append(self._next(min(missing, self._views[0].nbytes - self._at)))
+            missing -= found[-1].nbytes
+        return memoryview(b"".join(found))
+
+    def _next(self, size: int) -> memoryview:
+        """The next bytes, of one piece."""
+        first, at = self._views[0], self._at
+        self._at = at + size
+        if self._at == first.nbytes:
+            self._at = 0
+            del self._views[0]
+        return first[at : at + size]
 
 
 def _sum(parts: Sequence[Any], fast: bool) -> int:
@@ -244,20 +299,22 @@ def _described(message: Message, fast: bool, lend: Lend | None) -> tuple[int, by
     """The flags of a frame, its JSON, the parts of its payload that travel with it, and their size."""
     parts = [p for part in message.payload if (p := memoryview(part).cast("B")).nbytes]
     flags, described = XXH3 if fast else 0, message.meta
-    size = sum(p.nbytes for p in parts)
-    if lend is not None and size >= LEAST:
+    if lend is not None:
         layout = lend(parts)
         parts = _inline(parts, layout)
         flags, described = flags | SHARED, {**described, "~": layout}
-        size = sum(p.nbytes for p in parts)
-    elif size >= LEAST and any([p.nbytes % LINE for p in parts[:-1]]):  # programs copy arrays that begin elsewhere
+    elif any([p.nbytes % LINE for p in parts[:-1]]):  # programs copy arrays that begin elsewhere
         parts, layout = _lined(parts)
         flags, described = flags | LINED, {**described, "~": layout}
-        size = sum(p.nbytes for p in parts)
+    size = sum([p.nbytes for p in parts])
     meta = _json(described).encode()
     if len(meta) > MAX_META or size > MAX_PAYLOAD:
-        raise FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
+        raise _too_large(meta, size)
     return flags, meta, parts, size
+
+
+def _too_large(meta: bytes, size: int) -> FormatError:
+    return FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
 
 
 def _headed(message: Message, flags: int, meta: bytes, size: int, checksum: int) -> memoryview:
@@ -280,6 +337,18 @@ def encode(message: Message, fast: bool = False) -> list[memoryview]:
     return sent
 
 
+def _small(message: Message, fast: bool, size: int) -> memoryview:
+    """A frame in one piece, of few bytes: nothing is lent or laid out."""
+    told = message.meta
+    meta = told.text if type(told) is Written else _json(told).encode() if told else b""
+    if len(meta) > MAX_META:
+        raise _too_large(meta, size)
+    body = b"".join((meta, *message.payload))
+    flags, total = XXH3 if fast else 0, _sum((body,), fast)
+    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, total)
+    return memoryview(head + _CRC.pack(zlib.crc32(head)) + body)
+
+
 def outgoing(
     message: Message, fast: bool = False, lend: Lend | None = None, late: bool = False
 ) -> list[memoryview] | Late:
@@ -294,6 +363,9 @@ def outgoing(
         FormatError: larger than a frame may be.
     """
     fast = fast and xxhash is not None
+    size = sum([memoryview(p).nbytes for p in message.payload])
+    if size < LEAST:
+        return [_small(message, fast, size)]
     flags, meta, parts, size = _described(message, fast, lend)
     sums = message.payload.sums if isinstance(message.payload, Repeated) and not flags & SHARED else {}
     key = meta, fast
@@ -307,12 +379,12 @@ def outgoing(
 
 def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
     """The fields of a header."""
-    if head[:4] != MAGIC:
+    fields = WHOLE.unpack(head)
+    magic, version, kind, flags, _, meta, payload, _, checksum = fields
+    if magic != MAGIC:
         raise FormatError("not a frame of dualmx")
-    if zlib.crc32(head[:-4]) != _CRC.unpack_from(head, SIZE - 4)[0]:
+    if zlib.crc32(head[:-4]) != checksum:
         raise FormatError("damaged frame: the header does not match its checksum")
-    fields = HEADER.unpack_from(head)
-    _, version, kind, flags, _, meta, payload, _ = fields
     if version != VERSION:
         raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
     known = flags & ~(XXH3 | SHARED | LINED | LATE) == 0 and (flags & XXH3 or not flags & LATE)
@@ -340,6 +412,9 @@ class Decoder:
     Args:
         loans: memory that the sender shares, None for none.
         take: returns memory for large payloads, or None; it is told the frame's kind and request, and how many bytes.
+
+    Attributes:
+        idle: between two frames.
     """
 
     def __init__(
@@ -347,6 +422,7 @@ class Decoder:
     ) -> None:
         self.loans, self._take = loans, take
         self._head = bytearray(SIZE)
+        self._forms: dict[bytes, Form] = {}
         self._restart()
 
     def _restart(self) -> None:
@@ -356,16 +432,12 @@ class Decoder:
         self._stage = 0
         self._target = memoryview(self._head)
         self._got = self._summed = 0
+        self.idle = True
         self._state: Any = None  # of the checksum, as far as it is taken
 
     def room(self) -> memoryview:
         """Where the next bytes belong."""
         return self._target[self._got :]
-
-    @property
-    def idle(self) -> bool:
-        """Between two frames."""
-        return self._stage == 0 and self._got == 0
 
     def filled(self, n: int) -> Message | None:
         """Account for `n` bytes written into `room()`; returns a message when one is complete.
@@ -374,6 +446,7 @@ class Decoder:
             FormatError: no frame of this version, too large, or damaged.
         """
         self._got += n
+        self.idle = False
         if self._stage == 2 and self._fields[3] & XXH3 and self._got - self._summed >= HOT:  # type: ignore[index]
             self._sum_up()
         while self._got == self._target.nbytes:
@@ -404,14 +477,16 @@ class Decoder:
         Raises:
             FormatError: see `filled`.
         """
-        if self._stage or self._got or data.nbytes < SIZE:
+        if not self.idle or data.nbytes < SIZE:
             return None, 0
         fields = _checked(data[:SIZE])
-        middle = SIZE + fields[5]
+        flags, middle = fields[3], SIZE + fields[5]
         end = middle + fields[6]
-        if data.nbytes < end or fields[3] & LATE:
+        if data.nbytes < end or flags & LATE:
             return None, 0
-        return self._message(fields, bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end])), fields[7]), end
+        found = _sum((data[SIZE:end],), flags & XXH3 != 0)
+        payload = memoryview(bytes(data[middle:end]))
+        return self._message(fields, bytes(data[SIZE:middle]), payload, fields[7], found), end
 
     def _begin(self) -> None:
         self._fields = _checked(self._head)
@@ -441,12 +516,28 @@ class Decoder:
         _, _, kind, flags, request, *_ = fields
         if (_sum((raw, payload), flags & XXH3 != 0) if found is None else found) != checksum:
             raise FormatError("damaged frame: the content does not match its checksum")
-        meta = _unjson(raw) if raw else {}
+        meta, form = self._understood(raw) if raw else ({}, None)
         if flags & (SHARED | LINED):
             pieces = self._laid_out(meta, payload, flags)
+            size = sum([p.nbytes for p in pieces])
         else:
-            pieces = (payload,) if payload.nbytes else ()
-        return Message(kind, request, meta, pieces)
+            size = payload.nbytes
+            pieces = (payload,) if size else ()
+        return Message(kind, request, meta, pieces, None, form, size)
+
+    def _understood(self, raw: bytes) -> tuple[dict[str, Any], Form | None]:
+        """What JSON says, and its form if it has one that came before."""
+        head, _, tail = raw.rpartition(b",")
+        form = self._forms.get(head)
+        if form is not None and tail[-3:] == b"]]}" and tail[:-3].isdigit() and len(tail) < 20:
+            return {**form.meta, "parts": [[form.key, form.number, int(tail[:-3])]]}, form
+        meta = _unjson(raw)
+        if len(raw) < 256 and len(self._forms) < MOST_FORMS and meta.keys() == {"op", "store", "parts"}:
+            match meta["parts"]:
+                case [[int() | str() as key, int() as number, int()]]:
+                    form = Form({"op": meta["op"], "store": meta["store"]}, key, number)
+                    self._forms[form.head] = form
+        return meta, None
 
     def _laid_out(self, meta: dict[str, Any], inline: memoryview, flags: int) -> tuple[Any, ...]:
         layout, pieces = meta.pop("~", None), []

@@ -40,6 +40,7 @@ class Link:
         lend: see `Arena.lend`, for this link's peer; None without shared memory.
         fast, sealed: what both ends have agreed on.
         heard, spoke: when bytes came and were sent last. pulsed: when a sign of life was.
+        enough: bytes that the system waits for before it wakes this process.
         watched: events that the selector waits for.
         broken: why nothing can be sent any more.
     """
@@ -51,7 +52,7 @@ class Link:
         self._late: Late | None = None  # that is begun
         self._frames: deque[tuple[int | None, Sequence[memoryview] | Late]] = deque()  # with their priorities
         self.lock = threading.Lock()
-        self._enough = 1
+        self.enough = 1
         self.heard = self.spoke = self.pulsed = time.monotonic()
         self.watched = selectors.EVENT_READ
         self.broken = ""
@@ -82,14 +83,32 @@ class Link:
         Unix sockets do not know this.
         """
         nbytes = max(1, min(nbytes, ENOUGH))
-        if nbytes != self._enough and self.sock.family != socket.AF_UNIX:
+        if nbytes != self.enough and self.sock.family != socket.AF_UNIX:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, nbytes)
-            self._enough = nbytes
+            self.enough = nbytes
 
     @property
     def waits(self) -> bool:
         """Whether something waits to be sent."""
         return bool(self._out or self._late or self._frames)
+
+    def give(self, frame: Sequence[memoryview] | Late, priority: int | None) -> bool:
+        """Send a frame, or what the socket takes of it now; True when nothing is left. Lock held."""
+        if self._out or self._late or self._frames:
+            self.put(frame, priority)
+            return False
+        if isinstance(frame, Late) or self.sealed is not None or len(frame) > 1:
+            self.put(frame, priority)
+            return self.push()
+        (only,) = frame
+        try:
+            n = self.sock.send(only)
+        except (BlockingIOError, InterruptedError):
+            n = 0
+        if n == only.nbytes:
+            return True
+        self._out.append(only[n:])
+        return False
 
     def put(self, frame: Sequence[memoryview] | Late, priority: int | None) -> None:
         """Queue a frame: before those at the end that may be overtaken, and whose priority is lower. Lock held."""

@@ -30,11 +30,8 @@ def parts_of(message: Message, *kinds: Any) -> list[Any]:
         raise FormatError(f"{len(parts)} parts in a message")
     found = []
     for part in parts:
-        good = isinstance(part, list) and len(part) == len(kinds)
-        for value, kind in zip(part, kinds, strict=True) if good else ():
-            if not isinstance(value, kind) or value is True:
-                good = False
-        if not good:
+        good = isinstance(part, list) and len(part) == len(kinds) and all(map(isinstance, part, kinds))
+        if not good or [value for value in part if value is True]:
             raise FormatError(f"message {message.meta.get('op')!r}: part {part!r}: not as expected")
         found.append(tuple(part))
     return found
@@ -87,8 +84,9 @@ def pushed(store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarr
         FormatError: slices that are not here, or other numbers than theirs.
     """
     data = message.pieces()
-    code, apart = Code.of(message.meta.get("code")), message.meta.get("apart", 1)
-    if not isinstance(apart, int) or not 1 <= apart <= MAX_APART or (apart > 1 and (code or not store.sync)):
+    told, apart = message.meta.get("code"), message.meta.get("apart", 1)
+    code = None if told is None else Code.of(told)
+    if type(apart) is not int or not 1 <= apart <= MAX_APART or (apart > 1 and (code or not store.sync)):
         raise FormatError(f"push: apart={apart!r}: expected up to {MAX_APART} terms for a synchronous store")
     parts = []
     for key, number, turn in parts_of(message, (str, int), int, int):

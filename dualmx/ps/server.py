@@ -12,19 +12,19 @@ import numpy as np
 
 from ..core.errors import FormatError, MXNetError
 from .batch_store import BatchStore, restore_seated, seated_records
-from .frame import ERROR, NOTE, REPLY, REQUEST, Message, Repeated
+from .frame import ERROR, NOTE, REPLY, REQUEST, Form, Message, Repeated
 from .journal import Journal
 from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
 from .requests import parts_of, pushed, pushes, put
 from .row_messages import answer, wanted_rows
-from .store import Apply, Closing, Key, Parked, Store, require
+from .store import Apply, Closing, Held, Key, Parked, Store, require
 from .van import Van
 
 _log = logging.getLogger("dualmx.dist")
 PATIENCE = 10.0  # seconds between two notes to a worker whose request waits for others
 
 REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
-_NONE: tuple[list[np.ndarray], Repeated] = ([], Repeated([]))
+_NONE: tuple[list[Any], Repeated, int] = ([], Repeated([]), 0)
 
 
 class Control(Protocol):
@@ -105,8 +105,7 @@ class KVServer:
         """Serve one message of a worker."""
         if message.kind != REQUEST:
             return
-        for piece in message.payload:
-            self.received += memoryview(piece).nbytes
+        self.received += message.size
         try:
             self._serve(link, message)
         except MXNetError as e:
@@ -116,6 +115,9 @@ class KVServer:
             self._journal.snapshot(self._records())
 
     def _serve(self, link: int, message: Message) -> None:
+        form = message.form
+        if form is not None and form.found is not None and self._serve_again(link, message, form, *form.found):
+            return
         op = message.take("op", str)
         if op == "hello":
             self._hello(link, message)
@@ -123,8 +125,9 @@ class KVServer:
         if op == "status":
             self._reply(link, message.request, self.status())
             return
-        require(link in self.ranks, "introduce yourself first")
-        rank = self.ranks[link]
+        rank = self.ranks.get(link)
+        if rank is None:
+            raise MXNetError("introduce yourself first")
         number = message.take("store", int)
         if op in ("push", "push rows", "pushpull"):
             self._answer = _NONE  # so that updates may write where values lie that nobody looks at
@@ -133,11 +136,13 @@ class KVServer:
             parts = pushes(store, message)
             self._gathered(store, rank, message)
             who = self._park(link, message, len(parts), "push")
+            self._keep(message, store)
             who.ended_by_errors(store.push, rank, parts, who)
         elif op == "pushpull":
             store = self._store(number)
             parts = pushed(store, message)
             who = self._park(link, message, len(parts), "push and pull")
+            self._keep(message, store)
             who.ended_by_errors(store.push, rank, parts, who, pulls=True)
         elif op == "pull":
             store = self._store(number)
@@ -161,6 +166,30 @@ class KVServer:
             if op not in ("states", "command"):
                 self._write({**message.meta, "by": [rank, client.life, message.request]}, message.payload)
             self._reply(link, message.request, meta, payload)
+
+    def _keep(self, message: Message, store: Store) -> None:
+        """Note which slice a message is about, for those that come after it."""
+        if message.form is not None and type(store) is Store:
+            message.form.found = store, store.at(message.form.key, message.form.number)
+
+    def _serve_again(self, link: int, message: Message, form: Form, store: Store, held: Held) -> bool:
+        """Serve the next push of a slice; False if it is not as it was."""
+        rank, pulls = self.ranks.get(link), form.meta["op"] == "pushpull"
+        good = rank is not None and len(message.payload) == 1 and message.payload[0].nbytes == held.value.nbytes
+        if not good or store.held.get((form.key, form.number)) is not held:
+            return False
+        self._answer = _NONE
+        who = Parked(link, message.request, 1, "push and pull" if pulls else "push")
+        who.since = time.monotonic()
+        self._parked[id(who)] = who
+        numbers = np.frombuffer(message.payload[0], held.value.dtype)
+        part = (form.key, form.number, message.meta["parts"][0][2], numbers)
+        try:
+            store.push(rank, [part], who, pulls)
+        except BaseException:
+            who.over = True
+            raise
+        return True
 
     def _gathered(self, store: Store, rank: int, message: Message) -> None:
         """Write down a push that is answered before its batch is over."""
@@ -188,8 +217,8 @@ class KVServer:
 
     def _store(self, number: int) -> Store:
         store = self.stores.get(number)
-        require(store is not None, f"there is no store {number} on this server")
-        assert store is not None
+        if store is None:
+            raise MXNetError(f"there is no store {number} on this server")
         return store
 
     def _change(self, rank: int, op: str, number: int, message: Message) -> Record:
@@ -346,17 +375,14 @@ class KVServer:
     def _done(self, who: Parked) -> None:
         self._parked.pop(id(who), None)
         meta, found = ({}, who.values) if who.rows is None else answer(who)
-        values = self._repeated([v for v in found if v is not None and v.size])
-        self.sent += sum(v.nbytes for v in values)
-        self._van.send(who.link, Message(REPLY, who.request, meta, values, who.priority))
-
-    def _repeated(self, values: list[np.ndarray]) -> Repeated:
-        """The bytes of values; the same object as for the worker that was answered before, if it got the same."""
-        last, payload = self._answer
-        if len(last) != len(values) or any(a is not b for a, b in zip(last, values, strict=True)):
-            payload = Repeated(bytes_of(v) for v in values)
-        self._answer = (values, payload)
-        return payload
+        last, payload, size = self._answer
+        # The payload of the worker that was answered before, if it got the same, has its checksum already.
+        if len(last) != len(found) or [1 for a, b in zip(last, found, strict=True) if a is not b]:
+            payload = Repeated([bytes_of(v) for v in found if v is not None and v.size])
+            size = sum([p.nbytes for p in payload])
+            self._answer = found, payload, size
+        self.sent += size
+        self._van.send(who.link, Message(REPLY, who.request, meta, payload, who.priority))
 
     def _failed(self, who: Parked, reason: str) -> None:
         self._parked.pop(id(who), None)

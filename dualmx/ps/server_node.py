@@ -96,7 +96,7 @@ class Server(Node):
 
         Only where others like it were quick, so that the van is not kept from its connections.
         """
-        if self._quick < QUICK or self._waiting or sum(len(p) for p in message.payload) > SMALL:
+        if self._quick < QUICK or self._waiting or message.size > SMALL:
             return False
         if not self._turn.acquire(blocking=False):
             return False

@@ -61,6 +61,7 @@ class SocketVan(Van):
         self._windows = Windows()
         self._scratch = memoryview(bytearray(SCRATCH))
         self._links: dict[int, Link] = {}
+        self._lends = False
         self._numbers = iter(range(1, 1 << 62))
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
@@ -80,12 +81,14 @@ class SocketVan(Van):
         self._beat = min(interval, timeout or interval, 1.0) / 4
         self._watched = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="dualmx-van", daemon=True)
+        self._runs, self._ident = True, 0
         self.refused: list[str] = []
         _vans.add(self)
 
     def start(self) -> None:
         """Begin moving bytes; `on_message` and `on_down` are set by then."""
         self._thread.start()
+        self._ident = self._thread.ident or 0
 
     # -- links
 
@@ -149,7 +152,7 @@ class SocketVan(Van):
         return self._arena.take(nbytes) if self._arena is not None else None
 
     def lends(self) -> bool:
-        return any(link.lend is not None for link in list(self._links.values()))
+        return self._lends
 
     def shares(self, link: int) -> bool:
         held = self._links.get(link)
@@ -174,6 +177,7 @@ class SocketVan(Van):
                 raise OSError("the van is closed")
             link = Link(number, sock, met, lend, decoder)
             self._links[link.number] = link
+            self._lends = self._lends or lend is not None
             self._fresh.append(link)
         self._ring()
         return link.number
@@ -184,15 +188,12 @@ class SocketVan(Van):
             return False
         frame = outgoing(message, held.fast, held.lend, late=held.sealed is None)
         with held.lock:
-            waiting = held.waits
-            held.put(frame, message.priority)
             held.spoke = time.monotonic()
-            if not waiting:
-                try:
-                    if held.push():
-                        return True
-                except OSError as e:
-                    held.broken = self._why(held, e)
+            try:
+                if held.give(frame, message.priority):
+                    return True
+            except OSError as e:
+                held.broken = self._why(held, e)
         self._dirty.append(held)
         self._ring()
         return True
@@ -213,7 +214,7 @@ class SocketVan(Van):
             self._thread.join(5.0)
 
     def drive(self, done: Callable[[], bool], timeout: float) -> bool:
-        if threading.current_thread() is self._thread or not self._guests.acquire(blocking=False):
+        if threading.get_ident() == self._ident or not self._guests.acquire(blocking=False):
             self._refused_guest = True
             return False
         try:
@@ -223,7 +224,7 @@ class SocketVan(Van):
                 self._wheel.acquire()
             until = time.monotonic() + timeout
             try:
-                while not done() and self._closing is None and self._thread.is_alive():
+                while not done() and self._closing is None and self._runs:
                     left = until - time.monotonic()
                     if left <= 0:
                         break
@@ -266,6 +267,13 @@ class SocketVan(Van):
             pass
 
     def _run(self) -> None:
+        try:
+            self._move()
+        finally:
+            self._runs = False
+        self._end()
+
+    def _move(self) -> None:
         while True:
             if self._closing is None and (self._guest or time.monotonic() - self._left < LINGER):
                 called = self._called.wait(LINGER)
@@ -278,7 +286,6 @@ class SocketVan(Van):
                     if not pending or time.monotonic() > self._closing:
                         break
                 self._turn(self._beat)
-        self._end()
 
     def _turn(self, timeout: float) -> None:
         if self._fresh:
@@ -340,8 +347,11 @@ class SocketVan(Van):
     def _read(self, link: Link) -> None:
         decoder, scratch = link.decoder, self._scratch
         for _ in range(64):  # then the other links have their turn
-            room = decoder.room() if link.sealed is None else link.sealed.room()
-            direct = room.nbytes >= SCRATCH or link.sealed is not None
+            if link.sealed is None:
+                room = scratch if decoder.idle else decoder.room()
+                direct = room is not scratch and room.nbytes >= SCRATCH
+            else:
+                room, direct = link.sealed.room(), True
             try:
                 n = link.sock.recv_into(room[:PIECE] if direct else scratch)
             except (BlockingIOError, InterruptedError):
@@ -361,8 +371,10 @@ class SocketVan(Van):
             else:
                 self._feed(link, scratch[:n])
                 if n < SCRATCH:
-                    room = decoder.room()
-                    link.expect(room.nbytes if room.nbytes >= SCRATCH else 1)
+                    rest = 1 if decoder.idle else decoder.room().nbytes
+                    rest = rest if rest >= SCRATCH else 1
+                    if rest != link.enough:
+                        link.expect(rest)
                     return
         link.expect(1)
 
@@ -452,7 +464,7 @@ class SocketVan(Van):
         """In a child: let go of the sockets, which belong to the parent, so that its end is seen by its peers."""
         for sock in [*self._listeners, *(k.sock for k in self._links.values()), self._bell, self._rope]:
             sock.close()
-        self._links = {}
+        self._links, self._runs = {}, False
 
 
 def _reason(e: BaseException) -> str:

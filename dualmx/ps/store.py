@@ -157,10 +157,11 @@ class Store:
         Raises:
             FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
         """
-        require(self.broken is None, str(self.broken))
+        if self.broken is not None:
+            raise MXNetError(self.broken)
         slices = []
         for key, number, _, data in parts:
-            held = self.at(key, number)
+            held = self.held.get((key, number)) or self.at(key, number)
             if data.shape[-1:] != held.value.shape or data.dtype != held.value.dtype:
                 raise FormatError(
                     f"push of key {key!r}: {data.dtype.name}[{data.size}], expected "
@@ -168,20 +169,23 @@ class Store:
                 )
             slices.append(held)
         ready: list[Closing] = []
+        answered = [self._answered(turn) for _, _, turn, _ in parts]
         for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
-            held.waiting.append((self._answered(turn), position if pulls else -1, who))
+            held.waiting.append((answered[position], position if pulls else -1, who))
             if self.sync:
                 self._seat(held, turn, rank, data)
                 self._advance(held, ready)
             elif turn > held.seen.get(rank, 0):
                 held.seen[rank] = turn
                 ready.append((held, turn, rank, data))
-        self.close(ready)
-        require(self.broken is None, str(self.broken))
+        if ready:
+            self.close(ready)
+        if self.broken is not None:
+            raise MXNetError(self.broken)
         if who.left == 0:
             self._finish(who)
-        for held, part in zip(slices, parts, strict=True):
-            if not self.sync or self.gone or self._answered(part[2]) <= held.closed:  # else nobody was waiting for it
+        for held, turn in zip(slices, answered, strict=True):
+            if not self.sync or self.gone or turn <= held.closed:  # else nobody was waiting for it
                 self._settle(held)
 
     def _awaited(self, turn: int) -> int:
@@ -190,7 +194,7 @@ class Store:
 
     def _answered(self, turn: int) -> int:
         """The round that must be over before a push for `turn` is answered."""
-        return self._awaited(turn)
+        return turn if self.sync else self._awaited(turn)
 
     def _slowest(self, held: Held) -> int:
         """How often the slowest worker has pushed a slice."""
@@ -204,7 +208,7 @@ class Store:
     def _advance(self, held: Held, ready: list[Closing]) -> None:
         """Close the rounds of a slice that lack nobody."""
         while (seat := held.rounds.get(held.closed + 1)) and len(seat) >= len(self.workers):
-            if not all([r in seat for r in self.workers]):
+            if [r for r in self.workers if r not in seat]:
                 return
             held.closed += 1
             ready.append((held, held.closed, -1, self._summed(held.rounds.pop(held.closed))))
@@ -213,17 +217,14 @@ class Store:
         """The sum of a round; its terms where the update adds them up, which saves a walk through memory."""
         if self.adds and self.record is None:
             terms = [seat[rank] for rank in sorted(seat)]
-            if not any([isinstance(t, Rows) or t.ndim > 1 for t in terms]):
+            if not [t for t in terms if type(t) is not np.ndarray or t.ndim > 1]:
                 return terms
         return _sum(seat, self.take)
 
     def close(self, ready: list[Closing]) -> None:
         """Store sums, or update by them, in the order of their rounds."""
         while ready:
-            batch, later, seen = [], [], set()
-            for one in ready:  # each slice once per batch
-                (later if id(one[0]) in seen else batch).append(one)
-                seen.add(id(one[0]))
+            batch, later = (ready, []) if len(ready) == 1 else _once_each(ready)
             if self.apply is None:
                 own = [rank >= 0 and not isinstance(total, Rows) for _, _, rank, total in batch]
                 values = [np.array(total) if o else total for o, (*_, total) in zip(own, batch, strict=True)]
@@ -277,11 +278,14 @@ class Store:
                 if position >= 0:
                     behind = self.sync and turn == held.closed - 1 and held.previous is not None
                     value = held.previous if behind and held.previous is not None else held.value
-                    rows = who.rows
-                    who.values[position] = dense(value) if rows is None else taken(value, rows[position], held.width)
+                    if who.rows is not None:
+                        who.values[position] = taken(value, who.rows[position], held.width)
+                    else:
+                        who.values[position] = value if type(value) is np.ndarray else dense(value)
                 who.left -= 1
                 if who.left == 0:
-                    self._finish(who)
+                    who.over = True
+                    self._done(who)
             elif (lost := self._lost(held)) is not None:
                 who.over = True
                 self._failed(who, f"round {held.closed + 1} of key {held.key!r} cannot be completed: {lost}")
@@ -338,6 +342,15 @@ class Store:
                 ranks = ", ".join(str(r) for r in self.workers if r not in seat)
                 return f"round {held.closed + 1} of key {held.key!r} still lacks the push of worker {ranks}"
         return None
+
+
+def _once_each(ready: list[Closing]) -> tuple[list[Closing], list[Closing]]:
+    """The first round of each slice, and those that come after."""
+    batch, later, seen = [], [], set()
+    for one in ready:
+        (later if id(one[0]) in seen else batch).append(one)
+        seen.add(id(one[0]))
+    return batch, later
 
 
 def _terms(parts: Iterable[Sum]) -> Iterator[np.ndarray]:

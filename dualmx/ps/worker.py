@@ -13,7 +13,7 @@ import numpy as np
 from ..core.errors import MXNetError
 from .codes import Code
 from .customer import Customer, Peer, Ticket
-from .frame import MAX_PAYLOAD, Message
+from .frame import MAX_PAYLOAD, Form, Message
 from .placement import Slice, place
 from .store import Key
 
@@ -58,7 +58,7 @@ class KVWorker:
 
     def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
         self._customer, self.servers, self._bound = customer, list(servers), bound
-        self.take, self.joined = customer.take, customer.joined
+        self.take, self.joined, self.wait = customer.take, customer.joined, customer.wait
         self.hello = {"op": "hello", "rank": rank, "life": life}
         self.back = False
         self.batches: Batches | None = None
@@ -69,11 +69,13 @@ class KVWorker:
         self._queued: KVWorker._Batches | None = None
         self._queued_since = 0.0
         self._waiting = threading.Event()
+        self._watched = False  # the flusher looks after what is queued
         self._flusher: threading.Thread | None = None
-        self._ahead: dict[tuple[int, Key], Pulled] = {}  # asked for before they are pulled
+        self._ahead: dict[tuple[int, Key], Pulled | Lone] = {}  # asked for before they are pulled
         self._habit: set[tuple[int, Key]] = set()  # pulled after each push
         self._unread: dict[int, dict[Key, None]] = {}  # pushed and not pulled since, in order
         self._steps: dict[int, int] = {}
+        self._forms: dict[tuple[str, int, Key], Form] = {}
 
     def shares(self, server: int) -> bool:
         """Whether a server and this process see memory of each other."""
@@ -81,11 +83,7 @@ class KVWorker:
 
     def forked(self) -> None:
         """In a forked child; see `Customer.forked`."""
-        self._lock, self._flusher = threading.RLock(), None
-
-    def wait(self, tickets: Sequence[Ticket]) -> list[Message]:
-        """Wait for requests; see `Customer.wait`."""
-        return self._customer.wait(tickets)
+        self._lock, self._flusher, self._watched = threading.RLock(), None, False
 
     def ask(
         self,
@@ -98,7 +96,8 @@ class KVWorker:
     ) -> Ticket:
         """Send a request to one server, after what was queued; for `priority` and `into` see `Customer.ask`."""
         with self._lock:
-            self.flush()
+            if self._queued is not None:
+                self.flush()
             return self._customer.ask(self.servers[server], what, meta, payload, priority, into)
 
     def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Ticket]:
@@ -159,18 +158,22 @@ class KVWorker:
         Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
         """
         with self._lock:
-            if self._queued is not None and any(key in self._queued.keys for key in arrays):
+            if self._queued is not None and not self._queued.keys.keys().isdisjoint(arrays):
                 self.flush()
+            meta, usual = _push(store, code, apart), True
             for key in arrays:
-                self._in_vain(store, key)
-            meta = _push(store, code, apart)
-            if all([(store, key) in self._habit for key in arrays]):
+                if self._ahead:
+                    self._in_vain(store, key)
+                usual = usual and (store, key) in self._habit
+            if usual:
                 meta["op"] = "pushpull"
             if self._queued is None or self._queued.meta != meta:
-                self.flush()
+                if self._queued is not None:
+                    self.flush()
                 self._queued = self._Batches(self, ROUNDED[meta["op"]], meta)
                 self._queued_since = time.monotonic()
-                self._wake()
+                if not self._watched:
+                    self._wake()
             self._queued.priority = priority
             batches = self._pushing(store, arrays, code, self._queued)
             if batches.size >= self._Batches.LIMIT * len(self.servers):
@@ -182,13 +185,13 @@ class KVWorker:
             turn = self.next_round(store, key)
             slices, flat = self.keys[store, key].slices, _flat(array)
             if len(slices) == 1 and code is None:  # whatever the number of terms
-                sent.later(slices[0].server, [key, 0, turn], flat.view(np.uint8), key)
+                sent.wait_with(slices[0].server, [key, 0, turn], flat.view(np.uint8), key)
                 continue
             terms = flat.reshape(-1, slices[-1].stop)
             for s in slices:
                 piece = terms[0, s.start : s.stop] if len(terms) == 1 else _flat(terms[:, s.start : s.stop])
                 data = code.pack(piece) if code is not None else piece.view(np.uint8)
-                sent.later(s.server, [key, s.number, turn], data, key)
+                sent.wait_with(s.server, [key, s.number, turn], data, key)
         return sent
 
     def next_round(self, store: int, key: Key) -> int:
@@ -197,7 +200,8 @@ class KVWorker:
         if self.batches is not None and store in self.batches.stores:
             turn = self.batches.pushes()
         self.rounds[store, key] = turn
-        self._in_vain(store, key)
+        if self._ahead:
+            self._in_vain(store, key)
         self._unread.setdefault(store, {})[key] = None
         return turn
 
@@ -217,29 +221,51 @@ class KVWorker:
         with self._lock:
             batches, self._queued = self._queued, None
             if batches is not None:
+                if len(batches.keys) == 1 and batches.is_plain():
+                    self._send_one(batches)
+                    return
                 batches.queued.tickets = batches.send()
                 if batches.meta["op"] == "pushpull":
                     store = batches.meta["store"]
                     pulled = Pulled(self, store, batches.queued.tickets, batches)
-                    self._ahead.update(((store, key), pulled) for key in batches.keys)
+                    for key in batches.keys:
+                        self._ahead[store, key] = pulled
+
+    def _send_one(self, batches: _Batches) -> None:
+        """Send a push of one slice, as `_Batches.send` does, but with the least work."""
+        ((priority, server, (key, number, turn), data),) = batches.later
+        meta, store = batches.meta, batches.meta["store"]
+        form = self._forms.get((meta["op"], store, key))
+        if form is None:
+            form = self._forms[meta["op"], store, key] = Form(meta, key, number)
+        told = form.with_round(turn)
+        if priority:
+            told = {**told, "priority": priority}
+        what = f"kvstore.{batches.what} of key {key!r}, round {turn}, at server {server}"
+        ticket = self._customer.ask(self.servers[server], what, told, (data,), priority)
+        batches.queued.tickets = [ticket]
+        if meta["op"] == "pushpull":
+            self._ahead[store, key] = Lone(self, self.keys[store, key], ticket)
 
     def _wake(self) -> None:
         if self._flusher is None:
             self._flusher = threading.Thread(target=self._flush_late, name="dualmx-flush", daemon=True)
             self._flusher.start()
+        self._watched = True
         self._waiting.set()
 
     def _flush_late(self) -> None:
         """Send what was queued and is followed by nothing."""
         while True:
             self._waiting.wait()
-            self._waiting.clear()
             time.sleep(PATIENCE)
             with self._lock:
-                if self._queued is not None and time.monotonic() - self._queued_since >= PATIENCE:
+                since = time.monotonic() - self._queued_since
+                if self._queued is not None and since >= PATIENCE:
                     self.flush()
-                elif self._queued is not None:
-                    self._waiting.set()
+                elif self._queued is None and since >= 4 * PATIENCE:  # what comes often wakes nobody
+                    self._watched = False
+                    self._waiting.clear()
 
     def pull(self, store: int, keys: Sequence[Key], priority: int | None = None) -> Pulled:
         """Ask for the values of keys after the rounds that this worker has pushed.
@@ -262,13 +288,14 @@ class KVWorker:
         """
         with self._lock:
             queued = self._queued
-            if queued is None and ahead and len(keys) == 1 and (store, keys[0]) in self._ahead:
+            if queued is not None:
+                if queued.meta["store"] == store and queued.keys.keys() == set(keys):
+                    queued.what, queued.meta = ROUNDED["pushpull"], {**queued.meta, "op": "pushpull"}
+                self.flush()
+            if ahead and len(keys) == 1 and (store, keys[0]) in self._ahead:
                 self._habit.add((store, keys[0]))
                 self._unread[store].pop(keys[0], None)
                 return self._ahead.pop((store, keys[0])).value
-            if queued is not None and queued.meta["store"] == store and queued.keys.keys() == set(keys):
-                queued.what, queued.meta = ROUNDED["pushpull"], {**queued.meta, "op": "pushpull"}
-            self.flush()
             missing = [k for k in keys if (store, k) not in self._ahead]
             if missing:
                 unread = self._unread.get(store, {})
@@ -310,7 +337,7 @@ class KVWorker:
 
         def __init__(self, worker: KVWorker, what: str, meta: dict[str, Any], priority: int | None = None):
             self._worker, self.what, self.meta, self.priority = worker, what, meta, priority
-            self._later: list[tuple[int | None, int, list[Any], Any]] = []
+            self.later: list[tuple[int | None, int, list[Any], Any]] = []
             self._first: list[int | None] = []  # priority of each message: that of its first part
             self.keys: dict[Key, None] = {}
             self.queued = Queued(worker)
@@ -319,11 +346,15 @@ class KVWorker:
             self.parts: list[tuple[int, list[Any], list[Any], int]] = []
             self.wholes: dict[Key, np.ndarray] = {}
 
-        def later(self, server: int, part: list[Any], data: Any, key: Key) -> None:
+        def wait_with(self, server: int, part: list[Any], data: Any, key: Key) -> None:
             """As `add`, when all are there, in the order of their priorities."""
             self.size += data.nbytes
             self.keys[key] = None
-            self._later.append((self.priority, server, part, data))
+            self.later.append((self.priority, server, part, data))
+
+        def is_plain(self) -> bool:
+            """Whether it is one push of a whole array, as it is."""
+            return len(self.later) == 1 and not self.parts and len(self.meta) == 2
 
         def add(self, server: int, part: list[Any], data: Any, size: int = 0) -> int:
             """Put a part into a message; returns which one."""
@@ -345,9 +376,9 @@ class KVWorker:
 
         def _alone(self, server: int, part: list[Any]) -> bool:
             """Whether the answer is one slice of several, which travels: it can be received into its place."""
-            if self.meta["op"] not in ("pull", "pushpull") or self._worker.shares(server):
+            if len(self._worker.keys[self.meta["store"], part[0]].slices) == 1:
                 return False
-            return len(self._worker.keys[self.meta["store"], part[0]].slices) > 1
+            return self.meta["op"] in ("pull", "pushpull") and not self._worker.shares(server)
 
         def _place(self, key: Key, number: int) -> np.ndarray:
             """Memory of a slice, as bytes, within that of its array."""
@@ -362,9 +393,15 @@ class KVWorker:
             return self.MOST if self.parts[at][3] < self.LIMIT else self.LIMIT
 
         def send(self) -> list[Ticket]:
-            for priority, server, part, data in sorted(self._later, key=lambda one: -(one[0] or 0)):
-                self.priority = priority
-                self.add(server, part, data)
+            if len(self.later) > 1:
+                self.later.sort(key=lambda one: -(one[0] or 0))
+                for priority, server, part, data in self.later:
+                    self.priority = priority
+                    self.add(server, part, data)
+            else:
+                for priority, server, part, data in self.later:
+                    self._first.append(priority)
+                    self.parts.append((server, [part], [data], data.nbytes))
             tickets = []
             for (server, parts, payload, _), priority in zip(self.parts, self._first, strict=True):
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
@@ -374,6 +411,28 @@ class KVWorker:
                 into = self._place(*parts[0][:2]) if self._alone(server, parts[0]) else None
                 tickets.append(self._worker.ask(server, what, meta, payload, priority, into))
             return tickets
+
+
+class Lone:
+    """The value of one slice, which is a whole array, under way; see `Pulled`."""
+
+    def __init__(self, worker: KVWorker, known: Known, ticket: Ticket):
+        self._worker, self._known, self._ticket = worker, known, ticket
+
+    def value(self, key: Key) -> np.ndarray:
+        """See `Pulled.value`."""
+        known, ticket = self._known, self._ticket
+        reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
+        piece = reply.payload[0] if len(reply.payload) == 1 else reply.data()
+        slice_ = known.slices[0]
+        if piece.nbytes != (slice_.stop - slice_.start) * known.dtype.itemsize:
+            raise _too_few(key, slice_.server)
+        ticket.forget()
+        return np.frombuffer(piece, known.dtype).reshape(known.shape)
+
+
+def _too_few(key: Key, server: int) -> MXNetError:
+    return MXNetError(f"kvstore.pull of key {key!r}: server {server} sent too few numbers")
 
 
 class Opening:
@@ -435,7 +494,7 @@ class Pulled:
     def _take(self, i: int) -> None:
         """Wait for an answer, and take it apart."""
         ticket = self.tickets[i]
-        reply = self._worker.wait([ticket])[0]
+        reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
         self._taken.add(i)
         if ticket.into is not None and len(reply.payload) == 1 and reply.payload[0].obj is ticket.into:
             ticket.forget()
@@ -447,7 +506,7 @@ class Pulled:
             size = (s.stop - s.start) * known.dtype.itemsize
             self._pieces[key, number] = piece = data.take(size)
             if piece.nbytes != size:
-                raise MXNetError(f"kvstore.pull of key {key!r}: server {s.server} sent too few numbers")
+                raise _too_few(key, s.server)
         ticket.forget()
 
     def value(self, key: Key) -> np.ndarray:
@@ -491,7 +550,8 @@ def _push(store: int, code: Code | None, apart: int = 1) -> dict[str, Any]:
 
 
 def _flat(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1)
+    flat = array.reshape(-1)
+    return flat if flat.flags.c_contiguous else np.ascontiguousarray(flat)
 
 
 __all__ = ["KVWorker", "Known", "Pulled"]

@@ -11,7 +11,7 @@ from ..core.errors import FormatError, MXNetError
 from .batches import Batches
 from .customer import Peer
 from .drops import dropping, repeat
-from .frame import NOTE, Message
+from .frame import NOTE, REPLY, Message
 from .job import Job
 from .node import Node
 from .peers import Peers
@@ -83,7 +83,9 @@ class Worker(Node):
 
     def _on_message(self, link: int, message: Message) -> None:
         try:
-            if link == self._scheduler.link:
+            if message.kind == REPLY:
+                self._customer.on_message(message)
+            elif link == self._scheduler.link:
                 self._scheduler_said(message)
             elif any(peers.on_message(link, message) for peers in self._linked()):
                 pass

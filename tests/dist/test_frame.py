@@ -140,7 +140,7 @@ def test_one_bit_and_half_words(n: int) -> None:
 
 
 def test_a_payload_for_several_has_its_checksum_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = np.arange(1 << 10, dtype=np.float32)
+    numbers = np.arange(1 << 14, dtype=np.float32)
     plain = [b"".join(encode(Message(frame.REPLY, n, {"n": n // 2}, (numbers,)), True)) for n in range(4)]
     taken = []
     found = frame._sum
