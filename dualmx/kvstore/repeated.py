@@ -69,7 +69,10 @@ class Update:
         for weight, known, count, some in zip(weights, self._weights, self._counts, terms, strict=True):
             if weight is not known or count != len(some):
                 return False
-        return not [h for h in self._held if h._data is None or h._tr is not None or h._x is not None]
+        for h in self._held:
+            if h._data is None or h._tr is not None or h._x is not None:
+                return False
+        return True
 
     def _asked(self, counts: bool) -> tuple[list[Call], np.ndarray]:
         """The formulas of the next update and their numbers; with `counts` it counts as done if they are as before."""

@@ -152,9 +152,14 @@ class StoreUpdater:
 
     def _update(self, batch: list[Pushed], into: dict[int, Any], keeps: bool) -> None:
         """Update slices, and put their values into the memory in `into`; into new memory where `keeps` asks for it."""
-        kept = [self._weight(h) for h, _ in batch]
-        weights, terms = [_laid(w) if w.is_sparse else w for w in kept], [ts for _, ts in batch]
-        which = tuple([id(h) for h, _ in batch])
+        kept, weights, terms, ids = [], [], [], []
+        for held, some in batch:
+            keep = self._weight(held)
+            kept.append(keep)
+            weights.append(_laid(keep) if keep.is_sparse else keep)
+            terms.append(some)
+            ids.append(id(held))
+        which = tuple(ids)
         _, update = self._repeated.get(which, (None, None))
         if update is None or not update.fits(weights, terms) or not update.repeat(terms):
             self._record(which, [h for h, _ in batch], weights, terms)

@@ -363,7 +363,8 @@ def outgoing(
         FormatError: larger than a frame may be.
     """
     fast = fast and xxhash is not None
-    size = sum([memoryview(p).nbytes for p in message.payload])
+    parts = message.payload
+    size = memoryview(parts[0]).nbytes if len(parts) == 1 else sum([memoryview(p).nbytes for p in parts])
     if size < LEAST:
         return [_small(message, fast, size)]
     flags, meta, parts, size = _described(message, fast, lend)
