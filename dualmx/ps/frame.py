@@ -481,13 +481,17 @@ class Decoder:
         if not self.idle or data.nbytes < SIZE:
             return None, 0
         fields = _checked(data[:SIZE])
-        flags, middle = fields[3], SIZE + fields[5]
-        end = middle + fields[6]
+        _, _, kind, flags, request, middle, size, checksum, _ = fields
+        middle += SIZE
+        end = middle + size
         if data.nbytes < end or flags & LATE:
             return None, 0
         found = _sum((data[SIZE:end],), flags & XXH3 != 0)
-        payload = memoryview(bytes(data[middle:end]))
-        return self._message(fields, bytes(data[SIZE:middle]), payload, fields[7], found), end
+        raw, payload = bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end]))
+        if flags & (SHARED | LINED) or found != checksum:
+            return self._message(fields, raw, payload, checksum, found), end
+        meta, form = self._understood(raw) if raw else ({}, None)
+        return Message(kind, request, meta, (payload,) if size else (), None, form, size), end
 
     def _begin(self) -> None:
         self._fields = _checked(self._head)

@@ -106,8 +106,10 @@ class KVServer:
         if message.kind != REQUEST:
             return
         self.received += message.size
+        form = message.form
         try:
-            self._serve(link, message)
+            if form is None or form.found is None or not self._serve_again(link, message, form, *form.found):
+                self._serve(link, message)
         except MXNetError as e:
             self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
         if self._full and self._journal is not None:
@@ -115,9 +117,6 @@ class KVServer:
             self._journal.snapshot(self._records())
 
     def _serve(self, link: int, message: Message) -> None:
-        form = message.form
-        if form is not None and form.found is not None and self._serve_again(link, message, form, *form.found):
-            return
         op = message.take("op", str)
         if op == "hello":
             self._hello(link, message)
@@ -378,8 +377,9 @@ class KVServer:
         last, payload, size = self._answer
         # The payload of the worker that was answered before, if it got the same, has its checksum already.
         if len(last) != len(found) or [1 for a, b in zip(last, found, strict=True) if a is not b]:
-            payload = Repeated([bytes_of(v) for v in found if v is not None and v.size])
-            size = sum([p.nbytes for p in payload])
+            values = [v for v in found if v is not None and v.size]
+            payload = Repeated(map(bytes_of, values))
+            size = values[0].nbytes if len(values) == 1 else sum([v.nbytes for v in values])
             self._answer = found, payload, size
         self.sent += size
         self._van.send(who.link, Message(REPLY, who.request, meta, payload, who.priority))

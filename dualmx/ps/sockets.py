@@ -369,7 +369,11 @@ class SocketVan(Van):
             elif direct:
                 self._receive(link, decoder.filled(n))
             else:
-                self._feed(link, scratch[:n])
+                message, size = decoder.whole(scratch[:n])
+                if size:
+                    self._receive(link, message)
+                if size < n:
+                    self._feed(link, scratch[size:n])
                 if n < SCRATCH:
                     rest = 1 if decoder.idle else decoder.room().nbytes
                     rest = rest if rest >= SCRATCH else 1

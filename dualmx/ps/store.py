@@ -169,8 +169,9 @@ class Store:
                 )
             slices.append(held)
         ready: list[Closing] = []
-        answered = [self._answered(turn) for _, _, turn, _ in parts]
+        answered: list[int] = []
         for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
+            answered.append(self._answered(turn))
             held.waiting.append((answered[position], position if pulls else -1, who))
             if self.sync:
                 self._seat(held, turn, rank, data)
@@ -208,7 +209,7 @@ class Store:
     def _advance(self, held: Held, ready: list[Closing]) -> None:
         """Close the rounds of a slice that lack nobody."""
         while (seat := held.rounds.get(held.closed + 1)) and len(seat) >= len(self.workers):
-            if [r for r in self.workers if r not in seat]:
+            if not seat.keys() >= set(self.workers):
                 return
             held.closed += 1
             ready.append((held, held.closed, -1, self._summed(held.rounds.pop(held.closed))))
@@ -216,8 +217,11 @@ class Store:
     def _summed(self, seat: dict[int, Sum]) -> Sum | list[Sum]:
         """The sum of a round; its terms where the update adds them up, which saves a walk through memory."""
         if self.adds and self.record is None:
-            terms = [seat[rank] for rank in sorted(seat)]
-            if not [t for t in terms if type(t) is not np.ndarray or t.ndim > 1]:
+            terms = list(map(seat.__getitem__, sorted(seat)))
+            for term in terms:
+                if isinstance(term, Rows) or term.ndim > 1:
+                    break
+            else:
                 return terms
         return _sum(seat, self.take)
 
