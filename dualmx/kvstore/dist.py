@@ -20,8 +20,8 @@ from ..optimizer.states import dump_states
 from ..parallel.borrow import given, given_to, looked_at
 from ..profiler import set_kvstore_handle
 from ..ps import seat
+from ..ps.answers import Queued
 from ..ps.row_messages import by_rows, push_rows
-from ..ps.worker import Queued
 from ..sparse import RowSparseNDArray
 from . import by_rows as sparse
 from . import snapshot

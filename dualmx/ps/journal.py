@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
-from .frame import NOTE, Decoder, Message, encode
+from .decoder import Decoder
+from .frame import NOTE, Message, encode
 
 LEAST = 64 << 20  # bytes of a journal before a snapshot takes its place
 LONGEST = 4  # times the size of a snapshot

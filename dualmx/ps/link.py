@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
-from .frame import MOST_BUFFERS, Decoder, Late, Lend, consume
+from .decoder import Decoder
+from .frame import MOST_BUFFERS, Late, Lend, consume
 from .neighbour import process_behind, processor_time
 from .secret import Met
 

@@ -14,8 +14,9 @@ from .rows import INDEX, Rows, Wanted, checked_ids
 from .store import Held, Key, Parked, Store
 
 if TYPE_CHECKING:
+    from .answers import Known, Queued
     from .customer import Ticket
-    from .worker import Known, KVWorker, Queued
+    from .worker import KVWorker
 
 ALL = -1  # in the place of a number of rows: all that are stored
 Found = tuple[np.ndarray, np.ndarray]  # ids (k,) and rows (k, width)

@@ -174,8 +174,8 @@ class KVServer:
     def _serve_again(self, link: int, message: Message, form: Form, store: Store, held: Held) -> bool:
         """Serve the next push of a slice; False if it is not as it was."""
         rank, pulls = self.ranks.get(link), form.meta["op"] == "pushpull"
-        good = rank is not None and len(message.payload) == 1 and message.payload[0].nbytes == held.value.nbytes
-        if not good or store.held.get((form.key, form.number)) is not held:
+        good = len(message.payload) == 1 and message.payload[0].nbytes == held.value.nbytes
+        if rank is None or not good or store.held.get((form.key, form.number)) is not held:
             return False
         self._answer = _NONE
         who = Parked(link, message.request, 1, "push and pull" if pulls else "push")

@@ -6,7 +6,8 @@ import random
 from typing import Any
 
 from ..core.errors import MXNetError
-from .frame import Decoder, Message, encode
+from .decoder import Decoder
+from .frame import Message, encode
 from .van import Van
 
 
@@ -25,6 +26,7 @@ class SimNetwork:
         self._vans: dict[int, SimVan] = {}
         self._numbers = iter(range(1, 1 << 62))
         self._ends: dict[int, tuple[SimVan, int]] = {}
+        self._decoders: dict[int, Decoder] = {}  # of each end
         self._flying: list[tuple[int, bytes]] = []
         self.delivered = 0
 
@@ -55,7 +57,9 @@ class SimNetwork:
             self._flying.append((to, raw))
         if to in self._ends:
             self.delivered += 1
-            self._ends[to][0].on_message(to, _decode(raw))
+            message, _ = self._decoders.setdefault(to, Decoder()).whole(memoryview(raw))
+            assert message is not None
+            self._ends[to][0].on_message(to, message)
         return True
 
     def links(self) -> list[int]:
@@ -122,18 +126,6 @@ class SimVan(Van):
 
     def close(self) -> None:
         self.network.kill(self)
-
-
-def _decode(raw: bytes) -> Message:
-    decoder, at = Decoder(), 0
-    while True:
-        room = decoder.room()
-        n = min(room.nbytes, len(raw) - at)
-        room[:n] = raw[at : at + n]
-        at += n
-        message = decoder.filled(n)
-        if message is not None:
-            return message
 
 
 __all__ = ["SimNetwork", "SimVan"]

@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
+from .decoder import Decoder
 from .dialing import dial, exchange_memory, host_identity
-from .frame import PIECE, PING, REPLY, Decoder, Message, outgoing
+from .frame import PIECE, PING, REPLY, Message, outgoing
 from .joined import LEAST_JOINED, Windows
 from .link import Link, tune
 from .secret import HandshakeError, Met, greet, welcome

@@ -229,6 +229,7 @@ class Store:
         """Store sums, or update by them, in the order of their rounds."""
         while ready:
             batch, later = (ready, []) if len(ready) == 1 else _once_each(ready)
+            values: list[Any]
             if self.apply is None:
                 own = [rank >= 0 and not isinstance(total, Rows) for _, _, rank, total in batch]
                 values = [np.array(total) if o else total for o, (*_, total) in zip(own, batch, strict=True)]

@@ -6,15 +6,16 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.errors import MXNetError
+from .answers import Known, Lone, Opening, Pulled, Queued
 from .codes import Code
 from .customer import Customer, Peer, Ticket
-from .frame import MAX_PAYLOAD, Form, Message
-from .placement import Slice, place
+from .frame import MAX_PAYLOAD, Form
+from .placement import place
 from .store import Key
 
 if TYPE_CHECKING:
@@ -24,19 +25,6 @@ ROUNDED = {  # requests that concern rounds, in words
     "push": "push", "push rows": "push", "pull": "pull", "pushpull": "push and pull", "pull rows": "row_sparse_pull",
 }  # fmt: skip
 PATIENCE = 0.02  # seconds that small pushes wait for others
-
-
-class Known(NamedTuple):
-    """A key as a worker knows it.
-
-    Attributes:
-        shape, dtype: of the array.
-        slices: where its parts are.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    slices: list[Slice]
 
 
 class KVWorker:
@@ -227,7 +215,7 @@ class KVWorker:
                 batches.queued.tickets = batches.send()
                 if batches.meta["op"] == "pushpull":
                     store = batches.meta["store"]
-                    pulled = Pulled(self, store, batches.queued.tickets, batches)
+                    pulled = Pulled(self, store, batches.queued.tickets, batches.parts, batches.wholes)
                     for key in batches.keys:
                         self._ahead[store, key] = pulled
 
@@ -278,7 +266,7 @@ class KVWorker:
             for s in known.slices:
                 size = (s.stop - s.start) * known.dtype.itemsize
                 sent.add(s.server, [key, s.number, self.last_round(store, key)], None, size)
-        return Pulled(self, store, sent.send(), sent)
+        return Pulled(self, store, sent.send(), sent.parts, sent.wholes)
 
     def fetch(self, store: int, keys: Sequence[Key], ahead: bool, priority: int = 0) -> Callable[[Key], np.ndarray]:
         """As `pull`; returns what waits for the value of a key.
@@ -413,135 +401,6 @@ class KVWorker:
             return tickets
 
 
-class Lone:
-    """The value of one slice, which is a whole array, under way; see `Pulled`."""
-
-    def __init__(self, worker: KVWorker, known: Known, ticket: Ticket):
-        self._worker, self._known, self._ticket = worker, known, ticket
-
-    def value(self, key: Key) -> np.ndarray:
-        """See `Pulled.value`."""
-        known, ticket = self._known, self._ticket
-        reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
-        piece = reply.payload[0] if len(reply.payload) == 1 else reply.data()
-        slice_ = known.slices[0]
-        if piece.nbytes != (slice_.stop - slice_.start) * known.dtype.itemsize:
-            raise _too_few(key, slice_.server)
-        ticket.forget()
-        return np.frombuffer(piece, known.dtype).reshape(known.shape)
-
-
-def _too_few(key: Key, server: int) -> MXNetError:
-    return MXNetError(f"kvstore.pull of key {key!r}: server {server} sent too few numbers")
-
-
-class Opening:
-    """A store that is being opened."""
-
-    def __init__(self, worker: KVWorker, store: int, tickets: list[Ticket]):
-        self._worker, self._store, self._tickets = worker, store, tickets
-
-    def done(self) -> tuple[int, bool]:
-        """Wait; returns the rounds that this worker has completed before it died, and whether keys are in one piece.
-
-        Keys whose rounds differ by one were in the midst of a round: it is made again, with the same weights, and what
-        the servers have of it already is not counted twice.
-        """
-        replies = self._worker.wait(self._tickets)
-        found: dict[Key, int] = {}
-        for reply in replies:
-            for key, turn in reply.meta.get("rounds", ()):
-                found[key] = min(found.get(key, turn), turn)
-        least = min(found.values(), default=0)
-        together = max(found.values(), default=0) - least <= 1
-        for key, turn in found.items():
-            self._worker._resumed[self._store, key] = least if together else turn
-        return least, any(r.meta.get("whole") is True for r in replies)
-
-
-class Queued:
-    """Pushes that are sent together.
-
-    Attributes:
-        tickets: of what was sent.
-    """
-
-    def __init__(self, worker: KVWorker):
-        self._worker = worker
-        self.tickets: list[Ticket] | None = None
-
-    def sent(self) -> list[Ticket]:
-        """The tickets, after sending what was not sent yet."""
-        if self.tickets is None:
-            self._worker.flush()
-        return self.tickets or []
-
-
-class Pulled:
-    """Values under way."""
-
-    def __init__(self, worker: KVWorker, store: int, tickets: list[Ticket], batches: KVWorker._Batches):
-        self._worker, self._store = worker, store
-        self.tickets, self._wholes = tickets, batches.wholes
-        self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in batches.parts]
-        self._where: dict[Key, list[tuple[int, int]]] = {}  # tickets that have slices of a key, and which
-        for i, asked in enumerate(self._asked):
-            for key, number in asked:
-                self._where.setdefault(key, []).append((i, number))
-        self._pieces: dict[tuple[Key, int], memoryview] = {}
-        self._taken: set[int] = set()
-
-    def _take(self, i: int) -> None:
-        """Wait for an answer, and take it apart."""
-        ticket = self.tickets[i]
-        reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
-        self._taken.add(i)
-        if ticket.into is not None and len(reply.payload) == 1 and reply.payload[0].obj is ticket.into:
-            ticket.forget()
-            return
-        data = reply.pieces()
-        for key, number in self._asked[i]:
-            known = self._worker.keys[self._store, key]
-            s = known.slices[number]
-            size = (s.stop - s.start) * known.dtype.itemsize
-            self._pieces[key, number] = piece = data.take(size)
-            if piece.nbytes != size:
-                raise _too_few(key, s.server)
-        ticket.forget()
-
-    def value(self, key: Key) -> np.ndarray:
-        """Wait for the array of a key, in its shape; it may be in memory that is read by others. It is given once.
-
-        Raises:
-            MXNetError: see `Customer.wait`; or an answer of the wrong size.
-        """
-        known = self._worker.keys[self._store, key]
-        if len(known.slices) == 1:
-            i, number = self._where[key][0]
-            if i not in self._taken:
-                self._take(i)
-            return np.frombuffer(self._pieces.pop((key, number)), known.dtype).reshape(known.shape)
-        whole, loose = self._wholes.pop(key, None), {}
-        for i, number in self._where[key]:
-            if i not in self._taken:
-                self._take(i)
-            if (key, number) in self._pieces:  # it was not received into its place
-                loose[number] = self._pieces.pop((key, number))
-        if whole is None:
-            joined = self._worker.joined([loose[s.number] for s in known.slices])
-            if joined is not None:
-                return joined.view(known.dtype).reshape(known.shape)
-            whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
-        for number, piece in loose.items():
-            s = known.slices[number]
-            whole[s.start : s.stop] = np.frombuffer(piece, known.dtype)
-        return whole.reshape(known.shape)
-
-    def values(self) -> dict[Key, np.ndarray]:
-        """Wait for all arrays; see `value`."""
-        return {key: self.value(key) for key in self._where}
-
-
 def _push(store: int, code: Code | None, apart: int = 1) -> dict[str, Any]:
     meta: dict[str, Any] = {"op": "push", "store": store}
     if apart > 1:
@@ -554,4 +413,4 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return flat if flat.flags.c_contiguous else np.ascontiguousarray(flat)
 
 
-__all__ = ["KVWorker", "Known", "Pulled"]
+__all__ = ["KVWorker"]

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import FormatError, MXNetError
-from dualmx.ps import Worker, frame, secret
+from dualmx.ps import Worker, decoder, frame, secret
 from dualmx.ps.batch_store import BatchStore
-from dualmx.ps.frame import NOTE, Decoder, Message, encode
+from dualmx.ps.decoder import Decoder
+from dualmx.ps.frame import NOTE, Message, encode
 from dualmx.ps.journal import Journal
 from dualmx.ps.node import Node
 from dualmx.ps.postoffice import Scheduler
@@ -93,7 +94,7 @@ def test_broken_connections_are_made_again(again: bool, two: Running, monkeypatc
 def test_a_damaged_frame_is_noticed(checked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promise 3."""
     if not checked:
-        monkeypatch.setattr(frame, "_sum", lambda parts, fast: 0)
+        monkeypatch.setattr(frame, "checksum", lambda parts, fast: 0)
     sent = bytearray(b"".join(encode(Message(NOTE, 0, {"op": "n"}, [np.arange(4, dtype=np.float32)]))))
     sent[-1] ^= 64
     decoder = Decoder()
@@ -233,7 +234,7 @@ def test_a_wrong_secret_does_not_get_in(proven: bool, two: Running, monkeypatch:
 def test_announced_sizes_are_bounded(bounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Security. The control waits for what the header announces."""
     if not bounded:
-        monkeypatch.setattr(frame, "MAX_PAYLOAD", 1 << 60)
+        monkeypatch.setattr(decoder, "MAX_PAYLOAD", 1 << 60)
     head = bytearray(b"".join(encode(Message(NOTE, 0, {"op": "n"}))))[: frame.SIZE]
     fields = list(frame.HEADER.unpack(head[: frame.HEADER.size]))
     fields[6] = 1 << 50

@@ -15,7 +15,8 @@ import xxhash
 from dualmx.core.errors import FormatError
 from dualmx.ps import frame
 from dualmx.ps.codes import Code
-from dualmx.ps.frame import Decoder, Message, encode, outgoing
+from dualmx.ps.decoder import Decoder
+from dualmx.ps.frame import Message, encode, outgoing
 from dualmx.ps.placement import MAX_SLICE, home, place
 from dualmx.ps.sockets import SocketVan
 
@@ -139,12 +140,37 @@ def test_one_bit_and_half_words(n: int) -> None:
     assert (half.unpack(half.pack(values * 0.1), n) == (values * 0.1).astype(np.float16)).all()
 
 
+@pytest.mark.parametrize("fast", [True, False])
+def test_requests_for_a_slice_are_known_again(fast: bool) -> None:
+    """What is known but for its round says the same as JSON that is read, and what only looks like it does not."""
+    plain = {"op": "pushpull", "store": 3, "parts": [["w,]1", 0, 7]]}
+    form = frame.Form({"op": "pushpull", "store": 3}, "w,]1", 0)
+    decoder = Decoder()
+
+    def read(meta: dict) -> Message:
+        message, size = decoder.whole(memoryview(b"".join(encode(Message(frame.REQUEST, 5, meta, [b"abcd"]), fast))))
+        assert message is not None and size and bytes(message.data()) == b"abcd" and message.size == 4
+        return message
+
+    assert read(plain).form is None  # the first one is read
+    for turn in (8, 9, 1 << 40):
+        again = read(form.with_round(turn))
+        assert again.meta == {**plain, "parts": [["w,]1", 0, turn]]} == form.with_round(turn)
+        assert again.form is not None and (again.form.key, again.form.number) == ("w,]1", 0)
+    for other in (
+        {**plain, "store": 4}, {**plain, "op": "push"}, {**plain, "parts": [["w,]1", 1, 7]]},
+        {**plain, "priority": 3}, {**plain, "parts": [["w,]1", 0, -7]]}, {**plain, "parts": [["w,]1", 0, 7.0]]},
+        {**plain, "parts": [["w,]1", 0, True]]}, {**plain, "parts": [["w,]1", 0, 7], ["w,]1", 0, 8]]},
+    ):  # fmt: skip
+        assert read(other).meta == other and read(other).meta["parts"] == other["parts"]
+
+
 def test_a_payload_for_several_has_its_checksum_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = np.arange(1 << 14, dtype=np.float32)
     plain = [b"".join(encode(Message(frame.REPLY, n, {"n": n // 2}, (numbers,)), True)) for n in range(4)]
     taken = []
-    found = frame._sum
-    monkeypatch.setattr(frame, "_sum", lambda parts, fast: taken.append(1) or found(parts, fast))
+    found = frame.checksum
+    monkeypatch.setattr(frame, "checksum", lambda parts, fast: taken.append(1) or found(parts, fast))
     repeated = frame.Repeated((numbers,))
     assert [b"".join(encode(Message(frame.REPLY, n, {"n": n // 2}, repeated), True)) for n in range(4)] == plain
     assert len(taken) == 2  # once for each JSON before it

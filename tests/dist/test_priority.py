@@ -10,7 +10,8 @@ import pytest
 
 from dualmx.ps import sealed
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import NOTE, REPLY, REQUEST, Decoder, Message, outgoing
+from dualmx.ps.decoder import Decoder
+from dualmx.ps.frame import NOTE, REPLY, REQUEST, Message, outgoing
 from dualmx.ps.link import BEGUN, Link
 from dualmx.ps.secret import Met
 from dualmx.ps.server import KVServer

@@ -12,6 +12,7 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import journal
+from dualmx.ps.answers import Opening
 from dualmx.ps.customer import Customer, Peer, Ticket
 from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
@@ -19,7 +20,7 @@ from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer, Record
 from dualmx.ps.simulator import SimNetwork
 from dualmx.ps.store import Held, Store
-from dualmx.ps.worker import KVWorker, Opening
+from dualmx.ps.worker import KVWorker
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 12
 SHAPES = {"w": (5, 4), "b": (3,)}
