@@ -80,10 +80,10 @@ def test_each_push_counts_once_however_many_messages_are_lost(sync: bool, percen
 def test_control_a_server_that_does_not_tell_pushes_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     before = Store.push
 
-    def forgetful(self: Store, rank: int, parts: Any, who: Any) -> None:
+    def forgetful(self: Store, rank: int, parts: Any, who: Any, pulls: bool = False) -> None:
         for key, number, _, _ in parts:
             self.at(key, number).seen.clear()
-        before(self, rank, parts, who)
+        before(self, rank, parts, who, pulls)
 
     monkeypatch.setattr(Store, "push", forgetful)
     assert Cluster(0, False, 30).count() != [ROUNDS * 6.0] * WORKERS
