@@ -225,7 +225,8 @@ class DistKVStore(MemberStore):
     def _settle(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
         if len(keys) == 1:
-            only = self._under_way.pop(keys[0], None)
+            (key,) = keys
+            only = self._under_way.pop(key, None)
             if only is not None:
                 self._kv.wait(only.tickets if only.tickets is not None else only.sent())
             return
