@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..optimizer.updater import Updater, takes_lists
 from ..parallel.borrow import lent
 
 _CPU = Context("cpu", 0)
+_data_of = attrgetter("_data")
 
 
 def can_repeat(optimizer: Optimizer) -> bool:
@@ -98,7 +100,7 @@ class Update:
             if formulas != self._formulas:
                 return False
             self._step.numbers = numbers
-        entered = [h._data for h in self._held]
+        entered = list(map(_data_of, self._held))
         for weight, some in zip(self._weights, terms, strict=True):
             shape = weight._v.shape
             for t in some:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError
-from . import frame
 from .frame import (
     HOT,
     LATE,
@@ -27,8 +26,10 @@ from .frame import (
     XXH3,
     Form,
     Message,
+    checksum,
+    digest,
     xxhash,
-)  # fmt: skip
+)
 from .shared import LEAST, LINE, Loans
 
 MOST_FORMS = 4096  # that are kept for a link
@@ -38,10 +39,10 @@ _scan = json.JSONDecoder().raw_decode
 def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
     """The fields of a header."""
     fields = WHOLE.unpack(head)
-    magic, version, kind, flags, _, meta, payload, _, checksum = fields
+    magic, version, kind, flags, _, meta, payload, _, crc = fields
     if magic != MAGIC:
         raise FormatError("not a frame of dualmx")
-    if zlib.crc32(head[:-4]) != checksum:
+    if zlib.crc32(head[:-4]) != crc:
         raise FormatError("damaged frame: the header does not match its checksum")
     if version != VERSION:
         raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
@@ -138,15 +139,15 @@ class Decoder:
         if not self.idle or data.nbytes < SIZE:
             return None, 0
         fields = _checked(data[:SIZE])
-        _, _, kind, flags, request, middle, size, checksum, _ = fields
+        _, _, kind, flags, request, middle, size, told, _ = fields
         middle += SIZE
         end = middle + size
         if data.nbytes < end or flags & LATE:
             return None, 0
-        found = frame.checksum((data[SIZE:end],), flags & XXH3 != 0)
+        found = digest[flags & XXH3](data[SIZE:end])
         raw, payload = bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end]))
-        if flags & (SHARED | LINED) or found != checksum:
-            return self._message(fields, raw, payload, checksum, found), end
+        if flags & (SHARED | LINED) or found != told:
+            return self._message(fields, raw, payload, told, found), end
         meta, form = self._understood(raw) if raw else ({}, None)
         return Message(kind, request, meta, (payload,) if size else (), None, form, size), end
 
@@ -163,20 +164,20 @@ class Decoder:
 
     def _finish(self) -> Message:
         fields, meta, payload = self._fields, self._meta, self._target
-        checksum: int = fields[7]  # type: ignore[index]
+        told: int = fields[7]  # type: ignore[index]
         if self._stage == 3:
-            payload, checksum = self._payload, TAIL.unpack(self._target)[0]
+            payload, told = self._payload, TAIL.unpack(self._target)[0]
         elif self._state is not None:
             self._sum_up()
         found = None if self._state is None else self._state.intdigest()
         self._restart()
-        return self._message(fields, meta, payload, checksum, found)  # type: ignore[arg-type]
+        return self._message(fields, meta, payload, told, found)  # type: ignore[arg-type]
 
     def _message(
-        self, fields: tuple[Any, ...], raw: bytes, payload: memoryview, checksum: int, found: int | None = None
+        self, fields: tuple[Any, ...], raw: bytes, payload: memoryview, told: int, found: int | None = None
     ) -> Message:
         _, _, kind, flags, request, *_ = fields
-        if (frame.checksum((raw, payload), flags & XXH3 != 0) if found is None else found) != checksum:
+        if (checksum((raw, payload), flags & XXH3 != 0) if found is None else found) != told:
             raise FormatError("damaged frame: the content does not match its checksum")
         meta, form = self._understood(raw) if raw else ({}, None)
         if flags & (SHARED | LINED):

@@ -177,11 +177,13 @@ class Pieces:
         return first[at : at + size]
 
 
+# Checksums of what lies in one piece, by the flag of the frame.
+digest: dict[int, Callable[[Any], int]] = {0: zlib.crc32, **({XXH3: xxhash.xxh3_64_intdigest} if xxhash else {})}
+
+
 def checksum(parts: Sequence[Any], fast: bool) -> int:
-    """The checksum of bytes: xxh3 if `fast`, else CRC-32."""
+    """The checksum of bytes in several pieces: xxh3 if `fast`, else CRC-32."""
     if fast:
-        if len(parts) == 1 or not len(parts[1]):
-            return xxhash.xxh3_64_intdigest(parts[0])
         state = xxhash.xxh3_64()
         for p in parts:
             state.update(p)
@@ -334,22 +336,10 @@ def encode(message: Message, fast: bool = False) -> list[memoryview]:
     return sent
 
 
-def _small(message: Message, fast: bool, size: int) -> memoryview:
-    """A frame in one piece, of few bytes: nothing is lent or laid out."""
-    told = message.meta
-    meta = told.text if type(told) is Written else to_json(told).encode() if told else b""
-    if len(meta) > MAX_META:
-        raise _too_large(meta, size)
-    body = b"".join((meta, *message.payload))
-    flags, total = XXH3 if fast else 0, checksum((body,), fast)
-    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, total)
-    return memoryview(head + _CRC.pack(zlib.crc32(head)) + body)
-
-
 def outgoing(
     message: Message, fast: bool = False, lend: Lend | None = None, late: bool = False
 ) -> list[memoryview] | Late:
-    """Return the buffers of a frame for a link.
+    """Return the buffers of a frame for a link: one for a small frame.
 
     Args:
         message, fast: see `encode`.
@@ -359,11 +349,20 @@ def outgoing(
     Raises:
         FormatError: larger than a frame may be.
     """
-    fast = fast and xxhash is not None
-    parts = message.payload
+    fast, parts, told = fast and xxhash is not None, message.payload, message.meta
     size = memoryview(parts[0]).nbytes if len(parts) == 1 else sum([memoryview(p).nbytes for p in parts])
-    if size < LEAST:
-        return [_small(message, fast, size)]
+    if size >= LEAST:
+        return _large(message, fast, lend, late)
+    meta = told.text if type(told) is Written else to_json(told).encode() if told else b""
+    if len(meta) > MAX_META:
+        raise _too_large(meta, size)
+    body, flags = b"".join((meta, *parts)), XXH3 if fast else 0
+    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, digest[flags](body))
+    return [memoryview(head + _CRC.pack(zlib.crc32(head)) + body)]
+
+
+def _large(message: Message, fast: bool, lend: Lend | None, late: bool) -> list[memoryview] | Late:
+    """The buffers of a frame that may be lent or laid out."""
     flags, meta, parts, size = _described(message, fast, lend)
     sums = message.payload.sums if isinstance(message.payload, Repeated) and not flags & SHARED else {}
     key = meta, fast
@@ -377,5 +376,5 @@ def outgoing(
 
 __all__ = [
     "ERROR", "NOTE", "PING", "REPLY", "REQUEST", "VERSION", "Form", "Late", "Message", "Repeated", "Written",
-    "checksum", "encode", "outgoing",
+    "checksum", "digest", "encode", "outgoing",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
+from operator import is_not
 from typing import Any, Protocol
 
 import numpy as np
@@ -376,7 +377,7 @@ class KVServer:
         meta, found = ({}, who.values) if who.rows is None else answer(who)
         last, payload, size = self._answer
         # The payload of the worker that was answered before, if it got the same, has its checksum already.
-        if len(last) != len(found) or [1 for a, b in zip(last, found, strict=True) if a is not b]:
+        if len(last) != len(found) or any(map(is_not, last, found)):
             values = [v for v in found if v is not None and v.size]
             payload = Repeated(map(bytes_of, values))
             size = values[0].nbytes if len(values) == 1 else sum([v.nbytes for v in values])

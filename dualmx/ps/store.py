@@ -102,7 +102,10 @@ class Store:
         take: returns memory of a number of bytes for sums and values.
         lends: whether workers see that memory where it lies; if none does, values may lie anywhere.
         steps: how many one-time preparations each worker has made.
+        gathers: a push is answered when it has arrived.
     """
+
+    gathers = False
 
     def __init__(
         self,
@@ -171,7 +174,7 @@ class Store:
         ready: list[Closing] = []
         answered: list[int] = []
         for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
-            answered.append(self._answered(turn))
+            answered.append(0 if self.gathers else turn if self.sync else self._awaited(turn))
             held.waiting.append((answered[position], position if pulls else -1, who))
             if self.sync:
                 self._seat(held, turn, rank, data)
@@ -192,10 +195,6 @@ class Store:
     def _awaited(self, turn: int) -> int:
         """The round that must be over before a worker that has pushed `turn` rounds is answered."""
         return turn if self.sync else 0 if self.slack is None else turn - self.slack
-
-    def _answered(self, turn: int) -> int:
-        """The round that must be over before a push for `turn` is answered."""
-        return turn if self.sync else self._awaited(turn)
 
     def _slowest(self, held: Held) -> int:
         """How often the slowest worker has pushed a slice."""
