@@ -244,14 +244,18 @@ class KVWorker:
 
     def _flush_late(self) -> None:
         """Send what was queued and is followed by nothing."""
+        pause = PATIENCE
         while True:
             self._waiting.wait()
-            time.sleep(PATIENCE)
+            time.sleep(pause)
+            pause = PATIENCE
             with self._lock:
                 since = time.monotonic() - self._queued_since
-                if self._queued is not None and since >= PATIENCE:
+                if self._queued is not None and since < PATIENCE:
+                    pause = PATIENCE - since
+                elif self._queued is not None:
                     self.flush()
-                elif self._queued is None and since >= 4 * PATIENCE:  # what comes often wakes nobody
+                elif since >= 4 * PATIENCE:  # till then, what is queued wakes nobody
                     self._watched = False
                     self._waiting.clear()
 

@@ -469,6 +469,21 @@ def test_small_pushes_wait_for_company_but_not_for_ever(two: Running) -> None:
     assert [values(k)[0] for k in keys] == [8.0, 8.0, 8.0]
 
 
+def test_small_pushes_leave_by_themselves_after_a_rest_too(two: Running) -> None:
+    kvs = [two.workers[i].kv for i in (0, 1)]
+    for kv in kvs:
+        kv.open(0, True, "open").done()
+        kv.know(0, "a", (3,), np.dtype(np.float32))
+    kvs[0].wait(kvs[0].put(0, {"a": np.zeros(3, np.float32)}))
+    for turn, rest in enumerate((0.0, 0.3, 0.0, 0.05, 0.3), 1):
+        time.sleep(rest)
+        pushed = [kv.queue(0, {"a": np.full(3, turn, np.float32)}) for kv in kvs]
+        until = time.monotonic() + 5
+        while not all(q.tickets is not None and all(t.done for t in q.tickets) for q in pushed):
+            assert time.monotonic() < until, f"the push of round {turn} was not sent"
+            time.sleep(0.01)
+
+
 def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
     arena = shared.Arena(1 << 20)
     loans = shared.Loans(os.dup(arena.fd), reader := arena.reader())
