@@ -154,7 +154,8 @@ class StoreUpdater:
         """Update slices, and put their values into the memory in `into`; into new memory where `keeps` asks for it."""
         kept, weights, terms, ids = [], [], [], []
         for held, some in batch:
-            keep = self._weight(held)
+            value, weight = self._weights.get((held.key, held.number), (None, None))
+            keep = weight if weight is not None and value is held.value else self._made(held)
             kept.append(keep)
             weights.append(_laid(keep) if keep.is_sparse else keep)
             terms.append(some)
@@ -208,8 +209,10 @@ class StoreUpdater:
 
     def _weight(self, held: Held) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))
-        if value is held.value and weight is not None:
-            return weight
+        return weight if weight is not None and value is held.value else self._made(held)
+
+    def _made(self, held: Held) -> NDArray:
+        """An array of a slice's value."""
         made = array(dense(held.value).reshape(_shape(held)), ctx=_CPU, dtype=held.value.dtype)
         return with_storage(made, "row_sparse") if held.table else made
 

@@ -209,7 +209,7 @@ class KVWorker:
         with self._lock:
             batches, self._queued = self._queued, None
             if batches is not None:
-                if len(batches.keys) == 1 and batches.is_plain():
+                if len(batches.later) == 1 and not batches.parts and len(batches.meta) == 2:
                     self._send_one(batches)
                     return
                 batches.queued.tickets = batches.send()
@@ -220,7 +220,7 @@ class KVWorker:
                         self._ahead[store, key] = pulled
 
     def _send_one(self, batches: _Batches) -> None:
-        """Send a push of one slice, as `_Batches.send` does, but with the least work."""
+        """Send a push of one array in one slice, as it is: what `_Batches.send` does, with the least work."""
         ((priority, server, (key, number, turn), data),) = batches.later
         meta, store = batches.meta, batches.meta["store"]
         form = self._forms.get((meta["op"], store, key))
@@ -343,10 +343,6 @@ class KVWorker:
             self.size += data.nbytes
             self.keys[key] = None
             self.later.append((self.priority, server, part, data))
-
-        def is_plain(self) -> bool:
-            """Whether it is one push of a whole array, as it is."""
-            return len(self.later) == 1 and not self.parts and len(self.meta) == 2
 
         def add(self, server: int, part: list[Any], data: Any, size: int = 0) -> int:
             """Put a part into a message; returns which one."""
