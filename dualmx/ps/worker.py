@@ -381,15 +381,9 @@ class KVWorker:
             return self.MOST if self.parts[at][3] < self.LIMIT else self.LIMIT
 
         def send(self) -> list[Ticket]:
-            if len(self.later) > 1:
-                self.later.sort(key=lambda one: -(one[0] or 0))
-                for priority, server, part, data in self.later:
-                    self.priority = priority
-                    self.add(server, part, data)
-            else:
-                for priority, server, part, data in self.later:
-                    self._first.append(priority)
-                    self.parts.append((server, [part], [data], data.nbytes))
+            for priority, server, part, data in sorted(self.later, key=lambda one: -(one[0] or 0)):
+                self.priority = priority
+                self.add(server, part, data)
             tickets = []
             for (server, parts, payload, _), priority in zip(self.parts, self._first, strict=True):
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""

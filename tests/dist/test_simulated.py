@@ -270,16 +270,17 @@ def test_bad_requests_are_answered_by_errors_and_change_nothing(meta: dict, payl
         assert all(pulled[k].tobytes() == expected[k].tobytes() for k in SHAPES)
 
 
+@pytest.mark.parametrize(("size", "dtype"), [(5, "float32"), (6, "float16")])  # more bytes than before, and as many
 @pytest.mark.parametrize("times", [0, 1, 3])
-def test_a_slice_that_is_stored_anew_is_pushed_to_as_it_is_then(times: int) -> None:
+def test_a_slice_that_is_stored_anew_is_pushed_to_as_it_is_then(times: int, size: int, dtype: str) -> None:
     """Whatever a server has noted of requests that came before."""
     cluster = Cluster(0)
     server = cluster.workers[0].keys[0, "b"].slices[0].server
     store = cluster.servers[server].stores[0]
     store.apply = lambda batch: [dense(held.value) + total for held, total in batch]
 
-    def push(turn: int, size: int) -> list[np.ndarray]:
-        sent = [w.push(0, {"b": np.full(size, turn, np.float32)}) for w in cluster.workers]
+    def push(turn: int, size: int, dtype: str) -> list[np.ndarray]:
+        sent = [w.push(0, {"b": np.full(size, turn, dtype)}) for w in cluster.workers]
         cluster.net.run()
         for worker, tickets in zip(cluster.workers, sent, strict=True):
             worker.wait(tickets)
@@ -288,23 +289,23 @@ def test_a_slice_that_is_stored_anew_is_pushed_to_as_it_is_then(times: int) -> N
         return [p.values()["b"] for p in pulls]
 
     for turn in range(1, times + 1):
-        push(turn, 3)
+        push(turn, 3, "float32")
     dropped = cluster.workers[0].drop(0, ["b"])
     cluster.net.run()
     cluster.workers[0].wait(dropped)
     for w in cluster.workers:
-        w.know(0, "b", (5,), np.dtype(np.float32))
-    stored = cluster.workers[0].put(0, {"b": np.ones(5, np.float32)})
+        w.know(0, "b", (size,), np.dtype(dtype))
+    stored = cluster.workers[0].put(0, {"b": np.ones(size, dtype)})
     cluster.net.run()
     cluster.workers[0].wait(stored)
     for turn in range(1, 4):
         total = 1 + WORKERS * turn * (turn + 1) / 2
-        assert [v.tolist() for v in push(turn, 5)] == [[total] * 5] * WORKERS
-    for refused in ([w.push(0, {"b": np.ones(3, np.float32)}) for w in cluster.workers],):
-        cluster.net.run()
-        for worker, tickets in zip(cluster.workers, refused, strict=True):
-            with pytest.raises(MXNetError, match="expected 20"):
-                worker.wait(tickets)
+        assert [v.tolist() for v in push(turn, size, dtype)] == [[total] * size] * WORKERS
+    refused = [w.push(0, {"b": np.ones(4, dtype)}) for w in cluster.workers]
+    cluster.net.run()
+    for worker, tickets in zip(cluster.workers, refused, strict=True):
+        with pytest.raises(MXNetError, match=f"expected {size * np.dtype(dtype).itemsize}"):
+            worker.wait(tickets)
 
 
 def test_strangers_are_not_served() -> None:
