@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Protocol, cast
 
+from ..core.encryption import check_encryption
+from ..core.knobs import ENCRYPT
 from ..core.running import noted
 from .plan import Plan, place_scheduler
 from .process import Keeper, Member, Process, Start, describe_exit
@@ -71,11 +73,13 @@ def run(plan: Plan) -> int:
     try:
         how.check(plan)
         place_scheduler(plan)
+        encrypt = plan.env.get(ENCRYPT.name) or ENCRYPT.read()
+        check_encryption(plan.uri, encrypt)
         starts = starts_of(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
         for start in starts:
             _queue_up(start, processes)
             processes.append(Process(start, keeper))
-        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command)):
+        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command), encrypt):
             first = _watch(plan, processes, returns, keeper, lambda members: starts_of(plan, how, members))
         for number in handled:
             signal.signal(number, signal.SIG_IGN)

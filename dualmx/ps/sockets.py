@@ -12,6 +12,7 @@ import logging
 import os
 import selectors
 import socket
+import ssl
 import threading
 import time
 import weakref
@@ -28,8 +29,9 @@ from .dialing import dial, exchange_memory, host_identity
 from .frame import PIECE, PING, REPLY, Message, outgoing
 from .joined import LEAST_JOINED, Windows
 from .link import Link, tune
-from .secret import HandshakeError, Met, greet, welcome
+from .secret import HandshakeError, Met, Steps, complete, greet, welcome
 from .shared import LEAST, Arena, available
+from .tls import CHUNK, Encryption
 from .van import SILENCE, Refused, Taken, Van
 
 HANDSHAKE_SECONDS = 5.0
@@ -50,17 +52,20 @@ class SocketVan(Van):
         timeout: seconds of silence after which a link is broken; 0 for never.
         memory: most bytes of memory that is shared with other processes of this host; 0 for none.
         tcp: use no unix sockets.
-        seal: encrypt what travels over TCP.
+        encrypt: see `Encryption`.
     """
 
     def __init__(
         self, secret: bytes, interval: float = 1.0, timeout: float = 4.0, memory: int = 4 << 30, tcp: bool = False,
-        seal: bool = False,
+        encrypt: str = "auto",
     ):  # fmt: skip
-        self._secret, self._interval, self._timeout, self._tcp, self._seal = secret, interval, timeout, tcp, seal
+        self._secret, self._interval, self._timeout, self._tcp = secret, interval, timeout, tcp
+        self._encryption = Encryption(secret, encrypt)
         self._arena = Arena(memory) if memory and available() else None
         self._windows = Windows()
         self._scratch = memoryview(bytearray(SCRATCH))
+        self._cipher: memoryview | None = None  # scratch for what is encrypted, made at first use
+        self._unread: list[Link] = []  # of which more was taken from the socket than is read
         self._links: dict[int, Link] = {}
         self._lends = False
         self._numbers = iter(range(1, 1 << 62))
@@ -125,8 +130,7 @@ class SocketVan(Van):
             try:
                 sock = dial(address, max(until - time.monotonic(), 0.05), self._tcp)
                 try:
-                    met = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
-                    return self._add(sock, met)
+                    return complete(sock, self._join(sock, greet), time.monotonic() + HANDSHAKE_SECONDS)
                 except BaseException:
                     sock.close()
                     raise
@@ -163,14 +167,12 @@ class SocketVan(Van):
         lenders = [loans for k in list(self._links.values()) if (loans := k.decoder.loans) is not None]
         return self._windows.join(pieces, lenders) if sum(p.nbytes for p in pieces) >= LEAST_JOINED else None
 
-    def _seals(self, sock: socket.socket) -> bool:
-        return self._seal and sock.family != socket.AF_UNIX  # what stays on a host is not encrypted
-
-    def _add(self, sock: socket.socket, met: Met) -> int:
-        lend, loans = exchange_memory(sock, self._arena, HANDSHAKE_SECONDS)
+    def _join(self, sock: socket.socket, how: Callable[..., Steps[Met]]) -> Steps[int]:
+        """Shake hands by a socket, and return the new link's number."""
+        met = yield from how(sock, self._secret, self._encryption)
+        lend, loans = yield from exchange_memory(sock, self._arena)
         number = next(self._numbers)
         decoder = Decoder(loans, partial(self._room, number))
-        sock.setblocking(False)
         tune(sock, self._timeout)
         with self._lock:
             if self._closing is not None:
@@ -187,7 +189,7 @@ class SocketVan(Van):
         held = self._links.get(link)
         if held is None or held.broken:
             return False
-        frame = outgoing(message, held.fast, held.lend, late=held.sealed is None)
+        frame = outgoing(message, held.fast, held.lend, late=True)
         with held.lock:
             held.spoke = time.monotonic()
             try:
@@ -291,7 +293,7 @@ class SocketVan(Van):
     def _turn(self, timeout: float) -> None:
         if self._fresh:
             self._admit()
-        for key, events in self._selector.select(timeout):
+        for key, events in self._selector.select(0 if self._unread else timeout):
             if key.data is None:
                 try:
                     self._bell.recv(4096)
@@ -301,6 +303,11 @@ class SocketVan(Van):
                 self._serve(key.data, events)
             else:
                 self._accept(key.data)
+        if self._unread:
+            links, self._unread = self._unread, []
+            for link in links:
+                if link.number in self._links:
+                    self._serve(link, selectors.EVENT_READ)
         now = time.monotonic()
         if self._dirty or self._fresh or now - self._watched >= self._beat:
             self._dirty.clear()
@@ -313,6 +320,8 @@ class SocketVan(Van):
             link = self._fresh.popleft()
             if link.number in self._links:
                 self._selector.register(link.sock, link.watched, link)
+                if link.tls is not None:  # its first frames may have come with the end of the handshake
+                    self._unread.append(link)
             else:
                 self._forget(link)
 
@@ -348,13 +357,10 @@ class SocketVan(Van):
     def _read(self, link: Link) -> None:
         decoder, scratch = link.decoder, self._scratch
         for _ in range(64):  # then the other links have their turn
-            if link.sealed is None:
-                room = scratch if decoder.idle else decoder.room()
-                direct = room is not scratch and room.nbytes >= SCRATCH
-            else:
-                room, direct = link.sealed.room(), True
+            room = scratch if decoder.idle else decoder.room()
+            direct = room is not scratch and room.nbytes >= SCRATCH
             try:
-                n = link.sock.recv_into(room[:PIECE] if direct else scratch)
+                n = self._take_in(link, room[:PIECE] if direct else scratch)
             except (BlockingIOError, InterruptedError):
                 link.expect(room.nbytes if direct else 1)
                 return
@@ -363,11 +369,7 @@ class SocketVan(Van):
             link.heard = time.monotonic()
             if link.heard - self._watched > self._interval:
                 self.pulse()  # much is read at once, and the other links would be silent meanwhile
-            if link.sealed is not None:
-                plain = link.sealed.filled(n)
-                if plain is not None:
-                    self._feed(link, plain)
-            elif direct:
+            if direct:
                 self._receive(link, decoder.filled(n))
             else:
                 message, size = decoder.whole(scratch[:n])
@@ -382,6 +384,23 @@ class SocketVan(Van):
                         link.expect(rest)
                     return
         link.expect(1)
+        if link.tls is not None and link.tls.unread:
+            self._unread.append(link)
+
+    def _take_in(self, link: Link, room: memoryview) -> int:
+        """Receive bytes, at once; see `socket.recv_into`."""
+        if link.tls is None:
+            return link.sock.recv_into(room)
+        if self._cipher is None:
+            self._cipher = memoryview(bytearray(CHUNK))
+        try:
+            return link.tls.recv_into(room, self._cipher)
+        except BlockingIOError:
+            if link.tls.arrived:
+                link.heard = time.monotonic()  # a part of a record is a sign of life, too
+            raise
+        finally:
+            link.tls.arrived = False
 
     def _feed(self, link: Link, data: memoryview) -> None:
         while data.nbytes:
@@ -436,9 +455,8 @@ class SocketVan(Van):
 
     def _meet(self, sock: socket.socket) -> None:
         try:
-            met = welcome(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
-            self._add(sock, met)
-        except (HandshakeError, OSError) as e:
+            complete(sock, self._join(sock, welcome), time.monotonic() + HANDSHAKE_SECONDS)
+        except (MXNetError, OSError) as e:
             sock.close()
             self.refused = [*self.refused[-99:], _reason(e)]
         finally:
@@ -473,6 +491,8 @@ class SocketVan(Van):
 
 
 def _reason(e: BaseException) -> str:
+    if isinstance(e, ssl.SSLError):
+        return f"sent encrypted bytes that do not open ({e.reason})"
     return (e.strerror if isinstance(e, OSError) and e.strerror else str(e)) or type(e).__name__
 
 
