@@ -242,6 +242,9 @@ class Scheduler:
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
         role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
+        if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
+            self._van.send(link, Message(REPLY, message.request))
+            return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")

@@ -140,7 +140,7 @@ class Tls:
         while got < buffer.nbytes:
             try:
                 with self._lock:
-                    n = self._ssl.read(buffer.nbytes - got, buffer[got:])  # type: ignore[arg-type]
+                    n: int = self._ssl.read(buffer.nbytes - got, buffer[got:])  # type: ignore[assignment]
             except ssl.SSLWantReadError:
                 n = 0 if got else self._sock.recv_into(scratch)
                 if not n:
