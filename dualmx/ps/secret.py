@@ -201,11 +201,11 @@ def _explained(e: ssl.SSLError) -> str:
     """Why TLS failed."""
     reason = (e.reason or "").upper()
     if isinstance(e, ssl.SSLCertVerificationError):
-        return f"the other end has another secret (DUALMX_SECRET): its certificate is of none of this job ({e.verify_message})"
+        return f"the other end has another secret (DUALMX_SECRET): its certificate is refused ({e.verify_message})"
     if "DID_NOT_RETURN_A_CERTIFICATE" in reason:
         return "the other end has no certificate of this job"
     if any(sign in reason for sign in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_REQUIRED", "DECRYPT_ERROR")):
-        return f"the other end has another secret (DUALMX_SECRET), so it refuses this one's certificate ({e.reason})"
+        return f"the other end has another secret (DUALMX_SECRET): it refuses this one's certificate ({e.reason})"
     if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason:
         return f"the other end does not speak TLS: no process of dualmx, or one with DUALMX_ENCRYPT=0 ({e.reason})"
     if "PROTOCOL" in reason:

@@ -25,6 +25,7 @@ from dualmx.ps.sockets import SocketVan
 from dualmx.ps.tls import Encryption
 from tests.dist.outside import ADDRESS, Wire, outside, records
 from tests.dist.test_members import SECRET, Running, _rounds
+from tests.dist.test_signs import trickle
 
 OTHER = b"the secret of another job, long enough"
 KNOWN = b"a payload that is known" * 1000
@@ -213,6 +214,15 @@ def test_a_changed_byte_ends_the_connection_and_is_not_heard() -> None:
         _wait(lambda: down and lost)
         wire.close()
     assert changes and not heard and "do not open" in down[0]
+
+
+def test_a_record_that_takes_long_to_arrive_is_a_sign_of_life() -> None:
+    more = {"encrypt": "1", "interval": 0.1, "timeout": 0.5}
+    with _van(**more) as (there, heard, down), _van(**more) as (here, _, _):
+        port = trickle(there.listen("127.0.0.1", 0)["port"], 500, 0.05)  # 1.6 seconds for a record
+        here.send(here.connect({"host": "127.0.0.1", "port": port}, 5.0), _known())
+        _wait(lambda: heard or down)
+        assert heard == [KNOWN] and not down
 
 
 @pytest.mark.parametrize(
