@@ -19,7 +19,9 @@ from tests.dist.test_jobs import ENV, JOBS, ROOT
 pytestmark = pytest.mark.slow
 
 SCRIPT = """
-import sys
+import os, sys, time
+while os.environ["DMLC_ROLE"] != "scheduler" and not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
 import dualmx as mx
 kv = mx.kv.create("dist_sync")
 out = mx.nd.zeros((300, 300))
@@ -59,10 +61,12 @@ class Sniffer:
         self._sock.close()
 
 
-def launch(script: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    job = ["-n", "2", "-s", "2", "--launcher", "local", "--host-ip", ADDRESS, "-p", str(PORT), sys.executable]
+def launch(folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    (folder / "job.py").write_text(SCRIPT)
+    job = ["-n", "2", "-s", "2", "--launcher", "local", "--host-ip", ADDRESS, "-p", str(PORT)]
+    command = [sys.executable, str(folder / "job.py"), str(folder / "there")]
     return subprocess.run(
-        [sys.executable, "-m", "dualmx.launch", *job, str(script)], env={**ENV, "DUALMX_TCP": "1", **env}, cwd=ROOT,
+        [sys.executable, "-m", "dualmx.launch", *job, *command], env={**ENV, "DUALMX_TCP": "1", **env}, cwd=ROOT,
         capture_output=True, text=True, timeout=200,
     )  # fmt: skip
 
@@ -70,9 +74,9 @@ def launch(script: Path, **env: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("encrypt", [None, "0"])
 @outside
 def test_what_a_job_sends_between_hosts_cannot_be_read(encrypt: str | None, tmp_path: Path) -> None:
-    (tmp_path / "job.py").write_text(SCRIPT)
+    (tmp_path / "there").touch()
     sniffer = Sniffer()
-    done = launch(tmp_path / "job.py", **({"DUALMX_ENCRYPT": encrypt} if encrypt else {}))
+    done = launch(tmp_path, **({"DUALMX_ENCRYPT": encrypt} if encrypt else {}))
     sniffer.close()
     assert done.returncode == 0, done.stderr
     assert all(f"worker {rank} has 2469.0 2469.0" in done.stdout for rank in (0, 1)), done.stdout
@@ -83,17 +87,15 @@ def test_what_a_job_sends_between_hosts_cannot_be_read(encrypt: str | None, tmp_
 
 @outside
 def test_ten_thousand_that_never_finish_their_handshake_do_not_keep_a_job_from_running(tmp_path: Path) -> None:
-    """They connect to the scheduler before it listens and until the job is over, and come back when they are closed."""
-    (tmp_path / "job.py").write_text(SCRIPT)
+    """They connect to the scheduler before the servers and workers do, and come back whenever they are closed."""
     number = min(10_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200)
+    arguments = [str(JOBS / "crowd.py"), ADDRESS, str(PORT), str(number), str(tmp_path / "there")]
     crowd = subprocess.Popen(
-        [sys.executable, "-W", "ignore", str(JOBS / "crowd.py"), ADDRESS, str(PORT), str(number)], env=ENV,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", *arguments], env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
-        time.sleep(2.0)
         begun = time.monotonic()
-        done = launch(tmp_path / "job.py")
+        done = launch(tmp_path)
         print(f"{number} clients: the job took {time.monotonic() - begun:.1f} s")
         said, _ = crowd.communicate(timeout=30)
     finally:

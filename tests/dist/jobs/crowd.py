@@ -1,6 +1,7 @@
 """Clients that never finish their handshake: `number` connections to `host`:`port`, made again when they are closed.
 
-Ends when its stdin does; prints how many connections it had at once, at most, and how many in all.
+Makes the file `there` when all of them have begun, and ends when its stdin does; prints how many connections it had at
+once, at most, and how many in all.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import socket
 import ssl
 import sys
 import time
+from pathlib import Path
 
 from dualmx.ps import secret
 
-host, port, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+host, port, number, there = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -49,9 +51,9 @@ def connect(kind: int) -> None:
 
 gone: list[int] = [i % len(SAYS) for i in range(number)]
 while True:
-    for kind in gone[:200]:
+    for kind in gone[:500]:
         connect(kind)
-    del gone[:200]
+    del gone[:500]
     for key, events in selector.select(0.02):
         if key.fileobj == 0:
             if os.read(0, 1):
@@ -75,4 +77,6 @@ while True:
             sock.close()
             gone.append(kinds.pop(sock))
     most = max(most, len(kinds))
-    time.sleep(0.01)
+    if total and not gone and not there.exists():
+        there.touch()
+    time.sleep(0.005)
