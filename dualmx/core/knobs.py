@@ -198,7 +198,12 @@ SHARED_MEMORY = Knob(
     "DUALMX_SHARED_MB", "4096", "Most MiB that a process shares with others of its host to send arrays; 0 for none."
 )
 TCP = Knob("DUALMX_TCP", "0", "1 connects processes of one host over TCP, as those of several hosts.", ("0", "1"))
-ENCRYPT = Knob("DUALMX_ENCRYPT", "0", "1 encrypts what the processes of a job send over TCP (AES-256-GCM).", ("0", "1"))
+ENCRYPT = Knob(
+    "DUALMX_ENCRYPT",
+    "auto",
+    "What the processes of a job encrypt (TLS 1.3): auto what leaves a host, 1 all that goes over TCP, 0 nothing.",
+    ("auto", "0", "1"),
+)
 COLLECTIVES = Knob(
     "DUALMX_COLLECTIVES",
     "auto",
