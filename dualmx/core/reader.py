@@ -68,7 +68,7 @@ class Content:
     Example:
         >>> Content(b"[1, 2", "'a.json'", "JSON").json()
         Traceback (most recent call last):
-        dualmx.core.errors.FormatError: 'a.json', byte 6: Expecting ',' delimiter: expected JSON; it is damaged or ...
+        dualmx.core.errors.FormatError: 'a.json', at byte 6: not JSON: Expecting ',' delimiter; it is damaged or of ...
     """
 
     __slots__ = ("_left", "data", "kind", "remedy", "source")
@@ -91,10 +91,10 @@ class Content:
 
     def error(self, problem: str, offset: int | None = None, expected: str = "") -> FormatError:
         """Return the error that names the source, the byte, what was expected (the kind by default) and the remedy."""
-        expected = expected or self.kind
-        where = self.source if offset is None else f"{self.source}, byte {offset}"
-        text = f"{where}: {problem}: expected {expected}; {self.remedy}"
-        return FormatError(text, source=self.source, offset=offset, expected=expected, remedy=self.remedy)
+        where = self.source if offset is None else f"{self.source}, at byte {offset}"
+        clause = f": expected {expected}" if expected else ""
+        text = f"{where}: not {self.kind}: {problem}{clause}; {self.remedy}"
+        return FormatError(text, source=self.source, offset=offset, expected=expected or self.kind, remedy=self.remedy)
 
     def fits(self, nbytes: int) -> bool:
         """Whether so many bytes of memory may be taken besides those that were reserved."""
@@ -107,7 +107,7 @@ class Content:
             FormatError: all in all more than 8 times the size and `DUALMX_READ_LIMIT_MB`.
         """
         if nbytes > self._left:
-            at = self.source if offset is None else f"{self.source}, byte {offset}"
+            at = self.source if offset is None else f"{self.source}, at byte {offset}"
             limit = READ_LIMIT.integer()
             needed = limit + (nbytes - self._left >> 20) + 1
             remedy = f"if you trust it, set {READ_LIMIT.name}={needed} or more"

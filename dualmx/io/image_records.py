@@ -191,7 +191,7 @@ class _Records(MXDataIter):
 
     def _image(self, x: np.ndarray, label: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
         if label.size != self.label_width:
-            raise self._wrong(f"{label.size} labels", f"label_width={self.label_width}")
+            raise self._wrong(f"has {label.size} labels, label_width={self.label_width}", "as many")
         changed = self._changes.geometry(x, self.data_shape[1], self.data_shape[2], rng)
         if changed.shape[2] != self.data_shape[0]:
             raise self._wrong(f"an image of {changed.shape[2]} channels", f"data_shape {tuple(self.data_shape)}")

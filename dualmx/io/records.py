@@ -56,22 +56,22 @@ def _piece(file: IO[bytes], name: str, skip: bool) -> tuple[int, int, bytes] | N
         return None
     at = file.tell() - len(head)
     if len(head) < 8 or head[:4] != MAGIC:
-        raise _error(name, at, "no record begins here")
+        raise _error(name, at, f"no record begins at byte {at}")
     word = struct.unpack("<I", head[4:])[0]
     size = word & LONGEST
     if skip:
         file.seek(size + -size % 4, os.SEEK_CUR)
         return word >> 29, size, b""
     if size >= _LARGE and size > (left := os.fstat(file.fileno()).st_size - file.tell()):
-        raise _error(name, at, f"a record of {size} bytes of which {max(left, 0)} are there")
+        raise _error(name, at, f"a record that is cut off: {max(left, 0)} of {size} bytes")
     data = file.read(size + -size % 4)
     if len(data) < size:
-        raise _error(name, at, f"a record of {size} bytes of which {len(data)} are there")
+        raise _error(name, at, f"a record that is cut off: {len(data)} of {size} bytes")
     return word >> 29, size, data[:size]
 
 
 def _error(name: str, at: int, problem: str, expected: str = "a RecordIO file") -> FormatError:
-    text = f"{name!r}, byte {at}: {problem}: expected {expected}; {REMEDY}"
+    text = f"{name!r}, at byte {at}: {problem}: expected {expected}; {REMEDY}"
     return FormatError(text, source=repr(name), offset=at, expected=expected, remedy=REMEDY)
 
 
@@ -109,7 +109,7 @@ def offsets(path: str | os.PathLike[str]) -> list[int]:
             at = file.tell()
             piece = _piece(file, name, True)
             if file.tell() > size:
-                raise _error(name, at, f"a record that ends at byte {file.tell()} of {size}")
+                raise _error(name, at, f"a record that is cut off: it ends at byte {file.tell()} of {size}")
             if piece is None:
                 return out
             if piece[0] in (0, 1):
