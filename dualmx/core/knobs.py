@@ -98,6 +98,11 @@ KEEP_MEMORY = Knob(
 )
 HOME = Knob("MXNET_HOME", "~/.mxnet", "Root of data sets and models on disk.")
 REPO = Knob("MXNET_GLUON_REPO", "", "Base URL of data sets and pretrained models; empty: local files only.")
+READ_LIMIT = Knob(
+    "DUALMX_READ_LIMIT_MB",
+    "64",
+    "MiB that a file or message from elsewhere may take beyond 8 times its size; more is refused.",
+)
 PROFILER_AUTOSTART = Knob("MXNET_PROFILER_AUTOSTART", "0", "1 starts the profiler at import.", ("0", "1"))
 PROFILER_MODE = Knob(
     "MXNET_PROFILER_MODE", "0", "1 lets an autostarted profiler run and measure each operation by itself.", ("0", "1")

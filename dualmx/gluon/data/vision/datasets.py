@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.errors import FormatError, MXNetError, unreadable
 from ....core.knobs import HOME, REPO
+from ....core.reader import Content
 from ....image import imdecode, imread
 from ....image.iterator import read_list
 from ....io.idx import read_images_and_labels
@@ -132,9 +133,10 @@ class CIFAR10(_Images):
         parts = []
         for name in self._files[0 if self._train else 1]:
             path = find_file(self._kind, self._root, (name,), self._folder)
-            raw = np.fromfile(path, np.uint8)
+            content = Content.of_file(path, f"a file of {self._kind}", f"{self._kind}: cannot read")
+            raw = np.frombuffer(content.data, np.uint8)
             if not raw.size or raw.size % width:
-                raise FormatError(f"{self._kind}: {str(path)!r}: {raw.size} bytes: expected a multiple of {width}")
+                raise content.error(f"{raw.size} bytes", None, f"a multiple of {width}")
             parts.append(raw.reshape(-1, width))
         rows = np.concatenate(parts)
         self._data = np.ascontiguousarray(rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
