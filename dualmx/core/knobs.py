@@ -97,11 +97,25 @@ KEEP_MEMORY = Knob(
     ("0", "some", "all"),
 )
 HOME = Knob("MXNET_HOME", "~/.mxnet", "Root of data sets and models on disk.")
-REPO = Knob("MXNET_GLUON_REPO", "", "Base URL of data sets and pretrained models; empty: local files only.")
 READ_LIMIT = Knob(
     "DUALMX_READ_LIMIT_MB",
     "64",
     "MiB that a file or message from elsewhere may take beyond 8 times its size; more is refused.",
+)
+REPO = Knob(
+    "MXNET_GLUON_REPO",
+    "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
+    "Base URL of data sets, pretrained models and word vectors.",
+)
+MIRRORS = Knob(
+    "DUALMX_MIRRORS",
+    "",
+    "Places, with spaces between, that are asked first for every download: MIRROR in place of any host, or "
+    "ORIGIN=MIRROR for addresses that begin with ORIGIN.",
+)
+DOWNLOAD_MAX = Knob("DUALMX_DOWNLOAD_MAX_MB", "16384", "Most MiB of one downloaded or unpacked file.")
+DOWNLOAD_TIMEOUT = Knob(
+    "DUALMX_DOWNLOAD_TIMEOUT", "30", "Seconds without a byte after which a download's connection counts as dead."
 )
 PROFILER_AUTOSTART = Knob("MXNET_PROFILER_AUTOSTART", "0", "1 starts the profiler at import.", ("0", "1"))
 PROFILER_MODE = Knob(
