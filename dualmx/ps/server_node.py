@@ -49,7 +49,8 @@ class Server(Node):
         self._journal: Journal | None = None
         try:
             own = job.own_host()
-            self._join({**self._listen(job.bind_host(own)), "host": own})
+            address = {**self._listen(job.bind_host(own)), "host": own}
+            self._join({**address, "port": knobs.ADVERTISED_PORT.port() or address["port"]})
             self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
             if job.journal:
                 self._journal = Journal(job.journal, self.rank, job.durable)
