@@ -273,13 +273,17 @@ class KVServer:
         require(store.slack == slack, f"store {number} of another worker {ahead}; {same}")
 
     def _resumed(self, rank: int, number: int, message: Message) -> dict[str, Any]:
-        """What a worker that came back must know of a store: how keys are placed, and which rounds it has pushed."""
+        """What a worker that came back must know of a store: how keys are placed, and which rounds it has completed.
+
+        A push of a round that is not over is no more than the server remembers, which may die as well.
+        """
         if message.meta.get("back") is not True:
             return {}
         store = self.stores[number]
         rounds: dict[Key, int] = {}
         for held in store.held.values():
-            rounds[held.key] = min(rounds.get(held.key, 1 << 62), held.pushed_by(rank))
+            turn = held.closed if store.sync else held.seen.get(rank, 0)
+            rounds[held.key] = min(rounds.get(held.key, 1 << 62), turn)
         return {"whole": store.whole, "rounds": [[k, t] for k, t in rounds.items()]}
 
     # -- what outlives the server
