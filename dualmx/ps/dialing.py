@@ -31,11 +31,19 @@ def dial(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.s
     if address.get("unix") and not tcp and address.get("boot") == host_identity():
         sock = socket.socket(socket.AF_UNIX)
         try:
+            sock.settimeout(timeout)
             sock.connect("\0" + str(address["unix"]))
             return sock
+        except BlockingIOError:
+            sock.close()
+            raise  # it has too many connections to accept at the moment
         except OSError:
             sock.close()  # the same machine in another network namespace: TCP still reaches it
-    return socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
+    sock = socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
+    if sock.getsockname() == sock.getpeername():
+        sock.close()  # where nobody listens, the system may choose that very port for this end: it has met itself
+        raise ConnectionRefusedError("nobody listens there")
+    return sock
 
 
 def exchange_memory(sock: socket.socket, arena: Arena | None, timeout: float) -> tuple[Lend | None, Loans | None]:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from ..core import knobs
 from ..core.errors import ArgumentError, MXNetError
 from ..core.network import address_of
+from ..core.open_files import raise_limit, remedy
 from .sealed import cipher
 from .secret import find_secret
 from .sockets import SocketVan
 from .talking import TalkingVan
 
+SPARE = 32  # files that a process opens beside its connections
 _REQUIRED = (knobs.ROOT_URI, knobs.ROOT_PORT, knobs.NUM_WORKER, knobs.NUM_SERVER)
 
 
@@ -132,7 +134,17 @@ class Job:
         return self.on_worker_death == "elastic"
 
     def van(self) -> SocketVan:
-        """Return a van for this job."""
+        """Return a van for this job.
+
+        Raises:
+            MXNetError: this process may not have enough files open for a connection to each member.
+        """
+        may, members = raise_limit(), self.workers + self.servers
+        if self.role != "worker" and members + SPARE > may:
+            raise MXNetError(
+                f"the {self.role} of a job of {members} members would have about {members + SPARE} files open, and a "
+                f"process may have {may}. {remedy()}"
+            )
         kind = TalkingVan if knobs.VERBOSE.read() == "2" else SocketVan
         return kind(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.seal)
 

@@ -10,6 +10,17 @@ from .pulse import Pulse
 PRESENT = ("alive", "lost")
 
 
+def with_remedy(text: str, role: str, policy: str) -> str:
+    """What is said of the death of a process, and where nobody takes its place, what can be done about it."""
+    if policy != "fail" or "DUALMX_ON_" in text:
+        return text
+    kind = "server" if role == "scheduler" else role
+    return (
+        f"{text}; its own last lines may tell why; for another process in its place start the job with "
+        f"dualmx-launch --on-{kind}-death wait (DUALMX_ON_{kind.upper()}_DEATH)"
+    )
+
+
 class Member:
     """A worker or server.
 
@@ -76,4 +87,4 @@ class Member:
         return made
 
 
-__all__ = ["PRESENT", "Member"]
+__all__ = ["PRESENT", "Member", "with_remedy"]

@@ -13,6 +13,7 @@ from ..core.errors import FormatError, MXNetError
 from .customer import Customer, Peer
 from .frame import ERROR, REPLY, Message
 from .job import Job
+from .member import with_remedy
 from .talking import talk
 from .van import SILENCE, Refused
 
@@ -65,11 +66,10 @@ class Node:
             "policy": job.policy,
         }
         ticket = self._customer.ask(self._scheduler, f"joining the job as {job.role}", self._hello)
-        until = time.monotonic() + job.start
-        while not ticket.done:
-            link = self._van.connect(self._scheduler.address, max(until - time.monotonic(), 1.0))
-            if self._customer.resume(self._scheduler, link, self._hello):
-                break
+        resumed = False
+        while not resumed:
+            link = self._van.connect(self._scheduler.address, job.start)
+            resumed = self._customer.resume(self._scheduler, link, self._hello)
         reply = self._customer.wait([ticket], job.start + 10)[0]
         if reply.meta.get("over") is True:
             _log.warning("%s: the process before this one has finished; there is nothing left to do", job.role)
@@ -189,7 +189,7 @@ class Node:
         self._broke(self._scheduler, link, reason, waits, {}, self._scheduler_died)
 
     def _scheduler_died(self, reason: str) -> None:
-        text = f"the scheduler died: {reason}"
+        text = with_remedy(f"the scheduler died: {reason}", "scheduler", self.job.on_server_death)
         self._lost("scheduler", 0, text, True)
         self._customer.give_up(self._scheduler, text)
 

@@ -11,9 +11,9 @@ from typing import Any
 from ..core.errors import FormatError, MXNetError
 from .assembly import Assembly
 from .frame import ERROR, NOTE, PING, REPLY, REQUEST, Message
-from .journal import Journal
+from .journal import Journal, JournalError
 from .ledger import Ledger, Place
-from .member import Member
+from .member import Member, with_remedy
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
@@ -110,6 +110,9 @@ class Scheduler:
         try:
             with self._lock:
                 self._serve(link, message)
+        except JournalError as e:
+            self.failed = str(e)
+            self.over.set()
         except MXNetError as e:
             self._van.send(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
 
@@ -174,7 +177,8 @@ class Scheduler:
         member.state, member.since = "dead", time.monotonic()
         self._ledger.enter(member)
         _log.warning("scheduler: %s died: %s", member.name, member.end)
-        self._tell(member, f"{member.name} died: {member.end}", dead=True)
+        text = f"{member.name} died: {member.end}"
+        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), dead=True)
 
     def _awaited(self, member: Member) -> bool:
         """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
@@ -298,6 +302,9 @@ class Scheduler:
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
         role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
+        if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
+            self._van.send(link, Message(REPLY, message.request))
+            return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
@@ -502,7 +509,7 @@ class Scheduler:
         """Serve until the job is over.
 
         Raises:
-            MXNetError: after `start` seconds members were still missing.
+            MXNetError: after `start` seconds members were still missing, or the journal cannot be written.
         """
         until = time.monotonic() + start
         while not self.over.wait(0.1):
@@ -522,7 +529,13 @@ class Scheduler:
             if ended:
                 self.over.wait(5.0)  # servers end by themselves
                 break
-        self._ledger.close()
+        if self.failed:
+            raise MXNetError(self.failed)
+
+    def close(self) -> None:
+        """Forget the job, when all members have been told that it is over."""
+        if not self.failed:
+            self._ledger.close()
 
     def _watch(self) -> None:
         """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
@@ -560,7 +573,8 @@ class Scheduler:
             + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._wanted.items())
         )  # fmt: skip
         for m in list(self._members.values()):
-            self._van.send(m.link, Message(ERROR, m.request, {"text": text}))
+            for request in (m.request, *m.requests):
+                self._van.send(m.link, Message(ERROR, request, {"text": text}))
         raise MXNetError(text)
 
 

@@ -30,6 +30,10 @@ class HandshakeError(MXNetError):
     """The other end of a connection is no member of this job."""
 
 
+class Unanswered(ConnectionError):
+    """The other end closed a connection before it said anything, as one does that has too many: worth another try."""
+
+
 def new_secret() -> str:
     """Return a fresh secret of 256 bits, as the launcher makes one per job."""
     return secrets.token_hex(32)
@@ -110,11 +114,13 @@ def _abilities(seal: bool) -> int:
     return (CAN_XXH3 if xxhash is not None else 0) | (SEALS if seal else 0)
 
 
-def _receive(sock: socket.socket, size: int, until: float) -> bytes:
+def _receive(sock: socket.socket, size: int, until: float, first: bool = False) -> bytes:
     data = b""
     while len(data) < size:
         sock.settimeout(max(until - time.monotonic(), 0.001))
         more = sock.recv(size - len(data))
+        if not more and first and not data:
+            raise Unanswered("closed the connection before it said anything: it has too many, or is none of dualmx")
         if not more:
             raise HandshakeError("the connection was closed during the handshake; do the secrets differ?")
         data += more
@@ -149,7 +155,7 @@ def greet(sock: socket.socket, secret: bytes, until: float, seal: bool = False) 
     """
     mine = HELLO.pack(MAGIC, VERSION, _abilities(seal), os.urandom(32))
     sock.sendall(mine)
-    theirs = _receive(sock, HELLO.size, until)
+    theirs = _receive(sock, HELLO.size, until, first=True)
     abilities = _check(theirs, seal)
     if not hmac.compare_digest(_receive(sock, MAC, until), _mac(secret, b"accept", mine, theirs)):
         raise HandshakeError("the other end has another secret (DUALMX_SECRET)")
@@ -175,4 +181,4 @@ def welcome(sock: socket.socket, secret: bytes, until: float, seal: bool = False
     return Met(fast, Sealed(secret, theirs + mine, False) if seal else None)
 
 
-__all__ = ["HandshakeError", "Met", "find_secret", "greet", "new_secret", "user_file", "welcome"]
+__all__ = ["HandshakeError", "Met", "Unanswered", "find_secret", "greet", "new_secret", "user_file", "welcome"]

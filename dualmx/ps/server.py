@@ -14,7 +14,7 @@ import numpy as np
 from ..core.errors import FormatError, MXNetError
 from .batch_store import BatchStore, restore_seated, seated_records
 from .frame import ERROR, NOTE, REPLY, REQUEST, Form, Message, Repeated
-from .journal import Journal
+from .journal import Journal, JournalError
 from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
 from .requests import parts_of, pushed, pushes, put
 from .row_messages import answer, wanted_rows
@@ -111,6 +111,8 @@ class KVServer:
         try:
             if form is None or form.found is None or not self._serve_again(link, message, form, *form.found):
                 self._serve(link, message)
+        except JournalError:
+            raise  # what this server says would not outlive it
         except MXNetError as e:
             self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
         if self._full and self._journal is not None:

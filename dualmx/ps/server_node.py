@@ -16,6 +16,7 @@ from .drops import dropping, repeat
 from .frame import NOTE, Message
 from .job import Job
 from .journal import Journal
+from .member import with_remedy
 from .node import FAREWELL, Node
 from .server import Control, KVServer
 from .van import GRACE, SILENCE, Taken
@@ -56,7 +57,7 @@ class Server(Node):
                 self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
             if job.journal:
-                self._journal = Journal(job.journal, self.rank, job.durable)
+                self._journal = Journal(job.journal, self.rank, job.durable, "server", job.comeback, self._van.pulse)
             returns = job.on_worker_death == "wait"
             self.kv = KVServer(self._van, job.workers, control, self._journal, returns, job.elastic)
             if job.elastic:
@@ -164,7 +165,7 @@ class Server(Node):
         elif self.job.on_worker_death == "wait":
             self.kv.lose(rank, f"{reason}; it did not come back within {self.job.comeback:g} s")
         else:
-            self.kv.lose(rank, reason)
+            self.kv.lose(rank, with_remedy(reason, "worker", self.job.on_worker_death))
 
     def _shaky(self, role: str, rank: int) -> None:
         if role == "worker":
@@ -229,6 +230,9 @@ class Server(Node):
             self._farewell(FAREWELL)
             if self._journal is not None and self.kv.left >= self.kv.workers:
                 self._journal.remove()
+        except MXNetError as e:
+            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "crash", "text": str(e)[:500]}))
+            raise
         finally:
             self._leave()
             self._van.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import random
 import selectors
 import socket
 import threading
@@ -23,22 +24,24 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
+from .admission import BACKLOG, SECONDS, Admission, Pending
 from .decoder import Decoder
 from .dialing import dial, exchange_memory, host_identity
 from .frame import PIECE, PING, REPLY, Message, outgoing
 from .joined import LEAST_JOINED, Windows
 from .link import Link, tune
-from .secret import HandshakeError, Met, greet, welcome
+from .secret import HandshakeError, Met, Unanswered, greet, welcome
 from .shared import LEAST, Arena, available
 from .van import SILENCE, Refused, Taken, Van
 
-HANDSHAKE_SECONDS = 5.0
-STRANGERS = 64  # connections that may be in their handshake at once
+SOON, LATER = 0.2, 1.0  # most seconds between two tries to connect: to nobody yet, and to one that has too much to do
+ATTEMPTS = 3  # to pass a handshake, whose bytes may be damaged on their way
 SCRATCH = 64 << 10
 LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _log = logging.getLogger("dualmx.dist")
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
+_jitter = random.Random()  # so that those who start together do not all try again together
 
 
 class SocketVan(Van):
@@ -66,9 +69,8 @@ class SocketVan(Van):
         self._numbers = iter(range(1, 1 << 62))
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
-        self._listeners: list[socket.socket] = []
+        self._admission = Admission(self._selector, self._meet)
         self._fresh: deque[Link] = deque()
-        self._strangers = threading.Semaphore(STRANGERS)
         self._bell, self._rope = socket.socketpair()
         for s in (self._bell, self._rope):
             s.setblocking(False)
@@ -95,7 +97,7 @@ class SocketVan(Van):
 
     def listen(self, host: str, port: int) -> dict[str, Any]:
         try:
-            tcp = socket.create_server((host, port), backlog=256)
+            tcp = socket.create_server((host, port), backlog=BACKLOG)
         except OSError as e:
             kind = Taken if e.errno == errno.EADDRINUSE else MXNetError
             raise kind(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
@@ -106,38 +108,40 @@ class SocketVan(Van):
             name = f"dualmx-{os.getpid()}-{os.urandom(8).hex()}"
             unix = socket.socket(socket.AF_UNIX)
             unix.bind("\0" + name)
-            unix.listen(256)
+            unix.listen(BACKLOG)
             self._listen_on(unix)
             address |= {"unix": name, "boot": identity}
         return address
 
     def _listen_on(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
         with self._lock:
-            self._listeners.append(sock)
-            self._selector.register(sock, selectors.EVENT_READ, sock)
+            self._admission.listen(sock)
         self._ring()
 
     def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
         until = time.monotonic() + timeout
         where = f"{address.get('host')}:{address.get('port')}"
+        pause, refused = 0.05, 0
         while True:
             try:
                 sock = dial(address, max(until - time.monotonic(), 0.05), self._tcp)
                 try:
-                    met = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
+                    met = greet(sock, self._secret, time.monotonic() + SECONDS, self._seals(sock))
                     return self._add(sock, met)
                 except BaseException:
                     sock.close()
                     raise
             except HandshakeError as e:
-                raise MXNetError(f"cannot join {where}: {e}") from None
+                refused += 1
+                if refused == ATTEMPTS:
+                    raise MXNetError(f"cannot join {where}: {e}") from None
             except OSError as e:
                 if not patient and isinstance(e, ConnectionRefusedError):
                     raise Refused(f"nobody listens at {where} any more") from None
                 if time.monotonic() >= until:
                     raise MXNetError(f"cannot connect to {where} within {timeout:g} s: {e.strerror or e}") from None
-                time.sleep(0.05)
+                time.sleep(min(_jitter.uniform(pause / 2, pause), max(until - time.monotonic(), 0.0)))
+                pause = min(pause * 1.5, LATER if isinstance(e, Unanswered | ConnectionResetError) else SOON)
 
     def take(self, nbytes: int) -> np.ndarray:
         block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
@@ -167,7 +171,7 @@ class SocketVan(Van):
         return self._seal and sock.family != socket.AF_UNIX  # what stays on a host is not encrypted
 
     def _add(self, sock: socket.socket, met: Met) -> int:
-        lend, loans = exchange_memory(sock, self._arena, HANDSHAKE_SECONDS)
+        lend, loans = exchange_memory(sock, self._arena, SECONDS)
         number = next(self._numbers)
         decoder = Decoder(loans, partial(self._room, number))
         sock.setblocking(False)
@@ -299,12 +303,15 @@ class SocketVan(Van):
                     pass
             elif isinstance(key.data, Link):
                 self._serve(key.data, events)
+            elif isinstance(key.data, Pending):
+                self._admission.hear(key.data)
             else:
-                self._accept(key.data)
+                self._admission.accept(key.data)
         now = time.monotonic()
         if self._dirty or self._fresh or now - self._watched >= self._beat:
             self._dirty.clear()
             self._admit()
+            self._admission.watch(now)
             self._watch(now, slept=self._timeout > 0 and now - self._watched > self._timeout / 2)
             self._watched = now
 
@@ -424,25 +431,14 @@ class SocketVan(Van):
             self._forget(link)
             self.on_down(link.number, reason)
 
-    def _accept(self, listener: socket.socket) -> None:
-        try:
-            sock, _ = listener.accept()
-        except OSError:
-            return
-        if not self._strangers.acquire(blocking=False):
-            sock.close()
-            return
-        threading.Thread(target=self._meet, args=(sock,), daemon=True).start()
-
     def _meet(self, sock: socket.socket) -> None:
+        """Shake hands with one that has connected."""
         try:
-            met = welcome(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
+            met = welcome(sock, self._secret, time.monotonic() + SECONDS, self._seals(sock))
             self._add(sock, met)
         except (HandshakeError, OSError) as e:
             sock.close()
             self.refused = [*self.refused[-99:], _reason(e)]
-        finally:
-            self._strangers.release()
 
     def _end(self) -> None:
         links = list(self._links.values())
@@ -461,13 +457,15 @@ class SocketVan(Van):
             except OSError:
                 pass
             self._forget(link)
-        for s in (*self._listeners, self._bell, self._rope):
+        self._admission.close()
+        for s in (self._bell, self._rope):
             s.close()
         self._selector.close()
 
     def after_fork(self) -> None:
         """In a child: let go of the sockets, which belong to the parent, so that its end is seen by its peers."""
-        for sock in [*self._listeners, *(k.sock for k in self._links.values()), self._bell, self._rope]:
+        self._admission.close()
+        for sock in [*(k.sock for k in self._links.values()), self._bell, self._rope]:
             sock.close()
         self._links, self._runs = {}, False
 

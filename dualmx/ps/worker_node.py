@@ -14,6 +14,7 @@ from .customer import Peer
 from .drops import dropping, repeat
 from .frame import NOTE, REPLY, Message
 from .job import Job
+from .member import with_remedy
 from .node import FAREWELL, Node
 from .peers import Peers
 from .pulse import Traffic
@@ -62,7 +63,8 @@ class Worker(Node):
                 self.kv.on_first_push = self._began
             if job.elastic:
                 self.kv.batches = Batches(self.rank, job.workers, self.back, self._next_batch, self._end_batch)
-            for peer in self._servers:
+            first = self.rank % max(len(self._servers), 1)  # each begins at another one, so that none has all at once
+            for peer in (*self._servers[first:], *self._servers[:first]):
                 while not self._customer.resume(peer, self._reach(peer), self.kv.hello):
                     pass
             self.kv.wait([t for t in self._customer.open() if t.peer in self._servers])
@@ -121,7 +123,7 @@ class Worker(Node):
                 self._broke(peer, link, reason, waits, self.kv.hello, lost)
 
     def _server_died(self, rank: int, reason: str) -> None:
-        text = f"server {rank} died: {reason}"
+        text = with_remedy(f"server {rank} died: {reason}", "server", self.job.on_server_death)
         self._lost("server", rank, text, True)
         self._customer.give_up(self._servers[rank], text)
 

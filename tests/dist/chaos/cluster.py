@@ -370,7 +370,7 @@ class Cluster:
 
 # A process that the launcher starts: it may serve, and then ends while it imports dualmx.
 _LAUNCHED = (
-    "import os, sys; sys.argv[2] = os.environ['DMLC_TASK_ID']; sys.path.insert(0, os.environ['PYTHONPATH']); "
+    "import os, sys; del sys.argv[0]; sys.argv[2] = os.environ['DMLC_TASK_ID']; sys.path.insert(0, os.environ['PYTHONPATH']); "
     "from tests.dist.chaos import job; job.run()"
 )
 
