@@ -60,7 +60,8 @@ def summary(value: Any) -> str:
         return f"dtype {value.name}"
     if isinstance(value, type):
         return f"type {value.__name__}"
-    return "function" if inspect.isroutine(value) else f"<{type(value).__name__}>"
+    kind = type(value).__name__
+    return "function" if inspect.isroutine(value) else "<private>" if kind.startswith("_") else f"<{kind}>"
 
 
 def spy(kind: type, hooks: Iterable[str], log: Log, owner: str = "", results: bool = False) -> Any:

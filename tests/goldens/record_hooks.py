@@ -17,7 +17,7 @@ sys.path.insert(0, HERE)
 
 from hooks_spy import pack  # noqa: E402
 
-AREAS = ("optimizer",)
+AREAS = ("optimizer", "gluon")
 
 
 def main() -> None:
