@@ -90,6 +90,12 @@ MIRROR = Knob(
 CACHE = Knob(
     "DUALMX_CACHE_DIR", "~/.cache/dualmx", "Folder of compiled programs kept between processes; empty for none."
 )
+DONATE = Knob(
+    "DUALMX_DONATE",
+    "1",
+    "0 copies the buffers of overwritten arrays instead of letting programs take them over; to look for faults.",
+    ("0", "1"),
+)
 KEEP_MEMORY = Knob(
     "DUALMX_KEEP_MEMORY",
     "some",

@@ -17,6 +17,7 @@ from ..compile.executable import Executable
 from ..compile.remote import completed
 from ..compile.watch import watchers
 from ..compile.x64 import x64
+from ..core import knobs
 from ..core.errors import MXNetError
 from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, aval, chain
@@ -29,6 +30,7 @@ from .trace import Trace, engine, failed, local
 
 # Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
+takes_over = COUNTS and knobs.DONATE.read() == "1"
 _getrefcount = sys.getrefcount
 
 # Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
@@ -122,7 +124,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
-            if not COUNTS or _getrefcount(args[i]) > _ALONE or is_protected(args[i]):
+            if not takes_over or _getrefcount(args[i]) > _ALONE or is_protected(args[i]):
                 args[i] = duplicate(args[i])
                 counters.kept_copies += 1
         if exe.scratch:
@@ -160,7 +162,7 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            alone = COUNTS and _getrefcount(scratch[i]) <= _ALONE and not is_protected(scratch[i])
+            alone = takes_over and _getrefcount(scratch[i]) <= _ALONE and not is_protected(scratch[i])
             if alone and not (counters.failures and _failed(scratch[i])):
                 found.append(scratch[i])
                 scratch[i] = None

@@ -320,7 +320,7 @@ def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Eve
         for tr in traces:
             tr.leaves = [adopted(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
             for i in exe.donate:
-                alone = single.COUNTS and single._getrefcount(tr.leaves[i]) <= single._ALONE
+                alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._ALONE
                 if not alone or is_protected(tr.leaves[i]):
                     tr.leaves[i] = duplicate(tr.leaves[i])
                     counters.kept_copies += 1
