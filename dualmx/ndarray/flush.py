@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..compile.counters import counters
@@ -77,6 +78,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     began = time.perf_counter() if watchers else 0.0
     try:
         exe = state.programs.get(wanted) or _find_superset(state, wanted) or _compile(tr, wanted)
+        started = time.perf_counter() if watchers else 0.0
         results = run(exe, tr)
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else failed(last_line(state), e)
@@ -89,7 +91,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     counters.flushes += 1
     if watchers:
         for w in list(watchers):
-            w.flushed(state, began, results)
+            w.flushed(state, began, started, results)
     for h, v, k in zip(live, wanted, exe.at[wanted], strict=True):
         if h._v is v:
             h._data = results[k]
@@ -314,12 +316,13 @@ def peek(tr: Trace, h: Handle) -> None:
             exe.tape = ("peek",)
             exe.at = {}
             state.programs[key] = exe
+        started = time.perf_counter() if watchers else 0.0
         try:
             results = run(exe, shadow)
         except Exception as e:
             raise failed(last_line(state), e) from e
         for w in list(watchers):
-            w.flushed(state, began, results)
+            w.flushed(state, began, started, results)
         h._data = results[0]
         h._tr, h._v = None, v.aval
         handle.publish_value(h)
@@ -334,9 +337,12 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
     ctx = ins[0]._v.ctx if ins else local.tr.ctx
     began = time.perf_counter() if watchers else 0.0
     with x64():
+        if any(w.measures for w in watchers):
+            jax.block_until_ready(call.apply_keys(datas, (), runtime))
+        started = time.perf_counter() if watchers else 0.0
         results = call.apply_keys(datas, (), runtime)
     for w in list(watchers):
-        w.ran(call, began, results)
+        w.ran(call, began, started, results)
     return [concrete(put(r, ctx), ctx) for r in results]
 
 

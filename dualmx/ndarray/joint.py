@@ -230,6 +230,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
         exe = states[0].programs.get(key)
         if exe is None:
             exe = states[0].programs[key] = _compile(traces, group, wanted)
+        started = time.perf_counter() if watchers else 0.0
         results = _run(exe, traces, group, everywhere)
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else failed(single.last_line(states[0]), e)
@@ -241,7 +242,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
         raise error from e
     counters.flushes += 1
     for w in list(watchers):
-        w.flushed(states[0], began, results[0])
+        w.flushed(states[0], began, started, results[0])
     for tr, live, own in zip(traces, lives, results, strict=True):
         values = tuple([h._v for h in live])
         for h, v in zip(live, values, strict=True):

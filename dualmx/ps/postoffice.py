@@ -13,7 +13,7 @@ from .assembly import Assembly
 from .frame import ERROR, NOTE, PING, REPLY, REQUEST, Message
 from .journal import Journal
 from .ledger import Ledger
-from .member import Member
+from .member import Member, few
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
@@ -242,6 +242,9 @@ class Scheduler:
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
         role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
+        if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
+            self._van.send(link, Message(REPLY, message.request))
+            return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
@@ -382,9 +385,7 @@ class Scheduler:
         self._since = {label: self._since.get(label, now) for label in self._barriers}
         for label in [b for b, since in self._since.items() if now - since >= TOLD]:
             seat, self._since[label] = self._barriers[label], now
-            text = f"the barrier {label} still lacks " + ", ".join(
-                m.name for m in self._expected() if m.rank not in seat
-            )
+            text = f"the barrier {label} still lacks " + few([m.name for m in self._expected() if m.rank not in seat])
             for link, request in seat.values():
                 self._van.send(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
 
@@ -475,7 +476,7 @@ class Scheduler:
             self._crossed = now
         elif now - self._crossed > CROSSED:
             self._crossed = 0.0
-            told = "; ".join(f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items()))
+            told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
                 for link, request in self._barriers.pop(label).values():

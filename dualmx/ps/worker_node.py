@@ -58,7 +58,8 @@ class Worker(Node):
             self.kv.back = self.back
             if job.elastic:
                 self.kv.batches = Batches(self.rank, job.workers, self.back, self._next_batch, self._end_batch)
-            for peer in self._servers:
+            first = self.rank % max(len(self._servers), 1)  # each begins at another one, so that none has all at once
+            for peer in (*self._servers[first:], *self._servers[:first]):
                 peer.link = self._reach(peer)
             self.kv.wait(self.kv.ask_all("joining the job", self.kv.hello))
             if job.drop:
