@@ -135,7 +135,7 @@ def exposed(a: Handle) -> Exposed | None:
         return memory
     root._x.exposed = None
     if root._tr is None and root._data is None and root._x.error is None:
-        root._data = memory.read((), root._v.ctx)
+        root._data = memory.taken_back(root._v.ctx)
     return None
 
 

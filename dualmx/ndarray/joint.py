@@ -24,7 +24,7 @@ from ..op.joint import summed
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
 from . import flush as single
-from .exposed import is_protected
+from .exposed import held_by_users
 from .handle import Handle, invoke, publish
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
@@ -322,7 +322,7 @@ def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Eve
             tr.leaves = [adopted(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
             for i in exe.donate:
                 alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._ALONE
-                if not alone or is_protected(tr.leaves[i]):
+                if not alone or id(tr.leaves[i]) in held_by_users:
                     tr.leaves[i] = duplicate(tr.leaves[i])
                     counters.kept_copies += 1
         args = [group.join(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]

@@ -37,7 +37,7 @@ class Runner:
         self.folder, self.verdict = folder, Verdict()
         self.command = [sys.executable, "-m", "tests.safety.child", family, str(part), str(parts)]
         self.command += ["--fault", fault] if fault else []
-        settings = {"MALLOC_PERTURB_": "165", "DUALMX_CACHE_DIR": "", "JAX_PLATFORMS": "cpu"}
+        settings = {"MALLOC_PERTURB_": "165", "DUALMX_POISON": "1", "DUALMX_CACHE_DIR": "", "JAX_PLATFORMS": "cpu"}
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("MXNET_", "DUALMX_"))}
         self.environment = {**kept, "PYTHONPATH": str(ROOT), **settings}
 
