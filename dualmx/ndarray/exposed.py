@@ -19,7 +19,6 @@ from ..op.registry import Call
 # Whether reference counts tell who holds an object: on CPython with the GIL up to 3.13.
 COUNTS = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
 _OWN_REFERENCES = 3  # to the owner of the memory: from `Exposed`, from its view, and while they are counted
-_OFFSET = 32  # bytes from a multiple of 64
 
 
 class _Export:
@@ -58,15 +57,9 @@ class Exposed:
 
     @classmethod
     def copied(cls, values: np.ndarray) -> Exposed:
-        """Begin with a copy of `values`, since others may hold them who rely on their not being changed.
-
-        It is not aligned as XLA wants it: aligned memory of NumPy becomes the memory of a JAX array, which never
-        changes, without a copy.
-        """
-        room = np.empty(values.nbytes + 2 * 64, np.uint8)
-        start = -room.__array_interface__["data"][0] % 64 + _OFFSET
-        copy = room[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
-        copy[...] = values
+        """Begin with a copy of `values`, since others may hold them who rely on their not being changed."""
+        copy = held(values)
+        copy.flags.writeable = True
         return cls(copy, False)
 
     def export(self, window: Sequence[Call]) -> np.ndarray:
