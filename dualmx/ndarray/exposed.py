@@ -124,15 +124,15 @@ def through(values: np.ndarray, window: Sequence[Call], may_copy: bool = True) -
 
 
 # Arrays of JAX that users hold, by identity: another array of theirs may share the buffer, so it is never taken over.
-held_by_users: dict[int, weakref.ref[Any]] = {}
+protected: dict[int, weakref.ref[Any]] = {}
 
 
 def protect(array: jax.Array) -> jax.Array:
     """Return `array`, whose buffer no program takes over from now on."""
     key = id(array)
-    if key not in held_by_users:
-        held_by_users[key] = weakref.ref(array, lambda _: held_by_users.pop(key, None))
+    if key not in protected:
+        protected[key] = weakref.ref(array, lambda _: protected.pop(key, None))
     return array
 
 
-__all__ = ["COUNTS", "Exposed", "held_by_users", "protect", "through"]
+__all__ = ["COUNTS", "Exposed", "protected", "protect", "through"]

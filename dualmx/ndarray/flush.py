@@ -24,7 +24,7 @@ from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, aval, chain
 from ..op.registry import Call
 from . import handle, verify
-from .exposed import COUNTS, held_by_users
+from .exposed import COUNTS, protected
 from .handle import Handle, on_device
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
@@ -126,7 +126,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
-            if not takes_over or _getrefcount(args[i]) > _ALONE or id(args[i]) in held_by_users:
+            if not takes_over or _getrefcount(args[i]) > _ALONE or id(args[i]) in protected:
                 args[i] = duplicate(args[i])
                 counters.kept_copies += 1
         if exe.scratch:
@@ -164,7 +164,7 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            alone = takes_over and _getrefcount(scratch[i]) <= _ALONE and id(scratch[i]) not in held_by_users
+            alone = takes_over and _getrefcount(scratch[i]) <= _ALONE and id(scratch[i]) not in protected
             if alone and not (counters.failures and _failed(scratch[i])):
                 if memory.poisons:
                     _poison(scratch[i])

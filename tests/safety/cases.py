@@ -22,7 +22,7 @@ SPARSE = {
 }  # fmt: skip
 # Its weights are made by `contrib.quantization` alone.
 WITHOUT = {"_contrib_quantized_rnn"}
-WHOLE = np.array([[3, 4, 7], [2, 5, 6]], np.int32)
+INTEGERS = np.array([[3, 4, 7], [2, 5, 6]], np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +55,12 @@ def _of(sample: Sample, constant: bool = True) -> Case:
 
 def _integers() -> Iterator[Sample]:
     for name in ("_npi_lcm", "_npi_bitwise_and", "_npi_bitwise_or", "_npi_bitwise_xor"):
-        yield Sample(name, (WHOLE, WHOLE + 1))
-        yield Sample(f"{name}_scalar", (WHOLE,), {"scalar": 3})
-    yield Sample("_npi_bitwise_not", (WHOLE,))
-    yield Sample("_npi_bincount", (WHOLE.ravel(),))
-    yield Sample("_npi_unique", (WHOLE,))
-    yield Sample("_npx_nonzero", (WHOLE,))
+        yield Sample(name, (INTEGERS, INTEGERS + 1))
+        yield Sample(f"{name}_scalar", (INTEGERS,), {"scalar": 3})
+    yield Sample("_npi_bitwise_not", (INTEGERS,))
+    yield Sample("_npi_bincount", (INTEGERS.ravel(),))
+    yield Sample("_npi_unique", (INTEGERS,))
+    yield Sample("_npx_nonzero", (INTEGERS,))
     yield Sample("_contrib_boolean_mask", (wave((2, 3)), np.float32([0, 1])), smooth=(0,))
     yield Sample("_npi_delete", (wave((4, 3)),), {"int_ind": 1, "axis": 0})
     yield Sample("_npi_insert_tensor", (wave((4, 3)), np.int64([1, 2]), wave((2, 3), 1)), {"axis": 0})
@@ -135,11 +135,11 @@ def windows() -> list[Case]:
     return [_of(s, k % 2 == 0) for k, s in enumerate(found)]
 
 
-def _layer(name: str, make: Callable[[], Any], *shapes: Sequence[int], whole: bool = False) -> Case:
+def _layer(name: str, make: Callable[[], Any], *shapes: Sequence[int], indices: bool = False) -> Case:
     """A layer whose parameters are inputs as well: (x, …, parameters in their order)."""
     block = make()
     block.initialize(mx.init.Uniform(0.5))
-    inputs = [np.zeros(s, np.float32) if whole else wave(tuple(s), i) for i, s in enumerate(shapes)]
+    inputs = [np.zeros(s, np.float32) if indices else wave(tuple(s), i) for i, s in enumerate(shapes)]
 
     def forward(arrays: Sequence[Any]) -> list[Any]:
         out = block(*arrays)
@@ -158,7 +158,7 @@ def _layer(name: str, make: Callable[[], Any], *shapes: Sequence[int], whole: bo
             p._data = [value]
         return forward(given[: len(inputs)])
 
-    first = () if whole else range(len(inputs))
+    first = () if indices else range(len(inputs))
     smooth = [*first, *range(len(inputs), len(inputs) + len(values))]
     return Case(f"{name} on {list(map(tuple, shapes))}", [*inputs, *values], smooth, True, run)
 
@@ -218,7 +218,7 @@ def layers() -> list[Case]:
             if not (name in ("InstanceNorm", "GroupNorm") and len(shape) < 3):
                 found.append(_layer(name, make, shape))
     found += [_layer("ReflectionPad2D", lambda: nn.ReflectionPad2D(1), s) for s in ((1, 1, 2, 2), (2, 3, 5, 4))]
-    found += [_layer("Embedding", lambda: nn.Embedding(1, 1), s, whole=True) for s in ((1,), (3, 2))]
+    found += [_layer("Embedding", lambda: nn.Embedding(1, 1), s, indices=True) for s in ((1,), (3, 2))]
     for (size, hidden, steps), kind in itertools.product(((1, 1, 1), (3, 5, 2)), ("RNN", "LSTM", "GRU")):
         for both in (False, True):
             make = lambda kind=kind, hidden=hidden, both=both: getattr(rnn, kind)(hidden, bidirectional=both)  # noqa: E731

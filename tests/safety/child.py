@@ -71,7 +71,7 @@ class Together:
 
     def forget(self) -> None:
         """Begin again, with other arrays for the results."""
-        self.kept: list[list[Any]] = []
+        self.copies: list[list[Any]] = []
         self.sums: list[list[Any]] = []
         self.grads: list[list[Any]] = []
 
@@ -80,7 +80,7 @@ class Together:
         mx.random.seed(11)
         memory = [[guarded(a, step % 2 == 1) for a in case.arrays] for case in self.cases]
         inputs = [[handed_in(m) for m in ms] for ms in memory]
-        first = not self.kept
+        first = not self.copies
         if first:
             pairs = zip(self.cases, inputs, strict=True)
             self.grads = [[nd.zeros_like(x[i]) for i in case.smooth] for case, x in pairs]
@@ -97,10 +97,10 @@ class Together:
         if heads:
             autograd.backward(heads, seeds)
         if first:
-            self.kept = [[nd.zeros_like(o) for o in found] for found in outs]
+            self.copies = [[nd.zeros_like(o) for o in found] for found in outs]
             self.sums = [[nd.zeros_like(o) for o in found if is_float(o)] for found in outs]
-        for kept, sums, found in zip(self.kept, self.sums, outs, strict=True):
-            for k, out in zip(kept, found, strict=True):
+        for copies, sums, found in zip(self.copies, self.sums, outs, strict=True):
+            for k, out in zip(copies, found, strict=True):
                 k[...] = out  # takes over the buffer that an earlier result had
             for s, out in zip(sums, filter(is_float, found), strict=True):
                 s *= 0.5
@@ -108,7 +108,7 @@ class Together:
         if reuse:  # the fault: memory is written that pending work is still to read
             for m in (m for ms in memory for m in ms):
                 ctypes.memset(m.ctypes.data, step, m.nbytes)
-        results = (self.kept, self.grads, self.sums, inputs)
+        results = (self.copies, self.grads, self.sums, inputs)
         return [a.asnumpy().tobytes() for part in results for arrays in part for a in arrays]
 
     def compare(self, reuse: bool = False) -> list[str]:
@@ -121,7 +121,7 @@ class Together:
                 runs[takes_over] = [self.run(step, reuse) for step in range(TIMES)]
         finally:
             flush.takes_over = COUNTS
-        count = sum(len(arrays) for part in (self.kept, self.grads) for arrays in part)
+        count = sum(len(arrays) for part in (self.copies, self.grads) for arrays in part)
         reference, problems = runs[True][0], []
         for takes_over, results in runs.items():
             for step, values in enumerate(results):

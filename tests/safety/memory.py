@@ -21,12 +21,12 @@ def guarded(values: np.ndarray, before: bool = False) -> np.ndarray:
     """
     pages = -(-max(values.nbytes, 1) // PAGE)
     mapping = mmap.mmap(-1, (pages + 1) * PAGE)
-    whole = np.frombuffer(mapping, np.uint8)
-    forbidden = whole.ctypes.data + (0 if before else pages * PAGE)
+    everything = np.frombuffer(mapping, np.uint8)
+    forbidden = everything.ctypes.data + (0 if before else pages * PAGE)
     if _protect(forbidden, PAGE, 0):
         raise OSError(ctypes.get_errno(), "mprotect")
     start = PAGE if before else (pages * PAGE - values.nbytes) // ALIGNMENT * ALIGNMENT
-    copy = whole[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
+    copy = everything[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
     copy[...] = values
     copy.flags.writeable = False
     return copy
