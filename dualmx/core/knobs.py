@@ -165,6 +165,11 @@ INTERFACE = Knob(
     "Network interface whose address this process tells the others; several: the first that has one.",
 )
 NODE_PORT = Knob("PORT", "0", "Port that a server of a distributed job listens on if it is free; 0 for any.")
+ADVERTISED_PORT = Knob(
+    "DUALMX_ADVERTISED_PORT",
+    "0",
+    "Port of a server that the others connect to, if it is not the one it listens on (NAT); 0 for the same one.",
+)
 KUBERNETES = Knob("DMLC_USE_KUBERNETES", "0", "1 makes the scheduler and servers listen on all addresses.", ("0", "1"))
 TASK_ID = Knob("DMLC_TASK_ID", "", "Wished rank among the processes of the same role.")
 ATTEMPT = Knob("DMLC_NUM_ATTEMPT", "0", "How often the local launcher restarts the whole job after a failure.")

@@ -186,7 +186,7 @@ class KVStore(KVStoreBase):
         if self._updater is None:
             for k, total in zip(keys, sums, strict=True):
                 self._stored[k] = total
-        elif isinstance(self._updater, Updater):
+        elif isinstance(self._updater, Updater) and self._updater.in_one_call:
             self._updater(keys, sums, [self._stored[k] for k in keys])
         else:
             for k, total in zip(keys, sums, strict=True):

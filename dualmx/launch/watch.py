@@ -169,7 +169,7 @@ def _watch(plan: Plan, processes: list[Process], returns: Returns, keeper: Keepe
         if first is None:
             processes += returns.due(starts, keeper)
         workers = [m for p in processes for m in p.members if m.role == "worker"]
-        done = not (returns.pending or any(m.code is None for m in workers))
+        done = not (returns.pending or any(m.code is None for m in workers)) or returns.late(members)
         if first is None and not done:
             until = None  # another worker was started in the place of the last one
         else:

@@ -39,7 +39,11 @@ def dial(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.s
             raise  # it has too many connections to accept at the moment
         except OSError:
             sock.close()  # the same machine in another network namespace: TCP still reaches it
-    return socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
+    sock = socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
+    if sock.getsockname() == sock.getpeername():
+        sock.close()  # where nobody listens, the system may choose that very port for this end: it has met itself
+        raise ConnectionRefusedError("nobody listens there")
+    return sock
 
 
 def exchange_memory(sock: socket.socket, arena: Arena | None) -> Steps[tuple[Lend | None, Loans | None]]:

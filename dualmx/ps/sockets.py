@@ -37,6 +37,7 @@ from .tls import CHUNK, Encryption
 from .van import SILENCE, Refused, Taken, Van
 
 SOON, LATER = 0.2, 1.0  # most seconds between two tries to connect: to nobody yet, and to one that has too much to do
+ATTEMPTS = 3  # to pass a handshake, whose bytes may be damaged on their way
 SCRATCH = 64 << 10
 LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
@@ -124,7 +125,7 @@ class SocketVan(Van):
     def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
         until = time.monotonic() + timeout
         where = f"{address.get('host')}:{address.get('port')}"
-        pause = 0.05
+        pause, refused = 0.05, 0
         while True:
             try:
                 sock = dial(address, max(until - time.monotonic(), 0.05), self._tcp)
@@ -134,7 +135,9 @@ class SocketVan(Van):
                     sock.close()
                     raise
             except HandshakeError as e:
-                raise MXNetError(f"cannot join {where}: {e}") from None
+                refused += 1
+                if refused == ATTEMPTS:
+                    raise MXNetError(f"cannot join {where}: {e}") from None
             except OSError as e:
                 if not patient and isinstance(e, ConnectionRefusedError):
                     raise Refused(f"nobody listens at {where} any more") from None
