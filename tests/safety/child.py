@@ -22,6 +22,7 @@ import numpy as np
 
 import dualmx as mx
 from dualmx import MXNetError, autograd, nd
+from dualmx.compile.devices import put
 from dualmx.ndarray import invoke
 from dualmx.ndarray.exposed import COUNTS
 from dualmx.ndarray.flush import concrete
@@ -47,6 +48,11 @@ def say(**what: Any) -> None:
 def handed_in(memory: np.ndarray) -> Any:
     """An array on guarded memory, which programs read where it lies."""
     return concrete(memory, mx.cpu()) if memory.itemsize < 8 else given(memory, mx.cpu())
+
+
+def zeros_like(a: Any) -> Any:
+    """Zeros in a buffer that a program can take over, so that the first run is the program of all others."""
+    return concrete(put(np.zeros(a.shape, a.dtype), a.context), a.context)
 
 
 def recorded(case: Case, inputs: Sequence[Any]) -> list[Any]:
@@ -83,7 +89,7 @@ class Together:
         first = not self.copies
         if first:
             pairs = zip(self.cases, inputs, strict=True)
-            self.grads = [[nd.zeros_like(x[i]) for i in case.smooth] for case, x in pairs]
+            self.grads = [[zeros_like(x[i]) for i in case.smooth] for case, x in pairs]
         outs, heads, seeds = [], [], []
         for case, arrays, grads in zip(self.cases, inputs, self.grads, strict=True):
             if case.smooth:
@@ -97,8 +103,8 @@ class Together:
         if heads:
             autograd.backward(heads, seeds)
         if first:
-            self.copies = [[nd.zeros_like(o) for o in found] for found in outs]
-            self.sums = [[nd.zeros_like(o) for o in found if is_float(o)] for found in outs]
+            self.copies = [[zeros_like(o) for o in found] for found in outs]
+            self.sums = [[zeros_like(o) for o in found if is_float(o)] for found in outs]
         for copies, sums, found in zip(self.copies, self.sums, outs, strict=True):
             for k, out in zip(copies, found, strict=True):
                 k[...] = out  # takes over the buffer that an earlier result had
@@ -147,10 +153,10 @@ def compared(cases: Sequence[Case], reuse: bool) -> list[str]:
     """What differs in a program of some cases, or in those of each one if running it raises."""
     try:
         return Together(cases).compare(reuse)
-    except REFUSALS:
+    except REFUSALS as e:
         if len(cases) > 1:
             return [p for case in cases for p in compared([case], reuse)]
-        say(refused=cases[0].name, why="raised when it ran")
+        say(refused=cases[0].name, why=f"when it ran: {str(e)[:200]}")
         return []
 
 
