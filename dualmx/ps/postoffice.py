@@ -357,14 +357,15 @@ class Scheduler:
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
-        name, place = message.take("name", str), (message.take("at", int), message.take("number", int))
+        at = message.take("at", int) if "at" in message.meta else 0
+        name, place = message.take("name", str), (at, message.take("number", int))
         if self._ledger.has_passed(name, place):
             self._van.send(link, Message(REPLY, message.request))
             return
         label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
         barrier = self._barriers.setdefault(label, Barrier(name, place))
         barrier.came[member.rank] = (link, message.request)
-        barrier.early |= message.take("idle", bool)
+        barrier.early |= message.meta.get("idle") is True
         self._settle(label)
 
     def _pass(self, link: int, message: Message) -> None:
