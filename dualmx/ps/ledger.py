@@ -87,7 +87,7 @@ class Ledger:
         yield from (m.record() for m in self.members.values())
         yield {"op": "barriers", "passed": sorted(self.passed), "count": self.count}
         if self.attendance is not None and self.attendance.number:
-            yield {"op": "attendance", **self.attendance.state()}
+            yield from self.attendance.records()
 
     # -- and back
 
