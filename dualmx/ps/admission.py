@@ -1,8 +1,8 @@
 """Connections whose handshake is not over: they wait without a thread until they speak, and few shake hands at once.
 
-A member of the job says its hello at once, so that those who say nothing wait for others' sake alone: when there are
-too many, the oldest of them is closed. One that has spoken is never closed for another: the listeners pause instead,
-and what comes then stays in the system's backlog.
+A member of the job says its hello at once, proves itself at once, and tries again when it was not answered. So the
+newest are answered first, and when too many wait, the oldest is closed: of those that said nothing, if there are any.
+However many there are that never finish their handshake, one that does has its turn soon.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SECONDS = 5.0  # that a connection may be silent, and that its handshake may tak
 SHORT = 1.5  # seconds that a handshake may take while others wait for theirs
 HANDSHAKES = 128  # at once, each on a thread
 MOST = 1024  # connections that may wait
-BACKLOG = 4096
+BACKLOG = 4096  # connections that the system keeps until they are accepted
 BATCH = 64  # connections that are accepted in a row
 PAUSE = 0.25  # seconds
 _SCARCE = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -70,9 +70,8 @@ class Admission:
     def accept(self, listener: socket.socket) -> None:
         """Accept some of those who have connected."""
         for _ in range(BATCH):
-            if len(self._silent) + len(self._spoke) >= MOST and not self._close_oldest():
-                self._pause()
-                return
+            if len(self._silent) + len(self._spoke) >= MOST:
+                self._close_oldest()
             try:
                 sock, _ = listener.accept()
             except OSError as e:
@@ -130,13 +129,17 @@ class Admission:
         self._selector.unregister(pending.sock)
 
     def _close_oldest(self) -> bool:
-        """Make room for another one; False if all have spoken."""
+        """Make room for another one; False if none waits."""
         while self._silent:
             oldest = next(iter(self._silent))
             self._forget(oldest)
             if not self._hear(oldest.sock):
                 return True
-        return False
+        with self._lock:
+            sock = self._spoke.popleft() if self._spoke else None
+        if sock is not None:
+            sock.close()
+        return sock is not None
 
     def _end_slow(self, before: float) -> None:
         """End handshakes that began too long ago, for those that wait."""
@@ -179,7 +182,7 @@ class Admission:
                 if not self._spoke:
                     self._threads -= 1
                     return
-                sock = self._spoke.popleft()
+                sock = self._spoke.pop()
                 self._shaking[sock] = time.monotonic()
             self._shake(sock)
             with self._lock:
