@@ -32,8 +32,9 @@ class Returns:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         env = {f"DUALMX_ON_{role.upper()}_DEATH": policy for role, policy in plan.policy.items()}
         given = plan.env.get(JOURNAL.name) or JOURNAL.read()
-        if plan.policy.get("server") == "wait" and not given:
-            if plan.launcher not in ("local", "ssh"):
+        here = plan.launcher in ("local", "ssh")
+        if not given and (plan.policy.get("server") == "wait" or (self._waits and here)):
+            if not here:
                 raise ArgumentError(
                     f"--on-server-death wait with --launcher {plan.launcher}: a server may come back on another host; "
                     "give a folder that all hosts see by --env DUALMX_JOURNAL:FOLDER"
@@ -44,7 +45,7 @@ class Returns:
 
     @property
     def journal(self) -> str:
-        """Folder that is made for the servers' journals, here and on their hosts; empty if they have one or none."""
+        """Folder that is made for the members' journals, here and on their hosts; empty if they have one or none."""
         return self._folder.name if self._folder is not None else ""
 
     def forgiven(self, member: Member) -> bool:

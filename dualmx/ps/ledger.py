@@ -95,7 +95,7 @@ class Ledger:
             yield {"op": "begin", "members": [m.record() for m in self.members.values()]}
         yield {"op": "barriers", "passed": sorted(self.passed), "last": self.last}
         if self.attendance is not None and self.attendance.number:
-            yield {"op": "attendance", **self.attendance.state()}
+            yield from self.attendance.records()
 
     # -- and back
 

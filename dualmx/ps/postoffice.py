@@ -114,7 +114,7 @@ class Scheduler:
             self.failed = str(e)
             self.over.set()
         except MXNetError as e:
-            self._van.send(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
+            self._van.answer(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
 
     def _serve(self, link: int, message: Message) -> None:
         op = message.take("op", str)
@@ -126,14 +126,16 @@ class Scheduler:
             self._barrier(link, message)
         elif message.kind == REQUEST and op == "batch":
             self._next_batch(link, message)
+        elif message.kind == REQUEST and op == "history":
+            self._tell_history(link, message)
         elif message.kind == REQUEST and op == "meet":
             self._meet(link, message)
         elif message.kind == REQUEST and op == "assemble":
             self._assemble(link, message)
         elif message.kind == REQUEST and op == "coordinator":
-            self._van.send(link, Message(REPLY, message.request, {"address": self._coordinated()}))
+            self._van.answer(link, Message(REPLY, message.request, {"address": self._coordinated()}))
         elif message.kind == REQUEST and op == "status":
-            self._van.send(link, Message(REPLY, message.request, self.status()))
+            self._van.answer(link, Message(REPLY, message.request, self.status()))
         elif message.kind == REQUEST and op == "past":
             self._pass(link, message)
         elif op == "bye":
@@ -282,12 +284,20 @@ class Scheduler:
         member = self._members.get(link)
         if self._attendance is None or member is None or member.role != "worker":
             raise MXNetError("only the workers of an elastic job ask for batches")
+        self._attendance.mark(message.take("marks", list))
         told = self._attendance.ask(member.rank, message.take("ended", int), (link, message.request))
         if told is not None:
-            self._van.send(link, Message(REPLY, message.request, told))
+            self._van.answer(link, Message(REPLY, message.request, told))
         else:
             self._asked = self._asked or time.monotonic()
             self._settle_batch()
+
+    def _tell_history(self, link: int, message: Message) -> None:
+        """Tell a newcomer of the batches before it came."""
+        self._worker(link, "ask for batches")
+        if self._attendance is None:
+            raise MXNetError("only elastic jobs have batches")
+        self._van.answer(link, Message(REPLY, message.request, self._attendance.page(message.take("start", int))))
 
     def _settle_batch(self) -> None:
         attendance = self._attendance
@@ -297,13 +307,13 @@ class Scheduler:
             self._asked = 0.0
             self._ledger.enter_batch()
             for (link, request), told in attendance.answers():
-                self._van.send(link, Message(REPLY, request, told))
+                self._van.answer(link, Message(REPLY, request, told))
 
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
         role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
         if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
-            self._van.send(link, Message(REPLY, message.request))
+            self._van.answer(link, Message(REPLY, message.request))
             return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
@@ -311,7 +321,7 @@ class Scheduler:
         if member.link != link:
             self._move(member, link)
         self._revive(member)
-        self._van.send(link, Message(REPLY, message.request, self._view()))
+        self._van.answer(link, Message(REPLY, message.request, self._view()))
 
     def _view(self) -> dict[str, Any]:
         """What a member must know of the others, whatever notes it has missed."""
@@ -328,7 +338,7 @@ class Scheduler:
             meta["gone"] = []  # they may be many by now, and are none of a newcomer's concern
         meta["barriers"] = number if at == 0 else 0
         for request in (member.request, *member.requests):
-            self._van.send(member.link, Message(REPLY, request, meta))
+            self._van.answer(member.link, Message(REPLY, request, meta))
 
     def _begin(self) -> None:
         for role, count in self._wanted.items():
@@ -357,14 +367,15 @@ class Scheduler:
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
-        name, place = message.take("name", str), (message.take("at", int), message.take("number", int))
+        at = message.take("at", int) if "at" in message.meta else 0
+        name, place = message.take("name", str), (at, message.take("number", int))
         if self._ledger.has_passed(name, place):
-            self._van.send(link, Message(REPLY, message.request))
+            self._van.answer(link, Message(REPLY, message.request))
             return
         label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
         barrier = self._barriers.setdefault(label, Barrier(name, place))
         barrier.came[member.rank] = (link, message.request)
-        barrier.early |= message.take("idle", bool)
+        barrier.early |= message.meta.get("idle") is True
         self._settle(label)
 
     def _pass(self, link: int, message: Message) -> None:
@@ -393,10 +404,10 @@ class Scheduler:
         if len(self._met) == self._wanted["worker"]:
             addresses = [self._met[rank][2] for rank in sorted(self._met)]
             for link, request, _ in self._met.values():
-                self._van.send(link, Message(REPLY, request, {"addresses": addresses}))
+                self._van.answer(link, Message(REPLY, request, {"addresses": addresses}))
         elif gone:
             for link, request, _ in self._met.values():
-                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
         else:
             return
         self._met = {}
@@ -419,12 +430,12 @@ class Scheduler:
         here = [m.rank for m in workers if m.present]
         self._assembly.settle(here, [m.rank for m in workers if m.state == "left"])
         for (link, request), told in self._assembly.answers():
-            self._van.send(link, Message(REPLY, request, told))
+            self._van.answer(link, Message(REPLY, request, told))
         now = time.monotonic()
         for link, text in self._assembly.to_tell(now, here):
-            self._van.send(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
+            self._van.answer(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
         for (link, request), text in self._assembly.overdue(now, here):
-            self._van.send(link, Message(ERROR, request, {"text": text}))
+            self._van.answer(link, Message(ERROR, request, {"text": text}))
 
     def _coordinated(self) -> str:
         if self._coordinator is None:
@@ -438,12 +449,12 @@ class Scheduler:
         if not missing:
             self._ledger.pass_barrier(barrier.name, barrier.place)
             for link, request in self._barriers.pop(label).came.values():
-                self._van.send(link, Message(REPLY, request))
+                self._van.answer(link, Message(REPLY, request))
             return
         gone = [m for m in missing if m.state in ("dead", "left") and not self._awaited(m)]
         if gone:
             for link, request in self._barriers.pop(label).came.values():
-                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
 
     def _expected(self) -> list[Member]:
         """The workers for whom barriers wait."""
@@ -465,7 +476,7 @@ class Scheduler:
             lacking = few([m.name for m in self._expected() if not barrier.has(m)])
             text = f"the barrier {label} still lacks {lacking}"
             for link, request in barrier.came.values():
-                self._van.send(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
+                self._van.answer(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
 
     def _takes_part(self, member: Member) -> bool:
         """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
@@ -484,7 +495,7 @@ class Scheduler:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
         for m in self._members.values():
             if m.state == "alive" and m is not about:
-                self._van.send(m.link, Message(NOTE, 0, note))
+                self._van.answer(m.link, Message(NOTE, 0, note))
 
     def _tell(self, about: Member, text: str, dead: bool) -> None:
         about.end = text
@@ -564,7 +575,7 @@ class Scheduler:
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
                 for link, request in self._barriers.pop(label).came.values():
-                    self._van.send(link, Message(ERROR, request, {"text": text}))
+                    self._van.answer(link, Message(ERROR, request, {"text": text}))
 
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
@@ -574,7 +585,7 @@ class Scheduler:
         )  # fmt: skip
         for m in list(self._members.values()):
             for request in (m.request, *m.requests):
-                self._van.send(m.link, Message(ERROR, request, {"text": text}))
+                self._van.answer(m.link, Message(ERROR, request, {"text": text}))
         raise MXNetError(text)
 
 
