@@ -9,6 +9,8 @@ from ..core.errors import FormatError
 from .attendance import NEW
 from .frame import Message
 
+MOST_BATCHES = 1 << 24  # of a job, each of which a worker that joins remembers
+
 
 class Attended(NamedTuple):
     """A batch that is over.
@@ -115,12 +117,23 @@ class Batches:
 
     def _remember(self, told: Message) -> None:
         """Learn of the batches before this worker came."""
-        runs = {int(first): members for first, members in told.take("runs", list)}
-        short = {int(number): used for number, used in told.take("short", list)}
+        runs, short = _numbered(told, "runs"), _numbered(told, "short")
         members: list[int] = []
-        for number in range(1, told.take("batch", int)):
+        if not 1 <= (batch := told.take("batch", int)) <= MOST_BATCHES:
+            raise FormatError(f"batch {batch}: expected 1 to {MOST_BATCHES}")
+        for number in range(1, batch):
             members = runs.get(number, members)
             self.over.append(Attended(number, members, short.get(number, members)))
+
+
+def _numbered(told: Message, name: str) -> dict[int, list[int]]:
+    """Lists of ranks by the number of a batch."""
+    found = {}
+    for pair in told.take(name, list):
+        if not (isinstance(pair, list) and len(pair) == 2 and type(pair[0]) is int and isinstance(pair[1], list)):
+            raise FormatError(f"{name}: {pair!r:.80}: expected a batch and ranks")
+        found[pair[0]] = pair[1]
+    return found
 
 
 __all__ = ["Attended", "Batches"]
