@@ -74,7 +74,7 @@ class Trace:
         self.saved: dict[Value, Any] = {}
         self.entered: dict[Any, Value] = {}
         self.again: list[Any] = []
-        self.expected: list[tuple[Any, list[Value], MXNetError]] = []
+        self.expected: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
         self.lock = threading.RLock()
         self.sealed = False
         self.state = trie.root(ctx)
