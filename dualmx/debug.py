@@ -57,8 +57,7 @@ def assert_compiles(n: int) -> Iterator[None]:
     """Raise unless exactly `n` programs are compiled in this scope (pending work of this thread included).
 
     Raises:
-        AssertionError: another number was compiled; the text says how many, where they were recorded, and why no earlier
-            program fitted.
+        AssertionError: another number was compiled; the text says how many, where they were recorded, and why.
 
     Example:
         >>> import dualmx as mx
