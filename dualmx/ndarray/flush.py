@@ -23,13 +23,13 @@ from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, aval, chain
 from ..op.registry import Call
 from . import handle, verify
+from .exposed import COUNTS, is_protected
 from .handle import Handle, on_device
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
 
 # Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
-_COUNTS = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
 _getrefcount = sys.getrefcount
 
 # Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
@@ -97,6 +97,8 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
             h._v = v.aval
     if exe.tape:
         keep_tape(exe, tr, dict(zip(exe.wanted, results, strict=True)), live, wanted)
+    if tr.exposed:
+        handle.publish(tr)
     # Arrays that entered still point here; what the trace held must not outlive it.
     tr.handles, tr.scratch, tr.leaves = [], [], []
     tr.replaced, tr.variables = {}, []
@@ -122,7 +124,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
-            if not _COUNTS or _getrefcount(args[i]) > _ALONE:
+            if not COUNTS or _getrefcount(args[i]) > _ALONE or is_protected(args[i]):
                 args[i] = duplicate(args[i])
                 counters.kept_copies += 1
         if exe.scratch:
@@ -160,7 +162,8 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            if _COUNTS and _getrefcount(scratch[i]) <= _ALONE and not (counters.failures and _failed(scratch[i])):
+            alone = COUNTS and _getrefcount(scratch[i]) <= _ALONE and not is_protected(scratch[i])
+            if alone and not (counters.failures and _failed(scratch[i])):
                 found.append(scratch[i])
                 scratch[i] = None
                 break
@@ -320,6 +323,7 @@ def peek(tr: Trace, h: Handle) -> None:
             w.flushed(state, began, started, results)
         h._data = results[0]
         h._tr, h._v = None, v.aval
+        handle.publish_value(h)
 
 
 def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from ..base import data_dir
 from ..core.download import check_sha1
 from ..core.errors import ArgumentError, DownloadError, FormatError, suggest
+from ..core.reader import Content
 from ..core.repository import fetch_unpacked
 from ..namespace import nd
 from ..ndarray import NDArray, array
@@ -70,6 +71,9 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     return known[embedding_name]
 
 
+_LINE = 300  # bytes of what is made of a line, beside its numbers
+
+
 class TokenEmbedding(Vocabulary):
     """A vocabulary whose tokens have vectors; number 0 has that of unknown tokens."""
 
@@ -100,15 +104,17 @@ class TokenEmbedding(Vocabulary):
             raise ArgumentError(f"pretrained_file_path={path!r}: there is no such file")
         vectors: list[np.ndarray] = []
         unknown: np.ndarray | None = None
-        with open(path, encoding=encoding) as f:
+        content = Content(b"", repr(path), "lines of a token and its numbers", size=os.path.getsize(path))
+        with content.parsing(UnicodeError), open(path, encoding=encoding) as f:
             for number, line in enumerate(f, 1):
                 token, *values = line.rstrip().split(delim)
                 if not values:
-                    raise FormatError(f"{path!r}, line {number}: {line!r}: expected a token and its numbers")
+                    raise content.error(f"line {number}: {line[:80]!r}")
+                content.reserve(_LINE + 8 * len(values), "its vectors")
                 try:
                     vector = np.array(values, np.float32)
                 except ValueError as e:
-                    raise FormatError(f"{path!r}, line {number}, token {token!r}: {e}") from None
+                    raise content.error(f"line {number}, token {token[:80]!r}: {e}") from None
                 if token == self._unknown_token and unknown is None:
                     unknown = vector
                 elif token in self._token_to_idx:
@@ -116,19 +122,22 @@ class TokenEmbedding(Vocabulary):
                 elif len(vector) == 1:
                     warnings.warn(f"line {number}: token {token!r} has a vector of one number; skipped", stacklevel=4)
                 else:
-                    self._check_length(path, number, vector)
+                    self._check_length(content, number, vector)
                     vectors.append(vector)
                     self._idx_to_token.append(token)
                     self._token_to_idx[token] = len(self._idx_to_token) - 1
+        if unknown is not None and len(unknown) != self._vec_len:
+            told = f"a vector of {len(unknown)} numbers for {self._unknown_token!r}"
+            raise content.error(told, None, str(self._vec_len))
         rows = np.zeros((len(self), self._vec_len), np.float32)
         rows[0] = init_unknown_vec(shape=(self._vec_len,)).asnumpy() if unknown is None else unknown
         if vectors:
             rows[-len(vectors) :] = np.stack(vectors)
         self._idx_to_vec = array(rows)
 
-    def _check_length(self, path: str, number: int, vector: np.ndarray) -> None:
+    def _check_length(self, content: Content, number: int, vector: np.ndarray) -> None:
         if self._vec_len and len(vector) != self._vec_len:
-            raise FormatError(f"{path!r}, line {number}: a vector of {len(vector)} numbers: expected {self._vec_len}")
+            raise content.error(f"line {number}: a vector of {len(vector)} numbers", None, str(self._vec_len))
         self._vec_len = len(vector)
 
     def _keep_only(self, vocabulary: Vocabulary) -> None:

@@ -117,6 +117,28 @@ def test_a_missing_program_ends_the_launcher_before_anything_is_started(tmp_path
     assert not (tmp_path / "started").exists() and "exited" not in done.stderr
 
 
+def _limited(soft: int, hard: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the launcher where so many files may be open."""
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+    code += "import runpy, sys; sys.argv[0] = 'dualmx-launch'; runpy.run_module('dualmx.launch', run_name='__main__')"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_it_may_be() -> None:
+    show = "import os, resource; os.environ['DMLC_ROLE'] == 'worker' and print(resource.getrlimit(7))"
+    done = _limited(100, 500, "-n", "1", "-s", "1", "--launcher", "local", sys.executable, "-S", "-c", show)
+    assert (done.returncode, done.stdout) == (0, "[worker 0] (500, 500)\n"), done.stderr
+
+
+def test_too_low_a_limit_of_open_files_is_named_before_anything_is_started() -> None:
+    arguments = ("-n", "100", "-s", "2", "--launcher", "local", sys.executable, "-S", "-c", "print('started')")
+    done = _limited(100, 280, *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "nothing was started: the launcher, with up to 3 pipes to each of 103 processes" in done.stderr
+    assert "a process may have 280. Raise the hard limit, which is 280 (ulimit -Hn" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
     code = f"import os, sys; sys.exit(0 if os.environ['DMLC_NUM_ATTEMPT'] == '1' else 5)  # {tmp_path}"
     assert launch("-n", "1", code=code, DMLC_NUM_ATTEMPT="2").returncode == 0

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....core.errors import FormatError, unreadable
 from ....core.knobs import HOME
+from ....core.reader import Content
 from ....core.repository import fetch_file, fetch_unpacked
 from ....image import imdecode, imread
 from ....image.iterator import read_list
@@ -136,10 +137,10 @@ class CIFAR10(_Images):
         names = self._files[0 if self._train else 1]
         self._fetch(names)
         for name in names:
-            path = self._root / name
-            raw = np.fromfile(path, np.uint8)
+            content = Content.of_file(self._root / name, f"a file of {self._kind}", f"{self._kind}: cannot read")
+            raw = np.frombuffer(content.data, np.uint8)
             if not raw.size or raw.size % width:
-                raise FormatError(f"{self._kind}: {str(path)!r}: {raw.size} bytes: expected a multiple of {width}")
+                raise content.error(f"{raw.size} bytes", None, f"a multiple of {width}")
             parts.append(raw.reshape(-1, width))
         rows = np.concatenate(parts)
         self._data = np.ascontiguousarray(rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
