@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .frame import Message
 from .pulse import Pulse
 
 PRESENT = ("alive", "lost")
+NAMED = 8  # members that one text names at most
+
+
+def few(names: Sequence[str], between: str = ", ") -> str:
+    """The names of the first members, and how many more there are.
+
+    Example:
+        >>> few(["0", "1"]), few([str(rank) for rank in range(1000)])
+        ('0, 1', '0, 1, 2, 3, 4, 5, 6, 7 and 992 more')
+    """
+    more = len(names) - NAMED
+    return between.join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def with_remedy(text: str, role: str, policy: str) -> str:
@@ -88,4 +101,4 @@ class Member:
         return made
 
 
-__all__ = ["PRESENT", "Member", "with_remedy"]
+__all__ = ["PRESENT", "Member", "few", "with_remedy"]

@@ -13,7 +13,7 @@ from .assembly import Assembly
 from .frame import ERROR, NOTE, PING, REPLY, REQUEST, Message
 from .journal import Journal, JournalError
 from .ledger import Ledger, Place
-from .member import Member, with_remedy
+from .member import Member, few, with_remedy
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
@@ -468,7 +468,7 @@ class Scheduler:
         self._since = {label: self._since.get(label, now) for label in self._barriers}
         for label in [b for b, since in self._since.items() if now - since >= TOLD]:
             barrier, self._since[label] = self._barriers[label], now
-            lacking = ", ".join(m.name for m in self._expected() if not barrier.has(m))
+            lacking = few([m.name for m in self._expected() if not barrier.has(m)])
             text = f"the barrier {label} still lacks {lacking}"
             for link, request in barrier.came.values():
                 self._van.send(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
@@ -574,7 +574,7 @@ class Scheduler:
             self._crossed = now
         elif now - self._crossed > CROSSED:
             self._crossed = 0.0
-            told = "; ".join(f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items()))
+            told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
                 for link, request in self._barriers.pop(label).came.values():

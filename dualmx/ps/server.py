@@ -23,6 +23,8 @@ from .van import Van
 
 _log = logging.getLogger("dualmx.dist")
 PATIENCE = 10.0  # seconds between two notes to a worker whose request waits for others
+NOTES = 500  # of them at a time
+REST = 3  # times as long as the last notes took, until the next ones
 
 REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
 _NONE: tuple[list[Any], Repeated, int] = ([], Repeated([]), 0)
@@ -97,6 +99,7 @@ class KVServer:
         self.excluded: dict[int, str] = {}
         self.left: set[int] = set()
         self._parked: dict[int, Parked] = {}
+        self._rests = 0.0  # until when no notes are sent
         self._answer = _NONE  # the last one
         self._full = False
         self._replaying = False
@@ -182,7 +185,7 @@ class KVServer:
             return False
         self._answer = _NONE
         who = Parked(link, message.request, 1, "push and pull" if pulls else "push")
-        who.since = time.monotonic()
+        who.since = who.noted = time.monotonic()
         self._parked[id(who)] = who
         numbers = np.frombuffer(message.payload[0], held.value.dtype)
         part = (form.key, form.number, message.meta["parts"][0][2], numbers)
@@ -369,7 +372,7 @@ class KVServer:
 
     def _park(self, link: int, message: Message, parts: int, what: str) -> Parked:
         who = Parked(link, message.request, parts, what)
-        who.since = time.monotonic()
+        who.since = who.noted = time.monotonic()
         priority = message.meta.get("priority")
         who.priority = priority if isinstance(priority, int) else 0
         self._parked[id(who)] = who
@@ -445,19 +448,29 @@ class KVServer:
         }  # fmt: skip
 
     def tick(self) -> None:
-        """Tell workers whose requests wait for long what they wait for."""
+        """Tell workers whose requests wait for long what they wait for, for a part of the time at most."""
+        began = time.monotonic()
+        if began < self._rests:
+            return
+        before = began - PATIENCE
+        due: list[Parked] = []
+        for who in self._parked.values():  # those that were told, or came, the longest ago are the first
+            if not who.over and (who.noted > before or len(due) == NOTES):
+                break
+            due.append(who)
+        texts: dict[int, str] = {}  # by slice
+        for who in due:
+            del self._parked[id(who)]
+            held = None if who.over else who.store.awaited(who)
+            if held is not None:
+                text = texts.get(id(held)) or texts.setdefault(id(held), who.store.lacks(held))
+                self._van.send(who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request}))
         now = time.monotonic()
-        for who in list(self._parked.values()):
-            if who.over:
-                self._parked.pop(id(who), None)
-            elif now - who.since > PATIENCE:
-                who.since = now
-                for store in self.stores.values():
-                    text = store.missing(who)
-                    if text is not None:
-                        self._van.send(
-                            who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request})
-                        )
+        self._rests = now + REST * (now - began)
+        for who in due:
+            if not who.over:
+                who.noted = now
+                self._parked[id(who)] = who
 
 
 def _slack(message: Message) -> int | None:

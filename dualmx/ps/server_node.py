@@ -24,6 +24,7 @@ from .worker import ROUNDED
 
 _log = logging.getLogger("dualmx.dist")
 SMALL = 64 << 10  # bytes of a request that may be served on the thread that received it
+HOUSEKEEPING = 0.25  # seconds between two looks at what waits for long, however many requests there are
 QUICK = 16  # quick requests in turn before that
 
 
@@ -44,6 +45,7 @@ class Server(Node):
         self._crashes: dict[int, str] = {}
         self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
         self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
+        self._kept = 0.0  # when housekeeping was done last
         self._died = 0.0  # when a worker was given up last
         self._departed: dict[int, str] = {}  # workers that have left the job, as the scheduler knows
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
@@ -266,10 +268,12 @@ class Server(Node):
         try:
             if work is not None:
                 work()
+            if time.monotonic() - self._kept >= HOUSEKEEPING:
                 self._van.pulse()  # the thread that does so may not get its turn on a busy host
-            if self._missing:
-                self._check()
-            self.kv.tick()
+                if self._missing:
+                    self._check()
+                self.kv.tick()
+                self._kept = time.monotonic()
         finally:
             self._turn.release()
             if work is not None:
