@@ -323,6 +323,7 @@ def settled(policy: str, workers: list[int | None], scheduler: int | None, again
     for member, code in zip([*others, first], [*workers, scheduler], strict=True):
         member.code = code
     returns.decide([failed], [failed, *others, first])
+    returns.close()
     return returns, failed
 
 
@@ -332,7 +333,8 @@ def test_who_is_started_again_when_the_others_have_finished_needs_no_place() -> 
         ("elastic", [0, 0], 0, True, True, False),  # came too late
         ("elastic", [0, 0], 0, False, False, False),  # failed at its end, like anybody
         ("elastic", [0, 0], -9, True, True, True),
-        ("wait", [0, 0], 0, True, True, True),
+        ("wait", [0, 0], 0, True, True, False),
+        ("wait", [0, None], None, True, True, True),
         ("fail", [0, 0], 0, True, False, False),
     ]:
         returns, failed = settled(policy, workers, scheduler, again)
