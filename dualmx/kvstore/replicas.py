@@ -9,6 +9,7 @@ from ..ndarray import NDArray
 from ..ndarray.handle import assign
 from ..ndarray.joint import Everywhere, joinable, joined, sum_over
 from ..optimizer import LBSGD, SGLD, Optimizer, Updater
+from ..optimizer.updater import in_one_call
 
 Column = Sequence[Sequence[NDArray]]
 
@@ -23,6 +24,7 @@ def updates_alike(optimizer: Any) -> bool:
         isinstance(optimizer, Optimizer)
         and not issubclass(kind, _UNEQUAL)
         and kind.__module__.startswith(Optimizer.__module__.rpartition(".")[0] + ".")
+        and in_one_call(optimizer)
     )
 
 

@@ -56,9 +56,24 @@ class Returns:
         """Whether a process is about to be started again."""
         return bool(self._waiting)
 
+    @property
+    def _waits(self) -> bool:
+        return "wait" in self._policy.values()
+
+    def over(self, members: Sequence[Member]) -> bool:
+        """Whether the job has come to its end, so that nobody is started again."""
+        if self._policy.get("worker") == "elastic":
+            return _over(members)
+        return self._waits and (_ended_well(members, "scheduler") or _ended_well(members, "worker"))
+
+    def late(self, members: Sequence[Member]) -> bool:
+        """Whether only processes run that were started in the place of others, and the job is over."""
+        running = [m for m in members if m.code is None]
+        return self.over(members) and all(m in self._again for m in running)
+
     def decide(self, failed: Sequence[Member], members: Sequence[Member]) -> None:
         """Settle what becomes of those of `members` that have failed."""
-        over = self._policy.get("worker") == "elastic" and _over(members)
+        over = self.over(members)
         if over:
             self._waiting = []
         for member in failed:
@@ -66,8 +81,8 @@ class Returns:
                 continue
             if not over:
                 self._decide(member, members)
-            elif member in self._again:  # it came too late to find the others
-                self._settled.add(member)
+            elif member in self._again or (self._waits and (member.code or 0) < 0):
+                self._settled.add(member)  # it came too late to find the others, or had nothing left to do
 
     def due(self, starts: Starts, keeper: Keeper) -> list[Process]:
         """Start again those whose time has come, as the launcher starts members."""
@@ -97,6 +112,11 @@ class Returns:
         """Remove the journal."""
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _ended_well(members: Sequence[Member], role: str) -> bool:
+    """Whether all processes of a role, those that were started last, have ended in good order."""
+    return all(m.code == 0 for m in {m.name: m for m in members}.values() if m.role == role)
 
 
 def _over(members: Sequence[Member]) -> bool:

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Protocol, cast
 
+from ..core.encryption import check_encryption
 from ..core.errors import MXNetError
+from ..core.knobs import ENCRYPT
 from ..core.open_files import limit, opened, raise_limit, remedy
 from ..core.running import noted
 from .plan import Plan, place_scheduler
@@ -75,6 +77,8 @@ def run(plan: Plan) -> int:
         check_open_files(plan)
         how.check(plan)
         place_scheduler(plan)
+        encrypt = plan.env.get(ENCRYPT.name) or ENCRYPT.read()
+        check_encryption(plan.uri, encrypt)
         starts = starts_of(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
         for start in starts:
             _queue_up(start, processes)
@@ -82,7 +86,7 @@ def run(plan: Plan) -> int:
                 processes.append(Process(start, keeper))
             except OSError as e:
                 raise MXNetError(f"cannot start {start.name or start.members[0].name}: {e.strerror or e}") from e
-        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command)):
+        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command), encrypt):
             first = _watch(plan, processes, returns, keeper, lambda members: starts_of(plan, how, members))
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
@@ -165,7 +169,7 @@ def _watch(plan: Plan, processes: list[Process], returns: Returns, keeper: Keepe
         if first is None:
             processes += returns.due(starts, keeper)
         workers = [m for p in processes for m in p.members if m.role == "worker"]
-        done = not (returns.pending or any(m.code is None for m in workers))
+        done = not (returns.pending or any(m.code is None for m in workers)) or returns.late(members)
         if first is None and not done:
             until = None  # another worker was started in the place of the last one
         else:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..compile.counters import counters
@@ -22,13 +23,13 @@ from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, aval, chain
 from ..op.registry import Call
 from . import handle, verify
+from .exposed import COUNTS, is_protected
 from .handle import Handle, on_device
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
 
 # Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
-_COUNTS = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
 _getrefcount = sys.getrefcount
 
 # Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
@@ -75,6 +76,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     began = time.perf_counter() if watchers else 0.0
     try:
         exe = state.programs.get(wanted) or _find_superset(state, wanted) or _compile(tr, wanted)
+        started = time.perf_counter() if watchers else 0.0
         results = run(exe, tr)
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else failed(last_line(state), e)
@@ -87,7 +89,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     counters.flushes += 1
     if watchers:
         for w in list(watchers):
-            w.flushed(state, began, results)
+            w.flushed(state, began, started, results)
     for h, v, k in zip(live, wanted, exe.at[wanted], strict=True):
         if h._v is v:
             h._data = results[k]
@@ -95,6 +97,8 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
             h._v = v.aval
     if exe.tape:
         keep_tape(exe, tr, dict(zip(exe.wanted, results, strict=True)), live, wanted)
+    if tr.exposed:
+        handle.publish(tr)
     # Arrays that entered still point here; what the trace held must not outlive it.
     tr.handles, tr.scratch, tr.leaves = [], [], []
     tr.replaced, tr.variables = {}, []
@@ -120,7 +124,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
-            if not _COUNTS or _getrefcount(args[i]) > _ALONE:
+            if not COUNTS or _getrefcount(args[i]) > _ALONE or is_protected(args[i]):
                 args[i] = duplicate(args[i])
                 counters.kept_copies += 1
         if exe.scratch:
@@ -158,7 +162,8 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            if _COUNTS and _getrefcount(scratch[i]) <= _ALONE and not (counters.failures and _failed(scratch[i])):
+            alone = COUNTS and _getrefcount(scratch[i]) <= _ALONE and not is_protected(scratch[i])
+            if alone and not (counters.failures and _failed(scratch[i])):
                 found.append(scratch[i])
                 scratch[i] = None
                 break
@@ -309,14 +314,16 @@ def peek(tr: Trace, h: Handle) -> None:
             exe.tape = ("peek",)
             exe.at = {}
             state.programs[key] = exe
+        started = time.perf_counter() if watchers else 0.0
         try:
             results = run(exe, shadow)
         except Exception as e:
             raise failed(last_line(state), e) from e
         for w in list(watchers):
-            w.flushed(state, began, results)
+            w.flushed(state, began, started, results)
         h._data = results[0]
         h._tr, h._v = None, v.aval
+        handle.publish_value(h)
 
 
 def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
@@ -328,9 +335,12 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
     ctx = ins[0]._v.ctx if ins else local.tr.ctx
     began = time.perf_counter() if watchers else 0.0
     with x64():
+        if any(w.measures for w in watchers):
+            jax.block_until_ready(call.apply_keys(datas, (), runtime))
+        started = time.perf_counter() if watchers else 0.0
         results = call.apply_keys(datas, (), runtime)
     for w in list(watchers):
-        w.ran(call, began, results)
+        w.ran(call, began, started, results)
     return [concrete(put(r, ctx), ctx) for r in results]
 
 

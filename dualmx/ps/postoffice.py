@@ -11,15 +11,35 @@ from typing import Any
 from ..core.errors import FormatError, MXNetError
 from .assembly import Assembly
 from .frame import ERROR, NOTE, PING, REPLY, REQUEST, Message
-from .journal import Journal
-from .ledger import Ledger
-from .member import Member, few
+from .journal import Journal, JournalError
+from .ledger import Ledger, Place
+from .member import Member, few, with_remedy
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
 LEAST = 5.0  # seconds that members have at least to connect to another scheduler
 CROSSED = 2.0  # seconds that all workers may wait at different barriers
 TOLD = 10.0  # seconds after which those who wait at a barrier are told for whom
+
+
+class Barrier:
+    """A barrier that workers wait at.
+
+    Attributes:
+        name, place: see `Ledger.has_passed`.
+        came: link and request of the workers that are there, by rank.
+        early: one of them has pushed nothing yet.
+    """
+
+    def __init__(self, name: str, place: Place):
+        self.name, self.place = name, place
+        self.came: dict[int, tuple[int, int]] = {}
+        self.early = False
+
+    def has(self, member: Member) -> bool:
+        """Whether it need not wait for a worker: it is there, or came back behind it."""
+        behind = not self.name and (self.place[0] <= member.past or (member.early and self.early))
+        return member.rank in self.came or behind
 
 
 class Scheduler:
@@ -55,7 +75,7 @@ class Scheduler:
         self._assembly = Assembly(*group) if self._attendance is not None else None
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
-        self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
+        self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
         self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
         self._crossed = 0.0  # since when all workers wait at different ones
         self._last_gone: Member | None = None  # the worker that died or left last
@@ -90,6 +110,9 @@ class Scheduler:
         try:
             with self._lock:
                 self._serve(link, message)
+        except JournalError as e:
+            self.failed = str(e)
+            self.over.set()
         except MXNetError as e:
             self._van.answer(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
 
@@ -113,8 +136,12 @@ class Scheduler:
             self._van.answer(link, Message(REPLY, message.request, {"address": self._coordinated()}))
         elif message.kind == REQUEST and op == "status":
             self._van.answer(link, Message(REPLY, message.request, self.status()))
-        elif message.kind == NOTE and op == "bye":
+        elif message.kind == REQUEST and op == "past":
+            self._pass(link, message)
+        elif op == "bye":
             self._leave(link)
+            if message.kind == REQUEST:
+                self._van.answer(link, Message(REPLY, message.request))
         elif message.kind == NOTE and op == "crash" and link in self._members:
             self._members[link].crash = message.take("text", str)[:500]
         elif message.kind == PING and link in self._members:
@@ -124,7 +151,7 @@ class Scheduler:
         """Return what is known of the members, for `dualmx status`."""
         now = time.monotonic()
         members = [m.told(now) for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))]
-        waiting = [{"barrier": name, "ranks": sorted(seat)} for name, seat in self._barriers.items()]
+        waiting = [{"barrier": label, "ranks": sorted(b.came)} for label, b in self._barriers.items()]
         told = {"wanted": self._wanted, "complete": self._ledger.complete, "members": members, "barriers": waiting}
         if self._attendance is not None:
             told["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
@@ -152,7 +179,8 @@ class Scheduler:
         member.state, member.since = "dead", time.monotonic()
         self._ledger.enter(member)
         _log.warning("scheduler: %s died: %s", member.name, member.end)
-        self._tell(member, f"{member.name} died: {member.end}", dead=True)
+        text = f"{member.name} died: {member.end}"
+        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), dead=True)
 
     def _awaited(self, member: Member) -> bool:
         """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
@@ -177,7 +205,9 @@ class Scheduler:
                 f"the scheduler's job has the policies {dict(self._policy)}, this {role}'s has {policy} "
                 "(DUALMX_ON_WORKER_DEATH, DUALMX_ON_SERVER_DEATH)"
             )
-        if link in self._members:
+        known = next((m for m in self._members.values() if m.life == life and m.role == role), None)
+        if known is not None:
+            self._register_again(known, link, message.request)
             return
         member = Member(link, message.request, role, wish, life, address)
         if self._ledger.complete:
@@ -192,8 +222,34 @@ class Scheduler:
         if len(self._members) == sum(self._wanted.values()):
             self._begin()
 
+    def _register_again(self, member: Member, link: int, request: int) -> None:
+        """A member asks again, as its connection broke before it was answered, or the scheduler was another one."""
+        if member.link == link:
+            member.requests.append(request)
+        else:
+            self._move(member, link)
+            member.request, member.requests = request, []
+        if self._ledger.complete:
+            if not (member.present or self._awaited(member)):
+                raise MXNetError(f"the job goes on without {member.name}: {member.end}")
+            self._revive(member)
+            self._welcome(member)
+
+    def _move(self, member: Member, link: int) -> None:
+        """A member has another connection."""
+        del self._members[member.link]
+        self._van.drop(member.link)
+        member.link = link
+        self._members[link] = member
+
+    def _revive(self, member: Member) -> None:
+        """A member that was lost is there again."""
+        if member.state != "alive":
+            member.state, member.crash = "alive", ""
+            self._note(member, "back", f"{member.name} is back")
+
     def _replace(self, member: Member) -> None:
-        """Let a new process take the place of one that died."""
+        """Let a new process take the place of one that died; it may end if that one had finished."""
         role = member.role
         for old in self._members.values():
             if old.role == role and old.state == "lost" and old.rank == member.wish:
@@ -201,23 +257,27 @@ class Scheduler:
         places = [m for m in self._members.values() if m.role == role and self._awaited(m)]
         chosen = next((m for m in places if m.rank == member.wish), places[0] if places else None)
         if chosen is None:
+            ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
+            if self._policy[role] == "wait" and member.wish in ranks:
+                self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
+                return
             raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
         del self._members[chosen.link]
-        member.rank = chosen.rank
+        member.rank, member.back = chosen.rank, True
         self._members[member.link] = member
         self._ledger.enter(member)
         _log.warning("scheduler: %s is back", member.name)
-        self._welcome(member, back=True)
+        self._welcome(member)
         self._note(member, "back", f"{member.name} is back")
 
     def _admit(self, member: Member) -> None:
         """Let one more worker join an elastic job; it gets a number that nobody had before."""
-        member.rank = 1 + max(m.rank for m in self._ledger.workers())
+        member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
         self._members[member.link] = member
         self._ledger.enter(member)
         _log.warning("scheduler: %s joins the job", member.name)
         self._note(member, "new", f"{member.name} joins the job")
-        self._welcome(member, back=True)
+        self._welcome(member)
 
     def _next_batch(self, link: int, message: Message) -> None:
         """A worker has ended a batch, and asks for the next."""
@@ -259,24 +319,28 @@ class Scheduler:
         if member is None or not (member.present or self._awaited(member)):
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
         if member.link != link:
-            del self._members[member.link]
-            self._van.drop(member.link)
-            member.link = link
-            self._members[link] = member
-        if member.state != "alive":
-            member.state, member.crash = "alive", ""
-            self._note(member, "back", f"{member.name} is back")
-        self._van.answer(link, Message(REPLY, message.request))
+            self._move(member, link)
+        self._revive(member)
+        self._van.answer(link, Message(REPLY, message.request, self._view()))
 
-    def _welcome(self, member: Member, back: bool) -> None:
+    def _view(self) -> dict[str, Any]:
+        """What a member must know of the others, whatever notes it has missed."""
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
-        servers = [m.address for m in ordered if m.role == "server"]
+        gone = [[m.role, m.rank, m.end, m.state == "dead"] for m in ordered if not m.present]
+        return {"servers": [m.address for m in ordered if m.role == "server"], "gone": gone}
+
+    def _welcome(self, member: Member) -> None:
+        ordered = sorted(self._members.values(), key=lambda m: m.rank)
         workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
-        meta = {"rank": member.rank, "servers": servers, "back": back, "workers": workers}
-        self._van.answer(member.link, Message(REPLY, member.request, {**meta, "barriers": self._ledger.count}))
+        at, number = self._ledger.last
+        meta = {**self._view(), "rank": member.rank, "back": member.back, "workers": workers}
+        if self._attendance is not None:
+            meta["gone"] = []  # they may be many by now, and are none of a newcomer's concern
+        meta["barriers"] = number if at == 0 else 0
+        for request in (member.request, *member.requests):
+            self._van.answer(member.link, Message(REPLY, request, meta))
 
     def _begin(self) -> None:
-        self._ledger.complete = True
         for role, count in self._wanted.items():
             members = [m for m in self._members.values() if m.role == role]
             free = set(range(count))
@@ -289,10 +353,9 @@ class Scheduler:
                     m.rank = min(free)
                     free.discard(m.rank)
         _log.info("scheduler: all are here:\n%s", self.table())
+        self._ledger.enter_all()
         for m in self._members.values():
-            self._ledger.enter(m)
-        for m in self._members.values():
-            self._welcome(m, back=False)
+            self._welcome(m)
 
     def table(self) -> str:
         """The members, one a line: role, rank, host, and the port of a server."""
@@ -304,13 +367,24 @@ class Scheduler:
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
-        name, number = message.take("name", str), message.take("number", int)
-        if self._ledger.has_passed(name, number):
+        name, place = message.take("name", str), (message.take("at", int), message.take("number", int))
+        if self._ledger.has_passed(name, place):
             self._van.answer(link, Message(REPLY, message.request))
             return
-        label = name or f"#{number}"
-        self._barriers.setdefault(label, {})[member.rank] = (link, message.request)
+        label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
+        barrier = self._barriers.setdefault(label, Barrier(name, place))
+        barrier.came[member.rank] = (link, message.request)
+        barrier.early |= message.take("idle", bool)
         self._settle(label)
+
+    def _pass(self, link: int, message: Message) -> None:
+        """A worker that came back goes on behind some barriers: they wait for it no more."""
+        member = self._worker(link, "tell where they are")
+        member.past, member.early = message.take("at", int), message.take("early", bool)
+        self._ledger.enter(member)
+        self._van.answer(link, Message(REPLY, message.request))
+        for label in list(self._barriers):
+            self._settle(label)
 
     def _worker(self, link: int, what: str) -> Member:
         member = self._members.get(link)
@@ -369,21 +443,24 @@ class Scheduler:
         return self._coordinates
 
     def _settle(self, label: str) -> None:
-        seat = self._barriers[label]
-        workers = self._expected()
-        if all(m.rank in seat for m in workers):
-            self._ledger.pass_barrier(label)
-            for link, request in self._barriers.pop(label).values():
+        barrier = self._barriers[label]
+        missing = [m for m in self._expected() if not barrier.has(m)]
+        if not missing:
+            self._ledger.pass_barrier(barrier.name, barrier.place)
+            for link, request in self._barriers.pop(label).came.values():
                 self._van.answer(link, Message(REPLY, request))
             return
-        gone = [m for m in workers if m.state in ("dead", "left") and not self._awaited(m) and m.rank not in seat]
+        gone = [m for m in missing if m.state in ("dead", "left") and not self._awaited(m)]
         if gone:
-            for link, request in self._barriers.pop(label).values():
+            for link, request in self._barriers.pop(label).came.values():
                 self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
 
     def _expected(self) -> list[Member]:
         """The workers for whom barriers wait."""
         workers = self._ledger.workers()
+        if self._policy["worker"] == "wait" and any(m.back for m in workers):
+            # One that came back may have skipped a barrier, so that it or the others end with one less.
+            return [m for m in workers if m.state != "left"]
         if self._policy["worker"] == "continue":
             return [m for m in workers if m.state != "dead"]
         if self._attendance is not None:
@@ -394,9 +471,10 @@ class Scheduler:
         """Tell those who wait at a barrier for long who is not there."""
         self._since = {label: self._since.get(label, now) for label in self._barriers}
         for label in [b for b, since in self._since.items() if now - since >= TOLD]:
-            seat, self._since[label] = self._barriers[label], now
-            text = f"the barrier {label} still lacks " + few([m.name for m in self._expected() if m.rank not in seat])
-            for link, request in seat.values():
+            barrier, self._since[label] = self._barriers[label], now
+            lacking = few([m.name for m in self._expected() if not barrier.has(m)])
+            text = f"the barrier {label} still lacks {lacking}"
+            for link, request in barrier.came.values():
                 self._van.answer(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
 
     def _takes_part(self, member: Member) -> bool:
@@ -441,7 +519,7 @@ class Scheduler:
         """Serve until the job is over.
 
         Raises:
-            MXNetError: after `start` seconds members were still missing.
+            MXNetError: after `start` seconds members were still missing, or the journal cannot be written.
         """
         until = time.monotonic() + start
         while not self.over.wait(0.1):
@@ -459,9 +537,15 @@ class Scheduler:
                     for lost in [m for m in self._members.values() if m.state == "lost"]:
                         self._bury(lost)
             if ended:
-                self.over.wait(5.0)  # servers end by themselves
+                self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
                 break
-        self._ledger.close()
+        if self.failed:
+            raise MXNetError(self.failed)
+
+    def close(self) -> None:
+        """Forget the job, when all members have been told that it is over."""
+        if not self.failed:
+            self._ledger.close()
 
     def _watch(self) -> None:
         """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
@@ -479,7 +563,7 @@ class Scheduler:
     def _uncross(self, now: float) -> None:
         """End barriers that all workers wait at for good, because they do not wait at the same one."""
         workers = [m for m in self._ledger.workers() if m.state != "left"]
-        at = {rank: label for label, seat in self._barriers.items() for rank in seat}
+        at = {rank: label for label, barrier in self._barriers.items() for rank in barrier.came}
         if len(self._barriers) < 2 or not all(m.state == "alive" and m.rank in at for m in workers):
             self._crossed = 0.0
         elif not self._crossed:
@@ -489,7 +573,7 @@ class Scheduler:
             told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
-                for link, request in self._barriers.pop(label).values():
+                for link, request in self._barriers.pop(label).came.values():
                     self._van.answer(link, Message(ERROR, request, {"text": text}))
 
     def _refuse(self, start: float) -> None:
@@ -499,7 +583,8 @@ class Scheduler:
             + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._wanted.items())
         )  # fmt: skip
         for m in list(self._members.values()):
-            self._van.answer(m.link, Message(ERROR, m.request, {"text": text}))
+            for request in (m.request, *m.requests):
+                self._van.answer(m.link, Message(ERROR, request, {"text": text}))
         raise MXNetError(text)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.errors import FormatError, MXNetError
 from .batch_store import BatchStore, restore_seated, seated_records
 from .frame import ERROR, NOTE, REPLY, REQUEST, Form, Message, Repeated
-from .journal import Journal
+from .journal import Journal, JournalError
 from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
 from .requests import parts_of, pushed, pushes, put
 from .row_messages import answer, wanted_rows
@@ -114,6 +114,8 @@ class KVServer:
         try:
             if form is None or form.found is None or not self._serve_again(link, message, form, *form.found):
                 self._serve(link, message)
+        except JournalError:
+            raise  # what this server says would not outlive it
         except MXNetError as e:
             self._van.answer(link, Message(ERROR, message.request, {"text": str(e)}))
         if self._full and self._journal is not None:
@@ -276,13 +278,17 @@ class KVServer:
         require(store.slack == slack, f"store {number} of another worker {ahead}; {same}")
 
     def _resumed(self, rank: int, number: int, message: Message) -> dict[str, Any]:
-        """What a worker that came back must know of a store: how keys are placed, and which rounds it has pushed."""
+        """What a worker that came back must know of a store: how keys are placed, and which rounds it has completed.
+
+        A push of a round that is not over is no more than the server remembers, which may die as well.
+        """
         if message.meta.get("back") is not True:
             return {}
         store = self.stores[number]
         rounds: dict[Key, int] = {}
         for held in store.held.values():
-            rounds[held.key] = min(rounds.get(held.key, 1 << 62), held.pushed_by(rank))
+            turn = held.closed if store.sync else held.seen.get(rank, 0)
+            rounds[held.key] = min(rounds.get(held.key, 1 << 62), turn)
         return {"whole": store.whole, "rounds": [[k, t] for k, t in rounds.items()]}
 
     # -- what outlives the server
