@@ -142,7 +142,7 @@ class Scheduler:
         elif op == "bye":
             self._leave(link)
             if message.kind == REQUEST:
-                self._van.send(link, Message(REPLY, message.request))
+                self._van.answer(link, Message(REPLY, message.request))
         elif message.kind == NOTE and op == "parted" and link in self._members:
             self._members[link].parted = True
         elif message.kind == NOTE and op == "crash" and link in self._members:
@@ -262,7 +262,7 @@ class Scheduler:
         if chosen is None:
             ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
             if self._policy[role] == "wait" and member.wish in ranks:
-                self._van.send(member.link, Message(REPLY, member.request, {"over": True}))
+                self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
                 return
             raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
         del self._members[chosen.link]
@@ -388,7 +388,7 @@ class Scheduler:
         member = self._worker(link, "tell where they are")
         member.past, member.early = message.take("at", int), message.take("early", bool)
         self._ledger.enter(member)
-        self._van.send(link, Message(REPLY, message.request))
+        self._van.answer(link, Message(REPLY, message.request))
         for label in list(self._barriers):
             self._settle(label)
 
@@ -543,7 +543,7 @@ class Scheduler:
                     for lost in [m for m in self._members.values() if m.state == "lost"]:
                         self._bury(lost)
             if ended:
-                self.over.wait(5.0)  # servers end by themselves
+                self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
                 break
         until = time.monotonic() + PARTING
         while self._policy["server"] == "wait" and time.monotonic() < until and not self._all_parted():
@@ -597,8 +597,7 @@ class Scheduler:
         if not wishes <= set(all_) or len(wishes) < len(self._members):
             return ""
         missing = [f"{role} {rank}" for role, rank in all_ if (role, rank) not in wishes]
-        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        return f"; missing: {', '.join(missing[:8])}{more}: see what they wrote last"
+        return f"; missing: {few(missing)}: see what they wrote last"
 
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
