@@ -115,7 +115,7 @@ class Scheduler:
             self.failed = str(e)
             self.over.set()
         except MXNetError as e:
-            self._van.send(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
+            self._van.answer(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
 
     def _serve(self, link: int, message: Message) -> None:
         op = message.take("op", str)
@@ -127,20 +127,22 @@ class Scheduler:
             self._barrier(link, message)
         elif message.kind == REQUEST and op == "batch":
             self._next_batch(link, message)
+        elif message.kind == REQUEST and op == "history":
+            self._tell_history(link, message)
         elif message.kind == REQUEST and op == "meet":
             self._meet(link, message)
         elif message.kind == REQUEST and op == "assemble":
             self._assemble(link, message)
         elif message.kind == REQUEST and op == "coordinator":
-            self._van.send(link, Message(REPLY, message.request, {"address": self._coordinated()}))
+            self._van.answer(link, Message(REPLY, message.request, {"address": self._coordinated()}))
         elif message.kind == REQUEST and op == "status":
-            self._van.send(link, Message(REPLY, message.request, self.status()))
+            self._van.answer(link, Message(REPLY, message.request, self.status()))
         elif message.kind == REQUEST and op == "past":
             self._pass(link, message)
         elif op == "bye":
             self._leave(link)
             if message.kind == REQUEST:
-                self._van.send(link, Message(REPLY, message.request))
+                self._van.answer(link, Message(REPLY, message.request))
         elif message.kind == NOTE and op == "parted" and link in self._members:
             self._members[link].parted = True
         elif message.kind == NOTE and op == "crash" and link in self._members:
@@ -260,7 +262,7 @@ class Scheduler:
         if chosen is None:
             ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
             if self._policy[role] == "wait" and member.wish in ranks:
-                self._van.send(member.link, Message(REPLY, member.request, {"over": True}))
+                self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
                 return
             raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
         del self._members[chosen.link]
@@ -285,12 +287,20 @@ class Scheduler:
         member = self._members.get(link)
         if self._attendance is None or member is None or member.role != "worker":
             raise MXNetError("only the workers of an elastic job ask for batches")
+        self._attendance.mark(message.take("marks", list))
         told = self._attendance.ask(member.rank, message.take("ended", int), (link, message.request))
         if told is not None:
-            self._van.send(link, Message(REPLY, message.request, told))
+            self._van.answer(link, Message(REPLY, message.request, told))
         else:
             self._asked = self._asked or time.monotonic()
             self._settle_batch()
+
+    def _tell_history(self, link: int, message: Message) -> None:
+        """Tell a newcomer of the batches before it came."""
+        self._worker(link, "ask for batches")
+        if self._attendance is None:
+            raise MXNetError("only elastic jobs have batches")
+        self._van.answer(link, Message(REPLY, message.request, self._attendance.page(message.take("start", int))))
 
     def _settle_batch(self) -> None:
         attendance = self._attendance
@@ -300,13 +310,13 @@ class Scheduler:
             self._asked = 0.0
             self._ledger.enter_batch()
             for (link, request), told in attendance.answers():
-                self._van.send(link, Message(REPLY, request, told))
+                self._van.answer(link, Message(REPLY, request, told))
 
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
         role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
         if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
-            self._van.send(link, Message(REPLY, message.request))
+            self._van.answer(link, Message(REPLY, message.request))
             return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
@@ -316,7 +326,7 @@ class Scheduler:
         if member.link != link:
             self._move(member, link)
         self._revive(member)
-        self._van.send(link, Message(REPLY, message.request, self._view()))
+        self._van.answer(link, Message(REPLY, message.request, self._view()))
 
     def _view(self) -> dict[str, Any]:
         """What a member must know of the others, whatever notes it has missed."""
@@ -333,7 +343,7 @@ class Scheduler:
             meta["gone"] = []  # they may be many by now, and are none of a newcomer's concern
         meta["barriers"] = number if at == 0 else 0
         for request in (member.request, *member.requests):
-            self._van.send(member.link, Message(REPLY, request, meta))
+            self._van.answer(member.link, Message(REPLY, request, meta))
 
     def _begin(self) -> None:
         for role, count in self._wanted.items():
@@ -365,7 +375,7 @@ class Scheduler:
         at = message.take("at", int) if "at" in message.meta else 0
         name, place = message.take("name", str), (at, message.take("number", int))
         if self._ledger.has_passed(name, place):
-            self._van.send(link, Message(REPLY, message.request))
+            self._van.answer(link, Message(REPLY, message.request))
             return
         label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
         barrier = self._barriers.setdefault(label, Barrier(name, place))
@@ -378,7 +388,7 @@ class Scheduler:
         member = self._worker(link, "tell where they are")
         member.past, member.early = message.take("at", int), message.take("early", bool)
         self._ledger.enter(member)
-        self._van.send(link, Message(REPLY, message.request))
+        self._van.answer(link, Message(REPLY, message.request))
         for label in list(self._barriers):
             self._settle(label)
 
@@ -399,10 +409,10 @@ class Scheduler:
         if len(self._met) == self._wanted["worker"]:
             addresses = [self._met[rank][2] for rank in sorted(self._met)]
             for link, request, _ in self._met.values():
-                self._van.send(link, Message(REPLY, request, {"addresses": addresses}))
+                self._van.answer(link, Message(REPLY, request, {"addresses": addresses}))
         elif gone:
             for link, request, _ in self._met.values():
-                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
         else:
             return
         self._met = {}
@@ -425,12 +435,12 @@ class Scheduler:
         here = [m.rank for m in workers if m.present]
         self._assembly.settle(here, [m.rank for m in workers if m.state == "left"])
         for (link, request), told in self._assembly.answers():
-            self._van.send(link, Message(REPLY, request, told))
+            self._van.answer(link, Message(REPLY, request, told))
         now = time.monotonic()
         for link, text in self._assembly.to_tell(now, here):
-            self._van.send(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
+            self._van.answer(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
         for (link, request), text in self._assembly.overdue(now, here):
-            self._van.send(link, Message(ERROR, request, {"text": text}))
+            self._van.answer(link, Message(ERROR, request, {"text": text}))
 
     def _coordinated(self) -> str:
         if self._coordinator is None:
@@ -444,12 +454,12 @@ class Scheduler:
         if not missing:
             self._ledger.pass_barrier(barrier.name, barrier.place)
             for link, request in self._barriers.pop(label).came.values():
-                self._van.send(link, Message(REPLY, request))
+                self._van.answer(link, Message(REPLY, request))
             return
         gone = [m for m in missing if m.state in ("dead", "left") and not self._awaited(m)]
         if gone:
             for link, request in self._barriers.pop(label).came.values():
-                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
 
     def _expected(self) -> list[Member]:
         """The workers for whom barriers wait."""
@@ -471,7 +481,7 @@ class Scheduler:
             lacking = few([m.name for m in self._expected() if not barrier.has(m)])
             text = f"the barrier {label} still lacks {lacking}"
             for link, request in barrier.came.values():
-                self._van.send(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
+                self._van.answer(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
 
     def _takes_part(self, member: Member) -> bool:
         """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
@@ -490,7 +500,7 @@ class Scheduler:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
         for m in self._members.values():
             if m.state == "alive" and m is not about:
-                self._van.send(m.link, Message(NOTE, 0, note))
+                self._van.answer(m.link, Message(NOTE, 0, note))
 
     def _tell(self, about: Member, text: str, dead: bool) -> None:
         about.end = text
@@ -533,7 +543,7 @@ class Scheduler:
                     for lost in [m for m in self._members.values() if m.state == "lost"]:
                         self._bury(lost)
             if ended:
-                self.over.wait(5.0)  # servers end by themselves
+                self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
                 break
         until = time.monotonic() + PARTING
         while self._policy["server"] == "wait" and time.monotonic() < until and not self._all_parted():
@@ -578,7 +588,7 @@ class Scheduler:
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
                 for link, request in self._barriers.pop(label).came.values():
-                    self._van.send(link, Message(ERROR, request, {"text": text}))
+                    self._van.answer(link, Message(ERROR, request, {"text": text}))
 
     def _missing(self) -> str:
         """Names of those who are not there, if all who are have asked for ranks."""
@@ -587,8 +597,7 @@ class Scheduler:
         if not wishes <= set(all_) or len(wishes) < len(self._members):
             return ""
         missing = [f"{role} {rank}" for role, rank in all_ if (role, rank) not in wishes]
-        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        return f"; missing: {', '.join(missing[:8])}{more}: see what they wrote last"
+        return f"; missing: {few(missing)}: see what they wrote last"
 
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
@@ -599,7 +608,7 @@ class Scheduler:
         )  # fmt: skip
         for m in list(self._members.values()):
             for request in (m.request, *m.requests):
-                self._van.send(m.link, Message(ERROR, request, {"text": text}))
+                self._van.answer(m.link, Message(ERROR, request, {"text": text}))
         raise MXNetError(text)
 
 

@@ -117,7 +117,7 @@ class KVServer:
         except JournalError:
             raise  # what this server says would not outlive it
         except MXNetError as e:
-            self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
+            self._van.answer(link, Message(ERROR, message.request, {"text": str(e)}))
         if self._full and self._journal is not None:
             self._full = False
             self._journal.snapshot(self._records())
@@ -207,7 +207,7 @@ class KVServer:
         self.workers.add(rank)
         if rank in self.gone or rank in self.excluded:
             text = f"the job goes on without this worker: {self.gone.get(rank) or self.excluded[rank]}"
-            self._van.send(link, Message(ERROR, message.request, {"text": text, "final": True}))
+            self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True}))
             return
         client = self.clients.setdefault(rank, _Client())
         if client.link != link and client.link in self.ranks:
@@ -326,7 +326,8 @@ class KVServer:
         self._replaying = True
         try:
             for record in self._journal.read():
-                self._replay(record)
+                with self._journal.content.parsing():
+                    self._replay(record)
                 count += 1
         finally:
             self._replaying = False
@@ -379,7 +380,7 @@ class KVServer:
         return who
 
     def _reply(self, link: int, request: int, meta: dict[str, Any] | None = None, payload: Any = ()) -> None:
-        self._van.send(link, Message(REPLY, request, meta or {}, payload))
+        self._van.answer(link, Message(REPLY, request, meta or {}, payload))
 
     def _done(self, who: Parked) -> None:
         self._parked.pop(id(who), None)
@@ -392,11 +393,11 @@ class KVServer:
             size = values[0].nbytes if len(values) == 1 else sum([v.nbytes for v in values])
             self._answer = found, payload, size
         self.sent += size
-        self._van.send(who.link, Message(REPLY, who.request, meta, payload, who.priority))
+        self._van.answer(who.link, Message(REPLY, who.request, meta, payload, who.priority))
 
     def _failed(self, who: Parked, reason: str) -> None:
         self._parked.pop(id(who), None)
-        self._van.send(who.link, Message(ERROR, who.request, {"text": reason}))
+        self._van.answer(who.link, Message(ERROR, who.request, {"text": reason}))
 
     # -- members
 
@@ -464,7 +465,7 @@ class KVServer:
             held = None if who.over else who.store.awaited(who)
             if held is not None:
                 text = texts.get(id(held)) or texts.setdefault(id(held), who.store.lacks(held))
-                self._van.send(who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request}))
+                self._van.answer(who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request}))
         now = time.monotonic()
         self._rests = now + REST * (now - began)
         for who in due:

@@ -40,6 +40,7 @@ SOON, LATER = 0.2, 1.0  # most seconds between two tries to connect: to nobody y
 ATTEMPTS = 3  # to pass a handshake, whose bytes may be damaged on their way
 SCRATCH = 64 << 10
 LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
+INTERRUPTED = "interrupted"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _log = logging.getLogger("dualmx.dist")
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
@@ -237,7 +238,7 @@ class SocketVan(Van):
                     self._turn(min(left, self._beat))
             except BaseException:
                 for link in list(self._links.values()):  # what was being read is lost, and must come again
-                    link.broken = link.broken or "interrupted"
+                    link.broken = link.broken or INTERRUPTED
                     self._dirty.append(link)
                 raise
             finally:
@@ -423,6 +424,8 @@ class SocketVan(Van):
     def _watch(self, now: float, slept: bool) -> None:
         for link in list(self._links.values()):
             if link.broken:
+                if link.broken != INTERRUPTED:  # what the other end said before it went still counts, as its leave
+                    self._serve(link, selectors.EVENT_READ)
                 self._break(link, link.broken)
                 continue
             if slept:  # this process was stopped, the others were not silent

@@ -65,7 +65,8 @@ class Worker(Node):
             if self.back and not job.elastic:
                 self.kv.on_first_push = self._began
             if job.elastic:
-                self.kv.batches = Batches(self.rank, job.workers, self.back, self._next_batch, self._end_batch)
+                calls = self._next_batch, self._history, self._end_batch
+                self.kv.batches = Batches(self.rank, job.workers, self.back, *calls)
             first = self.rank % max(len(self._servers), 1)  # each begins at another one, so that none has all at once
             for peer in (*self._servers[first:], *self._servers[:first]):
                 while not self._customer.resume(peer, self._reach(peer), self.kv.hello):
@@ -212,13 +213,19 @@ class Worker(Node):
         ticket = self._customer.ask(self._scheduler, what, {"op": op, **more})
         return self._customer.wait([ticket], self.job.start + 10)[0]
 
-    def _next_batch(self, ended: int) -> Message:
+    def _next_batch(self, ended: int, marks: list[Any]) -> Message:
         """Tell the scheduler that this worker has ended a batch; returns what it says of the next."""
         what = f"batch {ended + 1}" if ended >= 0 else "joining the batches of the others"
         if ended > 0:
             self.kv.flush()
             self._customer.wait(self._customer.open())  # the servers have all that was pushed
-        return self._customer.wait([self._customer.ask(self._scheduler, what, {"op": "batch", "ended": ended})])[0]
+        meta = {"op": "batch", "ended": ended, "marks": marks}
+        return self._customer.wait([self._customer.ask(self._scheduler, what, meta)])[0]
+
+    def _history(self, start: int) -> Message:
+        """Ask the scheduler what was before this worker came."""
+        meta = {"op": "history", "start": start}
+        return self._customer.wait([self._customer.ask(self._scheduler, "the batches before this one", meta)])[0]
 
     def _end_batch(self, batch: int, used: list[int], stores: list[int]) -> None:
         """Tell the servers whose pushes count; all workers tell the same."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dualmx.ps.frame import ERROR, REPLY, REQUEST, Message
+from dualmx.ps.attendance import NEW
+from dualmx.ps.batches import Batches
+from dualmx.ps.frame import ERROR, REPLY, REQUEST, Message, encode
+from dualmx.ps.journal import Journal
+from dualmx.ps.ledger import Ledger
+from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.sockets import SocketVan
 from dualmx.ps.van import Van
@@ -126,3 +132,119 @@ def test_housekeeping_does_not_follow_every_request(monkeypatch: pytest.MonkeyPa
     assert calls["tick"] <= most and calls["pulse"] <= most
     running.end()
     assert not running.errors
+
+
+class Encoding(Van):
+    """Keeps what is sent, which must be encoded before."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, Message]] = []
+
+    def send(self, link: int, message: Message) -> bool:
+        encode(message)
+        self.sent.append((link, message))
+        return True
+
+    def take_sent(self) -> list[tuple[int, Message]]:
+        sent, self.sent = self.sent, []
+        return sent
+
+
+def _scheduler(policy: str) -> tuple[Scheduler, Encoding]:
+    """The scheduler of a job of two workers, which have registered."""
+    van = Encoding()
+    scheduler = Scheduler(van, 2, 0, {"worker": policy, "server": "fail"})
+    for link in (0, 1):
+        _register(scheduler, link)
+    van.take_sent()
+    return scheduler, van
+
+
+def _register(scheduler: Scheduler, link: int) -> None:
+    meta = {"op": "register", "role": "worker", "wish": link, "life": link, "workers": 2, "servers": 0, "address": {}}
+    scheduler.on_message(link, Message(REQUEST, 1, meta))
+
+
+def _ask(scheduler: Scheduler, link: int, op: str, **more: Any) -> None:
+    scheduler.on_message(link, Message(REQUEST, 2, {"op": op, **more}))
+
+
+def _come_and_go(scheduler: Scheduler, times: int) -> None:
+    """So many batches of 120 members, of which one is gone in every other batch, and one more does not count."""
+    attendance = scheduler._attendance
+    assert attendance is not None
+    everybody = list(range(120))
+    for number in range(times):
+        members = everybody if number % 2 else everybody[:50] + everybody[51:]
+        attendance.begin(members, attendance.members[1:])
+
+
+def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
+    scheduler, van = _scheduler("elastic")
+    attendance = scheduler._attendance
+    assert attendance is not None
+    _ask(scheduler, 0, "batch", ended=0, marks=[["order", 0, 1]])  # an epoch that lasts
+    attendance._waiting.clear()
+    _come_and_go(scheduler, 7000)
+    attendance.begin([0, 1], attendance.members)
+    _register(scheduler, 2)
+    van.take_sent()
+    for link, ended in ((2, NEW), (0, 7001), (1, 7001)):
+        _ask(scheduler, link, "batch", ended=ended, marks=[])
+    told = {link: m for link, m in van.take_sent() if m.kind in (REPLY, ERROR)}
+    assert [(told[link].kind, told[link].meta.get("batch")) for link in range(3)] == [(REPLY, 7002)] * 3
+
+    def history(start: int) -> Message:
+        _ask(scheduler, 2, "history", start=start)
+        return van.take_sent()[-1][1]
+
+    calls: Any = None, history, None
+    batches = Batches(2, 2, True, *calls)
+    batches._remember(told[2])
+    assert [one.number for one in batches.over] == list(range(1, 7002))
+    everybody = list(range(120))
+    for one in batches.over[:-2]:
+        assert one.members == (everybody[:50] + everybody[51:] if one.number % 2 else everybody)
+        assert one.used == one.members[1:]
+    assert batches.over[-2].used == everybody and batches.over[-1][1:] == ([0, 1], [0, 1])
+    _ask(scheduler, 0, "batch", ended=7002, marks=[["order", 1, 6990]])  # the next epoch: most is forgotten
+    for link in (1, 2):
+        _ask(scheduler, link, "batch", ended=7002, marks=[])
+    assert len(attendance.history) < 30 and attendance.page(0)["since"] == 6990
+    again = Batches(2, 2, True, *calls)
+    again._remember(Message(REPLY, 0, {"batch": 7003}))
+    assert again.over[:10] == batches.over[6989:6999] and again.marks == {"order": (1, 6990)}
+
+
+def test_history_is_kept_for_nobody_where_no_samples_are_counted() -> None:
+    scheduler, _ = _scheduler("elastic")
+    _come_and_go(scheduler, 1000)
+    assert scheduler._attendance is not None and len(scheduler._attendance.history) < 5
+
+
+def test_a_scheduler_that_was_started_again_knows_the_history(tmp_path: Path) -> None:
+    scheduler, _ = _scheduler("elastic")
+    attendance = scheduler._attendance
+    assert attendance is not None
+    attendance.mark([["order", 3, 1]])
+    _come_and_go(scheduler, 7000)
+    journal = Journal(tmp_path, 0, role="scheduler")
+    assert not list(journal.read())
+    journal.snapshot((record, []) for record in attendance.records())
+    again = Ledger(2, 0, True, Journal(tmp_path, 0, role="scheduler"))
+    again.read()
+    assert again.attendance is not None
+    assert again.attendance.page(0) == attendance.page(0) and again.attendance.history == attendance.history
+    assert (again.attendance.number, again.attendance.members) == (7000, attendance.members)
+
+
+def test_an_answer_that_cannot_be_sent_is_an_error_for_those_who_wait_for_it() -> None:
+    scheduler, van = _scheduler("fail")
+    for link in (0, 1):
+        _ask(scheduler, link, "meet", address={"host": "x" * (3 << 20)})
+    answers = van.take_sent()
+    assert sorted((link, m.kind) for link, m in answers) == [(0, ERROR), (1, ERROR)]
+    assert all("the answer cannot be sent" in m.meta["text"] and not m.meta.get("final") for _, m in answers)
+    _ask(scheduler, 0, "barrier", name="", at=0, number=1, idle=False)
+    _ask(scheduler, 1, "barrier", name="", at=0, number=1, idle=False)
+    assert [m.kind for _, m in van.take_sent()] == [REPLY, REPLY]
