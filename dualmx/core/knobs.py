@@ -90,6 +90,19 @@ MIRROR = Knob(
 CACHE = Knob(
     "DUALMX_CACHE_DIR", "~/.cache/dualmx", "Folder of compiled programs kept between processes; empty for none."
 )
+DONATE = Knob(
+    "DUALMX_DONATE",
+    "1",
+    "0 copies the buffers of overwritten arrays instead of letting programs take them over; to look for faults.",
+    ("0", "1"),
+)
+POISON = Knob(
+    "DUALMX_POISON",
+    "0",
+    "1 fills memory with NaN (all bits 1) when it is released to be used again, so that who still reads it notices; "
+    "slow.",
+    ("0", "1"),
+)
 KEEP_MEMORY = Knob(
     "DUALMX_KEEP_MEMORY",
     "some",

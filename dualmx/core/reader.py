@@ -238,12 +238,11 @@ class _Parsing:
             return
         content = self._content
         if isinstance(error, FormatError):
-            if error.source is None:
+            if error.source is None or content.source not in str(error):
                 text = str(error) if content.source in str(error) else f"{content.source}: {error}"
-                remedy, expected = error.remedy or content.remedy, error.expected or content.kind
-                raise FormatError(
-                    f"{text}; {remedy}", source=content.source, offset=error.offset, expected=expected, remedy=remedy
-                ) from error
+                text = text if error.remedy else f"{text}; {content.remedy}"
+                told = {"expected": error.expected or content.kind, "remedy": error.remedy or content.remedy}
+                raise FormatError(text, source=content.source, offset=error.offset, **told) from error
         elif isinstance(error, self._foreign) and not isinstance(error, MemoryError):
             raise content.error(f"{type(error).__name__}: {str(error)[:200]}") from error
 

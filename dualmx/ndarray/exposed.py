@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from ..compile.devices import held, put, takes_memory
+from ..core import memory
 from ..core.context import Context
 from ..op.defs.window import kept, ranges
 from ..op.registry import Call
@@ -18,7 +19,6 @@ from ..op.registry import Call
 # Whether reference counts tell who holds an object: on CPython with the GIL up to 3.13.
 COUNTS = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
 _OWN_REFERENCES = 3  # to the owner of the memory: from `Exposed`, from its view, and while they are counted
-_OFFSET = 32  # bytes from a multiple of 64
 
 
 class _Export:
@@ -36,35 +36,30 @@ class Exposed:
     Nothing is kept of what was read from it: each use of the array reads it again.
 
     Args:
-        memory: the values, with the shape and dtype of the array.
+        values: the memory, with the shape and dtype of the array.
         foreign: it belongs to somebody else, and stays shared as long as anybody else may hold it.
 
     Attributes:
+        memory: the values.
         writable: whether it can be written to here.
         recorded: the value of an array that is on the tape; gradients flow on as long as the memory has it.
     """
 
     __slots__ = ("_exports", "_foreign", "_owner", "memory", "recorded", "writable")
 
-    def __init__(self, memory: np.ndarray, foreign: bool = True):
-        self.memory, self.writable, self._foreign = memory, memory.flags.writeable, foreign
+    def __init__(self, values: np.ndarray, foreign: bool = True):
+        self.memory, self.writable, self._foreign = values, values.flags.writeable, foreign
         self.recorded: Any = None
-        base = memory.base
+        base = values.base
         counted = COUNTS and type(base) is np.ndarray and base.flags.owndata
         self._owner = base if foreign and counted else None
         self._exports: list[weakref.ref[_Export]] = []
 
     @classmethod
     def copied(cls, values: np.ndarray) -> Exposed:
-        """Begin with a copy of `values`, since others may hold them who rely on their not being changed.
-
-        It is not aligned as XLA wants it: aligned memory of NumPy becomes the memory of a JAX array, which never
-        changes, without a copy.
-        """
-        memory = np.empty(values.nbytes + 2 * 64, np.uint8)
-        start = -memory.__array_interface__["data"][0] % 64 + _OFFSET
-        copy = memory[start : start + values.nbytes].view(values.dtype).reshape(values.shape)
-        copy[...] = values
+        """Begin with a copy of `values`, since others may hold them who rely on their not being changed."""
+        copy = held(values)
+        copy.flags.writeable = True
         return cls(copy, False)
 
     def export(self, window: Sequence[Call]) -> np.ndarray:
@@ -94,6 +89,13 @@ class Exposed:
         known = self.recorded
         return known is not None and np.ascontiguousarray(self.memory).tobytes() == np.asarray(known).tobytes()
 
+    def taken_back(self, ctx: Context) -> Any:
+        """Return the last values, as programs take them, when nobody else holds the memory any more."""
+        values = self.read((), ctx)
+        if memory.poisons and not self._foreign:
+            memory.poison(self.memory.ctypes.data, self.memory.nbytes)
+        return values
+
     def write(self, values: Any) -> None:
         """Overwrite the memory with an array of its shape and dtype."""
         np.copyto(self.memory, np.asarray(values))
@@ -122,20 +124,15 @@ def through(values: np.ndarray, window: Sequence[Call], may_copy: bool = True) -
 
 
 # Arrays of JAX that users hold, by identity: another array of theirs may share the buffer, so it is never taken over.
-_held_by_users: dict[int, weakref.ref[Any]] = {}
+protected: dict[int, weakref.ref[Any]] = {}
 
 
 def protect(array: jax.Array) -> jax.Array:
     """Return `array`, whose buffer no program takes over from now on."""
     key = id(array)
-    if key not in _held_by_users:
-        _held_by_users[key] = weakref.ref(array, lambda _: _held_by_users.pop(key, None))
+    if key not in protected:
+        protected[key] = weakref.ref(array, lambda _: protected.pop(key, None))
     return array
 
 
-def is_protected(array: Any) -> bool:
-    """Whether a user may hold an array that shares this one's buffer."""
-    return id(array) in _held_by_users
-
-
-__all__ = ["COUNTS", "Exposed", "is_protected", "protect", "through"]
+__all__ = ["COUNTS", "Exposed", "protected", "protect", "through"]

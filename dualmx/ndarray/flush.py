@@ -18,18 +18,20 @@ from ..compile.executable import Executable
 from ..compile.remote import completed
 from ..compile.watch import watchers
 from ..compile.x64 import x64
+from ..core import knobs, memory
 from ..core.errors import MXNetError
 from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, aval, chain
 from ..op.registry import Call
 from . import handle, verify
-from .exposed import COUNTS, is_protected
+from .exposed import COUNTS, protected
 from .handle import Handle, on_device
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
 
 # Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
+takes_over = COUNTS and knobs.DONATE.read() == "1"
 _getrefcount = sys.getrefcount
 
 # Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
@@ -124,7 +126,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
-            if not COUNTS or _getrefcount(args[i]) > _ALONE or is_protected(args[i]):
+            if not takes_over or _getrefcount(args[i]) > _ALONE or id(args[i]) in protected:
                 args[i] = duplicate(args[i])
                 counters.kept_copies += 1
         if exe.scratch:
@@ -162,14 +164,26 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            alone = COUNTS and _getrefcount(scratch[i]) <= _ALONE and not is_protected(scratch[i])
+            alone = takes_over and _getrefcount(scratch[i]) <= _ALONE and id(scratch[i]) not in protected
             if alone and not (counters.failures and _failed(scratch[i])):
+                if memory.poisons:
+                    _poison(scratch[i])
                 found.append(scratch[i])
                 scratch[i] = None
                 break
         else:
             found.append(put(np.zeros(v.shape, v.dtype), v.ctx))
     return found
+
+
+def _poison(buffer: Any) -> None:
+    """Spoil a buffer on the CPU that a program is to overwrite, once all programs that may read it have ended."""
+    if buffer.is_fully_addressable and [d.platform for d in buffer.devices()] == ["cpu"]:
+        for result in [r() for results in list(in_flight) for r in results]:
+            if result is not None and not result.is_deleted():
+                result.block_until_ready()
+        buffer.block_until_ready()
+        memory.poison(buffer.unsafe_buffer_pointer(), buffer.nbytes)
 
 
 def _failed(buffer: Any) -> bool:

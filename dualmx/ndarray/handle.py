@@ -135,7 +135,7 @@ def exposed(a: Handle) -> Exposed | None:
         return memory
     root._x.exposed = None
     if root._tr is None and root._data is None and root._x.error is None:
-        root._data = memory.read((), root._v.ctx)
+        root._data = memory.taken_back(root._v.ctx)
     return None
 
 
@@ -321,7 +321,7 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
     if call.n_aux:
         for i, v in zip(call.aux_positions(len(used)), nx.outs[n:], strict=True):
             overwrite(ins[i], tr, v)
-    if engine.naive or tr.exposed:
+    if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
     return outs
 
@@ -385,7 +385,7 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
             overwrite(ins[i], tr, v)
     for o, made in cast:
         assign(o, made, call.op.name)
-    if engine.naive or tr.exposed:
+    if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
 
 
@@ -448,7 +448,7 @@ def assign(o: Handle, value: Handle, what: str) -> None:
         return
     v = value._v if value._tr is tr else tr.leaf(value)
     overwrite(o, tr, v)
-    if tr.exposed:
+    if tr.exposed and not tr.state.joint:
         engine.flush(tr)
 
 

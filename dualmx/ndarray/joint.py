@@ -24,7 +24,7 @@ from ..op.joint import summed
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
 from . import flush as single
-from .exposed import is_protected
+from .exposed import protected
 from .handle import Handle, invoke, publish
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
@@ -121,7 +121,9 @@ def _told(st: State) -> str:
     return f"{st.kind} {st.call!r} {st.call and st.call.train} {[place(v) for v in st.ins]} {st.rec}"
 
 
-def joinable(contexts: Sequence[Context], inputs: int, everywhere: Everywhere | None = None) -> bool:
+def joinable(
+    contexts: Sequence[Context], inputs: int, everywhere: Everywhere | None = None, possible: bool = True
+) -> bool:
     """Make ready for one program on several contexts; true if that is possible.
 
     It needs a device for each context, and lazy execution. What this thread has recorded becomes part of the program if
@@ -131,9 +133,10 @@ def joinable(contexts: Sequence[Context], inputs: int, everywhere: Everywhere | 
         contexts: at least one.
         inputs: number of arrays that the first exchange reads; there must be room for them in the program.
         everywhere: other processes, which must all be ready as well, and have recorded the same.
+        possible: whether nothing else here stands against it.
     """
     grouped = group_of if everywhere is None else group_everywhere
-    if engine.naive or local.scopes or local.recording or grouped(tuple(contexts)) is None:
+    if not possible or engine.naive or local.scopes or local.recording or grouped(tuple(contexts)) is None:
         return everywhere is not None and everywhere.agree("no") and False
     states = [local.switch(c).state for c in contexts]
     first = states[0]
@@ -321,8 +324,8 @@ def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Eve
         for tr in traces:
             tr.leaves = [adopted(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
             for i in exe.donate:
-                alone = single.COUNTS and single._getrefcount(tr.leaves[i]) <= single._ALONE
-                if not alone or is_protected(tr.leaves[i]):
+                alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._ALONE
+                if not alone or id(tr.leaves[i]) in protected:
                     tr.leaves[i] = duplicate(tr.leaves[i])
                     counters.kept_copies += 1
         args = [group.join(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]

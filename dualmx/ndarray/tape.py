@@ -306,7 +306,7 @@ def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_gr
         assign(g, made, "backward")
     for a, found in sparse.values():
         _store_rows(a, found)
-    if engine.naive or tr.exposed:
+    if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
 
 

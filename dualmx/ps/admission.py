@@ -23,7 +23,7 @@ from .secret import Steps
 SECONDS = 5.0  # that a connection may be silent, and that its handshake may take
 PATIENCE = 0.25  # seconds that a handshake may take while others wait for theirs
 MOST = 1024  # connections that may wait
-BACKLOG = 4096  # connections that the system keeps until they are accepted
+BACKLOG = 4096
 BATCH = 64  # connections that are accepted in a row
 PAUSE = 0.05  # seconds
 QUIET = 60.0  # seconds between two lines in the log about connections that were refused
@@ -163,15 +163,18 @@ class Admission:
         """Refuse a connection; `wrong`: it has failed to prove itself."""
         self._forget(pending)
         pending.sock.close()
+        if wrong:
+            self._warn(f"{pending.origin}: {reason}")
         self.refused = [*self.refused[-99:], f"{pending.origin}: {reason}"]
-        if not wrong:
-            return
+
+    def _warn(self, text: str) -> None:
+        """Tell of a refused connection, once in a while."""
         now = time.monotonic()
         if now - self._said < QUIET:
             self._unsaid += 1
             return
         others = f" (and {self._unsaid} others before)" if self._unsaid else ""
-        _log.warning("refused a connection of %s: %s%s", pending.origin, reason, others)
+        _log.warning("refused a connection of %s%s", text, others)
         self._said, self._unsaid = now, 0
 
     def _evict(self) -> bool:

@@ -19,6 +19,7 @@ from .van import GRACE, SILENCE, Van
 _log = logging.getLogger("dualmx.dist")
 LEAST = 5.0  # seconds that members have at least to connect to another scheduler
 CROSSED = 2.0  # seconds that all workers may wait at different barriers
+PARTING = 2.0  # seconds in which members that have left may ask whether that was understood
 TOLD = 10.0  # seconds after which those who wait at a barrier are told for whom
 
 
@@ -142,6 +143,8 @@ class Scheduler:
             self._leave(link)
             if message.kind == REQUEST:
                 self._van.answer(link, Message(REPLY, message.request))
+        elif message.kind == NOTE and op == "parted" and link in self._members:
+            self._members[link].parted = True
         elif message.kind == NOTE and op == "crash" and link in self._members:
             self._members[link].crash = message.take("text", str)[:500]
         elif message.kind == PING and link in self._members:
@@ -317,6 +320,8 @@ class Scheduler:
             return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
+            if member is not None:
+                member.parted = True
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
         if member.link != link:
             self._move(member, link)
@@ -367,14 +372,15 @@ class Scheduler:
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
-        name, place = message.take("name", str), (message.take("at", int), message.take("number", int))
+        at = message.take("at", int) if "at" in message.meta else 0
+        name, place = message.take("name", str), (at, message.take("number", int))
         if self._ledger.has_passed(name, place):
             self._van.answer(link, Message(REPLY, message.request))
             return
         label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
         barrier = self._barriers.setdefault(label, Barrier(name, place))
         barrier.came[member.rank] = (link, message.request)
-        barrier.early |= message.take("idle", bool)
+        barrier.early |= message.meta.get("idle") is True
         self._settle(label)
 
     def _pass(self, link: int, message: Message) -> None:
@@ -539,8 +545,16 @@ class Scheduler:
             if ended:
                 self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
                 break
+        until = time.monotonic() + PARTING
+        while self._policy["server"] == "wait" and time.monotonic() < until and not self._all_parted():
+            time.sleep(0.01)
         if self.failed:
             raise MXNetError(self.failed)
+
+    def _all_parted(self) -> bool:
+        """Whether nobody is left that may ask again, because the answer to its leave was lost."""
+        with self._lock:
+            return all(m.parted or m.state != "left" or link < 0 for link, m in self._members.items())
 
     def close(self) -> None:
         """Forget the job, when all members have been told that it is over."""
@@ -576,11 +590,21 @@ class Scheduler:
                 for link, request in self._barriers.pop(label).came.values():
                     self._van.answer(link, Message(ERROR, request, {"text": text}))
 
+    def _missing(self) -> str:
+        """Names of those who are not there, if all who are have asked for ranks."""
+        wishes = {(m.role, m.wish) for m in self._members.values()}
+        all_ = [(role, rank) for role, count in self._wanted.items() for rank in range(count)]
+        if not wishes <= set(all_) or len(wishes) < len(self._members):
+            return ""
+        missing = [f"{role} {rank}" for role, rank in all_ if (role, rank) not in wishes]
+        return f"; missing: {few(missing)}: see what they wrote last"
+
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
         text = (
             f"the job did not come together within {start:g} s (DUALMX_START_TIMEOUT): "
             + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._wanted.items())
+            + self._missing()
         )  # fmt: skip
         for m in list(self._members.values()):
             for request in (m.request, *m.requests):

@@ -58,7 +58,7 @@ class Server(Node):
             if job.drop:
                 self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
-            if job.journal:
+            if job.journal and job.on_server_death == "wait":
                 self._journal = Journal(job.journal, self.rank, job.durable, "server", job.comeback, self._van.pulse)
             returns = job.on_worker_death == "wait"
             self.kv = KVServer(self._van, job.workers, control, self._journal, returns, job.elastic)

@@ -14,6 +14,7 @@ from .customer import Peer
 from .drops import dropping, repeat
 from .frame import NOTE, REPLY, Message
 from .job import Job
+from .journal import Journal
 from .member import with_remedy
 from .node import FAREWELL, Node
 from .peers import Peers
@@ -35,6 +36,7 @@ class Worker(Node):
         rank: of this worker.
         kv: sends arrays to the servers.
         traffic: counts exchanges with other workers.
+        journals: what this worker writes down, to be removed when it leaves.
         newcomers: numbers of workers that want to take part in the exchanges of an elastic job.
     """
 
@@ -46,6 +48,7 @@ class Worker(Node):
         self._former: Peers | None = None  # those of the group before, until all have left it
         self._listens: dict[str, Any] = {}
         self.newcomers: set[int] = set()
+        self.journals: list[Journal] = []
         self._at, self._met = 0, False  # where the last barrier without a name was, and whether there was one
         self.traffic = Traffic()
         self._van.sign = self._sign
@@ -290,6 +293,8 @@ class Worker(Node):
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
             self._farewell(self.job.comeback if self.job.on_server_death == "wait" else FAREWELL)
+            for journal in self.journals:
+                journal.remove()
             self._leave()
             if self._peers is not None:
                 self._peers.leave("bye")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from dualmx.core.errors import MXNetError
+from dualmx.ps import admission
 from dualmx.ps import secret as handshake
 from dualmx.ps.sockets import SocketVan
 from dualmx.ps.tls import Encryption
@@ -103,6 +104,31 @@ def test_connections_that_never_finish_their_handshake_keep_nobody_out(
     finally:
         for sock in others:
             sock.close()
+
+
+@pytest.mark.parametrize("said", [b"", HELLO[:10], b"\x16\x03\x01"], ids=["silent", "stopped", "TLS"])
+@pytest.mark.parametrize("evicts", [True, False])
+def test_the_oldest_that_does_not_finish_makes_room(evicts: bool, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it did not, a member would not get in: the control of this test and of its like."""
+    monkeypatch.setattr(admission, "MOST", 16)
+    monkeypatch.setattr(admission, "SECONDS", 100.0)
+    if not evicts:
+        monkeypatch.setattr(admission.Admission, "_evict", lambda self: False)
+    vans = [_van(), _van()]
+    for van in vans:
+        van.start()
+    address = vans[0].listen("127.0.0.1", 0)
+    others = _connect(address, said, 40)
+    try:
+        if evicts:
+            assert vans[1].connect(address, 10.0)
+        else:
+            monkeypatch.setattr("dualmx.ps.sockets.SECONDS", 0.2)
+            with pytest.raises(MXNetError, match="cannot connect to .* within 0.3 s: the other end does not finish"):
+                vans[1].connect(address, 0.3)
+    finally:
+        for closed in (*others, *vans):
+            closed.close()
 
 
 def test_the_end_of_a_connection_before_any_hello_is_no_other_secret() -> None:

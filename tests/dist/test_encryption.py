@@ -162,15 +162,17 @@ def test_a_member_refuses_a_server_that_is_none_of_its_job() -> None:
         listener = socket.create_server((ADDRESS, 0))
 
         def serve(listener: socket.socket = listener, context: ssl.SSLContext | None = context) -> None:
-            with contextlib.suppress(OSError), listener, listener.accept()[0] as sock:
-                if context is None:
-                    sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                else:
-                    context.wrap_socket(sock, server_side=True)
+            while listener.fileno() >= 0:
+                with contextlib.suppress(OSError), listener.accept()[0] as sock:
+                    if context is None:
+                        sock.recv(1 << 16)
+                        sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    else:
+                        context.wrap_socket(sock, server_side=True)
 
         threading.Thread(target=serve, daemon=True).start()
         where = f"{ADDRESS}:{listener.getsockname()[1]}"
-        with _van() as (here, _, _):
+        with _van() as (here, _, _), listener:
             with pytest.raises(MXNetError, match=f"cannot join {where}: the other end .*{reason}") as e:
                 here.connect({"host": ADDRESS, "port": listener.getsockname()[1]}, 2.0)
             assert SECRET.decode() not in str(e.value)

@@ -14,6 +14,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd
+from dualmx.compile.devices import copied
 from dualmx.ndarray import exposed
 
 START = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -249,7 +250,7 @@ def test_jax_copies_what_others_may_write_to(x):
     x += 1
     large = nd.zeros((1024, 1024))
     shown = np.from_dlpack(large)
-    taken = [jax.dlpack.from_dlpack(large), jnp.asarray(large), jnp.from_dlpack(large)]
+    taken = [jax.dlpack.from_dlpack(large), jnp.asarray(large), jnp.from_dlpack(large), jnp.array(shown)]
     shown += 1
     large += 1
     assert np.array_equal(j, START) and not any(np.asarray(k).any() for k in taken) and large.asnumpy().min() == 2
@@ -402,6 +403,43 @@ def test_what_is_shown_without_a_copy_is_read_only():
     shown = np.asarray(x, copy=False)
     writer[:] = 3
     assert (shown == 3).all() and not shown.flags.writeable
+
+
+def _mesh(a, **how):
+    return mx.parallel.shard(a, (), mx.parallel.Mesh({"data": 1}), **how)
+
+
+def _filled(a):
+    x = nd.zeros(a.shape, dtype=a.dtype)
+    x[:] = a
+    return x
+
+
+COPIES = {
+    "nd.array": lambda a: nd.array(a, dtype=a.dtype),
+    "nd.array on cpu(1)": lambda a: nd.array(a, dtype=a.dtype, ctx=mx.cpu(1)),
+    "np.array": lambda a: mx.np.array(a, dtype=a.dtype),
+    "from_numpy": lambda a: nd.from_numpy(a, zero_copy=False),
+    "from_dlpack": lambda a: nd.from_dlpack(a, copy=True),
+    "assignment": _filled,
+    "operator": lambda a: nd.zeros(a.shape, dtype=a.dtype) + a,
+    "shard": _mesh,
+    "shard of a process": lambda a: _mesh(a, local=True),
+    "copied": lambda a: nd.from_jax(copied(a, mx.cpu())),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("offset", [0, 32])
+def test_copies_of_foreign_arrays_are_made_at_once(name, dtype, offset):
+    for _ in range(10):  # JAX copies large arrays that are not aligned after it has returned
+        room = np.zeros((1 << 20) + 128, np.uint8)
+        start = -room.ctypes.data % 64 + offset
+        a = room[start : start + (1 << 20)].view(dtype)
+        x = COPIES[name](a)
+        a += 1
+        assert not x.asnumpy().any()
 
 
 # -- JAX arrays
