@@ -31,7 +31,7 @@ _LONG = 1 << 20  # bytes from which the objects of a text are counted before the
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _NPY = re.compile(
     r"\s*\{\s*'descr':\s*'([<>|=]?[?biufcSUVmM]\d*(?:\[\w+\])?)',\s*'fortran_order':\s*(True|False),"
-    r"\s*'shape':\s*\(((?:\d{1,19},?\s*)*)\),?\s*\}\s*"
+    r"\s*'shape':\s*\(([\d, ]*)\),?\s*\}\s*"
 )
 
 
@@ -171,7 +171,7 @@ class Content:
             raise self.error("a header that tells of no array of plain elements", 8, "a .npy file")
         with self.parsing(TypeError, ValueError):
             dtype = np.dtype(match[1])
-        shape = tuple(int(n) for n in match[3].replace(",", " ").split())
+            shape = tuple(int(n) for n in match[3].replace(",", " ").split())
         expected = dtype.itemsize
         for n in shape:
             expected *= n
