@@ -203,12 +203,13 @@ class Content:
         """
         out, source, at = bytearray(), memoryview(self.data), 0
         stream = zlib.decompressobj(wbits=31)
+        self.reserve(8 * _PIECE, "a part of the unpacked data")
         try:
             while at < len(source) or stream.unconsumed_tail:
                 piece = stream.unconsumed_tail or source[at : at + _PIECE]
                 at += 0 if stream.unconsumed_tail else len(piece)
                 unpacked = stream.decompress(piece, _PIECE)
-                self.reserve(len(unpacked), "the unpacked data", at)
+                self.reserve(len(unpacked) * 9 // 8, "the unpacked data", at)  # with the room in which they grow
                 out += unpacked
                 if stream.eof:
                     at -= len(stream.unused_data)
