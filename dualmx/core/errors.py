@@ -83,6 +83,12 @@ class MissingFileError(MXNetError, FileNotFoundError):
     __str__ = Exception.__str__
 
 
+class DownloadError(MXNetError, OSError, AssertionError):
+    """A file cannot be fetched; `requests` raises an `OSError` under MXNet's functions, and one of these asserts."""
+
+    __str__ = Exception.__str__
+
+
 def unreadable(what: str, cause: OSError) -> MXNetError:
     """Return the error to raise where reading `what` (a name, in quotes) failed because of `cause`."""
     kind = MissingFileError if isinstance(cause, FileNotFoundError) else MXNetError

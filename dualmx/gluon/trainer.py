@@ -206,6 +206,8 @@ class Trainer(StoreLink):
         alone = type(store) is kvstore.KVStore
         if not (alone or everywhere is not None) or not chosen or store._compression is not None:
             return False
+        if any(p._lists_itself for _, p in chosen):
+            return False
         keys = [i for i, _ in chosen]
         grads, weights = [p.list_grad() for _, p in chosen], [p._arrays() for _, p in chosen]
         if self._update_on_kvstore:
@@ -303,12 +305,17 @@ class Trainer(StoreLink):
 
     def _apply(self, chosen: list[tuple[int, Parameter]]) -> None:
         if not self._update_on_kvstore and chosen:
+            own = {i: (p.list_data(), p.list_grad()) for i, p in chosen if p._lists_itself}
             for k, updater in enumerate(self._updaters):
                 # Without a store the contexts have nothing to do with each other.
                 held = [(i, p._arrays()[k]) for i, p in chosen]
                 if self._kvstore is None:
                     held = [(i, a) for i, a in held if a._fresh_grad]
-                updater([i for i, _ in held], [a.grad for _, a in held], [a for _, a in held])
+                weights, grads = [a for _, a in held], [a.grad for _, a in held]
+                for at, (i, _) in enumerate(held if own else ()):
+                    if i in own:
+                        weights[at], grads[at] = (arrays[k] for arrays in own[i])
+                updater([i for i, _ in held], grads, weights)
 
     @staticmethod
     def _used(chosen: list[tuple[int, Parameter]]) -> None:

@@ -14,13 +14,14 @@ SECONDS = 5.0
 LATE = 0.5  # seconds that others wait until a worker is called a straggler
 
 
-def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, Any]:
+def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0, encrypt: str = "auto") -> dict[str, Any]:
     """Return the state of the job whose scheduler is at `uri`:`port`.
 
     Args:
         uri, port: of the scheduler.
         secret: of the job.
         seconds: between the two looks at the servers from which speeds are computed.
+        encrypt: what the job encrypts, see `DUALMX_ENCRYPT`.
 
     Returns:
         `members` with role, rank, state, host; `rounds` and `rounds_per_s`; `received_per_s` and `sent_per_s` in
@@ -32,7 +33,7 @@ def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, A
     Raises:
         MXNetError: nobody answers there, or the secret is wrong.
     """
-    van = SocketVan(secret, timeout=0, memory=0)
+    van = SocketVan(secret, timeout=0, memory=0, encrypt=encrypt)
     customer = Customer(van, SECONDS)
     peers: dict[int, Peer] = {}
     van.on_message = lambda link, message: customer.on_message(message)

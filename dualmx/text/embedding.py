@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, MXNetError, suggest
+from ..base import data_dir
+from ..core.download import check_sha1
+from ..core.errors import ArgumentError, DownloadError, FormatError, suggest
 from ..core.reader import Content
+from ..core.repository import fetch_unpacked
 from ..namespace import nd
 from ..ndarray import NDArray, array
 from .fasttext_files import CHECKSUMS as FASTTEXT
@@ -206,18 +209,41 @@ class _Published(TokenEmbedding):
         super().__init__(**kwargs)
         path = os.path.join(os.path.expanduser(embedding_root), name, pretrained_file_name)
         if not os.path.isfile(path):
-            raise MXNetError(f"{name}: {path!r} does not exist; put the published file there, or pass embedding_root=")
+            self._fetch(name, path)
         self._load(path, " ", init_unknown_vec, "utf8")
         if vocabulary is not None:
             self._keep_only(vocabulary)
 
+    def _fetch(self, kind: str, path: str) -> None:
+        """Download the archive that has the file, and keep those of its files that are known."""
+        folder, name = os.path.split(path)
+        known = self.pretrained_file_name_sha1
+        archive = f"{self._archive_of(name)}.zip"
 
-ROOT = os.path.join("~", ".mxnet", "embeddings")
+        def choose(member: str) -> str | None:
+            file = member.rpartition("/")[2]
+            return file if file in known else None
+
+        try:
+            fetch_unpacked(kind, f"embeddings/{kind}/{archive}", folder, choose, lambda: os.path.isfile(path))
+        except DownloadError as e:
+            raise DownloadError(f"{path!r} does not exist: {e}; embedding_root= names its folder") from None
+        if not (os.path.isfile(path) and check_sha1(path, known[name])):
+            if os.path.isfile(path):
+                os.unlink(path)
+            raise FormatError(f"{kind}: {archive} was fetched, but has no {name} with the SHA-1 {known[name]}")
+
+    @staticmethod
+    def _archive_of(name: str) -> str:
+        return name.rpartition(".")[0]
+
+
+ROOT = os.path.join(data_dir(), "embeddings")
 
 
 @register
 class GloVe(_Published):
-    """GloVe vectors, read from `<embedding_root>/glove/<pretrained_file_name>`.
+    """GloVe vectors, read from `<embedding_root>/glove/<pretrained_file_name>`, downloaded if need be.
 
     Args:
         pretrained_file_name: one of `get_pretrained_file_names("glove")`.
@@ -226,7 +252,7 @@ class GloVe(_Published):
         vocabulary: keep the vectors of its tokens only.
 
     Raises:
-        KeyError: not one of the published files. MXNetError: the file is missing.
+        KeyError: not one of the published files. DownloadError: the file is missing and cannot be downloaded.
     """
 
     pretrained_file_name_sha1 = GLOVE
@@ -236,6 +262,11 @@ class GloVe(_Published):
         init_unknown_vec: Unknown = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any,
     ):  # fmt: skip
         super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
+
+    @staticmethod
+    def _archive_of(name: str) -> str:
+        # Files of several lengths that come from the same texts are in one archive.
+        return ".".join(name.split(".")[: 3 if name.startswith("glove.twitter.") else 2 if ".6B." in name else -1])
 
 
 @register

@@ -656,9 +656,11 @@ def pulses(folder: Path) -> list[bytes]:
 
 
 def batches(folder: Path) -> list[bytes]:
-    """What the scheduler of an elastic job answers."""
-    told = {"batch": 3, "members": [0, 1], "used": [0], "runs": [[1, [0]], [2, [0, 1]]], "short": [[1, []]]}
-    return [json.dumps(told).encode()]
+    """What the scheduler of an elastic job answers: the batch, and two pages of what was before."""
+    now = {"batch": 4, "members": [0, 1], "used": [0]}
+    first = {"since": 1, "before": [0], "marks": [["train", 0, 1]], "changes": [[1, [], [], [0]]], "next": 2}
+    second = {"changes": [[2, [1], [], []], [3, [], [1], []]], "next": 0}
+    return [json.dumps([now, first, second]).encode()]
 
 
 def jobs(folder: Path) -> list[bytes]:
