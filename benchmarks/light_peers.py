@@ -175,7 +175,7 @@ class LightJob:
 
     def barrier(self, number: int) -> None:
         """All workers that are alive meet at a barrier."""
-        meta = {"op": "barrier", "name": "", "number": number}
+        meta = {"op": "barrier", "name": "", "at": 0, "number": number, "idle": False}
         self.answers([self.ask(self.links[rank][0], meta) for rank in sorted(self.alive)])
 
     def die(self, rank: int) -> None:
@@ -186,10 +186,10 @@ class LightJob:
 
     def leave(self) -> dict[str, int]:
         """All workers take their leave; returns the exit status of the other processes, which end then."""
+        self.answers([self.ask(self.links[rank][0], {"op": "bye"}) for rank in sorted(self.alive)])
         for rank in sorted(self.alive):
-            for link in (*self.links[rank][1:], self.links[rank][0]):
+            for link in self.links[rank][1:]:
                 self._van.send(link, Message(NOTE, 0, {"op": "bye"}))
-            time.sleep(0)
         self.alive.clear()
         return {name: p.wait(self.seconds) for name, p in self.processes.items()}
 

@@ -48,7 +48,7 @@ def jobs() -> list[dict[str, Any]]:
                     found.append((state.st_mtime, {**job, "pid": int(path.stem)}))
         except ProcessLookupError:
             path.unlink(missing_ok=True)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
     return [job for _, job in sorted(found, key=lambda f: f[0])]
 

@@ -100,7 +100,7 @@ class ImageDetIter(ImageIter):
         try:
             decoded = self.imdecode(raw)
         except FormatError as e:
-            raise e.within(f"{type(self).__name__}: image {self.cur - 1} of this epoch", self._source()) from None
+            raise self._inside(e) from None
         image, boxes = self.augmentation_transform(decoded, self._parse_label(label))
         image = on_host(self.postprocess_data(image))
         if image.shape != self.data_shape:

@@ -201,7 +201,10 @@ class ImageIter(DataIter):
         key = self.seq[self.cur]
         self.cur += 1
         if self.imgrec is not None:
-            header, data = unpack(self._record(key))
+            try:
+                header, data = unpack(self._record(key))
+            except FormatError as e:
+                raise self._inside(e) from None
             return (self.imglist[key][0] if self.imglist else header.label), data
         labels, file = self.imglist[key]
         return labels, self.read_image(file)
@@ -239,7 +242,7 @@ class ImageIter(DataIter):
         try:
             decoded = self.imdecode(raw)
         except FormatError as e:
-            raise e.within(f"{type(self).__name__}: image {self.cur - 1} of this epoch", self._source()) from None
+            raise self._inside(e) from None
         image = on_host(self.postprocess_data(self.augmentation_transform(decoded)))
         if image.shape != self.data_shape:
             raise ArgumentError(
@@ -258,6 +261,11 @@ class ImageIter(DataIter):
         if row.size != self.label_width:
             raise self._wrong(f"a label of {row.size} numbers", f"label_width={self.label_width}")
         return row
+
+    def _inside(self, error: FormatError) -> FormatError:
+        """An error of the image that was read last, with its place."""
+        source = self._source()
+        return error.within(f"{type(self).__name__}: image {self.cur - 1} of this epoch of {source}", source)
 
     def _wrong(self, problem: str, expected: str) -> FormatError:
         """The error of the image that was read last."""

@@ -17,7 +17,7 @@ from ..ndarray import NDArray, array
 from .batch import DataDesc, description
 from .columns import arrow, joined, to_numpy
 from .iterator import DataIter
-from .parquet_files import content_of, opened, reading, reserve
+from .parquet_files import Footers, content_of, opened, reading, reserve
 from .records import check_part, share
 
 Columns = dict[str, np.ndarray]
@@ -102,6 +102,7 @@ class ParquetReader:
         for name in (*self.columns, *asked):
             if name not in known:
                 raise ArgumentError(f"ParquetReader: no column {name!r} in {path!r}; there are {', '.join(known)}")
+        self._footers: Footers = {}
         self._read = list(dict.fromkeys((*self.columns, *asked)))
         self._shuffle, self._seed, self._mix = shuffle, whole("ParquetReader", "seed", seed), mix
         self._decode, self._transform = decode, transform
@@ -151,7 +152,7 @@ class ParquetReader:
         parts = []
         for piece in pieces:
             content = content_of(piece.group)
-            reserve(content, piece.group, self._read)
+            reserve(content, piece.group, self._read, self._footers)
             table = self._table(piece, content)
             if len(table):
                 with content.parsing(Exception):  # damaged pages are seen when columns are taken apart

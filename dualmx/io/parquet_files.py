@@ -11,10 +11,9 @@ from typing import Any
 from ..core.errors import MXNetError, unreadable
 from ..core.reader import Content
 from .columns import arrow
+from .parquet_footer import PREFIXES, SHORT, WIDTHS, Column, row_groups
 
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
-# Encodings in which a few bytes stand for a long value that came before.
-_SHORT = {"PLAIN_DICTIONARY", "RLE_DICTIONARY", "DELTA_BYTE_ARRAY"}
+Footers = dict[str, list[tuple[int, list[Column]]]]  # what files tell of their row groups, by path
 _ENTRIES = 1_000_000  # of a list in a footer, at most; Arrow makes room for them before it reads them
 
 
@@ -76,47 +75,69 @@ def content_of(group: Any) -> Content:
     return Content(b"", f"ParquetReader: {group.path!r}", "a Parquet file", size=size)
 
 
-def reserve(content: Content, group: Any, columns: list[str]) -> None:
+def reserve(content: Content, group: Any, columns: list[str], footers: Footers) -> None:
     """Count the memory of a row group's columns.
+
+    Args:
+        content: its file.
+        group: the row group.
+        columns: that are read.
+        footers: keeps what the file that was read last tells.
 
     Raises:
         FormatError: it is more than may be.
     """
     with reading(content):
-        described = group.metadata.row_group(group.row_groups[0].id)
-        rows, wanted, total = described.num_rows, set(columns), 0
-        for i in range(described.num_columns):
-            chunk = described.column(i)
-            if chunk.path_in_schema.split(".")[0] not in wanted:
+        if group.path not in footers:
+            footers.clear()  # the row groups of a file come one after the other
+            footers[group.path] = row_groups(_footer(content, group))
+        number = group.row_groups[0].id
+        known = footers[group.path]
+        if number >= len(known):
+            return  # of an encrypted footer, which is not described
+        (rows, described), total = known[number], 0
+        for column in described:
+            if column.path.split(".")[0] not in columns:
                 continue
-            width = _WIDTHS.get(chunk.physical_type, 0)
-            values = max(chunk.num_values, rows)
+            width, values = WIDTHS.get(column.kind, 0), max(column.values, rows)
             total += values * (width or 8) + 8 * rows
             if width == 0:
-                stored = max(chunk.total_uncompressed_size, 0)
-                short = values * stored if _SHORT & set(chunk.encodings) else stored
-                total += short if content.fits(total + short) else _expanded(content, group, chunk, total)
+                stored = max(column.stored, 0)
+                short = values * stored if SHORT & column.encodings else stored
+                total += short if content.fits(total + short) else _expanded(content, group, column, total)
         content.reserve(total, f"a row group of {rows} rows")
 
 
-def _expanded(content: Content, group: Any, chunk: Any, before: int) -> int:
+def _footer(content: Content, group: Any) -> Content:
+    with group.filesystem.open_input_file(group.path) as file:
+        size = file.size()
+        end = file.read_at(8, max(size - 8, 0))
+        length = int.from_bytes(end[:4], "little")
+        if end[4:] != b"PAR1" or length > size - 8:
+            return Content(b"\0", content.source, content.kind)
+        return Content(file.read_at(length, size - 8 - length), content.source, "the footer of a Parquet file")
+
+
+def _expanded(content: Content, group: Any, column: Column, before: int) -> int:
     """Bytes of the texts of a column that is kept as a dictionary, once each row has its own.
 
     Raises:
         FormatError: it is kept in another short form, and might be more than may be.
     """
-    name, values = chunk.path_in_schema, max(chunk.num_values, 0)
-    if "DELTA_BYTE_ARRAY" in chunk.encodings:
-        content.reserve(values * max(chunk.total_uncompressed_size, 0), f"column {name!r}")
+    name, values = column.path, max(column.values, 0)
+    if PREFIXES in column.encodings:
+        content.reserve(values * max(column.stored, 0), f"column {name!r}")
     content.reserve(before + 8 * values, f"column {name!r}")
     parquet, compute = arrow("pyarrow.parquet"), arrow("pyarrow.compute")
     with parquet.ParquetFile(group.path, filesystem=group.filesystem, read_dictionary=[name]) as file:
         table = file.read_row_group(group.row_groups[0].id, [name.split(".")[0]], use_threads=False)
-    total, column = 0, table.column(0)
-    for part in column.chunks:
-        while not isinstance(part, arrow().DictionaryArray) and hasattr(part, "flatten"):
+    total = 0
+    for part in table.column(0).chunks:
+        while not isinstance(part, arrow().DictionaryArray) and arrow().types.is_nested(part.type):
             part = part.flatten()
-            part = part[0] if isinstance(part, list) else part
+            part = arrow().concat_arrays(part) if isinstance(part, list) and len(part) == 1 else part
+            if isinstance(part, list):  # a structure of several texts
+                return total + sum(p.nbytes for p in part)
         if isinstance(part, arrow().DictionaryArray):
             lengths = compute.binary_length(part.dictionary)
             total += compute.sum(lengths.take(part.indices)).as_py() or 0
@@ -125,4 +146,4 @@ def _expanded(content: Content, group: Any, chunk: Any, before: int) -> int:
     return total
 
 
-__all__ = ["content_of", "opened", "reading", "reserve"]
+__all__ = ["Footers", "content_of", "opened", "reading", "reserve"]

@@ -353,7 +353,7 @@ class DistKVStore(MemberStore):
             if self._completed and residuals.empty:
                 _log.warning(
                     "kvstore.set_gradient_compression: worker %d goes on without what the one before it had kept back: "
-                    "DUALMX_JOURNAL=%r: nothing of it is there; give a folder that all hosts see", self.rank, job.journal
+                    "DUALMX_JOURNAL=%r: it is not there; give a folder that all hosts see", self.rank, job.journal
                 )  # fmt: skip
         elif job.on_worker_death == "wait":
             _log.warning(

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentTypeError, OrderError, unreadable
+from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
+from ..core.reader import Content, read_file
 from ..ndarray import NDArray, waitall
 from ..ndarray.creation import from_host
 from ..ndarray.serialize import write_file
@@ -392,12 +393,9 @@ class KVStore(KVStoreBase):
             FormatError: a damaged file. MXNetError: no optimizer is set, or the file cannot be read.
         """
         updater = self._optimizer_updater()
-        try:
-            with open(fname, "rb") as f:
-                content = f.read()
-        except OSError as e:
-            raise unreadable(f"kvstore.load_optimizer_states: cannot read {fname!r}", e) from e
-        updater.set_states(content)
+        states = read_file(fname, "kvstore.load_optimizer_states: cannot read")
+        with Content(states, repr(fname), "optimizer states").parsing(RecursionError):
+            updater.set_states(states)
 
     def _optimizer_updater(self) -> Updater:
         if not isinstance(self._updater, Updater):

@@ -63,9 +63,9 @@ class Returns:
 
     def over(self, members: Sequence[Member]) -> bool:
         """Whether the job has come to its end, so that nobody is started again."""
-        if self._policy.get("worker") == "elastic":
-            return _over(members)
-        return self._waits and (_ended_well(members, "scheduler") or _ended_well(members, "worker"))
+        if self._policy.get("worker") == "elastic" or not self._waits:
+            return self._policy.get("worker") == "elastic" and _over(members)
+        return _ended_well(members, "worker") or (_over(members) and _ended_well(members, "scheduler"))
 
     def late(self, members: Sequence[Member]) -> bool:
         """Whether only processes run that were started in the place of others, and the job is over."""
@@ -80,10 +80,13 @@ class Returns:
         for member in failed:
             if member in self._settled or member.stopped:
                 continue
-            if not over:
+            killed = self._waits and (member.code or 0) < 0
+            if killed and (over or _ended_well(members, "scheduler")):
+                self._settled.add(member)  # it had nothing left to do
+            elif not over:
                 self._decide(member, members)
-            elif member in self._again or (self._waits and (member.code or 0) < 0):
-                self._settled.add(member)  # it came too late to find the others, or had nothing left to do
+            elif member in self._again:  # it came too late to find the others
+                self._settled.add(member)
 
     def due(self, starts: Starts, keeper: Keeper) -> list[Process]:
         """Start again those whose time has come, as the launcher starts members."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import signal
 import sys
 import time
@@ -11,7 +13,7 @@ from types import FrameType
 from typing import Protocol, cast
 
 from ..core.encryption import check_encryption
-from ..core.errors import MXNetError
+from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import ENCRYPT
 from ..core.open_files import limit, opened, raise_limit, remedy
 from ..core.running import noted
@@ -80,6 +82,7 @@ def run(plan: Plan) -> int:
         encrypt = plan.env.get(ENCRYPT.name) or ENCRYPT.read()
         check_encryption(plan.uri, encrypt)
         starts = starts_of(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
+        _require_programs(starts)
         for start in starts:
             _queue_up(start, processes)
             try:
@@ -139,6 +142,17 @@ def starts_of(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Star
     command = plan.command if plan.servers else [sys.executable, "-c", "import dualmx"]
     starts = [Start([m], command, plan.env_here(m.role, m.rank)) for m in here]
     return starts + (how.starts(plan, others) if others else [])
+
+
+def _require_programs(starts: Sequence[Start]) -> None:
+    """Raise `ArgumentError` unless each program that runs on this host is there."""
+    for start in starts:
+        name, path = start.command[0], start.env.get("PATH", os.defpath)
+        if shutil.which(name, path=path) is None:
+            if os.sep in name:
+                what = "cannot be executed" if os.path.exists(name) else "does not exist"
+                raise ArgumentError(f"the program {name!r} {what} here, in {os.getcwd()!r}")
+            raise ArgumentError(f"there is no program {name!r} here, in PATH={path}")
 
 
 def _queue_up(start: Start, processes: Sequence[Process]) -> None:

@@ -72,10 +72,12 @@ def read(path: str) -> dict[str, Any]:
     Raises:
         FormatError: the file is no checkpoint.
     """
-    found = nd.load(path)
+    found, content = nd.load(path), Content(b"", repr(path), "a checkpoint of a Trainer")
     if not isinstance(found, dict) or _PROGRESS not in found:
-        raise Content(b"", repr(path), "a checkpoint of a Trainer").error(f"no array {_PROGRESS!r}")
-    progress_of(found)
+        raise content.error(f"no array {_PROGRESS!r}")
+    with content.parsing():
+        progress_of(found)
+        hyperparameters_of(found)
     return found
 
 

@@ -305,6 +305,8 @@ def _read_sparse(r: _Reader, stype: str) -> SparseBody:
     wanted = shape[1:] if stype == "row_sparse" else ()
     if not stored or stored[1:] != wanted or not shape or (stype == "csr" and len(shape) != 2):
         r.fail(f"is {shape} with stored values of shape {stored}", f"a {stype} array")
+    if max(shape[: 1 if stype == "row_sparse" else 2]) >= 1 << 31:
+        r.fail(f"is {shape}", "rows and columns that 32 bits can count")
     _read_context(r)
     dtype = r.dtype("dtype flag")
     kinds = []

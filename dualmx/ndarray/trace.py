@@ -76,7 +76,7 @@ class Trace:
         self.entered: dict[Any, Value] = {}
         self.again: list[Any] = []
         self.exposed: list[weakref.ref[Handle]] = []
-        self.expected: list[tuple[Any, list[Value], MXNetError]] = []
+        self.expected: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
         self.lock = threading.RLock()
         self.sealed = False
         self.state = trie.root(ctx)

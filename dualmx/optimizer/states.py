@@ -37,15 +37,19 @@ def dump_states(states: dict[Any, Any], optimizer: Optimizer | None = None) -> b
     return write((plain, _plain(optimizer, seen)), "states")
 
 
-def load_states(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
+def load_states(data: bytes, source: str = "optimizer states") -> tuple[dict[Any, Any], Optimizer | None]:
     """Decode what `dump_states` or MXNet wrote into `(states by index, optimizer or None)`.
+
+    Args:
+        data: the bytes.
+        source: what errors call them.
 
     Raises:
         FormatError: damaged data, or a class that is neither array, registered optimizer nor known schedule.
     """
-    content = Content(data, "optimizer states", "what `save_states` writes")
+    content = Content(data, source, "what `save_states` writes")
     with content.parsing(RecursionError):
-        value = _Loader(content).build(read(data), 0)
+        value = _Loader(content).build(read(data, source), 0)
     states, optimizer = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
     if not isinstance(states, dict) or not (optimizer is None or isinstance(optimizer, Optimizer)):
         raise content.error("something else", None, "a dictionary of states, or a pair of it and an optimizer")

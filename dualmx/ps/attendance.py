@@ -30,6 +30,42 @@ def follow(members: list[int], change: Change) -> list[int]:
     return sorted({*members, *joined}.difference(went)) if joined or went else members
 
 
+def ranks(found: Any) -> list[int]:
+    """A list of ranks that a message names.
+
+    Raises:
+        FormatError: something else.
+    """
+    if not (isinstance(found, list) and all(type(rank) is int for rank in found)):
+        raise FormatError(f"{found!r:.80}: expected a list of ranks")
+    return found
+
+
+def changes_of(page: Message) -> list[Change]:
+    """The changes of a page of the history; errors as `ranks`."""
+    found = []
+    for change in page.take("changes", list):
+        if not (isinstance(change, list | tuple) and len(change) == 4 and type(change[0]) is int):
+            raise FormatError(f"change {change!r:.80}: expected a batch and three lists of ranks")
+        found.append((change[0], *map(ranks, change[1:])))
+    return found
+
+
+def marks_of(page: Message) -> dict[str, tuple[int, int]]:
+    """The marks of a page of the history.
+
+    Raises:
+        FormatError: something else.
+    """
+    return {name: (epoch, first) for name, epoch, first in map(_mark, page.take("marks", list))}
+
+
+def _mark(one: Any) -> tuple[str, int, int]:
+    if not (isinstance(one, list) and list(map(type, one)) == [str, int, int] and len(one[0]) <= 100):
+        raise FormatError(f"mark {one!r:.80}: expected a name, an epoch and a batch")
+    return one[0], one[1], one[2]
+
+
 class Attendance:
     """Settles batches.
 
@@ -104,9 +140,7 @@ class Attendance:
             FormatError: something else, or too many names.
         """
         for one in marks:
-            if not (isinstance(one, list) and list(map(type, one)) == [str, int, int] and len(one[0]) <= 100):
-                raise FormatError(f"mark {one!r}: expected a name, an epoch and a batch")
-            name, epoch, first = one
+            name, epoch, first = _mark(one)
             if len(self.marks) >= MOST_MARKS and name not in self.marks:
                 raise FormatError(f"the workers of this job use more than {MOST_MARKS} orders of samples")
             self.marks[name] = max(self.marks.get(name, (0, 0)), (epoch, first))
@@ -150,12 +184,12 @@ class Attendance:
 
     def restore(self, record: Message) -> None:
         """Be where the attendance was that told one of its `records`."""
-        self.number, self.members = record.take("number", int), record.take("members", list)
-        self.used = record.take("used", list)
+        self.number, self.members = record.take("number", int), ranks(record.take("members", list))
+        self.used = ranks(record.take("used", list))
         if "since" in record.meta:
-            self.since, self.before, self.history = record.take("since", int), record.take("before", list), []
-            self.marks = {name: (epoch, first) for name, epoch, first in record.take("marks", list)}
-        self.history += [tuple(change) for change in record.take("changes", list)]  # type: ignore[misc]
+            self.since, self.before, self.history = record.take("since", int), ranks(record.take("before", list)), []
+            self.marks = marks_of(record)
+        self.history += changes_of(record)
 
     def answers(self) -> list[tuple[Request, dict[str, Any]]]:
         """The answers to those who begin the batch, once."""
@@ -170,4 +204,4 @@ class Attendance:
         return [r for r in self.members if r not in self._waiting]
 
 
-__all__ = ["NEW", "Attendance", "Change", "follow"]
+__all__ = ["NEW", "Attendance", "Change", "changes_of", "follow", "marks_of", "ranks"]

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.errors import FormatError
-from .attendance import NEW, follow
+from .attendance import NEW, Change, changes_of, follow, marks_of, ranks
 from .frame import Message
+
+MOST_BATCHES = 1 << 24  # of the epochs under way, each of which a worker that joins remembers
 
 
 class Attended(NamedTuple):
@@ -122,18 +124,24 @@ class Batches:
 
     def _remember(self, told: Message) -> None:
         """Learn of the batches before this worker came."""
+        batch = told.take("batch", int)
         start, since, members = 0, 1, []
-        changes: dict[int, Any] = {}
+        changes: dict[int, Change] = {}
         while True:
             page = self._history(start)
             if "since" in page.meta:  # else it goes on where the last one ended
-                since, members, changes = page.take("since", int), page.take("before", list), {}
-                self.marks = {name: (epoch, first) for name, epoch, first in page.take("marks", list)}
-            changes |= {change[0]: change for change in page.take("changes", list)}
-            start = page.take("next", int)
-            if not start:
+                since, members, changes = page.take("since", int), ranks(page.take("before", list)), {}
+                self.marks = marks_of(page)
+            changes |= {change[0]: change for change in changes_of(page)}
+            following = page.take("next", int)
+            if not following:
                 break
-        for number in range(since, told.take("batch", int)):
+            if following <= start:
+                raise FormatError(f"next={following}: expected a batch after {start}")
+            start = following
+        if not 1 <= since <= batch <= since + MOST_BATCHES:
+            raise FormatError(f"batch {batch}: expected {since} to {since + MOST_BATCHES}")
+        for number in range(since, batch):
             change = changes.get(number, (number, [], [], []))
             members = follow(members, change)
             used = [rank for rank in members if rank not in change[3]] if change[3] else members

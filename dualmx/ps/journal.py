@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
+from ..core.reader import Content
 from .decoder import Decoder
 from .frame import NOTE, Message, encode
 
 LEAST = 64 << 20  # bytes of a journal before a snapshot takes its place
+_REMEDY = "it is damaged, or of another version; begin with an empty folder"
 LONGEST = 4  # times the size of a snapshot
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PAUSE, REPORT = 0.1, 10.0  # seconds between two tries on a full disk, and between two warnings
@@ -58,6 +60,11 @@ class Journal:
 
     def _path(self, generation: int, kind: str) -> Path:
         return self._folder / f"{self._name}.{generation}.{kind}"
+
+    @property
+    def content(self) -> Content:
+        """What is read, for errors: the files of a process."""
+        return Content(b"", f"DUALMX_JOURNAL: {str(self._folder / self._name)!r}", "a journal", _REMEDY)
 
     def read(self) -> Iterator[Message]:
         """The records of the last snapshot and of its journal, oldest first; then `write` appends.
@@ -111,7 +118,7 @@ class Journal:
             end = at
             yield message
         if end != path.stat().st_size:
-            raise FormatError(f"{path}: damaged snapshot")
+            raise self.content.error(f"damaged snapshot {path.name}", end)
 
     def write(self, meta: dict[str, Any], payload: Iterable[Any] = ()) -> bool:
         """Append a record; True when it is time for a `snapshot`.

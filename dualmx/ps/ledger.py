@@ -105,8 +105,11 @@ class Ledger:
         Raises:
             MXNetError: the journal is that of another job.
         """
-        for record in self._journal.read() if self._journal is not None else ():
-            self._replay(record)
+        if self._journal is None:
+            return
+        for record in self._journal.read():
+            with self._journal.content.parsing():
+                self._replay(record)
 
     def _replay(self, record: Message) -> None:
         op = record.take("op", str)

@@ -48,6 +48,7 @@ class Member:
         requests: numbers of further requests by which it registered, by this connection.
         back: it took the place of one that died.
         past: position, see `KVWorker.position`, up to which it comes to no barrier, as it was back later; -1 for none.
+        parted: it knows that its leave was taken note of.
         early: it comes to no barrier at which others wait that have pushed nothing.
     """
 
@@ -55,7 +56,7 @@ class Member:
         self.link, self.request, self.role, self.wish, self.address = link, request, role, wish, address
         self.life = life
         self.requests: list[int] = []
-        self.back = self.early = False
+        self.back = self.early = self.parted = False
         self.past = -1
         self.rank = -1
         self.state = "alive"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from .customer import Customer, Peer
-from .frame import ERROR, REPLY, Message
+from .frame import ERROR, NOTE, REPLY, Message
 from .job import Job
 from .member import with_remedy
 from .talking import talk
@@ -202,6 +202,7 @@ class Node:
         ticket = self._customer.ask(self._scheduler, "leaving the job", {"op": "bye"})
         try:
             self._customer.wait([ticket], patience)
+            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "parted"}))
         except MXNetError as e:
             _log.info("%s %d: %s", self.job.role, self.rank, e)
 

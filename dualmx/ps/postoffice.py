@@ -19,6 +19,7 @@ from .van import GRACE, SILENCE, Van
 _log = logging.getLogger("dualmx.dist")
 LEAST = 5.0  # seconds that members have at least to connect to another scheduler
 CROSSED = 2.0  # seconds that all workers may wait at different barriers
+PARTING = 2.0  # seconds in which members that have left may ask whether that was understood
 TOLD = 10.0  # seconds after which those who wait at a barrier are told for whom
 
 
@@ -141,7 +142,9 @@ class Scheduler:
         elif op == "bye":
             self._leave(link)
             if message.kind == REQUEST:
-                self._van.send(link, Message(REPLY, message.request))
+                self._van.answer(link, Message(REPLY, message.request))
+        elif message.kind == NOTE and op == "parted" and link in self._members:
+            self._members[link].parted = True
         elif message.kind == NOTE and op == "crash" and link in self._members:
             self._members[link].crash = message.take("text", str)[:500]
         elif message.kind == PING and link in self._members:
@@ -259,7 +262,7 @@ class Scheduler:
         if chosen is None:
             ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
             if self._policy[role] == "wait" and member.wish in ranks:
-                self._van.send(member.link, Message(REPLY, member.request, {"over": True}))
+                self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
                 return
             raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
         del self._members[chosen.link]
@@ -317,6 +320,8 @@ class Scheduler:
             return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
+            if member is not None:
+                member.parted = True
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
         if member.link != link:
             self._move(member, link)
@@ -383,7 +388,7 @@ class Scheduler:
         member = self._worker(link, "tell where they are")
         member.past, member.early = message.take("at", int), message.take("early", bool)
         self._ledger.enter(member)
-        self._van.send(link, Message(REPLY, message.request))
+        self._van.answer(link, Message(REPLY, message.request))
         for label in list(self._barriers):
             self._settle(label)
 
@@ -538,10 +543,18 @@ class Scheduler:
                     for lost in [m for m in self._members.values() if m.state == "lost"]:
                         self._bury(lost)
             if ended:
-                self.over.wait(5.0)  # servers end by themselves
+                self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
                 break
+        until = time.monotonic() + PARTING
+        while self._policy["server"] == "wait" and time.monotonic() < until and not self._all_parted():
+            time.sleep(0.01)
         if self.failed:
             raise MXNetError(self.failed)
+
+    def _all_parted(self) -> bool:
+        """Whether nobody is left that may ask again, because the answer to its leave was lost."""
+        with self._lock:
+            return all(m.parted or m.state != "left" or link < 0 for link, m in self._members.items())
 
     def close(self) -> None:
         """Forget the job, when all members have been told that it is over."""
@@ -577,11 +590,21 @@ class Scheduler:
                 for link, request in self._barriers.pop(label).came.values():
                     self._van.answer(link, Message(ERROR, request, {"text": text}))
 
+    def _missing(self) -> str:
+        """Names of those who are not there, if all who are have asked for ranks."""
+        wishes = {(m.role, m.wish) for m in self._members.values()}
+        all_ = [(role, rank) for role, count in self._wanted.items() for rank in range(count)]
+        if not wishes <= set(all_) or len(wishes) < len(self._members):
+            return ""
+        missing = [f"{role} {rank}" for role, rank in all_ if (role, rank) not in wishes]
+        return f"; missing: {few(missing)}: see what they wrote last"
+
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
         text = (
             f"the job did not come together within {start:g} s (DUALMX_START_TIMEOUT): "
             + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._wanted.items())
+            + self._missing()
         )  # fmt: skip
         for m in list(self._members.values()):
             for request in (m.request, *m.requests):

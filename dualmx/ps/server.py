@@ -326,7 +326,8 @@ class KVServer:
         self._replaying = True
         try:
             for record in self._journal.read():
-                self._replay(record)
+                with self._journal.content.parsing():
+                    self._replay(record)
                 count += 1
         finally:
             self._replaying = False

@@ -126,6 +126,8 @@ class TokenEmbedding(Vocabulary):
                     vectors.append(vector)
                     self._idx_to_token.append(token)
                     self._token_to_idx[token] = len(self._idx_to_token) - 1
+        if not self._vec_len:
+            raise content.error("no vectors of two numbers or more")
         if unknown is not None and len(unknown) != self._vec_len:
             told = f"a vector of {len(unknown)} numbers for {self._unknown_token!r}"
             raise content.error(told, None, str(self._vec_len))

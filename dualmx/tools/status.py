@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import MXNetError
+from ..core.reader import Content
 from ..core.running import jobs
 from ..ps.secret import find_secret
 from ..ps.status import LATE, ask
@@ -79,7 +80,16 @@ def doing(state: dict[str, Any], member: dict[str, Any]) -> str:
 
 
 def page(state: dict[str, Any], command: str) -> str:
-    """The state of a job for people."""
+    """The state of a job for people.
+
+    Raises:
+        FormatError: the scheduler told something else.
+    """
+    with Content(b"", f"scheduler at {state['scheduler']}", "the state of a job").parsing():
+        return _page(state, command)
+
+
+def _page(state: dict[str, Any], command: str) -> str:
     out = [f"job at {state['scheduler']}" + (f": {command}" if command else "")]
     if not state["complete"]:
         return f"{out[0]}\n  {missing(state)}"
@@ -100,7 +110,9 @@ def look(o: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
     try:
         for uri, port, secret, command, encrypt in targets(o):
             try:
-                found.append({**ask(uri, port, secret, o.interval, encrypt), "command": command})
+                state = {**ask(uri, port, secret, o.interval, encrypt), "command": command}
+                page(state, command)  # whatever shows it later can rely on what it holds
+                found.append(state)
             except MXNetError as e:
                 failed.append(str(e))
     except MXNetError as e:

@@ -253,12 +253,12 @@ def test_a_job_that_ends_well_leaves_no_journal_and_that_of_another_is_refused(t
             other.write({"op": "open", "store": 0, "sync": True, "slack": None})
             other.close()
         running = Running(1, 1)
-        running.job = replace(running.job, journal=str(tmp_path))
+        running.job = replace(running.job, journal=str(tmp_path), on_server_death="wait")
         running.whole()
         if not left_over:
             kv = running.workers[0].kv
             kv.open(0, True, "open").done()
-            assert [p.stat().st_size > 0 for p in tmp_path.iterdir()] == [True]
+            assert [p.stat().st_size > 0 for p in tmp_path.iterdir()] == [True, True]
             running.end()
             assert not running.errors and not list(tmp_path.iterdir())
         else:

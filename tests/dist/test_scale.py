@@ -245,6 +245,6 @@ def test_an_answer_that_cannot_be_sent_is_an_error_for_those_who_wait_for_it() -
     answers = van.take_sent()
     assert sorted((link, m.kind) for link, m in answers) == [(0, ERROR), (1, ERROR)]
     assert all("the answer cannot be sent" in m.meta["text"] and not m.meta.get("final") for _, m in answers)
-    _ask(scheduler, 0, "barrier", name="", number=1)
-    _ask(scheduler, 1, "barrier", name="", number=1)
+    _ask(scheduler, 0, "barrier", name="", at=0, number=1, idle=False)
+    _ask(scheduler, 1, "barrier", name="", at=0, number=1, idle=False)
     assert [m.kind for _, m in van.take_sent()] == [REPLY, REPLY]

@@ -275,7 +275,7 @@ def test_wrong_input(tmp_path) -> None:
     pq.write_table(pa.table({"t": ["a", "b"], "r": [[1], [1, 2]]}), tmp_path / "text.parquet")
     for make, message in [
         (lambda: ParquetReader(tmp_path / "missing"), "cannot read .*missing"),
-        (lambda: ParquetReader(tmp_path / "no.parquet"), "no Parquet files"),
+        (lambda: ParquetReader(tmp_path / "no.parquet"), "not Parquet files"),
         (lambda: ParquetReader(path, ["z"]), "no column 'z' in .*; there are x, y"),
         (lambda: ParquetReader(path, where=[("z", "<", 1)]), "no column 'z'"),
         (lambda: ParquetReader(path, where=[("x", "~", 1)]), "where="),

@@ -198,6 +198,10 @@ def test_jax_arrays_both_ways(x):
         y.wait_to_read()
     assert j.tolist() == [0, 1, 2, 3] and y.asnumpy().tolist() == [3, 4, 5, 6]
     assert nd.array(j).dtype == np.int32
+    shared = nd.from_jax(j)
+    shared.wait_to_read()
+    assert shared.as_jax().unsafe_buffer_pointer() == j.unsafe_buffer_pointer()
+    assert nd.array(j).as_jax().unsafe_buffer_pointer() != j.unsafe_buffer_pointer()
 
 
 def exports():

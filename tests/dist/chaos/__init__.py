@@ -1,1 +1,1 @@
-"""Seeded runs of whole jobs with faults: real processes, real signals, connections through a proxy that does them harm."""
+"""Seeded runs of whole jobs with faults: real processes, real signals, connections through a harmful proxy."""

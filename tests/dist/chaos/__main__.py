@@ -1,4 +1,4 @@
-"""`python -m tests.dist.chaos --seeds 0:500 --modes all` runs seeded jobs with faults, and prints a verdict for each."""
+"""`python -m tests.dist.chaos --seeds 0:500 --modes all` runs jobs with faults, and prints a verdict each."""
 
 from __future__ import annotations
 

@@ -24,10 +24,12 @@ from .proxy import Proxy
 from .zygote import ROOT, Zygote
 
 JOB = Path(job.__file__)
+GRACE = 2.0  # seconds that those have to end by themselves who were started again and find nobody
 OWN = 8.0  # seconds that a run may take without faults, on a busy machine
 RESTARTS = 60  # most processes that are started in the place of others
 LONGEST = 90.0
-REMEDY = re.compile(r"DUALMX_ON_|--on-\w+-death")
+START = 15  # seconds of DUALMX_START_TIMEOUT
+REMEDY = re.compile(r"DUALMX_ON_|--on-\w+-death|did not come together .* missing: ")
 
 
 class Result(NamedTuple):
@@ -58,6 +60,7 @@ class Process:
         began: when it was started last; times: how often that was.
         status: exit status of the last one.
         hit: signals that a fault sent to one of them.
+        late: it failed after the job was over, as one that is started again too late to find the others.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Process:
     times: int = 0
     status: int | None = None
     hit: bool = False
+    late: bool = False
 
 
 def limits(faults: tuple[Fault, ...], own: float = OWN) -> float:
@@ -79,9 +83,13 @@ class Cluster:
     Args:
         plan: what happens. folder: for its files; it is made.
         zygote: forks the members. patches: changes of the code in them.
+        longest: seconds after which a run is said to hang.
     """
 
-    def __init__(self, plan: Plan, folder: Path, zygote: Zygote, patches: tuple[str, ...] = ()):
+    def __init__(
+        self, plan: Plan, folder: Path, zygote: Zygote, patches: tuple[str, ...] = (), longest: float = LONGEST
+    ):
+        self._longest = longest
         self.plan, self.folder, self._zygote = plan, folder, zygote
         self._patches = ["", *patches, *(["small"] if plan.small else [])]
         shutil.rmtree(folder, ignore_errors=True)
@@ -101,6 +109,7 @@ class Cluster:
         self._due: list[tuple[float, str, Fault]] = []  # what ends a fault
         self.happened: list[str] = []
         self.began = self._last = time.monotonic()
+        self._ended = 0.0  # when the job was over
 
     # -- processes
 
@@ -116,7 +125,7 @@ class Cluster:
             "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1",
             "MXNET_KVSTORE_BIGARRAY_BOUND": "100", "PS_HEARTBEAT_INTERVAL": "1",
             "PS_HEARTBEAT_TIMEOUT": f"{SILENCE:g}", "DUALMX_RETURN_TIMEOUT": "30", "DUALMX_DIST_TIMEOUT": "60",
-            "DUALMX_START_TIMEOUT": "30", "DUALMX_TCP": str(int(self.plan.proxied)), "DUALMX_SHARED_MB": "64",
+            "DUALMX_START_TIMEOUT": f"{START:g}", "DUALMX_TCP": str(int(self.plan.proxied)), "DUALMX_SHARED_MB": "64",
         }  # fmt: skip
         if mode.on_server_death == "wait":
             env["DUALMX_JOURNAL"] = str(self.folder / "journal")
@@ -163,15 +172,25 @@ class Cluster:
         for name, one in self.processes.items():
             if one.status is None and one.pid in self._zygote.ended:
                 one.status = self._zygote.ended.pop(one.pid)
-                if one.status and self._returns(name):
+                one.late = one.status != 0 and self._job_ended()
+                if one.status and self._returns():
                     self._start(name)
+        if self.plan.job.returns and not self._ended and self._job_ended():
+            self._ended = time.monotonic()
+        if self._ended and time.monotonic() - self._ended > GRACE:
+            running = [p for p in self.processes.values() if p.status is None]
+            for one in running if all(p.times > 1 for p in running) else ():
+                self._signal(one.name, signal.SIGKILL)
 
-    def _returns(self, name: str) -> bool:
-        """Whether another process takes the place of a member that failed, as the launcher decides that."""
+    def _job_ended(self) -> bool:
+        """Whether the launcher would take the job for over, so that it starts nobody again."""
         over = all(self.processes[f"worker {rank}"].status == 0 for rank in range(WORKERS))
-        over = over or self.processes["scheduler 0"].status == 0
+        return over or self.processes["scheduler 0"].status == 0
+
+    def _returns(self) -> bool:
+        """Whether another process takes the place of a member that failed, as the launcher decides that."""
         times = sum(p.times - 1 for p in self.processes.values())
-        return self.plan.job.returns and not over and times < RESTARTS
+        return self.plan.job.returns and not self._job_ended() and times < RESTARTS
 
     # -- faults
 
@@ -251,7 +270,7 @@ class Cluster:
     def run(self) -> Result:
         """Run the job to its end."""
         own = OWN * (3 if self.plan.launched else 1)
-        limit = limits(self.plan.faults, own)
+        limit = limits(self.plan.faults, own if self.plan.job.returns else own + START)
         left, met = list(self.plan.faults), dict[str, float]()
         try:
             if self.plan.launched:
@@ -259,7 +278,7 @@ class Cluster:
             else:
                 for name in MEMBERS:
                     self._start(name)
-            while not self._over() and time.monotonic() - self.began < max(LONGEST, 2 * limit):
+            while not self._over() and time.monotonic() - self.began < self._longest:
                 self._look()
                 self._mend()
                 while left:
@@ -296,7 +315,11 @@ class Cluster:
             failed = ["launcher"] if self._launcher.returncode else []
         else:
             workers = [p for p in self.processes.values() if p.name.startswith("worker")]
-            failed = [p.name for p in (workers if self.plan.job.returns else self.processes.values()) if p.status]
+            failed = [
+                p.name
+                for p in (workers if self.plan.job.returns else self.processes.values())
+                if p.status and not p.late
+            ]
         if failed and not self.plan.job.returns:
             return self._named(failed)
         if failed:
@@ -370,7 +393,8 @@ class Cluster:
 
 # A process that the launcher starts: it may serve, and then ends while it imports dualmx.
 _LAUNCHED = (
-    "import os, sys; del sys.argv[0]; sys.argv[2] = os.environ['DMLC_TASK_ID']; sys.path.insert(0, os.environ['PYTHONPATH']); "
+    "import os, sys; del sys.argv[0]; sys.argv[2] = os.environ['DMLC_TASK_ID']; "
+    "sys.path.insert(0, os.environ['PYTHONPATH']); "
     "from tests.dist.chaos import job; job.run()"
 )
 

@@ -9,7 +9,7 @@ WORKERS, SERVERS, ROUNDS = 3, 2, 24
 LEAVING = "leaving"  # the stage of a worker after its last barrier
 STAGES = ("trained", "final", LEAVING)
 SILENCE = 2.0  # seconds of PS_HEARTBEAT_TIMEOUT
-LAUNCHED = 25  # one seed of so many is run by the launcher
+LAUNCHED = 27  # one seed of so many is run by the launcher
 
 MEMBERS = (
     "scheduler 0",
@@ -77,7 +77,8 @@ class Fault:
     """A fault.
 
     Attributes:
-        kind: "kill", "stop", "full" (no room for the journal), and of a connection "sever", "reset", "delay", "corrupt".
+        kind: "kill", "stop", "full" (no room for the journal), and of a connection "sever", "reset", "delay",
+            "corrupt".
         who: the process, or for connections the one that listens.
         when: the moment. seconds: how long it lasts.
         pick: which of the connections.
@@ -97,7 +98,7 @@ class Fault:
     def cost(self) -> float:
         """Seconds that it may cost the job: those that it lasts, and the time-outs until all have noticed."""
         notice = {"kill": 6.0, "stop": 2 * SILENCE, "delay": 2 * SILENCE, "full": 1.0}.get(self.kind, 1.0)
-        return self.seconds + notice + (10.0 if self.who.startswith("scheduler") and self.kind == "kill" else 0.0)
+        return self.seconds + notice + (10.0 if self.who.startswith("scheduler") else 0.0)
 
 
 @dataclass(frozen=True)

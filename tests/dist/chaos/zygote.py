@@ -1,4 +1,4 @@
-"""A process that has imported dualmx and forks the members of jobs, which saves each of them the time of the imports."""
+"""A process that has imported dualmx and forks the members of jobs, so that each saves the time of imports."""
 
 from __future__ import annotations
 
