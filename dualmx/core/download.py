@@ -95,7 +95,10 @@ def download(
 
 def without_password(url: str) -> str:
     """Return `url` without the user and the password that it may hold."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
