@@ -60,7 +60,8 @@ def download(
         >>> folder = tempfile.mkdtemp()
         >>> with open(os.path.join(folder, "a.txt"), "w") as f:
         ...     _ = f.write("content")
-        >>> copy = download(f"file://{folder}/a.txt", path=os.path.join(folder, "b.txt"))
+        >>> copy = download(f"file://{folder}/a.txt", path=os.path.join(folder, "b.txt"))  # doctest: +ELLIPSIS
+        Downloading .../b.txt from file:///.../a.txt...
         >>> open(copy).read()
         'content'
     """
