@@ -10,7 +10,7 @@ from .compile.counters import counters
 from .compile.watch import Compilation, Watcher, format_where, watchers
 from .core.errors import MXNetError
 from .graph.trie import LEAF, chain
-from .ndarray.handle import Handle
+from .ndarray.handle import Handle, exposed
 from .ndarray.storage import waitall
 from .ndarray.trace import local
 
@@ -35,6 +35,8 @@ def explain(x: Handle) -> str:
     if x._tr is None:
         if x_extra is not None and x_extra.error is not None:
             return f"{x._v!r}: failed: {x_extra.error}"
+        if exposed(x) is not None:
+            return f"{x._v!r}: in memory that other libraries see; each operation reads it again"
         return f"{x._v!r}: a view whose base was written; it is read again when needed"
     steps = chain(x._tr.state)
     wanted = {x._v}

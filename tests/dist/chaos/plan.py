@@ -9,7 +9,7 @@ WORKERS, SERVERS, ROUNDS = 3, 2, 24
 LEAVING = "leaving"  # the stage of a worker after its last barrier
 STAGES = ("trained", "final", LEAVING)
 SILENCE = 2.0  # seconds of PS_HEARTBEAT_TIMEOUT
-LAUNCHED = 25  # one seed of so many is run by the launcher
+LAUNCHED = 27  # one seed of so many is run by the launcher
 
 MEMBERS = (
     "scheduler 0",
