@@ -11,9 +11,11 @@ import numpy as np
 from .checkpoint import split_params
 from .context import Context
 from .core.dtypes import as_dtype
-from .core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError
+from .core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, FormatError
+from .core.reader import read_file
 from .ndarray import NDArray, array, load_frombuffer, zeros
 from .symbol import Group, Symbol, load_json
+from .symbol import load as load_symbol
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -57,11 +59,18 @@ class Predictor:
         output_names: Sequence[str] = (),
     ):
         text = str(symbol_file)
-        network = load_json(text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8"))
-        raw = param_raw_bytes if isinstance(param_raw_bytes, bytes) else Path(param_raw_bytes).read_bytes()
+        network = load_json(text) if text.lstrip().startswith("{") else load_symbol(text)
+        if isinstance(param_raw_bytes, bytes):
+            raw, source = param_raw_bytes, "param_raw_bytes"
+        else:
+            raw, source = read_file(param_raw_bytes), repr(str(param_raw_bytes))
         self._symbol = _inner(network, output_names) if output_names else network
         self._ctx = Context(dev_type, dev_id)
-        params, states = split_params(load_frombuffer(raw), "param_raw_bytes")
+        try:
+            saved = load_frombuffer(raw)
+        except FormatError as e:
+            raise e.within(source, source) from None
+        params, states = split_params(saved, source)
         self._params = {name: value.as_in_context(self._ctx) for name, value in params.items()}
         self._states = {name: value.as_in_context(self._ctx) for name, value in states.items()}
         self._types = {name: as_dtype(t) for name, t in (type_dict or {}).items()}

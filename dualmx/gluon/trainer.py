@@ -10,7 +10,8 @@ from .. import optimizer as opt
 from ..compile.mesh import Mesh
 from ..core.checks import number
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError, unreadable
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
+from ..core.reader import Content, read_file
 from ..kvstore import known
 from ..kvstore.replicas import step_together
 from ..ndarray import flush
@@ -346,13 +347,11 @@ class Trainer(StoreLink):
             loaded = getattr(store, "optimizer", None) or getattr(getattr(store, "_updater", None), "optimizer", None)
             self._optimizer = loaded or self._optimizer
         else:
-            try:
-                with open(fname, "rb") as f:
-                    states = f.read()
-            except OSError as e:
-                raise unreadable(f"Trainer.load_states: cannot read {fname!r}", e) from e
+            states = read_file(fname, "Trainer.load_states: cannot read")
+            with Content(states, repr(fname), "optimizer states").parsing(RecursionError):
+                for updater in self._updaters:
+                    updater.set_states(states)
             for updater in self._updaters:
-                updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer
             loaded = self._updaters[0].optimizer
             if isinstance(loaded, OptaxOptimizer):

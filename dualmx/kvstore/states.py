@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import FormatError, MXNetError, unreadable
+from ..core.errors import FormatError, MXNetError
+from ..core.reader import read_file
 from ..ndarray import NDArray, array
 from ..optimizer import Nadam
 from ..optimizer.states import load_states
@@ -100,11 +101,7 @@ def read_states(fname: str) -> tuple[dict[Any, Any], Optimizer | None]:
     Raises:
         FormatError: a damaged file. MXNetError: it cannot be read.
     """
-    try:
-        with open(fname, "rb") as f:
-            return load_states(f.read())
-    except OSError as e:
-        raise unreadable(f"cannot read {fname!r}", e) from e
+    return load_states(read_file(fname), repr(fname))
 
 
 # -- between a distributed store and its servers

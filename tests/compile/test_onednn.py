@@ -90,15 +90,28 @@ def test_convolution_and_its_gradients(kinds, shape, weight, params):
 
 
 def test_forward_passes_are_not_taken_for_gradients(kinds):
-    """As which oneDNN would compute those of filters larger than the result by slow kernels that read beyond them."""
+    """As which oneDNN would compute those of filters larger than the result by slow kernels."""
     x, w = mx.nd.ones((4, 512, 1, 1)), mx.nd.ones((512, 512, 3, 3))
     y = mx.nd.Convolution(x, w, kernel=(3, 3), pad=(1, 1), num_filter=512, no_bias=True)
     assert (y.asnumpy() == 512).all() and set(kinds()) == {plan.FORWARD}
 
 
-def test_gradients_of_padded_filters_of_one_point_are_left_to_xla(kinds):
+def test_gradients_of_padded_filters_of_one_point(kinds):
     compare(mx.nd.Convolution, (16, 64, 20, 20), (64, 64, 1, 1), pad=(1, 1))
-    assert set(kinds()) == {plan.FORWARD, plan.DATA}
+    assert set(kinds()) == {plan.FORWARD, plan.DATA, plan.FILTERS}
+
+
+@pytest.mark.parametrize(
+    "shape, weight, params",
+    [
+        ((8, 8, 64, 64), (64, 8, 1, 1), {"stride": (2, 2)}),
+        ((2, 16, 64), (320, 16, 9), {"stride": (2,), "dilate": (7,), "pad": (28,)}),
+        ((4, 24, 6, 8, 6), (16, 24, 7, 4, 3), {"stride": (4, 2, 1), "pad": (5, 0, 2)}),
+    ],
+)
+def test_gradients_of_filters_that_onednn_gets_wrong_are_left_to_xla(kinds, shape, weight, params):
+    compare(mx.nd.Convolution, shape, weight, **params)
+    assert plan.FORWARD in kinds() and plan.FILTERS not in kinds()
 
 
 @pytest.mark.parametrize("groups", [4, 32])

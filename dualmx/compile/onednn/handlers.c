@@ -24,8 +24,9 @@ typedef struct Plan {
   size_t length;
   int64_t place[3];  /* of data, filters and result among the two operands and the output */
   void* memories[3]; /* of data, filters and result */
-  void* inner[3];    /* the same in oneDNN's own arrangement, NULL where that is the plain one */
-  size_t offset[3];  /* of those in the scratch memory */
+  int64_t used;      /* memories in the scratch memory: */
+  void* inner[7];    /* data, filters and result in oneDNN's own arrangement, and what the steps compute in */
+  size_t offset[7];  /* of those */
   size_t scratch;    /* bytes for them */
   int64_t count;
   Step steps[4];
@@ -106,8 +107,7 @@ static int run(Plan* plan, void* buffers[3]) {
     if (posix_memalign(&scratch, 64, plan->scratch)) return scratch = NULL, 1;
     room = plan->scratch;
   }
-  for (int i = 0; i < 3; i++)
-    if (plan->inner[i]) status |= call.set_data(plan->inner[i], (char*)scratch + plan->offset[i]);
+  for (int i = 0; i < plan->used; i++) status |= call.set_data(plan->inner[i], (char*)scratch + plan->offset[i]);
   for (int i = 0; i < plan->count && !status; i++)
     status |= call.execute(plan->steps[i].primitive, call.stream, plan->steps[i].count, plan->steps[i].arguments);
   return status | call.wait(call.stream);

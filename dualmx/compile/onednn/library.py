@@ -13,9 +13,10 @@ from typing import Any
 
 WHEEL = "onednn-cpu-gomp"
 FLOAT32, ANY, DIRECT, TRAINING = 3, 1, 1, 64
-SRC, DST, WEIGHTS, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 1, 17, 33, 129, 145, 161
+SRC, DST, WEIGHTS, SCRATCHPAD, DIFF_SRC, DIFF_DST, DIFF_WEIGHTS = 1, 17, 33, 80, 129, 145, 161
 # Queries for the memory descriptors of a primitive, by role.
-ASKED = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134}
+ASKED = {SRC: 129, DIFF_SRC: 130, WEIGHTS: 131, DIFF_WEIGHTS: 132, DST: 133, DIFF_DST: 134, SCRATCHPAD: 136}
+_CALLER = 1  # whose the memory is that a primitive computes in
 
 # Idle OpenMP threads give the core back soon: XLA computes between two convolutions.
 _SPIN = {"GOMP_SPINCOUNT": "2000"}
@@ -51,6 +52,11 @@ def _load(path: str) -> ctypes.CDLL:
 class Library:
     """oneDNN with one engine and one stream on the CPU.
 
+    Attributes:
+        engine, stream: handles of those.
+        attributes: of all primitives: the caller hands over the memory that they compute in, since oneDNN's own belongs
+            to the thread that creates a primitive, and XLA calls from many.
+
     Raises `OSError` if the library cannot be loaded, `ImportError` if it is not installed.
     """
 
@@ -62,6 +68,8 @@ class Library:
         self._c.dnnl_primitive_desc_query_md.restype = Handle
         self.engine = self._make("dnnl_engine_create", 1, ctypes.c_size_t(0))
         self.stream = self._make("dnnl_stream_create", self.engine, 1)
+        self.attributes = self._make("dnnl_primitive_attr_create")
+        self.call("dnnl_primitive_attr_set_scratchpad_mode", self.attributes, _CALLER)
 
     def _function(self, name: str, result: Any) -> Any:
         found = self._c[name]

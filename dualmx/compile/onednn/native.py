@@ -33,8 +33,9 @@ class _Plan(ctypes.Structure):
         ("length", ctypes.c_size_t),
         ("place", ctypes.c_int64 * 3),
         ("memories", Pointer * 3),
-        ("inner", Pointer * 3),
-        ("offset", ctypes.c_size_t * 3),
+        ("used", ctypes.c_int64),
+        ("inner", Pointer * 7),
+        ("offset", ctypes.c_size_t * 7),
         ("scratch", ctypes.c_size_t),
         ("count", ctypes.c_int64),
         ("steps", _Step * 4),
@@ -113,9 +114,10 @@ class Handlers:
             words = ctypes.string_at(text, length)
             plan = Plan(self._library, Convolution.parse(words.decode()))
             steps = (_Step * 4)(*(_Step(p, count, ctypes.cast(a, Pointer)) for p, count, a in plan.steps))
-            inner = (Pointer * 3)(*plan.inner), (ctypes.c_size_t * 3)(*plan.offsets), plan.size
-            memories = (Pointer * 3)(*plan.memories), *inner
-            made = _Plan(None, words, length, plan.place, *memories, len(plan.steps), steps)
+            inner, offsets = zip(*plan.inner, strict=True) if plan.inner else ((), ())
+            scratch = len(inner), (Pointer * 7)(*inner), (ctypes.c_size_t * 7)(*offsets), plan.size
+            memories = (Pointer * 3)(*plan.memories)
+            made = _Plan(None, words, length, plan.place, memories, *scratch, len(plan.steps), steps)
             self._plans[ctypes.addressof(made)] = (plan, made)
             return ctypes.addressof(made)
         except Exception as e:  # an exception cannot cross C

@@ -11,7 +11,7 @@ from jax import lax
 
 from ...op.backend import LARGE
 from .ffi import CONVOLUTION, KEEP, PRODUCT, available
-from .plan import DATA, FILTERS, FORWARD, Convolution, Sizes
+from .plan import DATA, FILTERS, FORWARD, Convolution, Sizes, faulty
 
 _LARGE_SUM = 1 << 17  # elements, below which computing them again costs no more than a call
 LARGE_PRODUCT = 300_000_000  # floating-point operations from which the better kernel is worth the call
@@ -63,8 +63,6 @@ def _recognise(
         found = {"kind": DATA, "data": out, "filters": (rhs[1], rhs[0], *rhs[2:]), "result": lhs}
         found |= {"stride": spread, "dilate": dilate, "low": before}
     elif groups == 1 and across:  # the gradient of the filters
-        if any(k == 1 and lo for k, lo in zip(out[2:], low, strict=True)):
-            return None  # oneDNN 3.2 reads what lies beyond the data
         found = {"kind": FILTERS, "data": (lhs[1], lhs[0], *lhs[2:]), "filters": (out[1], out[0], *out[2:])}
         found |= {"result": (rhs[1], rhs[0], *rhs[2:]), "stride": dilate, "dilate": steps, "low": low}
     else:
@@ -114,7 +112,7 @@ def _convolution(eqn: Any, lhs: Ordered, rhs: Ordered, turned: tuple[Any, Axes, 
         first = _channels_last(lhs, left_at)
         shape, place = (out[0], *out[2:], out[1]), (0, n - 1, *range(1, n - 1))
     c = Convolution(high=high, order=order, **found)
-    if c.flops() < LARGE or not available():
+    if c.flops() < LARGE or faulty(c) or not available():
         return None
     call = jax.ffi.ffi_call(CONVOLUTION, jax.ShapeDtypeStruct(shape, np.float32))
     axes = [0] * n
