@@ -26,9 +26,9 @@ def supported() -> bool:
 
 
 def target(folder: Path | None = None) -> Path:
-    """Where the compiled handlers lie; the name says of which source they are, so that older ones are not loaded."""
+    """Where the compiled handlers lie: by its name of this very source, and no module (it has a dot more)."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
-    return (folder or SOURCE.parent) / f"handlers-{digest}.so"
+    return (folder or SOURCE.parent) / f"handlers.{digest}.so"
 
 
 def build(folder: Path | None = None) -> Path:
@@ -48,7 +48,7 @@ def build(folder: Path | None = None) -> Path:
         os.replace(new, path)  # others may be loading it
     finally:
         Path(new).unlink(missing_ok=True)
-    for old in path.parent.glob("handlers-*.so"):
+    for old in path.parent.glob("handlers.*.so"):
         if old != path:
             old.unlink()
     return path
