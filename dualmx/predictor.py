@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from .checkpoint import split_params
 from .context import Context
 from .core.dtypes import as_dtype
 from .core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, FormatError
-from .core.reader import read_file
+from .core.reader import Content, read_file
 from .ndarray import NDArray, array, load_frombuffer, zeros
 from .symbol import Group, Symbol, load_json
 from .symbol import load as load_symbol
@@ -192,6 +193,10 @@ def load_ndarray_file(nd_bytes: bytes) -> dict[str, np.ndarray] | list[np.ndarra
         [1.0, 1.0]
     """
     found = load_frombuffer(nd_bytes)
+    content = Content(nd_bytes, "nd_bytes", "what mx.nd.save writes")
+    for value in found.values() if isinstance(found, dict) else found:
+        nbytes = math.prod(value.shape) * np.dtype(value.dtype).itemsize  # sparse arrays get all their zeros
+        content.reserve(nbytes, "its arrays")
     if isinstance(found, dict):
         return {name: value.asnumpy() for name, value in found.items()}
     return [value.asnumpy() for value in found]

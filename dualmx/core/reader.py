@@ -31,7 +31,7 @@ _LONG = 1 << 20  # bytes from which the objects of a text are counted before the
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _NPY = re.compile(
     r"\s*\{\s*'descr':\s*'([<>|=]?[?biufcSUVmM]\d*(?:\[\w+\])?)',\s*'fortran_order':\s*(True|False),"
-    r"\s*'shape':\s*\(((?:\d{1,19},?\s*)*)\),?\s*\}\s*"
+    r"\s*'shape':\s*\(([\d, ]*)\),?\s*\}\s*"
 )
 
 
@@ -171,7 +171,7 @@ class Content:
             raise self.error("a header that tells of no array of plain elements", 8, "a .npy file")
         with self.parsing(TypeError, ValueError):
             dtype = np.dtype(match[1])
-        shape = tuple(int(n) for n in match[3].replace(",", " ").split())
+            shape = tuple(int(n) for n in match[3].replace(",", " ").split())
         expected = dtype.itemsize
         for n in shape:
             expected *= n
@@ -203,12 +203,13 @@ class Content:
         """
         out, source, at = bytearray(), memoryview(self.data), 0
         stream = zlib.decompressobj(wbits=31)
+        self.reserve(8 * _PIECE, "a part of the unpacked data")
         try:
             while at < len(source) or stream.unconsumed_tail:
                 piece = stream.unconsumed_tail or source[at : at + _PIECE]
                 at += 0 if stream.unconsumed_tail else len(piece)
                 unpacked = stream.decompress(piece, _PIECE)
-                self.reserve(len(unpacked), "the unpacked data", at)
+                self.reserve(len(unpacked) * 9 // 8, "the unpacked data", at)  # with the room in which they grow
                 out += unpacked
                 if stream.eof:
                     at -= len(stream.unused_data)

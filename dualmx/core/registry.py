@@ -72,7 +72,9 @@ class Registry:
                 raise ArgumentError(
                     f"{self.kind}: {spec[:200]!r} is not a JSON pair [name, {{parameters}}]: {str(e)[:200]}"
                 ) from None
-            with Content(b"", f"{self.kind} {spec[:80]!r}", "its parameters").parsing(TypeError, ValueError):
+            with Content(b"", f"{self.kind} {spec[:80]!r}", "its parameters").parsing(
+                TypeError, ValueError, OverflowError
+            ):
                 return self._made(name, args, {**described, **kwargs})
         return self._made(spec, args, kwargs)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import as_dtype, is_float
-from ..core.errors import ArgumentError, FormatError
+from ..core.errors import ArgumentError
 from ..core.reader import Content, Cursor
 from ..ndarray import NDArray, array
 from .batch import DataDesc, description
@@ -47,10 +47,8 @@ def read_images_and_labels(image: str | os.PathLike[str], label: str | os.PathLi
     """Return `(images (N, H, W), labels (N,))`, uint8, of a pair of idx files."""
     images, labels = read_idx(image), read_idx(label)
     if images.ndim != 3 or labels.shape != images.shape[:1]:
-        raise FormatError(
-            f"{os.fspath(image)!r} of shape {images.shape} and {os.fspath(label)!r} of shape {labels.shape}: "
-            "expected N images and N labels"
-        )
+        told = f"shape {images.shape}, and {os.fspath(label)!r} of shape {labels.shape}"
+        raise Content(b"", repr(os.fspath(image)), "images with labels").error(told, None, "N images and N labels")
     return images, labels
 
 

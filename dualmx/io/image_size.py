@@ -8,7 +8,7 @@ import struct
 from ..core.reader import Content
 
 SCANS = 100  # of a progressive JPEG, each of which is a pass over the whole image; encoders make about 10
-_PNM = re.compile(rb"P[1-7fF](?:\s+|#[^\n]*\n)+(?:WIDTH\s+)?(\d{1,9})(?:\s+|#[^\n]*\n)+(?:HEIGHT\s+)?(\d{1,9})")
+_PNM = re.compile(rb"P[1-7fF](?:\s|#[^\n]*\n)+(?:WIDTH\s+)?(\d{1,9})(?:\s|#[^\n]*\n)+(?:HEIGHT\s+)?(\d{1,9})")
 _HDR = re.compile(rb"#\?(?:RADIANCE|RGBE)\b[^\0]{0,2000}?\n[-+]Y (\d{1,9}) [-+]X (\d{1,9})\n")
 _FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers of JPEG with the size; the others are tables
 _PROGRESSIVE = {0xC2, 0xC6, 0xCA, 0xCE}
@@ -33,9 +33,7 @@ def memory_of(content: Content, flag: int = 1) -> int:
         if start.startswith(b"\xff\xd8\xff"):
             return _jpeg(content, data, flag)
         if start.startswith(b"\x89PNG\r\n\x1a\n") and start[12:16] == b"IHDR":
-            width, height, depth, colour = struct.unpack(">IIBB", start[16:26])
-            channels = {0: 1, 1: 3}.get(flag) or {0: 1, 2: 3}.get(colour, 4)
-            return width * height * channels * (4 if depth == 16 and flag < 0 else 2)
+            return _png(content, data, flag)
         if start.startswith(b"BM"):
             size = struct.unpack("<I", start[14:18])[0]
             width, height = struct.unpack("<HH", start[18:22]) if size == 12 else struct.unpack("<ii", start[18:26])
@@ -83,6 +81,24 @@ def _jpeg(content: Content, data: memoryview, flag: int) -> int:
             return counted + height * width * channels
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
     raise content.error("not a readable image, a JPEG without the marker of its size", min(at, len(data)))
+
+
+def _png(content: Content, data: memoryview, flag: int) -> int:
+    at, most = 8, 0
+    while at < len(data):  # OpenCV takes memory for a chunk before it sees that the file is shorter
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        if at + 12 + size > len(data):
+            raise content.error(f"not a readable image, a PNG with a chunk of {size} bytes", at)
+        if kind in (b"IHDR", b"fcTL"):  # of the image, or of a picture of an animation
+            place = at + (8 if kind == b"IHDR" else 12)
+            width, height = struct.unpack(">II", data[place : place + 8])
+            most = max(most, width * height)
+        at += 12 + size
+        if kind == b"IEND":
+            break
+    depth, colour = data[24], data[25]
+    channels = {0: 1, 1: 3}.get(flag) or {0: 1, 2: 3}.get(colour, 4)
+    return most * channels * (4 if depth == 16 and flag < 0 else 2)
 
 
 def _webp(start: bytes) -> int:

@@ -60,6 +60,8 @@ def encode(value: Any, what: str) -> np.ndarray:
 
 
 def _dtype(name: str) -> np.dtype:
+    if not isinstance(name, str) or not name.isalnum() or len(name) > 16:
+        raise ValueError(f"elements of {name!r:.40}")
     dtype = np.dtype(name)
     if dtype.kind not in "biufc" and dtype != bfloat16:
         raise ValueError(f"elements of {dtype}")

@@ -246,7 +246,7 @@ def rezipped(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED))) as archive:
         for member, content in members.items():
-            archive.writestr(member or "x", content)
+            archive.writestr(member.replace("\0", "") or "x", content)
     return out.getvalue()
 
 

@@ -156,11 +156,11 @@ def restructured(rng: Random, value: Any, times: int | None = None) -> Any:
     for _ in range(times or rng.choice((1, 1, 1, 2, 3))):
         places = _places(value)
         if not places:
-            return rng.choice(VALUES)
+            return copy.deepcopy(rng.choice(VALUES))
         holder, key = rng.choice(places)
         kind = rng.randrange(8)
         if kind < 3:
-            holder[key] = rng.choice(VALUES)
+            holder[key] = copy.deepcopy(rng.choice(VALUES))
         elif kind == 3:
             holder[key] = _near(rng, holder[key])
         elif kind == 4:
@@ -171,7 +171,7 @@ def restructured(rng: Random, value: Any, times: int | None = None) -> Any:
         elif isinstance(holder, list):
             holder[key:key] = [copy.deepcopy(holder[key])] * rng.choice((1, 2, 50))
         else:
-            holder[rng.choice(TEXTS)] = rng.choice(VALUES)
+            holder[rng.choice(TEXTS)] = copy.deepcopy(rng.choice(VALUES))
     return value
 
 

@@ -436,7 +436,7 @@ def scheduler_journal(path: Path) -> None:
 def optimizer_of_a_worker(path: Path) -> None:
     try:
         told = json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):  # which the decoder of frames refuses
         return
     config.build(told)
 

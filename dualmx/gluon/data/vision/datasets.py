@@ -126,9 +126,9 @@ class MNIST(_Images):
 
     def _file(self, stem: str) -> Path:
         packed = f"{stem}-ubyte.gz"
-        found = _local(self._root, (packed, f"{stem}-ubyte"))
+        local = _local(self._root, (packed, f"{stem}-ubyte"))
         target, place = str(self._root / packed), f"dataset/{self._folder}/{packed}"
-        return found or Path(fetch_file(self._kind, place, target, self._checksums[packed]))
+        return local or Path(fetch_file(self._kind, place, target, self._checksums[packed]))
 
 
 class FashionMNIST(MNIST):
