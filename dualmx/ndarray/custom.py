@@ -219,13 +219,14 @@ class Layout:
         """Run the operator (a new one by default) on inputs and states; recorded like any other operator."""
         inputs, aux = list(given[: len(self.arguments)]), list(given[len(self.arguments) :])
         like = [a.shape for a in inputs], [a.dtype for a in inputs]
-        if self._inferred is None or self._inferred[0] != like:
+        known = self._inferred
+        if known is None or known[0] != like:
             shapes = self.shapes([list(s) for s in like[0]])[1]
             types = self.dtypes([np.dtype(t).type for t in like[1]])[1]
-            self._inferred = like, list(zip(shapes, types, strict=True))
+            known = self._inferred = like, list(zip(shapes, types, strict=True))
         made = self.create(given, in_graph=False) if op is None else op
         ctx = inputs[0].context if inputs else current_context()
-        run = _Run(self, made, self._inferred[1], aux, ctx, op is not None)
+        run = _Run(self, made, known[1], aux, ctx, op is not None)
         return list(run(*inputs))
 
 
