@@ -389,6 +389,9 @@ class _Wire:
     def send(self, link: int, message: Message) -> None:
         self.sent.append(message)
 
+    def answer(self, link: int, message: Message) -> None:
+        self.sent.append(message)
+
     def drop(self, link: int) -> None:
         pass
 

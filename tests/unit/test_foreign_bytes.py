@@ -294,8 +294,9 @@ class TestTables:
 
 class TestMessages:
     def test_a_job_of_very_many_batches(self) -> None:
-        told = {"batch": 1 << 60, "members": [0], "used": [], "runs": [], "short": []}
-        batches = Batches(0, 1, True, lambda ended: Message(NOTE, 0, told), lambda *_: None)
+        told = {"batch": 1 << 60, "members": [0], "used": [], "since": 1, "before": [], "marks": [], "changes": []}
+        message = Message(NOTE, 0, {**told, "next": 0})
+        batches = Batches(0, 1, True, lambda ended, news: message, lambda start: message, lambda *_: None)
         with pytest.raises(FormatError, match="batch"):
             batches.begin()
 
