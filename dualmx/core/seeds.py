@@ -78,7 +78,7 @@ class Streams:
         self._streams = {ctx: (seed, itertools.count(n)) for ctx, (seed, n) in told.items()}
 
     @staticmethod
-    def parse(state: Any) -> tuple[int, dict[Context | None, tuple[int, int]]]:
+    def parse(state: Any) -> tuple[int, dict[Context, tuple[int, int]]]:
         """Return the seed and the streams that a state describes.
 
         Raises:

@@ -103,6 +103,7 @@ class ParquetReader:
             if name not in known:
                 raise ArgumentError(f"ParquetReader: no column {name!r} in {path!r}; there are {', '.join(known)}")
         self._footers: Footers = {}
+        self._sizes: dict[str, int] = {}
         self._read = list(dict.fromkeys((*self.columns, *asked)))
         self._shuffle, self._seed, self._mix = shuffle, whole("ParquetReader", "seed", seed), mix
         self._decode, self._transform = decode, transform
@@ -151,7 +152,7 @@ class ParquetReader:
     def _load(self, pieces: Sequence[_Piece]) -> Columns:
         parts = []
         for piece in pieces:
-            content = content_of(piece.group)
+            content = content_of(piece.group, self._sizes)
             reserve(content, piece.group, self._read, self._footers)
             table = self._table(piece, content)
             if len(table):

@@ -42,7 +42,7 @@ def opened(path: Any) -> tuple[Any, list[Any]]:
     """
     listed = not isinstance(path, (str, os.PathLike))
     where = [os.fspath(p) for p in path] if listed else os.fspath(path)
-    size = max([_size(Path(p)) for p in (where if listed else [where])], default=0)
+    size = max([_size(Path(p)) for p in (path if listed else [path])], default=0)
     dataset, content = arrow("pyarrow.dataset"), Content(b"", f"ParquetReader: {path!r}", "Parquet files", size=size)
     limits = {"thrift_string_size_limit": size, "thrift_container_size_limit": min(size, _ENTRIES)} if size else {}
     options = dataset.ParquetFragmentScanOptions(**limits)
@@ -66,12 +66,15 @@ def _size(path: Path) -> int:
         return 0
 
 
-def content_of(group: Any) -> Content:
-    """The file of a row group, for errors and bounds."""
-    try:
-        size = group.filesystem.get_file_info(group.path).size or 0
-    except OSError as e:
-        raise MXNetError(f"ParquetReader: cannot read {group.path!r}: {e}") from None
+def content_of(group: Any, sizes: dict[str, int]) -> Content:
+    """The file of a row group, for errors and bounds; `sizes` keeps that of the file that was read last."""
+    if (size := sizes.get(group.path)) is None:
+        try:
+            size = group.filesystem.get_file_info(group.path).size or 0
+        except OSError as e:
+            raise MXNetError(f"ParquetReader: cannot read {group.path!r}: {e}") from None
+        sizes.clear()
+        sizes[group.path] = size
     return Content(b"", f"ParquetReader: {group.path!r}", "a Parquet file", size=size)
 
 

@@ -263,7 +263,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 made, position = self.key_type(key), int(at.split("\t")[0])
             except ValueError:
                 made, position = None, -1
-            if not tab or not 0 <= position < 1 << 63:
+            if not tab or not 0 <= position < 1 << 62:
                 raise content.error(f"line {number}: {line[:80]!r}", None, "a key, tab, position")
             self.keys.append(made)
             self.idx[made] = position
@@ -277,23 +277,28 @@ class MXIndexedRecordIO(MXRecordIO):
         """Go to the record with key `idx`.
 
         Raises:
-            ArgumentKeyError: there is no such key. FormatError: the index points behind the end of the records.
+            ArgumentKeyError: there is no such key.
         """
         if idx not in self.idx:
             raise ArgumentKeyError(f"{self.idx_path!r}: no key {idx!r} among its {len(self.idx)}")
-        file, at = self._ready(False), self.idx[idx]
-        if at > (size := os.fstat(file.fileno()).st_size):
-            raise _error(self.idx_path, at, f"key {idx!r} lies behind the end of {self.uri!r}", f"0 to {size}")
-        file.seek(at)
+        self._ready(False).seek(self.idx[idx])
 
     def tell(self) -> int:
         """Position at which the next record will be written, in bytes."""
         return self._ready(True).tell()
 
-    def read_idx(self, idx: Any) -> bytes | None:
-        """Return the record with key `idx`."""
+    def read_idx(self, idx: Any) -> bytes:
+        """Return the record with key `idx`.
+
+        Raises:
+            ArgumentKeyError: there is no such key. FormatError: none begins where the index says.
+        """
         self.seek(idx)
-        return self.read()
+        record = self.read()
+        if record is None:
+            at, size = self.idx[idx], os.fstat(self._file.fileno()).st_size
+            raise _error(self.idx_path, at, f"key {idx!r} lies behind the end of {self.uri!r}", f"0 to {size}")
+        return record
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record with key `idx`."""

@@ -8,6 +8,7 @@ import json
 import os
 import pickletools
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -84,6 +85,23 @@ def images(folder: Path) -> list[bytes]:
             if good and len(made):
                 found.append(made.tobytes())
     return [*found, cv2.imencode(".png", PICTURE.astype(np.uint16) * 200)[1].tobytes()]
+
+
+def resized(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    """An image whose header tells of another size, with the checksum that belongs to it; or a damaged one."""
+    size = [rng.choice((0, 1, 255, 4000, 9000, 30000, 65535, 1 << 20, (1 << 31) - 1)) for _ in range(2)]
+    out = bytearray(data)
+    if rng.random() < 0.8:
+        return mutate.damaged(rng, data, others)
+    if data[:4] == b"\x89PNG":
+        out[16:24] = b"".join(n.to_bytes(4, "big") for n in size)
+        out[29:33] = zlib.crc32(out[12:29]).to_bytes(4, "big")
+    elif data[:2] == b"\xff\xd8":
+        at = max(data.find(b"\xff\xc0"), data.find(b"\xff\xc2"))
+        out[at + 5 : at + 9] = b"".join(min(n, 65535).to_bytes(2, "big") for n in size)
+    elif data[:2] == b"BM":
+        out[18:26] = b"".join(n.to_bytes(4, "little") for n in size)
+    return bytes(out)
 
 
 def image_records(folder: Path) -> list[bytes]:

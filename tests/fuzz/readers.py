@@ -134,7 +134,7 @@ def image_record(path: Path) -> None:
     mx.recordio.unpack_img(path.read_bytes())
 
 
-@_reader(corpus.images, named="", factor=2.0)
+@_reader(corpus.images, corpus.resized, named="", factor=2.0)
 def image(path: Path) -> None:
     data = path.read_bytes()
     codec.decode(data, (1, 0, -1)[len(data) % 3])
@@ -387,6 +387,9 @@ class _Wire:
         self.sent: list[Message] = []
 
     def send(self, link: int, message: Message) -> None:
+        self.sent.append(message)
+
+    def answer(self, link: int, message: Message) -> None:
         self.sent.append(message)
 
     def drop(self, link: int) -> None:
