@@ -1,6 +1,6 @@
 """Rounds of push and pull through parameter servers, with SGD and momentum on the servers: dualmx beside MXNet.
 
-python -m benchmarks.servers [--oracle PYTHON] [--only 4KB,1MB,16MB,100MB,resnet50] [--tcp]
+python -m benchmarks.servers [--oracle PYTHON] [--only 4KB,1MB,16MB,100MB,resnet50] [--tcp] [--encrypt]
 
 Prints, for each size, the wall time of a round of one worker and the processor time of all processes of the job. With
 `--oracle`, the interpreter of an environment that has MXNet 1.9.1, its servers are measured in turns with these.
@@ -143,10 +143,14 @@ def main() -> None:
     parser.add_argument("--oracle", help="interpreter of an environment with MXNet 1.9.1")
     parser.add_argument("--only", default=",".join([*SIZES, "resnet50"]))
     parser.add_argument("--tcp", action="store_true", help="connect over TCP alone, as between hosts")
+    parser.add_argument("--encrypt", action="store_true", help="over TCP, under TLS 1.3, as between hosts by default")
     parser.add_argument("--times", type=int, default=1, help="repetitions; the best of them count")
     options = parser.parse_args()
     only = options.only.split(",")
-    here = {"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "DUALMX_TCP": "1" if options.tcp else "0"}
+    here = {
+        "PYTHONPATH": str(Path(__file__).resolve().parents[1]), "DUALMX_ENCRYPT": "1" if options.encrypt else "0",
+        "DUALMX_TCP": "1" if options.tcp or options.encrypt else "0",
+    }  # fmt: skip
     results: list[dict[str, dict[str, tuple[float, float]]]] = []
     for _ in range(options.times):
         one = {"dualmx": job(sys.executable, "dualmx", only, here)}

@@ -26,6 +26,7 @@ from . import ndarray as nd
 from . import random as rnd
 from . import symbol as sym
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, tpu
+from .core import accepted as _accepted
 from .core import alias as _alias
 from .core import knobs as _knobs
 from .core.errors import MXNetError
@@ -164,6 +165,7 @@ def __dir__() -> list[str]:
 
 
 _alias.follow()
+_accepted.warn_unknown()
 
 if _knobs.PROFILER_AUTOSTART.read() == "1":
     from . import profiler

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from .compile.counters import counters
-from .compile.watch import format_where
+from .compile.watch import Compilation, Watcher, format_where, watchers
 from .core.errors import MXNetError
 from .graph.trie import LEAF, chain
-from .ndarray.handle import Handle
+from .ndarray.handle import Handle, exposed
 from .ndarray.storage import waitall
 from .ndarray.trace import local
+
+_MOST_TOLD = 10  # compilations that an error describes
 
 
 def explain(x: Handle) -> str:
@@ -33,6 +35,8 @@ def explain(x: Handle) -> str:
     if x._tr is None:
         if x_extra is not None and x_extra.error is not None:
             return f"{x._v!r}: failed: {x_extra.error}"
+        if exposed(x) is not None:
+            return f"{x._v!r}: in memory that other libraries see; each operation reads it again"
         return f"{x._v!r}: a view whose base was written; it is read again when needed"
     steps = chain(x._tr.state)
     wanted = {x._v}
@@ -55,7 +59,7 @@ def assert_compiles(n: int) -> Iterator[None]:
     """Raise unless exactly `n` programs are compiled in this scope (pending work of this thread included).
 
     Raises:
-        AssertionError: another number was compiled; the text says how many.
+        AssertionError: another number was compiled; the text says how many, where they were recorded, and why.
 
     Example:
         >>> import dualmx as mx
@@ -70,12 +74,30 @@ def assert_compiles(n: int) -> Iterator[None]:
         [1.0, 1.0]
     """
     waitall()
-    before = counters.compiles
-    yield
-    waitall()
-    found = counters.compiles - before
-    if found != n:
-        raise AssertionError(f"expected {n} compiled programs in this scope, {found} were compiled; see DUALMX_DEBUG=1")
+    seen = _Compilations()
+    watchers.append(seen)
+    try:
+        yield
+        waitall()
+    finally:
+        watchers.remove(seen)
+    if len(seen.lines) != n:
+        told = "".join(seen.lines[:_MOST_TOLD])
+        more = len(seen.lines) - _MOST_TOLD
+        told += f"\n  and {more} more; see DUALMX_DEBUG=1" if more > 0 else ""
+        raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{told}")
+
+
+class _Compilations(Watcher):
+    """Notes each compilation."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def compiled(self, event: Compilation) -> None:
+        """Note the last line of the program and the reason."""
+        operations = sum(s.call is not None for s in event.steps)
+        self.lines.append(f"\n  {operations} operations, the last at {format_where(event.where)}: {event.reason}")
 
 
 def statistics() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import numpy as np
 from .checkpoint import split_params
 from .context import Context
 from .core.dtypes import as_dtype
-from .core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError
+from .core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, FormatError
+from .core.reader import Content, read_file
 from .ndarray import NDArray, array, load_frombuffer, zeros
 from .symbol import Group, Symbol, load_json
+from .symbol import load as load_symbol
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -57,11 +60,18 @@ class Predictor:
         output_names: Sequence[str] = (),
     ):
         text = str(symbol_file)
-        network = load_json(text if text.lstrip().startswith("{") else Path(text).read_text(encoding="utf-8"))
-        raw = param_raw_bytes if isinstance(param_raw_bytes, bytes) else Path(param_raw_bytes).read_bytes()
+        network = load_json(text) if text.lstrip().startswith("{") else load_symbol(text)
+        if isinstance(param_raw_bytes, bytes):
+            raw, source = param_raw_bytes, "param_raw_bytes"
+        else:
+            raw, source = read_file(param_raw_bytes), repr(str(param_raw_bytes))
         self._symbol = _inner(network, output_names) if output_names else network
         self._ctx = Context(dev_type, dev_id)
-        params, states = split_params(load_frombuffer(raw), "param_raw_bytes")
+        try:
+            saved = load_frombuffer(raw)
+        except FormatError as e:
+            raise e.within(source, source) from None
+        params, states = split_params(saved, source)
         self._params = {name: value.as_in_context(self._ctx) for name, value in params.items()}
         self._states = {name: value.as_in_context(self._ctx) for name, value in states.items()}
         self._types = {name: as_dtype(t) for name, t in (type_dict or {}).items()}
@@ -183,6 +193,10 @@ def load_ndarray_file(nd_bytes: bytes) -> dict[str, np.ndarray] | list[np.ndarra
         [1.0, 1.0]
     """
     found = load_frombuffer(nd_bytes)
+    content = Content(nd_bytes, "nd_bytes", "what mx.nd.save writes")
+    for value in found.values() if isinstance(found, dict) else found:
+        nbytes = math.prod(value.shape) * np.dtype(value.dtype).itemsize  # sparse arrays get all their zeros
+        content.reserve(nbytes, "its arrays")
     if isinstance(found, dict):
         return {name: value.asnumpy() for name, value in found.items()}
     return [value.asnumpy() for value in found]

@@ -19,6 +19,7 @@ from .remote import readable
 from .x64 import x64
 
 ALIGNMENT = 64  # bytes
+AT_ONCE = 32 << 10  # bytes that are not aligned, which JAX copies before it returns
 _FIRST_CPU = Context("cpu", 0)
 _BACKEND = {"cpu": "cpu", "cpu_pinned": "cpu", "cpu_shared": "cpu", "gpu": "gpu", "tpu": "tpu"}
 
@@ -117,6 +118,8 @@ def held(value: np.ndarray) -> np.ndarray:
 
 def copied(value: np.ndarray, ctx: Context) -> jax.Array:
     """As `put`, for a NumPy array; quicker where it is small and `ctx` is the device that programs run on anyway."""
+    if value.nbytes > AT_ONCE and not is_aligned(value):
+        value = value.copy()  # JAX copies it after it has returned, and by then it may have changed
     if ctx is _FIRST_CPU and _on_cpu_by_default() and jax.config.jax_default_device is None:  # type: ignore[attr-defined]
         if value.itemsize < 8:
             return _handed_in(value)

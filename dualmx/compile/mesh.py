@@ -250,4 +250,5 @@ def join_parts(part: np.ndarray, mesh: Mesh, spec: Sequence[Any], what: str) -> 
     whole = (part.shape[0] * processes, *part.shape[1:]) if part.ndim else ()
     sharding = mesh.sharding(spec, whole, what)
     with x64():
-        return jax.make_array_from_process_local_data(sharding, part, whole)
+        # A copy, for JAX keeps the memory of NumPy's arrays where it can, and the caller may write to it.
+        return jax.make_array_from_process_local_data(sharding, np.array(part), whole)

@@ -41,19 +41,26 @@ class Compilation:
 
 
 class Watcher:
-    """Told about every program while it is in `watchers`; it must not keep the results it is shown."""
+    """Told about every program while it is in `watchers`; it must not keep the results it is shown.
+
+    Attributes:
+        measures: calls outside programs run twice, so that nothing is compiled in the run that it is told about.
+    """
+
+    measures = False
 
     def compiled(self, event: Compilation) -> None:
         """A program was compiled."""
 
-    def flushed(self, state: State, began: float, results: Sequence[Any]) -> None:
+    def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """The program of the prefix `state` was handed to its device (which may still be computing).
 
-        Results that are inputs handed through may be NumPy memory.
+        The flush began at `began`; at `started` the program was there, compiled if need be. Results that are inputs
+        handed through may be NumPy memory.
         """
 
-    def ran(self, call: Call, began: float, results: Sequence[Any]) -> None:
-        """A call whose shapes depend on values ran outside any program."""
+    def ran(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
+        """A call whose shapes depend on values ran outside any program: at `started`, and once before if measured."""
 
 
 class Printer(Watcher):
@@ -78,14 +85,14 @@ class Printer(Watcher):
             say(f"lowered: {event.lowered.as_text()}")
             say(f"compiled: {event.compiled.as_text()}")
 
-    def flushed(self, state: State, began: float, results: Sequence[Any]) -> None:
+    def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """Print one line."""
         last: State | None = state
         while last is not None and last.where is None:
             last = last.parent
         say(f"flush of {state.depth} steps, {len(results)} results at {format_where(last.where if last else None)}")
 
-    def ran(self, call: Call, began: float, results: Sequence[Any]) -> None:
+    def ran(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
         """Print one line."""
         say(f"ran {call!r} at once: the shape of its result depends on values")
 

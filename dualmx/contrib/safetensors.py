@@ -11,7 +11,8 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentTypeError, FormatError, MXNetError
+from ..core.errors import ArgumentTypeError, MXNetError
+from ..core.reader import Content
 from ..gluon import Block
 from ..ndarray import NDArray, array
 from ..ndarray.serialize import write_file
@@ -20,6 +21,7 @@ _TYPES = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32",
     "I64": "int64", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
+_OBJECT = 1024  # bytes of an array in Python, beside its values
 
 
 def save(fname: str | os.PathLike[str], data: Any, metadata: Mapping[str, str] | None = None) -> None:
@@ -58,20 +60,15 @@ def load(fname: str | os.PathLike[str], ctx: Context | None = None) -> dict[str,
         MXNetError: the file cannot be read, or safetensors is not installed. FormatError: it is damaged, or has a type
             that MXNet lacks.
     """
-    try:
-        with open(fname, "rb") as file:
-            content = file.read()
-    except OSError as e:
-        raise MXNetError(f"cannot read {os.fspath(fname)!r}: {e.strerror or e}") from e
+    content = Content.of_file(fname, "a .safetensors file")
     package = _package("safetensors")
-    try:
-        found = package.deserialize(content)
-    except package.SafetensorError as e:
-        raise FormatError(f"{os.fspath(fname)!r}: {e}") from None
+    with content.parsing(package.SafetensorError, UnicodeError):
+        found = package.deserialize(content.data)
+    content.reserve(_OBJECT * len(found), "its arrays")
     arrays = {}
-    for name, one in sorted(found):
+    for name, one in sorted(found, key=lambda pair: pair[0]):
         if one["dtype"] not in _TYPES:
-            raise FormatError(f"{os.fspath(fname)!r}: array {name!r} of {one['dtype']}: no type of NDArrays")
+            raise content.error(f"array {name!r} of {one['dtype']}: no type of NDArrays")
         dtype = as_dtype(_TYPES[one["dtype"]])
         arrays[name] = array(np.frombuffer(one["data"], dtype).reshape(one["shape"]), ctx=ctx, dtype=dtype)
     return arrays

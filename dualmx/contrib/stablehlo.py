@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,11 +13,13 @@ from jax import export as jax_export
 
 from ..compile.exporting import exported
 from ..compile.x64 import x64
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, MXNetError
+from ..core.reader import Content
 from ..gluon.bridge import functional
 from ..ndarray import NDArray, array, from_jax
 from ..ndarray.serialize import write_file
 
+_MARK = b"dualmx sha256 "  # before the checksum at the end, which JAX does not look at
 _NEEDS = "contrib.stablehlo needs the package flatbuffers: pip install 'dualmx[stablehlo]' ({})"
 
 
@@ -58,27 +62,36 @@ def export_model(
         content = program.serialize()
     except ImportError as e:
         raise MXNetError(_NEEDS.format(e)) from None
-    write_file(path, bytes(content))
+    write_file(path, bytes(content) + _MARK + hashlib.sha256(content).digest())
 
 
-def import_model(path: str | os.PathLike[str]) -> Any:
+def import_model(path: str | os.PathLike[str], checked: bool = True) -> Any:
     """Return a function of NDArrays that runs a program from a file; outputs are NDArrays, nested as the network's.
 
+    A program is code, so load only those of people you trust. What `export_model` writes ends with a checksum, because
+    JAX's parser ends the process at a damaged program.
+
+    Args:
+        path: the file.
+        checked: False takes files without a checksum, such as those that `jax.export` writes.
+
     Raises:
-        MXNetError: the file cannot be read. FormatError: it holds no program. ArgumentError (by the function): inputs
-            of other shapes or types.
+        MXNetError: the file cannot be read. FormatError: it is damaged, or holds no program. ArgumentError (by the
+            function): inputs of other shapes or types.
     """
+    content = Content.of_file(path, "a program that this JAX reads")
+    data, mark, digest = bytes(content.data).rpartition(_MARK)
+    if mark and hashlib.sha256(data).digest() != digest:
+        raise content.error("its checksum is that of another program", len(data))
+    if not mark and checked:
+        content.remedy = "if jax.export wrote it, and you are sure that it is whole, pass checked=False"
+        raise content.error("no checksum at its end")
     try:
-        with open(path, "rb") as file:
-            content = file.read()
-    except OSError as e:
-        raise MXNetError(f"cannot read {os.fspath(path)!r}: {e.strerror or e}") from e
-    try:
-        program = jax_export.deserialize(bytearray(content))
+        importlib.import_module("flatbuffers")
     except ImportError as e:
         raise MXNetError(_NEEDS.format(e)) from None
-    except Exception as e:  # whatever a damaged buffer leads to
-        raise FormatError(f"{os.fspath(path)!r}: no program that this JAX reads: {str(e)[:200]}") from None
+    with content.parsing(Exception):  # whatever a damaged buffer leads to
+        program = jax_export.deserialize(bytearray(data if mark else content.data))
 
     def run(*inputs: Any) -> Any:
         given = [(x if isinstance(x, NDArray) else array(x)).as_jax() for x in inputs]

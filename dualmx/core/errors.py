@@ -49,11 +49,42 @@ class RangeError(MXNetError, IndexError):
 
 
 class FormatError(MXNetError, ValueError):
-    """A file or string does not follow its format (truncated, corrupt, unknown version)."""
+    """A file, message or string does not follow its format (truncated, corrupt, unknown version).
+
+    Attributes:
+        source: the file, in quotes, or what sent the message; None where the text alone says it.
+        offset: the byte at which the fault was seen, None where the format has no such place.
+        expected: what the reader takes.
+        remedy: what to do.
+    """
+
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        source: str | None = None,
+        offset: int | None = None,
+        expected: str | None = None,
+        remedy: str | None = None,
+    ):
+        super().__init__(text)
+        self.source, self.offset, self.expected, self.remedy = source, offset, expected, remedy
+
+    def within(self, where: str, source: str) -> FormatError:
+        """Return this error of a part of `source`, whose text begins with `where`."""
+        return FormatError(
+            f"{where}: {self}", source=source, offset=self.offset, expected=self.expected, remedy=self.remedy
+        )
 
 
 class MissingFileError(MXNetError, FileNotFoundError):
     """A file does not exist; MXNet's Python layers open many themselves, which raises `FileNotFoundError`."""
+
+    __str__ = Exception.__str__
+
+
+class DownloadError(MXNetError, OSError, AssertionError):
+    """A file cannot be fetched; `requests` raises an `OSError` under MXNet's functions, and one of these asserts."""
 
     __str__ = Exception.__str__
 

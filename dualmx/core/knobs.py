@@ -90,6 +90,19 @@ MIRROR = Knob(
 CACHE = Knob(
     "DUALMX_CACHE_DIR", "~/.cache/dualmx", "Folder of compiled programs kept between processes; empty for none."
 )
+DONATE = Knob(
+    "DUALMX_DONATE",
+    "1",
+    "0 copies the buffers of overwritten arrays instead of letting programs take them over; to look for faults.",
+    ("0", "1"),
+)
+POISON = Knob(
+    "DUALMX_POISON",
+    "0",
+    "1 fills memory with NaN (all bits 1) when it is released to be used again, so that who still reads it notices; "
+    "slow.",
+    ("0", "1"),
+)
 KEEP_MEMORY = Knob(
     "DUALMX_KEEP_MEMORY",
     "some",
@@ -97,7 +110,26 @@ KEEP_MEMORY = Knob(
     ("0", "some", "all"),
 )
 HOME = Knob("MXNET_HOME", "~/.mxnet", "Root of data sets and models on disk.")
-REPO = Knob("MXNET_GLUON_REPO", "", "Base URL of data sets and pretrained models; empty: local files only.")
+READ_LIMIT = Knob(
+    "DUALMX_READ_LIMIT_MB",
+    "64",
+    "MiB that a file or message from elsewhere may take beyond 8 times its size; more is refused.",
+)
+REPO = Knob(
+    "MXNET_GLUON_REPO",
+    "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
+    "Base URL of data sets, pretrained models and word vectors.",
+)
+MIRRORS = Knob(
+    "DUALMX_MIRRORS",
+    "",
+    "Places, with spaces between, that are asked first for every download: MIRROR in place of any host, or "
+    "ORIGIN=MIRROR for addresses that begin with ORIGIN.",
+)
+DOWNLOAD_MAX = Knob("DUALMX_DOWNLOAD_MAX_MB", "16384", "Most MiB of one downloaded or unpacked file.")
+DOWNLOAD_TIMEOUT = Knob(
+    "DUALMX_DOWNLOAD_TIMEOUT", "30", "Seconds without a byte after which a download's connection counts as dead."
+)
 PROFILER_AUTOSTART = Knob("MXNET_PROFILER_AUTOSTART", "0", "1 starts the profiler at import.", ("0", "1"))
 PROFILER_MODE = Knob(
     "MXNET_PROFILER_MODE", "0", "1 lets an autostarted profiler run and measure each operation by itself.", ("0", "1")
@@ -133,6 +165,11 @@ INTERFACE = Knob(
     "Network interface whose address this process tells the others; several: the first that has one.",
 )
 NODE_PORT = Knob("PORT", "0", "Port that a server of a distributed job listens on if it is free; 0 for any.")
+ADVERTISED_PORT = Knob(
+    "DUALMX_ADVERTISED_PORT",
+    "0",
+    "Port of a server that the others connect to, if it is not the one it listens on (NAT); 0 for the same one.",
+)
 KUBERNETES = Knob("DMLC_USE_KUBERNETES", "0", "1 makes the scheduler and servers listen on all addresses.", ("0", "1"))
 TASK_ID = Knob("DMLC_TASK_ID", "", "Wished rank among the processes of the same role.")
 ATTEMPT = Knob("DMLC_NUM_ATTEMPT", "0", "How often the local launcher restarts the whole job after a failure.")
@@ -198,7 +235,12 @@ SHARED_MEMORY = Knob(
     "DUALMX_SHARED_MB", "4096", "Most MiB that a process shares with others of its host to send arrays; 0 for none."
 )
 TCP = Knob("DUALMX_TCP", "0", "1 connects processes of one host over TCP, as those of several hosts.", ("0", "1"))
-ENCRYPT = Knob("DUALMX_ENCRYPT", "0", "1 encrypts what the processes of a job send over TCP (AES-256-GCM).", ("0", "1"))
+ENCRYPT = Knob(
+    "DUALMX_ENCRYPT",
+    "auto",
+    "What the processes of a job encrypt (TLS 1.3): auto what leaves a host, 1 all that goes over TCP, 0 nothing.",
+    ("auto", "0", "1"),
+)
 COLLECTIVES = Knob(
     "DUALMX_COLLECTIVES",
     "auto",

@@ -1,4 +1,4 @@
-"""The C library's memory: what is free goes back to the system, or is kept for the next arrays."""
+"""Memory that is released: it goes back to the system, is kept for the next arrays, or is poisoned to find faults."""
 
 from __future__ import annotations
 
@@ -48,4 +48,12 @@ def tidy() -> None:
     _call("malloc_trim", 0)
 
 
-__all__ = ["keep", "tidy"]
+poisons = knobs.POISON.read() == "1"
+
+
+def poison(address: int, nbytes: int) -> None:
+    """Set all bits of memory that nobody is to read any more: NaN, -1, or the largest unsigned number."""
+    ctypes.memset(address, 0xFF, nbytes)
+
+
+__all__ = ["keep", "poison", "poisons", "tidy"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from .errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from .reader import Content
 
 T = TypeVar("T", bound=type)
 
@@ -62,11 +63,19 @@ class Registry:
                 read = json.loads(spec)
                 name, described = (read, {}) if isinstance(read, dict) else read
                 described = dict(described)
-            except (ValueError, TypeError) as e:
-                raise ArgumentError(f"{self.kind}: {spec!r} is not a JSON pair [name, {{parameters}}]: {e}") from None
-            if isinstance(name, dict):
-                return self.create(name, *args, **kwargs)
-            return self._made(name, args, {**described, **kwargs})
+                if isinstance(name, dict):
+                    described = {**name, **described}
+                    name = described.pop(self.kind, None)
+                if not isinstance(name, str) or not all(isinstance(key, str) for key in described):
+                    raise ValueError(f"the name is {name!r:.80}")
+            except (ValueError, TypeError, RecursionError) as e:
+                raise ArgumentError(
+                    f"{self.kind}: {spec[:200]!r} is not a JSON pair [name, {{parameters}}]: {str(e)[:200]}"
+                ) from None
+            with Content(b"", f"{self.kind} {spec[:80]!r}", "its parameters").parsing(
+                TypeError, ValueError, OverflowError
+            ):
+                return self._made(name, args, {**described, **kwargs})
         return self._made(spec, args, kwargs)
 
     def _made(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ def folder() -> Path:
 
 
 @contextmanager
-def noted(uri: str, port: int, secret: str, command: str) -> Iterator[None]:
+def noted(uri: str, port: int, secret: str, command: str, encrypt: str = "auto") -> Iterator[None]:
     """While the block runs, `dualmx status` finds the job; where no file can be made, it has to be told."""
     path = folder() / f"{os.getpid()}.json"
     try:
@@ -25,7 +25,8 @@ def noted(uri: str, port: int, secret: str, command: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as f:
-            json.dump({"uri": uri, "port": port, "secret": secret, "command": command[:200]}, f)
+            job = {"uri": uri, "port": port, "secret": secret, "command": command[:200], "encrypt": encrypt}
+            json.dump(job, f)
     except OSError:
         pass
     try:
@@ -47,7 +48,7 @@ def jobs() -> list[dict[str, Any]]:
                     found.append((state.st_mtime, {**job, "pid": int(path.stem)}))
         except ProcessLookupError:
             path.unlink(missing_ok=True)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
     return [job for _, job in sorted(found, key=lambda f: f[0])]
 

@@ -74,9 +74,18 @@ class Streams:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on where `state` was told."""
-        self._seed = int(state["seed"]) & _MASK
-        told = {Context.parse(ctx): (int(seed) & _MASK, int(n)) for ctx, (seed, n) in state["streams"].items()}
+        self._seed, told = self.parse(state)
         self._streams = {ctx: (seed, itertools.count(n)) for ctx, (seed, n) in told.items()}
+
+    @staticmethod
+    def parse(state: Any) -> tuple[int, dict[Context | None, tuple[int, int]]]:
+        """Return the seed and the streams that a state describes.
+
+        Raises:
+            ArgumentError, KeyError, TypeError, ValueError, AttributeError: it is no state.
+        """
+        streams = {Context.parse(ctx): (int(seed) & _MASK, int(n)) for ctx, (seed, n) in state["streams"].items()}
+        return int(state["seed"]) & _MASK, streams
 
     def generator(self, ctx: Context) -> np.random.Generator:
         """Return a NumPy generator keyed by the next pair, for values drawn on the host."""

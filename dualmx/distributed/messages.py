@@ -7,7 +7,8 @@ from typing import Any
 
 from .. import parallel
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray import NDArray, from_numpy
+from ..ndarray import NDArray
+from ..ndarray.creation import from_host
 from ..parallel import Group
 from ..parallel.objects import decode, encode
 from .exchanges import Work, checked
@@ -79,7 +80,7 @@ def send_object_list(
     """Send the values of a list to process `dst`, or `group_dst` of the group; see `all_gather_object`."""
     if not outside("send_object_list", group):
         root = place("send_object_list", "dst", dst, group, group_dst)
-        parallel.send(from_numpy(encode(list(object_list), "send_object_list")), root, group=group)
+        parallel.send(from_host(encode(list(object_list), "send_object_list")), root, group=group)
 
 
 def recv_object_list(

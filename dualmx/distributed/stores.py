@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from ..core.errors import ArgumentError, ArgumentTypeError, FormatError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.reader import Content
 
 TIMEOUT = timedelta(seconds=300)
 POLL = 0.01  # seconds between looks at a file
@@ -291,11 +292,12 @@ class FileStore(Store):
         for line in file:
             if not line.endswith(b"\n"):
                 break
-            try:
-                key, value = json.loads(line)
+            content = Content(line, f"FileStore: {self.path!r}, record at byte {self._at}", "written by a store")
+            with content.parsing():
+                key, value = content.json()
                 found = None if value is None else base64.b64decode(value)
-            except (ValueError, TypeError) as e:
-                raise FormatError(f"FileStore: {self.path!r}: byte {self._at}: not written by a store: {e}") from None
+            if not isinstance(key, str):
+                raise content.error(f"a key {key!r}", self._at)
             self._at += len(line)
             if found is None:
                 self._table.pop(key, None)

@@ -174,7 +174,7 @@ class Block:
             pattern = re.compile(select)
             found._params.update({k: v for k, v in self.params.items() if pattern.match(k)})
         for child in self._children.values():
-            found.update(child.collect_params(select))
+            found.update(child.collect_params(select=select))
         return found
 
     def _warn_about_containers(self, children: set[Block]) -> None:
@@ -353,7 +353,7 @@ class Block:
                     )
         for name, value in loaded.items():
             if name in params:
-                params[name]._load_init(value, ctx, cast_dtype, dtype_source)
+                params[name]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
             elif not ignore_extra:
                 raise ArgumentError(
                     f"Parameter {name!r} in {source} belongs to nothing here; known are {brief(params)}. "

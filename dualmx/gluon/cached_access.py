@@ -49,12 +49,15 @@ class CachedAccess(Block):
 
     def _get_graph(self, *args: Any) -> tuple[Any, ...]:
         """Trace a call with inputs like `args`, if nothing is traced yet; returns `_cached_graph`."""
-        self._graph_for(args)
+        if self._graph is None:
+            self._graph = CachedGraph.traced(self, args)  # type: ignore[arg-type]
         return self._cached_graph
 
     def _build_cache(self, *args: Any) -> None:
         """Trace a call with inputs like `args`, and give all parameters their values."""
-        self._finish_deferred(self._graph_for(args), args)
+        graph = self._graph_for(args)
+        graph.built = True
+        self._finish_deferred(graph, args)
 
     def _deferred_infer_shape(self, *args: Any) -> None:
         """Infer the unknown shapes of parameters, when the first call needs them."""
@@ -91,9 +94,11 @@ class CachedAccess(Block):
         getattr(self._graph_for(args), infer_fn)(args)
 
     def _graph_for(self, args: tuple[Any, ...]) -> CachedGraph:
+        """The traced graph, which knows the parameters that it reads."""
+        self._get_graph(*args)
         graph = self._graph
-        if graph is None:
-            graph = self._graph = CachedGraph.of_hybrid(self, args)  # type: ignore[arg-type]
+        assert graph is not None
+        graph.read(self.collect_params()._params)
         return graph
 
     def _finish_deferred(self, graph: CachedGraph, args: tuple[Any, ...]) -> None:

@@ -28,16 +28,28 @@ class CachedGraph:
     where: str
     in_format: Format
     inputs: list[Symbol]
+    built = False  # whether a call has taken it as what the block runs
+    _is_fed = False  # whether it knows its parameters
+    _held: list[tuple[int, Parameter]]
 
     @classmethod
     def of_hybrid(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
-        """Trace `hybrid_forward` once, with variables `data` (or `data0`, `data1`, ...) in place of `args`."""
-        return cls._traced(block, args, block._on_symbols)
+        """`traced`, with the block's parameters."""
+        self = cls.traced(block, args)
+        self.read(block.collect_params()._params)
+        return self
 
     @classmethod
     def of_block(cls, block: Block, args: tuple[Any, ...]) -> CachedGraph:
         """Trace a call of any block that works on symbols."""
-        return cls._traced(block, args, block)
+        self = cls._traced(block, args, block)
+        self.read(block.collect_params()._params)
+        return self
+
+    @classmethod
+    def traced(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
+        """Trace `hybrid_forward` once, with variables `data` (or `data0`, `data1`, ...) in place of `args`."""
+        return cls._traced(block, args, block._on_symbols)
 
     @classmethod
     def _traced(cls, block: Block, args: tuple[Any, ...], run: Callable[..., Any]) -> CachedGraph:
@@ -49,7 +61,7 @@ class CachedGraph:
         traced = run(*regroup(like(flat, self.inputs), self.in_format))
         outs, out_format = flatten(classic(traced), f"{self.where}, outputs")
         symbol = outs[0] if len(outs) == 1 else sym.Group(outs)
-        self._adopt(names, symbol, out_format, block.collect_params()._params)
+        self._adopt(names, symbol, out_format)
         return self
 
     @classmethod
@@ -58,27 +70,38 @@ class CachedGraph:
         self = cls()
         self.where, self.in_format, self.inputs = where, [LEAF] * len(inputs), inputs
         fmt = LEAF if len(outputs.list_outputs()) == 1 else [LEAF] * len(outputs.list_outputs())
-        self._adopt([str(s.name) for s in inputs], outputs, fmt, params)
+        self._adopt([str(s.name) for s in inputs], outputs, fmt)
+        self.read(params)
         return self
 
-    def _adopt(self, names: list[str], symbol: Symbol, out_format: Format, params: dict[str, Parameter]) -> None:
+    def _adopt(self, names: list[str], symbol: Symbol, out_format: Format) -> None:
         self.names, self.symbol, self.out_format = names, symbol, out_format
         self._calls: dict[bool, Any] = {}
         self._templates: dict[Context, list[Any]] = {}
         self._generation = -1
         order = [*symbol.list_arguments(), *symbol.list_auxiliary_states()]
         self._fed = [(slot, names.index(n)) for slot, n in enumerate(order) if n in names]
-        self._held: list[tuple[int, Parameter]] = []
-        for slot, name in enumerate(order):
-            if name not in names:
+        self._size = len(order)
+        self._order = order
+
+    def read(self, params: dict[str, Parameter]) -> None:
+        """Read the variables that are no inputs from these parameters; nothing changes for a graph that has some.
+
+        Raises:
+            ArgumentError: a variable is neither an input nor among them.
+        """
+        if self._is_fed:
+            return
+        self._is_fed, self._held = True, []
+        for slot, name in enumerate(self._order):
+            if name not in self.names:
                 if name not in params:
                     raise ArgumentError(
                         f"{self.where}: variable {name!r} is neither an input nor a parameter of the block; inputs are "
-                        f"{brief(names)}, parameters {brief(params)}"
+                        f"{brief(self.names)}, parameters {brief(params)}"
                     )
                 self._held.append((slot, params[name]))
         self._computed = [(slot, param) for slot, param in self._held if param._computed]
-        self._size = len(order)
 
     @property
     def params(self) -> list[Parameter]:

@@ -73,7 +73,7 @@ class HybridBlock(CachedAccess, Block):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
-        if isinstance(value, (Block, Parameter)):
+        if isinstance(value, Block) or (isinstance(value, Parameter) and self._graph is not None):
             self._clear_cached_op()
 
     def register_child(self, block: Block, name: str | None = None) -> None:
@@ -127,7 +127,10 @@ class HybridBlock(CachedAccess, Block):
                 "only while tracing",
                 stacklevel=2,
             )
-        super().hybridize(active, static_alloc=static_alloc, static_shape=static_shape, inline_limit=inline_limit)
+        super().hybridize(
+            active, static_alloc=static_alloc, static_shape=static_shape, inline_limit=inline_limit,
+            forward_bulk_size=forward_bulk_size, backward_bulk_size=backward_bulk_size,
+        )  # fmt: skip
 
     def cast(self, dtype: Any) -> None:
         """Convert all parameters to `dtype`; what was traced is forgotten."""
@@ -163,8 +166,7 @@ class HybridBlock(CachedAccess, Block):
         try:
             params = {name: param._plain[ctx] for name, param in self._reg_params.items()}
         except KeyError:
-            self._ready(ctx, x, *args)
-            params = {name: param.data(ctx) for name, param in self._reg_params.items()}
+            params = self._ready(ctx, x, *args)
         if self._gathers:
             params = self._gathered(nd, params)
         return self.hybrid_forward(nd, x, *args, **params)
@@ -200,19 +202,22 @@ class HybridBlock(CachedAccess, Block):
             for child in self._children.values()
         )
 
-    def _ready(self, ctx: Context, *args: Any) -> None:
-        """Finish the deferred initialization of this block's parameters, inferring their shapes from `args`."""
-        for param in self._reg_params.values():
-            try:
-                param.data(ctx)
-            except DeferredInitializationError:
-                self._deferred_infer_shape(*args)
-                for own in self.params.values():
-                    own._finish_deferred_init()
-                return
+    def _ready(self, ctx: Context, *args: Any) -> dict[str, Any]:
+        """This block's parameters, whose deferred initialization is finished with the shapes that `args` tell."""
+        try:
+            return {name: param.data(ctx) for name, param in self._reg_params.items()}
+        except DeferredInitializationError:
+            self._deferred_infer_shape(*args)
+            for own in self.params.values():
+                own._finish_deferred_init()
+            return {name: param.data(ctx) for name, param in self._reg_params.items()}
 
     def _call_cached_op(self, *args: Any) -> Any:
-        graph = self._graph_for(args)
+        graph = self._graph
+        if graph is None or not graph.built:
+            self._build_cache(*args)
+            graph = self._graph
+            assert graph is not None
         if self._op_hook is not None:
             self._finish_deferred(graph, args)
             graph.monitor(args, *self._op_hook)
@@ -276,9 +281,8 @@ class HybridBlock(CachedAccess, Block):
             )
         graph.symbol.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         aux = set(graph.symbol.list_auxiliary_states())
-        values = {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._reduce() for p in self.collect_params().values()}
-        used = {p.name for p in graph.params}
-        nd.save(f"{path}-{epoch:04d}.params", {k: v for k, v in values.items() if k[4:] in used})
+        values = {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._reduce() for p in graph.params}
+        nd.save(f"{path}-{epoch:04d}.params", values)
 
 
 def _first_array(value: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import FormatError
+from ..core.reader import Content
 from ..namespace import sym
 from .cached_graph import CachedGraph
 from .parameter import Parameter
@@ -30,15 +31,14 @@ def load_model(block: Block, prefix: str) -> None:
         FormatError: no such description, or one of another structure.
     """
     path = f"{prefix}-model.json"
-    try:
-        with open(path) as f:
-            described = json.load(f)
+    content = Content.of_file(path, "a description of a block", "load: cannot read")
+    described = content.json()
+    with content.parsing():
         (root,) = described.values()
-    except (ValueError, AttributeError) as e:
-        raise FormatError(f"load: {path!r} does not describe a block: {e}") from None
-    _check(block, root, path)
+        _check(block, root, path)
     block.load_parameters(f"{prefix}-model.params")
-    _restore_graphs(block, root, path)
+    with content.parsing():
+        _restore_graphs(block, root, path)
 
 
 def _graph_of(block: Block) -> CachedGraph | None:

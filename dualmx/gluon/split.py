@@ -1,11 +1,8 @@
-"""Splitting of batches over contexts, clipping of gradients, and files given by checksum."""
+"""Splitting of batches over contexts, and clipping of gradients."""
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-import shutil
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -17,7 +14,7 @@ from ..compile.mesh import Mesh
 from ..core.checks import context as as_context
 from ..core.checks import whole
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..ndarray.handle import is_tracked
@@ -168,50 +165,3 @@ def clip_global_norm(arrays: Iterable[NDArray], max_norm: float, check_isfinite:
             continue
         array[:] = nd.broadcast_mul(array.reshape((-1,)), factor).reshape(array.shape)
     return result
-
-
-def check_sha1(filename: str, sha1_hash: str) -> bool:
-    """True if the SHA-1 of a file's content is `sha1_hash` (hexadecimal)."""
-    with open(filename, "rb") as f:
-        return hashlib.file_digest(f, "sha1").hexdigest() == sha1_hash.lower()
-
-
-def replace_file(src: str, dst: str) -> None:
-    """Rename `src` to `dst` in one step, replacing what is there."""
-    os.replace(src, dst)
-
-
-def download(
-    url: str,
-    path: str | None = None,
-    overwrite: bool = False,
-    sha1_hash: str | None = None,
-    retries: int = 5,
-    verify_ssl: bool = True,
-) -> str:
-    """Return the local path of `url`, copied there from a `file://` address; dualmx never uses the network.
-
-    Args:
-        url: a `file://` address; of any other, the file must be there already.
-        path: where the file is or goes: a path or a directory; the working directory by default.
-        overwrite: copy even if the file is there.
-        sha1_hash: SHA-1 that the file must have; one with another is copied again.
-        retries, verify_ssl: accepted without effect.
-
-    Raises:
-        MXNetError: the file is missing, or has another checksum.
-    """
-    name = url.split("/")[-1]
-    found = name if path is None else os.path.join(os.path.expanduser(path), name) if os.path.isdir(path) else path
-    source = url.removeprefix("file://")
-    if source != url and os.path.isfile(source):
-        right = os.path.exists(found) and (not sha1_hash or check_sha1(found, sha1_hash))
-        if overwrite or not right:
-            os.makedirs(os.path.dirname(os.path.abspath(found)), exist_ok=True)
-            shutil.copyfile(source, f"{found}.{os.getpid()}.part")
-            replace_file(f"{found}.{os.getpid()}.part", found)
-    if not os.path.exists(found):
-        raise MXNetError(f"download: {url}: there is no network access; put the file at {os.path.abspath(found)}")
-    if sha1_hash and not check_sha1(found, sha1_hash):
-        raise MXNetError(f"download: {os.path.abspath(found)} does not have the SHA-1 {sha1_hash}; fetch it again")
-    return found

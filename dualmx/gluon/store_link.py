@@ -75,7 +75,8 @@ class StoreLink:
         # Rows of tables are fetched when they are needed, where that is possible.
         pulled = [(i, p) for i, p in chosen if p._stype == "default" or not hasattr(store, "refresh")]
         if pulled:
-            pull_copies(store, [i for i, _ in pulled], [p._arrays() for _, p in pulled])
+            outs = [p.list_data() if p._lists_itself else p._arrays() for _, p in pulled]
+            pull_copies(store, [i for i, _ in pulled], outs)
 
     def _connect_early(self) -> None:
         """Let all workers of a distributed job start from one set of weights, before anything is computed from them."""
@@ -220,8 +221,12 @@ class StoreLink:
 
     def _parameter_was_set(self, param: Parameter) -> None:
         """Keep the store's copy of a parameter that the user overwrote equal to it."""
-        if self._update_on_kvstore and hasattr(self._kvstore, "reset") and self._index[id(param)] in self._stored:
-            self._kvstore.reset(self._index[id(param)], param._arrays()[0])
+        store, key, array = self._kvstore, self._index[id(param)], param._arrays()[0]
+        if self._update_on_kvstore and hasattr(store, "reset") and key in self._stored:
+            if type(store) is kvstore.KVStore and store._stored[key].dtype != array.dtype:
+                self._reset_kvstore()  # the parameter was cast
+            else:
+                store.reset(key, array)
 
 
 def _none(optimizer: Any) -> str:

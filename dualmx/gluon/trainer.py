@@ -10,7 +10,8 @@ from .. import optimizer as opt
 from ..compile.mesh import Mesh
 from ..core.checks import number
 from ..core.context import Context
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError, unreadable
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
+from ..core.reader import Content, read_file
 from ..kvstore import known
 from ..kvstore.replicas import step_together
 from ..ndarray import flush
@@ -205,6 +206,8 @@ class Trainer(StoreLink):
         alone = type(store) is kvstore.KVStore
         if not (alone or everywhere is not None) or not chosen or store._compression is not None:
             return False
+        if any(p._lists_itself for _, p in chosen):
+            return False
         keys = [i for i, _ in chosen]
         grads, weights = [p.list_grad() for _, p in chosen], [p._arrays() for _, p in chosen]
         if self._update_on_kvstore:
@@ -302,12 +305,17 @@ class Trainer(StoreLink):
 
     def _apply(self, chosen: list[tuple[int, Parameter]]) -> None:
         if not self._update_on_kvstore and chosen:
+            own = {i: (p.list_data(), p.list_grad()) for i, p in chosen if p._lists_itself}
             for k, updater in enumerate(self._updaters):
                 # Without a store the contexts have nothing to do with each other.
                 held = [(i, p._arrays()[k]) for i, p in chosen]
                 if self._kvstore is None:
                     held = [(i, a) for i, a in held if a._fresh_grad]
-                updater([i for i, _ in held], [a.grad for _, a in held], [a for _, a in held])
+                weights, grads = [a for _, a in held], [a.grad for _, a in held]
+                for at, (i, _) in enumerate(held if own else ()):
+                    if i in own:
+                        weights[at], grads[at] = (arrays[k] for arrays in own[i])
+                updater([i for i, _ in held], grads, weights)
 
     @staticmethod
     def _used(chosen: list[tuple[int, Parameter]]) -> None:
@@ -339,13 +347,11 @@ class Trainer(StoreLink):
             loaded = getattr(store, "optimizer", None) or getattr(getattr(store, "_updater", None), "optimizer", None)
             self._optimizer = loaded or self._optimizer
         else:
-            try:
-                with open(fname, "rb") as f:
-                    states = f.read()
-            except OSError as e:
-                raise unreadable(f"Trainer.load_states: cannot read {fname!r}", e) from e
+            states = read_file(fname, "Trainer.load_states: cannot read")
+            with Content(states, repr(fname), "optimizer states").parsing(RecursionError):
+                for updater in self._updaters:
+                    updater.set_states(states)
             for updater in self._updaters:
-                updater.set_states(states)
                 updater.optimizer = self._updaters[0].optimizer
             loaded = self._updaters[0].optimizer
             if isinstance(loaded, OptaxOptimizer):

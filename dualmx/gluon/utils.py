@@ -1,8 +1,9 @@
 """Functions for training loops under their customary import path."""
 
+from ..core.download import check_sha1, download, replace_file
 from .hooks import HookHandle
 from .parameter import shape_is_known
-from .split import check_sha1, clip_global_norm, download, replace_file, split_and_load, split_data
+from .split import clip_global_norm, split_and_load, split_data
 
 __all__ = [
     "HookHandle",

@@ -12,7 +12,8 @@ from ..gluon.parameter import Parameter, ParameterDict
 from ..gluon.trainer import Trainer
 from ..ndarray import NDArray
 from ..optimizer import Optimizer
-from ..optimizer.updater import takes_lists
+from ..optimizer.optimizer import listed
+from ..optimizer.updater import update_all
 from .basics import require, size
 from .checks import root_of
 from .compression import Compression
@@ -26,6 +27,7 @@ class _Distributed(Optimizer):
     _exchanged_in: ProcessSet | None = None
     _prescale = 1.0
     _processes = 1  # by which rescale_grad divides
+    _all_at_once = True  # so that the gradients of a step travel together
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Add up the gradients of all processes, and update."""
@@ -34,19 +36,14 @@ class _Distributed(Optimizer):
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Add up the gradients of all processes, and update."""
-        self._add_up(grad)
-        kind = type(self).__mro__[2]
-        if not isinstance(index, (list, tuple)) or takes_lists(kind):
-            self._update_alone(index, weight, grad, state)
+        if self._exchanged_in is None:
+            super().update_multi_precision(index, weight, grad, state)
             return
-        for one in zip(index, weight, grad, state, strict=True):
-            self._update_alone(*one)
-
-    def _update_alone(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        self._add_up(grad)
         group, prescale = self._exchanged_in, self._prescale
         self._exchanged_in, self._prescale = None, 1.0
         try:
-            super().update_multi_precision(index, weight, grad, state)
+            update_all(self, *listed(index, weight, grad, state))
         finally:
             self._exchanged_in, self._prescale = group, prescale
 
@@ -98,8 +95,6 @@ def DistributedOptimizer(
     made._exchanged_in, made._prescale = process_set, 1 / gradient_predivide_factor
     made._processes = process_set.size()
     made.rescale_grad *= gradient_predivide_factor / made._processes
-    # The updater hands over all gradients at once, so that they travel together.
-    made.aggregate_num = max(made.aggregate_num, 1)
     return made
 
 

@@ -79,16 +79,14 @@ class ImageDetIter(ImageIter):
         """Boxes (N, width) of a raw label."""
         raw = np.asarray(label.asnumpy() if isinstance(label, NDArray) else label, np.float32).ravel()
         if raw.size < 7:
-            raise FormatError(f"{type(self).__name__}: a label of {raw.size} numbers: expected 7 or more")
-        begin, width = int(raw[0]), int(raw[1])
-        if begin < 2 or width < 5 or (raw.size - begin) % width:
-            raise FormatError(
-                f"{type(self).__name__}: a label of {raw.size} numbers, {begin} before boxes of {width}: does not fit"
-            )
+            raise self._wrong(f"a label of {raw.size} numbers", "7 or more")
+        begin, width = (int(n) if np.isfinite(n) else 0 for n in raw[:2])
+        if not 2 <= begin <= raw.size or width < 5 or (raw.size - begin) % width:
+            raise self._wrong(f"a label of {raw.size} numbers, {begin} before boxes of {width}", "numbers that fit")
         boxes = raw[begin:].reshape(-1, width)
         boxes = boxes[(boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])]
         if not len(boxes):
-            raise FormatError(f"{type(self).__name__}: a label without a box of positive area")
+            raise self._wrong("a label without a box of positive area", "one or more")
         return boxes
 
     def augmentation_transform(self, data: Any, label: Any = None) -> Any:
@@ -102,7 +100,7 @@ class ImageDetIter(ImageIter):
         try:
             decoded = self.imdecode(raw)
         except FormatError as e:
-            raise FormatError(f"{type(self).__name__}: image {self.cur - 1} of this epoch: {e}") from None
+            raise self._inside(e) from None
         image, boxes = self.augmentation_transform(decoded, self._parse_label(label))
         image = on_host(self.postprocess_data(image))
         if image.shape != self.data_shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 from collections.abc import Sequence
@@ -10,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, FormatError, MXNetError, unreadable
+from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.reader import Content
 from ..io import codec
 from ..io.batch import DataBatch, DataDesc, description
 from ..io.iterator import DataIter
@@ -18,6 +20,8 @@ from ..io.place import on_host
 from ..io.records import check_part, offsets, read_record, share, unpack
 from ..ndarray import NDArray, array
 from .augment import Augmenter, CreateAugmenter, apply
+
+_LINE = 300  # bytes of what is made of a line of a list
 
 
 def read_list(path: str | os.PathLike[str]) -> list[tuple[int, np.ndarray, str]]:
@@ -27,22 +31,19 @@ def read_list(path: str | os.PathLike[str]) -> list[tuple[int, np.ndarray, str]]
         MXNetError: the file cannot be read. FormatError: a line has another form.
     """
     name = os.fspath(path)
-    try:
-        with open(name, encoding="utf-8") as f:
-            lines = f.read().splitlines()
-    except OSError as e:
-        raise unreadable(f"cannot read {name!r}", e) from None
+    content = Content.of_file(name, "lines of index, label, path between tabs")
+    content.reserve(_LINE * bytes(content.data).count(b"\n"), "its lines")
     out = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(io.StringIO(content.text()), 1):
         fields = line.strip().split("\t")
         if fields == [""]:
             continue
         try:
             index, labels = int(float(fields[0])), np.array(fields[1:-1], np.float32)
-        except ValueError:
+        except (ValueError, OverflowError):
             index, labels = 0, np.empty(0)
         if not labels.size:
-            raise FormatError(f"{name!r}, line {number}: {line[:80]!r}: expected index, label, path between tabs")
+            raise content.error(f"line {number}: {line[:80]!r}", None, "index, label, path between tabs")
         out.append((index, labels, fields[-1]))
     return out
 
@@ -200,7 +201,10 @@ class ImageIter(DataIter):
         key = self.seq[self.cur]
         self.cur += 1
         if self.imgrec is not None:
-            header, data = unpack(self._record(key))
+            try:
+                header, data = unpack(self._record(key))
+            except FormatError as e:
+                raise self._inside(e) from None
             return (self.imglist[key][0] if self.imglist else header.label), data
         labels, file = self.imglist[key]
         return labels, self.read_image(file)
@@ -238,7 +242,7 @@ class ImageIter(DataIter):
         try:
             decoded = self.imdecode(raw)
         except FormatError as e:
-            raise FormatError(f"{type(self).__name__}: image {self.cur - 1} of this epoch: {e}") from None
+            raise self._inside(e) from None
         image = on_host(self.postprocess_data(self.augmentation_transform(decoded)))
         if image.shape != self.data_shape:
             raise ArgumentError(
@@ -247,11 +251,26 @@ class ImageIter(DataIter):
             )
         return image, self._label_row(label)
 
+    def _source(self) -> str:
+        """Where the image that was read last is, in quotes."""
+        key = self.seq[self.cur - 1]
+        return repr(self.imgrec.name if self.imgrec is not None else self.imglist[key][1])
+
     def _label_row(self, label: Any) -> np.ndarray:
         row = np.array(label.asnumpy() if isinstance(label, NDArray) else label, np.float32).reshape(-1)
         if row.size != self.label_width:
-            raise FormatError(f"{type(self).__name__}: a label of {row.size} numbers: expected {self.label_width}")
+            raise self._wrong(f"a label of {row.size} numbers", f"label_width={self.label_width}")
         return row
+
+    def _inside(self, error: FormatError) -> FormatError:
+        """An error of the image that was read last, with its place."""
+        source = self._source()
+        return error.within(f"{type(self).__name__}: image {self.cur - 1} of this epoch of {source}", source)
+
+    def _wrong(self, problem: str, expected: str) -> FormatError:
+        """The error of the image that was read last."""
+        what = f"{type(self).__name__}: image {self.cur - 1} of this epoch of {self._source()}"
+        return Content(b"", what, "an image with its label").error(problem, None, expected)
 
     def _fill(self, batch: list[Any]) -> None:
         while len(batch) < self.batch_size:

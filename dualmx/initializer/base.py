@@ -88,49 +88,57 @@ class Initializer:
         if not isinstance(desc, str):
             raise ArgumentTypeError(f"initializer: {desc!r}: expected a name or an InitDesc")
         instance(type(self).__name__, "arr", arr, NDArray, "an NDArray")
-        own = desc.attrs.get("__init__") if isinstance(desc, InitDesc) else None
-        if isinstance(desc, InitDesc) and desc.global_init is None:
+        if not isinstance(desc, InitDesc):
+            self._legacy_init(desc, arr)
+            return
+        own = desc.attrs.get("__init__")
+        if desc.global_init is None:
             desc.global_init = self
         if own:
             create(own)._init_weight(desc, arr)
-            self._report(desc, own, arr)
+            self._verbose_print(desc, own, arr)
             return
-        for beginning, ending, fill in self._patterns(desc):
-            if desc.startswith(beginning) and desc.endswith(ending):
+        for ending, fill in (
+            *self._endings(),
+            ("weight_quantize", self._init_quantized_weight),
+            ("bias_quantize", self._init_quantized_bias),
+        ):
+            if desc.endswith(ending):
                 fill(desc, arr)
-                self._report(desc, ending or beginning, arr)
+                self._verbose_print(desc, ending, arr)
                 return
         self._init_default(desc, arr)
 
-    def _patterns(self, desc: str) -> tuple[tuple[str, str, Callable[[str, NDArray], None]], ...]:
-        """Beginning and end of a name, and what fills it; the first that fits counts."""
-        plain = (
-            ("", "weight", self._init_weight),
-            ("", "bias", self._init_bias),
-            ("", "gamma", self._init_gamma),
-            ("", "beta", self._init_beta),
-            ("", "min", self._init_zero),
-            ("", "max", self._init_one),
-        )
-        if isinstance(desc, InitDesc):
-            quantized = (
-                ("", "weight_quantize", self._init_quantized_weight),
-                ("", "bias_quantize", self._init_quantized_bias),
-            )
-            return (*plain, *quantized)
-        moving = (("", n, self._init_zero) for n in ("moving_mean", "moving_inv_var", "moving_avg"))
+    def _endings(self) -> tuple[tuple[str, Callable[[str, NDArray], None]], ...]:
+        """End of a name, and what fills it; the first that fits counts."""
         return (
+            ("weight", self._init_weight),
+            ("bias", self._init_bias),
+            ("gamma", self._init_gamma),
+            ("beta", self._init_beta),
+            ("min", self._init_zero),
+            ("max", self._init_one),
+        )
+
+    def _legacy_init(self, name: str, arr: NDArray) -> None:
+        """Fill `arr`, of which only the name is known."""
+        for beginning, ending, fill in (
             ("upsampling", "", self._init_bilinear),
             ("stn_loc", "weight", self._init_zero),
             ("stn_loc", "bias", self._init_loc_bias),
-            *plain,
-            *moving,
+            *(("", ending, fill) for ending, fill in self._endings()),
+            *(("", ending, self._init_zero) for ending in ("moving_mean", "moving_inv_var", "moving_avg")),
             ("", "moving_var", self._init_one),
-        )
+        ):
+            if name.startswith(beginning) and name.endswith(ending):
+                fill(name, arr)
+                return
+        self._init_default(name, arr)
 
-    def _report(self, desc: str, what: str, arr: NDArray) -> None:
+    def _verbose_print(self, desc: str, init: str, arr: NDArray) -> None:
+        """Log a variable that was initialized as `init` says, if that is asked for."""
         if self._verbose:
-            _log.info("Initialized %s as %s: %s", desc, what, self._print_func(arr))
+            _log.info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
 
     def _init_zero(self, _: str, arr: NDArray) -> None:
         arr[:] = 0.0

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, MXNetError
+from ..core.reader import Content
+from .image_size import memory_of
 
 MOST_PIXELS = 1 << 30
 
@@ -39,18 +41,18 @@ def decode(data: Any, flag: int = 1, rgb: bool = True) -> np.ndarray:
         rgb: red first, else blue first.
 
     Raises:
-        FormatError: no image.
+        FormatError: no image, or one that would take much more memory than its compressed bytes.
     """
     raw = np.frombuffer(data, np.uint8) if isinstance(data, (bytes, bytearray, memoryview)) else np.asarray(data)
+    raw = np.ascontiguousarray(raw.reshape(-1), np.uint8)
+    content = Content(raw.data, "imdecode", "a JPEG, PNG or other image file")
     if not raw.size:
-        raise FormatError("imdecode: the buffer is empty: expected a JPEG, PNG or other image file")
-    try:
-        image = cv2().imdecode(np.ascontiguousarray(raw.reshape(-1), np.uint8), flag)
-    except cv2().error as e:
-        raise FormatError(f"imdecode: {str(e)[:200]}") from None
+        raise content.error("the buffer is empty", 0)
+    content.reserve(memory_of(content, flag), "the image")
+    with content.parsing(cv2().error):
+        image = cv2().imdecode(raw, flag)
     if image is None:
-        start = raw.reshape(-1)[:8].astype(np.uint8).tobytes().hex()
-        raise FormatError(f"imdecode: {raw.size} bytes that begin with {start}: not a readable image")
+        raise content.error(f"{raw.size} bytes that begin with {bytes(raw[:8]).hex()}: not a readable image")
     if image.ndim == 2:
         return image[:, :, None]
     if rgb and image.shape[2] >= 3:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-import io
-import zipfile
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
+from ..core.reader import Content
 from . import codec
 
-MOST_BYTES = 1 << 30  # of one array that is stored in bytes
 _NPY, _NPZ = b"\x93NUMPY", b"PK\x03\x04"
 _IMAGES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 _VECTOR = {"type", "size", "indices", "values"}  # fields of a vector of Spark; `type` is 0 where it is sparse
@@ -61,7 +59,7 @@ def to_numpy(name: str, column: Any, decode: bool = True) -> np.ndarray:
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(name, column, decode)
     if types.is_struct(kind) and {f.name for f in kind} == _VECTOR:
-        return _vectors(column)
+        return _vectors(name, column)
     if types.is_decimal(kind):
         column = column.cast(pa.float64())
     elif types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
@@ -99,13 +97,18 @@ def _lists(name: str, column: Any, decode: bool) -> np.ndarray:
     return _objects(np.split(values, np.cumsum(lengths)[:-1]))
 
 
-def _vectors(column: Any) -> np.ndarray:
+def _vectors(name: str, column: Any) -> np.ndarray:
     rows = []
+    content = Content(b"", f"column {name!r}", "vectors of Spark", size=column.nbytes)
     for vector in column.to_pylist():
         row = np.array(vector["values"], np.float64)
         if vector["type"] == 0:
-            row, found = np.zeros(vector["size"]), row
-            row[vector["indices"]] = found
+            size, at = vector["size"], np.array(vector["indices"], np.int64)
+            if not isinstance(size, int) or len(at) != len(row) or (len(at) and not 0 <= at.min() <= at.max() < size):
+                raise content.error(f"a sparse vector of {size!r} elements with {len(row)} at {at.tolist()[:8]}")
+            content.reserve(8 * size, "a sparse vector")
+            row, found = np.zeros(size), row
+            row[at] = found
         rows.append(row)
     return _stacked(rows)
 
@@ -121,16 +124,14 @@ def _decoded(name: str, values: list[bytes]) -> np.ndarray:
 
 
 def _loaded(name: str, value: bytes) -> np.ndarray:
-    try:
-        if value.startswith(_NPZ):
-            with zipfile.ZipFile(io.BytesIO(value)) as archive:
-                (member,) = archive.infolist()
-                if member.file_size > MOST_BYTES:
-                    raise ValueError(f"{member.file_size} bytes: at most {MOST_BYTES} are read")
-                value = archive.read(member)
-        return np.lib.format.read_array(io.BytesIO(value), allow_pickle=False)
-    except (ValueError, EOFError, OSError, MemoryError, zipfile.BadZipFile) as e:
-        raise FormatError(f"column {name!r}: {len(value)} bytes that are no readable NumPy array: {e}") from None
+    what = f"column {name!r}: {len(value)} bytes that are no readable NumPy array"
+    content = Content(value, what, "one array of numbers, .npy or .npz")
+    if not value.startswith(_NPZ):
+        return content.npy()
+    found = list(content.npz().values())
+    if len(found) != 1:
+        raise content.error(f"{len(found)} arrays")
+    return found[0]
 
 
 __all__ = ["arrow", "joined", "to_numpy"]

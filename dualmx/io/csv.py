@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, FormatError, unreadable
+from ..core.reader import Content
 from ..ndarray import NDArray, array
 from ..op.schema import Shape
 from .batch import DataDesc, description
@@ -111,20 +113,17 @@ def _table(file: Path, dtype: np.dtype) -> np.ndarray:
 def _read(where: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     parts = []
     for file in files_of(where):
+        content = Content(b"", f"CSVIter: {str(file)!r}", "rows of numbers with commas between")
         try:
-            with warnings.catch_warnings():
+            with content.parsing(ValueError, OverflowError), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an empty file is reported below, with its name
                 parts.append(_table(file, dtype))
         except OSError as e:
-            raise MXNetError(f"CSVIter: cannot read {str(file)!r}: {e.strerror or e}") from e
-        except ValueError as e:
-            raise FormatError(f"CSVIter: {str(file)!r}: {e}") from None
-        width = int(np.prod(shape))
+            raise unreadable(f"CSVIter: cannot read {str(file)!r}", e) from e
+        width = math.prod(shape)
         if parts[-1].size and parts[-1].shape[1] != width:
-            raise FormatError(
-                f"CSVIter: {str(file)!r}: rows of {parts[-1].shape[1]} numbers: expected {width} for shape {shape}"
-            )
+            raise content.error(f"rows of {parts[-1].shape[1]} numbers", None, f"{width} for shape {shape}")
     parts = [p for p in parts if p.size]
     if not parts:
-        raise FormatError(f"CSVIter: {str(where)!r}: no rows")
+        raise Content(b"", f"CSVIter: {str(where)!r}", "rows of numbers").error("no rows")
     return np.concatenate(parts).reshape(-1, *shape)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 import math
 import os
 import struct
-import zlib
 from typing import Any
 
 import numpy as np
 
 from ..core.dtypes import as_dtype, is_float
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError
+from ..core.reader import Content, Cursor
 from ..ndarray import NDArray, array
 from .batch import DataDesc, description
 from .changes import typed
@@ -27,37 +26,29 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
     Raises:
         MXNetError: the file cannot be read. FormatError: it is not an idx file of unsigned bytes, or is cut off.
     """
-    try:
-        with open(path, "rb") as f:
-            content = f.read()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-    except OSError as e:
-        raise MXNetError(f"cannot read {os.fspath(path)!r}: {e.strerror or e}") from e
-    except (EOFError, zlib.error) as e:
-        raise FormatError(f"{os.fspath(path)!r}: broken gzip data: {e}") from e
-    if len(content) < 4 or content[:3] != b"\0\0\x08":
-        raise FormatError(f"{os.fspath(path)!r}: starts with {content[:4].hex()}: not an idx file of unsigned bytes")
-    ndim = content[3]
-    start = 4 + 4 * ndim
-    if len(content) < start:
-        raise FormatError(f"{os.fspath(path)!r}: {len(content)} bytes: cut off inside the header")
-    shape = struct.unpack(f">{ndim}I", content[4:start])
-    if len(content) - start != math.prod(shape):
-        raise FormatError(
-            f"{os.fspath(path)!r}: holds {len(content) - start} values: expected {math.prod(shape)} for shape {shape}"
-        )
-    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+    content = Content.of_file(path, "an idx file of unsigned bytes")
+    if bytes(content.data[:2]) == b"\x1f\x8b":
+        unpacked = content.gunzip()
+        content = Content(unpacked, content.source, content.kind)
+    cursor = Cursor(content)
+    if (magic := bytes(cursor.take(3, "magic number"))) != b"\0\0\x08":
+        cursor.fail(f"is {magic.hex()}", "000008")
+    ndim = cursor.number("B", "number of axes")
+    if ndim > 16:
+        cursor.fail(f"is {ndim}", "at most 16")
+    shape = struct.unpack(f">{ndim}I", cursor.take(4 * ndim, "shape"))
+    if cursor.left != math.prod(shape):
+        cursor.fail(f"is {shape}, followed by {cursor.left} bytes", f"{math.prod(shape)} bytes")
+    with content.parsing(ValueError):  # an empty array with other lengths that no array can have
+        return np.frombuffer(content.data, np.uint8, offset=cursor.at).reshape(shape)
 
 
 def read_images_and_labels(image: str | os.PathLike[str], label: str | os.PathLike[str]) -> tuple[Any, Any]:
     """Return `(images (N, H, W), labels (N,))`, uint8, of a pair of idx files."""
     images, labels = read_idx(image), read_idx(label)
     if images.ndim != 3 or labels.shape != images.shape[:1]:
-        raise FormatError(
-            f"{os.fspath(image)!r} of shape {images.shape} and {os.fspath(label)!r} of shape {labels.shape}: "
-            "expected N images and N labels"
-        )
+        told = f"shape {images.shape}, and {os.fspath(label)!r} of shape {labels.shape}"
+        raise Content(b"", repr(os.fspath(image)), "images with labels").error(told, None, "N images and N labels")
     return images, labels
 
 

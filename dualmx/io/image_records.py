@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.reader import Content
 from ..ndarray import NDArray, array, save
 from ..op.schema import Shape
 from . import codec
@@ -27,6 +29,7 @@ from .records import check_part, offsets, part, read_record, share, unpack
 _WITHOUT_EFFECT = {
     "verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq",
 }  # fmt: skip
+_LINE = 200  # bytes of what is made of a line of a list
 
 
 class _Records(MXDataIter):
@@ -91,7 +94,7 @@ class _Records(MXDataIter):
         self._batch: DataBatch | None = None
         self._last: Any = None
         if mean_img:
-            self._mean = _mean(mean_img) if os.path.exists(mean_img) else self._new_mean(mean_img)
+            self._mean = self._read_mean(mean_img) if os.path.exists(mean_img) else self._new_mean(mean_img)
         self._begin()
 
     def _new_mean(self, path: str) -> np.ndarray:
@@ -107,6 +110,14 @@ class _Records(MXDataIter):
         else:
             save(path, {"mean_img": array(mean)})
         return mean
+
+    def _read_mean(self, path: str) -> np.ndarray:
+        found = _mean(path)
+        lengths = zip(found.shape, self.data_shape[-found.ndim :] if found.ndim else (), strict=False)
+        if found.ndim > 3 or not all(n in (1, m) for n, m in lengths):
+            wrong = Content(b"", repr(path), "a mean image")
+            raise wrong.error(f"of shape {found.shape}", None, f"data_shape {tuple(self.data_shape)}")
+        return found
 
     def __del__(self) -> None:
         threads = getattr(self, "_threads", None)
@@ -151,9 +162,7 @@ class _Records(MXDataIter):
         image, header, rng = self._read(row, seed)
         label = self._listed.get(header.id) if self._listed else np.atleast_1d(header.label)
         if label is None:
-            raise FormatError(
-                f"{self._who}: the id {header.id} of a record of {self._at[row][0]!r} is not in path_imglist"
-            )
+            raise self._wrong(f"its id {header.id} is not in path_imglist", "one that is")
         return *self._image(image, np.asarray(label, np.float32), rng), header.id
 
     def _read(self, row: int, seed: int) -> tuple[np.ndarray, Any, np.random.RandomState]:
@@ -161,19 +170,31 @@ class _Records(MXDataIter):
         rng = np.random.RandomState(seed)
         with open(path, "rb") as f:
             f.seek(at)
-            header, data = unpack(read_record(f, path) or b"")
+            header, data = self._unpacked(read_record(f, path), path, at)
         try:
             image = codec.decode(data, 0 if self.data_shape[0] == 1 else 1 if self.data_shape[0] == 3 else -1)
         except FormatError as e:
-            raise FormatError(f"{self._who}: record with id {header.id} at byte {at} of {path!r}: {e}") from None
+            where = f"{self._who}: record with id {header.id} at byte {at} of {path!r}"
+            raise e.within(where, repr(path)) from None
         return image, header, rng
+
+    def _unpacked(self, record: bytes | None, path: str, at: int) -> tuple[Any, bytes]:
+        try:
+            return unpack(record or b"")
+        except FormatError as e:
+            raise e.within(f"{self._who}: record at byte {at} of {path!r}", repr(path)) from None
+
+    def _wrong(self, problem: str, expected: str) -> FormatError:
+        """The error of a record whose label does not fit."""
+        files = ", ".join(self._files)
+        return Content(b"", f"{self._who}: a record of {files!r}", "labels").error(problem, None, expected)
 
     def _image(self, x: np.ndarray, label: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
         if label.size != self.label_width:
-            raise FormatError(
-                f"{self._who}: a record has {label.size} labels, label_width={self.label_width} are expected"
-            )
+            raise self._wrong(f"has {label.size} labels, label_width={self.label_width}", "as many")
         changed = self._changes.geometry(x, self.data_shape[1], self.data_shape[2], rng)
+        if changed.shape[2] != self.data_shape[0]:
+            raise self._wrong(f"an image of {changed.shape[2]} channels", f"data_shape {tuple(self.data_shape)}")
         return self._changes.normal(self._changes.colour(changed, rng), self._mean, rng), label
 
     def iter_next(self) -> bool:
@@ -298,7 +319,7 @@ class ImageDetRecordIter(_Records):
             for path, at in self._at:
                 with open(path, "rb") as f:
                     f.seek(at)
-                    header = unpack(read_record(f, path) or b"")[0]
+                    header = self._unpacked(read_record(f, path), path, at)[0]
                 labels = self._listed.get(header.id) if self._listed else np.atleast_1d(header.label)
                 longest = max(longest, 0 if labels is None else len(labels))
             if self._pad_width and self._pad_width < longest:
@@ -309,10 +330,11 @@ class ImageDetRecordIter(_Records):
 
     def _image(self, x: np.ndarray, label: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
         if self._given_width not in (-1, label.size):
-            raise FormatError(f"{self._who}: a label of {label.size} numbers, label_width={self._given_width} expected")
-        begin, width = (int(label[0]), int(label[1])) if label.size >= 7 else (0, 0)
-        if begin < 2 or width < 5 or (label.size - begin) % width:
-            raise FormatError(f"{self._who}: a label of {label.size} numbers, {begin} before boxes of {width}")
+            raise self._wrong(f"a label of {label.size} numbers", f"label_width={self._given_width}")
+        fits = label.size >= 7 and np.isfinite(label[:2]).all()
+        begin, width = (int(label[0]), int(label[1])) if fits else (0, 0)
+        if not 2 <= begin <= label.size or width < 5 or (label.size - begin) % width:
+            raise self._wrong(f"a label of {label.size} numbers, {begin} before boxes of {width}", "numbers that fit")
         c, h, w = self.data_shape
         x, boxes = self._changes.with_boxes(x, label[begin:].reshape(-1, width), h, w, rng)
         label = np.concatenate([label[:begin], boxes.ravel()])
@@ -335,19 +357,15 @@ def _files(path: str | os.PathLike[str], who: str) -> list[str]:
 
 def _labels_of(path: str | os.PathLike[str]) -> dict[int, np.ndarray]:
     out = {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as e:
-        raise MXNetError(f"cannot read {os.fspath(path)!r}: {e.strerror or e}") from None
-    for number, line in enumerate(lines, 1):
+    content = Content.of_file(path, "lines of index, labels, path between tabs")
+    content.reserve(_LINE * bytes(content.data).count(b"\n"), "its lines")
+    for number, line in enumerate(io.StringIO(content.text()), 1):
         parts = line.strip().split("\t")
         try:
             if parts != [""]:
                 out[int(parts[0])] = np.array(parts[1:-1], np.float32)
         except ValueError:
-            raise FormatError(
-                f"{os.fspath(path)!r}, line {number}: expected index, labels, path between tabs"
-            ) from None
+            raise content.error(f"line {number}: {line[:80]!r}") from None
     return out
 
 
@@ -355,10 +373,16 @@ def _mean(path: str) -> np.ndarray:
     from ..ndarray import load
 
     if path.endswith(".npy"):
-        return np.load(path, allow_pickle=False).astype(np.float32)
+        content = Content.of_file(path, "a mean image")
+        found = content.npy()
+        if found.dtype.kind not in "biuf":
+            raise content.error(f"elements of {found.dtype}", None, "numbers")
+        return found.astype(np.float32)
     saved = load(path)
-    first = next(iter(saved.values())) if isinstance(saved, dict) else saved[0]  # type: ignore[union-attr]
-    return first.asnumpy().astype(np.float32)
+    found = list(saved.values()) if isinstance(saved, dict) else saved
+    if not found:
+        raise Content(b"", repr(path), "a mean image").error("no array")
+    return found[0].asnumpy().astype(np.float32)
 
 
 __all__ = ["ImageDetRecordIter", "ImageRecordInt8Iter", "ImageRecordIter", "ImageRecordUInt8Iter"]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from array import array as Numbers
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, FormatError, unreadable
+from ..core.reader import Content
 from ..ndarray import NDArray, array
 from ..sparse import CSRNDArray
 from .batch import DataDesc, description
@@ -110,28 +112,26 @@ class _Rows:
 
     def __init__(self, where: Any, width: int, dtype: np.dtype):
         self.width = width
-        labels: list[float] = []
-        columns: list[np.ndarray] = []
-        values: list[np.ndarray] = []
+        labels: Numbers[float] = Numbers("d")
+        values: Numbers[float] = Numbers("d")
+        columns: Numbers[int] = Numbers("q")
+        pointer: Numbers[int] = Numbers("q", [0])
         for file in files_of(where):
+            content = Content(b"", f"LibSVMIter: {str(file)!r}", "lines of 'label index:value …'")
             try:
-                text = file.read_text(encoding="utf-8")
+                with content.parsing(UnicodeDecodeError), open(file, encoding="utf-8") as lines:
+                    for number, line in enumerate(lines, 1):
+                        words = line.split("#", 1)[0].split()
+                        if words:
+                            labels.append(_parse(words, content, number, width, columns, values))
+                            pointer.append(len(columns))
             except OSError as e:
-                raise MXNetError(f"LibSVMIter: cannot read {str(file)!r}: {e.strerror or e}") from e
-            except UnicodeDecodeError:
-                raise FormatError(f"LibSVMIter: {str(file)!r}: not a text file") from None
-            for number, line in enumerate(text.splitlines(), 1):
-                words = line.split("#", 1)[0].split()
-                if words:
-                    label, at, what = _parse(words, f"LibSVMIter: {str(file)!r}, line {number}", width)
-                    labels.append(label)
-                    columns.append(at)
-                    values.append(what)
+                raise unreadable(f"LibSVMIter: cannot read {str(file)!r}", e) from e
         if not labels:
-            raise FormatError(f"LibSVMIter: {str(where)!r}: no rows")
-        self.labels = np.array(labels, dtype)
-        self.columns, self.values = np.concatenate(columns), np.concatenate(values).astype(dtype)
-        self.pointer = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+            raise Content(b"", f"LibSVMIter: {str(where)!r}", "lines of 'label index:value …'").error("no rows")
+        self.labels = np.asarray(labels).astype(dtype)
+        self.columns, self.values = np.asarray(columns), np.asarray(values).astype(dtype)
+        self.pointer = np.asarray(pointer)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -144,18 +144,24 @@ class _Rows:
         return CSRNDArray.of_host((len(rows), self.width), self.values[at], self.columns[at], ends, None)
 
 
-def _parse(words: list[str], where: str, width: int) -> tuple[float, np.ndarray, np.ndarray]:
+def _parse(
+    words: list[str], content: Content, number: int, width: int, columns: Numbers[int], values: Numbers[float]
+) -> float:
+    """Append the indices and values of a line; returns its label."""
     try:
+        for word in words[1:]:
+            index, value = word.split(":")
+            column = int(index)
+            if not 0 <= column < width:
+                raise content.error(f"line {number}: index {column}", None, f"0 to {width - 1}, by data_shape")
+            columns.append(column)
+            values.append(float(value))
         # A file of labels may leave out the number in front, which it has no use for.
-        label = float(words[0].partition(":")[0])
-        pairs = [word.split(":") for word in words[1:]]
-        columns = np.array([int(index) for index, _ in pairs], np.int64)
-        values = np.array([float(value) for _, value in pairs], np.float64)
+        return float(words[0].partition(":")[0])
+    except FormatError:
+        raise
     except ValueError:
-        raise FormatError(f"{where}: expected 'label index:value …'") from None
-    if len(columns) and (columns.min() < 0 or columns.max() >= width):
-        raise FormatError(f"{where}: index {columns.max()}: expected 0 to {width - 1}")
-    return label, columns, values
+        raise content.error(f"line {number}: {' '.join(words)[:80]!r}") from None
 
 
 def _width(what: str, shape: Any) -> int:

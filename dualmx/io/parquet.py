@@ -11,11 +11,13 @@ import numpy as np
 
 from ..core.checks import whole
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..core.errors import ArgumentError, FormatError
+from ..core.reader import Content
 from ..ndarray import NDArray, array
 from .batch import DataDesc, description
 from .columns import arrow, joined, to_numpy
 from .iterator import DataIter
+from .parquet_files import Footers, content_of, opened, reading, reserve
 from .records import check_part, share
 
 Columns = dict[str, np.ndarray]
@@ -93,13 +95,14 @@ class ParquetReader:
         check_part("ParquetReader", num_parts, part_index)
         if whole("ParquetReader", "mix", mix) < 1:
             raise ArgumentError(f"ParquetReader: mix={mix}: expected 1 or more row groups")
-        self._data, groups = _opened(path)
+        self._data, groups = opened(path)
         known = self._data.schema.names
         self.columns = list(known if columns is None else columns)
         self._where, asked = _condition(where)
         for name in (*self.columns, *asked):
             if name not in known:
                 raise ArgumentError(f"ParquetReader: no column {name!r} in {path!r}; there are {', '.join(known)}")
+        self._footers: Footers = {}
         self._read = list(dict.fromkeys((*self.columns, *asked)))
         self._shuffle, self._seed, self._mix = shuffle, whole("ParquetReader", "seed", seed), mix
         self._decode, self._transform = decode, transform
@@ -146,25 +149,28 @@ class ParquetReader:
                 yield {name: values[i] for name, values in block.items()}
 
     def _load(self, pieces: Sequence[_Piece]) -> Columns:
-        tables = [self._table(piece) for piece in pieces]
-        parts = [{name: to_numpy(name, t[name], self._decode) for name in self.columns} for t in tables if len(t)]
+        parts = []
+        for piece in pieces:
+            content = content_of(piece.group)
+            reserve(content, piece.group, self._read, self._footers)
+            table = self._table(piece, content)
+            if len(table):
+                with content.parsing(Exception):  # damaged pages are seen when columns are taken apart
+                    parts.append({name: to_numpy(name, table[name], self._decode) for name in self.columns})
         block = _together(parts) if parts else {name: np.empty(0) for name in self.columns}
         if not parts or self._transform is None:
             return block
         return _checked(self._transform(block))
 
-    def _table(self, piece: _Piece) -> Any:
+    def _table(self, piece: _Piece, content: Content) -> Any:
         """Rows of a row group that meet the conditions."""
         condition = self._where if piece.every else None  # which a share of the rows is taken before
-        try:
+        with reading(content):
             table = piece.group.to_table(schema=self._data.schema, columns=self._read, filter=condition)
             if not piece.every:
                 table = table.slice(piece.start, piece.stop - piece.start)
                 table = table if self._where is None else table.filter(self._where)
-        except OSError as e:
-            raise MXNetError(f"ParquetReader: cannot read {piece.group.path!r}: {e}") from None
-        except arrow().ArrowException as e:
-            raise FormatError(f"ParquetReader: {piece.group.path!r}: {e}") from None
+            table.validate()
         return table
 
 
@@ -310,21 +316,6 @@ class ParquetIter(DataIter):
         wide = [v.reshape(len(v), -1) for v in values] if len(values) > 1 else values
         found = np.concatenate(wide, axis=1) if len(values) > 1 else values[0]
         return array(found, dtype=found.dtype if self._dtype is None else self._dtype)
-
-
-def _opened(path: Any) -> tuple[Any, list[Any]]:
-    """The data set of files, and its row groups in their order."""
-    listed = not isinstance(path, (str, os.PathLike))
-    where = [os.fspath(p) for p in path] if listed else os.fspath(path)
-    try:
-        data = arrow("pyarrow.dataset").dataset(where, format="parquet", partitioning="hive")
-        files = list(data.get_fragments()) if listed else sorted(data.get_fragments(), key=lambda f: f.path)
-        groups = [f.subset(row_group_ids=[g.id]) for f in files for g in f.row_groups]
-    except OSError as e:
-        raise MXNetError(f"ParquetReader: cannot read {path!r}: {e}") from None
-    except arrow().ArrowException as e:
-        raise FormatError(f"ParquetReader: {path!r}: no Parquet files: {e}") from None
-    return data, groups
 
 
 def _condition(where: Sequence[Any] | None) -> tuple[Any, list[str]]:

@@ -12,11 +12,13 @@ from typing import IO, Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, FormatError, MXNetError
+from ..core.reader import REMEDY, Content
 from ..ndarray import NDArray
 from . import codec
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 LONGEST = (1 << 29) - 1
+_LARGE = 1 << 20  # bytes of a record from which it is checked that they are there before memory is taken
 _HEADER = struct.Struct("<IfQQ")
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
@@ -54,16 +56,23 @@ def _piece(file: IO[bytes], name: str, skip: bool) -> tuple[int, int, bytes] | N
         return None
     at = file.tell() - len(head)
     if len(head) < 8 or head[:4] != MAGIC:
-        raise FormatError(f"{name!r}: no record begins at byte {at}: the file is damaged or not in RecordIO format")
+        raise _error(name, at, f"no record begins at byte {at}")
     word = struct.unpack("<I", head[4:])[0]
     size = word & LONGEST
     if skip:
         file.seek(size + -size % 4, os.SEEK_CUR)
         return word >> 29, size, b""
+    if size >= _LARGE and size > (left := os.fstat(file.fileno()).st_size - file.tell()):
+        raise _error(name, at, f"a record that is cut off: {max(left, 0)} of {size} bytes")
     data = file.read(size + -size % 4)
     if len(data) < size:
-        raise FormatError(f"{name!r}: the record at byte {at} is cut off: {len(data)} of {size} bytes")
+        raise _error(name, at, f"a record that is cut off: {len(data)} of {size} bytes")
     return word >> 29, size, data[:size]
+
+
+def _error(name: str, at: int, problem: str, expected: str = "a RecordIO file") -> FormatError:
+    text = f"{name!r}, at byte {at}: {problem}: expected {expected}; {REMEDY}"
+    return FormatError(text, source=repr(name), offset=at, expected=expected, remedy=REMEDY)
 
 
 def read_record(file: IO[bytes], name: str) -> bytes | None:
@@ -76,12 +85,12 @@ def read_record(file: IO[bytes], name: str) -> bytes | None:
     if piece is None or piece[0] == 0:
         return None if piece is None else piece[2]
     if piece[0] != 1:
-        raise FormatError(f"{name!r}: byte {file.tell()}: the begin of a record is missing")
+        raise _error(name, file.tell(), "the begin of a record is missing")
     parts = [piece[2]]
     while True:
         piece = _piece(file, name, False)
         if piece is None or piece[0] not in (2, 3):
-            raise FormatError(f"{name!r}: byte {file.tell()}: the end of a record is missing")
+            raise _error(name, file.tell(), "the end of a record is missing")
         parts.append(piece[2])
         if piece[0] == 3:
             return MAGIC.join(parts)
@@ -100,7 +109,7 @@ def offsets(path: str | os.PathLike[str]) -> list[int]:
             at = file.tell()
             piece = _piece(file, name, True)
             if file.tell() > size:
-                raise FormatError(f"{name!r}: the record at byte {at} is cut off")
+                raise _error(name, at, f"a record that is cut off: it ends at byte {file.tell()} of {size}")
             if piece is None:
                 return out
             if piece[0] in (0, 1):
@@ -242,16 +251,22 @@ class MXIndexedRecordIO(MXRecordIO):
         if self.writable:
             return
         with self.fidx:
-            for number, line in enumerate(self.fidx, 1):
-                key, tab, at = line.rstrip("\n").partition("\t")
-                try:
-                    made, position = self.key_type(key), int(at.split("\t")[0])
-                except ValueError:
-                    made, position = None, -1
-                if not tab or position < 0:
-                    raise FormatError(f"{self.idx_path!r}, line {number}: {line[:80]!r}: expected a key, tab, position")
-                self.keys.append(made)
-                self.idx[made] = position
+            size = os.fstat(self.fidx.fileno()).st_size
+            content = Content(b"", repr(self.idx_path), "an index of records", size=size)
+            with content.parsing(UnicodeDecodeError):
+                self._read_index(content)
+
+    def _read_index(self, content: Content) -> None:
+        for number, line in enumerate(self.fidx, 1):
+            key, tab, at = line.rstrip("\n").partition("\t")
+            try:
+                made, position = self.key_type(key), int(at.split("\t")[0])
+            except ValueError:
+                made, position = None, -1
+            if not tab or not 0 <= position < 1 << 63:
+                raise content.error(f"line {number}: {line[:80]!r}", None, "a key, tab, position")
+            self.keys.append(made)
+            self.idx[made] = position
 
     def close(self) -> None:
         if self.is_open and self.writable:
@@ -262,11 +277,14 @@ class MXIndexedRecordIO(MXRecordIO):
         """Go to the record with key `idx`.
 
         Raises:
-            ArgumentKeyError: there is no such key.
+            ArgumentKeyError: there is no such key. FormatError: the index points behind the end of the records.
         """
         if idx not in self.idx:
             raise ArgumentKeyError(f"{self.idx_path!r}: no key {idx!r} among its {len(self.idx)}")
-        self._ready(False).seek(self.idx[idx])
+        file, at = self._ready(False), self.idx[idx]
+        if at > (size := os.fstat(file.fileno()).st_size):
+            raise _error(self.idx_path, at, f"key {idx!r} lies behind the end of {self.uri!r}", f"0 to {size}")
+        file.seek(at)
 
     def tell(self) -> int:
         """Position at which the next record will be written, in bytes."""
@@ -311,11 +329,14 @@ def unpack(s: bytes) -> tuple[Any, bytes]:
         FormatError: the record is too short.
     """
     if len(s) < _HEADER.size:
-        raise FormatError(f"image record of {len(s)} bytes: its header has {_HEADER.size}")
+        what = f"image record of {len(s)} bytes"
+        raise Content(s, what, "a record of `pack`").error("too short", 0, f"{_HEADER.size} or more")
     head, rest = IRHeader(*_HEADER.unpack_from(s)), s[_HEADER.size :]
     if head.flag > 0:
         if len(rest) < head.flag * 4:
-            raise FormatError(f"image record of {len(s)} bytes: it should begin with {head.flag} labels")
+            told = f"{head.flag} labels in {len(rest)} bytes"
+            what = f"image record of {len(s)} bytes"
+            raise Content(s, what, "a record of `pack`").error(told, 0, f"{head.flag * 4} or more")
         head = head._replace(label=np.frombuffer(rest, np.float32, head.flag))
         rest = rest[head.flag * 4 :]
     return head, rest

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray import NDArray
+from ..ndarray import NDArray, array
 from ..ps.codes import KINDS, Code
+from .residuals import Residuals
 
 
 class Compression:
@@ -25,6 +26,9 @@ class Compression:
         kind: which of these.
         threshold: t; above 0 for `"2bit"`.
 
+    Attributes:
+        residuals: where a worker that may die writes down what it keeps back; None for nowhere.
+
     Example:
         >>> compress = Compression("2bit", 0.5)
         >>> compress("w", mx.nd.array([0.3, 0.6])).asnumpy().tolist()
@@ -37,10 +41,13 @@ class Compression:
         if kind == "2bit" and not threshold > 0:
             raise ArgumentError(f"set_gradient_compression: threshold={threshold}: expected a number above 0")
         self.code = Code(kind, float(threshold))
+        self.residuals: Residuals | None = None
         self._residual: dict[Any, NDArray] = {}
 
-    def __call__(self, slot: Any, gradient: NDArray) -> NDArray:
+    def __call__(self, slot: Any, gradient: NDArray, turn: int = 0) -> NDArray:
         """Return what is sent of `gradient`; `slot` tells the residuals of different arrays apart.
+
+        With `residuals`, a push that the worker before this one has begun, by its number `turn`, is made as it was.
 
         Raises:
             ArgumentError: a gradient that is not dense, or not float32.
@@ -49,10 +56,26 @@ class Compression:
             kind = gradient.stype if gradient.is_sparse else np.dtype(gradient.dtype).name
             raise ArgumentError(f"gradient compression of {kind} arrays ({slot!r}): expected dense float32 gradients")
         residual = self._residual.get(slot)
-        total = gradient if residual is None else residual + gradient
+        if self.residuals is None:
+            total = gradient if residual is None else residual + gradient
+        else:
+            total = self._written(self.residuals, slot, gradient, turn)
         sent = self._sent(total)
         self._residual[slot] = total - sent
         return sent
+
+    def _written(self, residuals: Residuals, slot: Any, gradient: NDArray, turn: int) -> NDArray:
+        """The total of a push, which is written down."""
+        begun = residuals.total(slot, turn)
+        if begun is not None:
+            return array(begun, ctx=gradient.context)
+        residual, before = self._residual.get(slot), residuals.total(slot, turn - 1)
+        if residual is None and before is not None:
+            total = array(before, ctx=gradient.context)
+            residual = total - self._sent(total)
+        total = gradient if residual is None else residual + gradient
+        residuals.write(slot, turn, total.asnumpy())
+        return total
 
     def _sent(self, total: NDArray) -> NDArray:
         t = self.code.threshold

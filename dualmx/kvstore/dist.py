@@ -21,6 +21,7 @@ from ..parallel.borrow import given, given_to, looked_at
 from ..profiler import set_kvstore_handle
 from ..ps import seat
 from ..ps.answers import Queued
+from ..ps.journal import Journal
 from ..ps.row_messages import by_rows, push_rows
 from ..sparse import RowSparseNDArray
 from . import by_rows as sparse
@@ -30,6 +31,7 @@ from .compression import Compression, make
 from .config import describe, factors, is_elementwise, obstacle, schedule_of, settings
 from .local import _flat
 from .member import MemberStore
+from .residuals import Residuals
 from .states import gathered, give, read_states
 
 _log = logging.getLogger(__name__)
@@ -166,7 +168,11 @@ class DistKVStore(MemberStore):
         sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs if k not in apart}
         code = None
         if self._packing is not None and not self._idle:
-            sums = {k: a if self._travels_by_rows(a, k) else self._packing(k, a) for k, a in sums.items()}
+            rounds = self._kv.rounds
+            sums = {
+                k: a if self._travels_by_rows(a, k) else self._packing(k, a, rounds[self._number, k] + 1)
+                for k, a in sums.items()
+            }
             code = self._packing.code
         rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
         arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
@@ -339,6 +345,21 @@ class DistKVStore(MemberStore):
             ArgumentError: an unknown type or setting.
         """
         self._packing = make(compression_params)
+        job = self._worker.job
+        if job.on_worker_death == "wait" and job.journal:
+            journal = Journal(job.journal, self.rank, job.durable, f"residuals-{self._number}", job.comeback)
+            self._packing.residuals = residuals = Residuals(journal, self.is_recovery)
+            self._worker.journals.append(journal)
+            if self._completed and residuals.empty:
+                _log.warning(
+                    "kvstore.set_gradient_compression: worker %d goes on without what the one before it had kept back: "
+                    "DUALMX_JOURNAL=%r: it is not there; give a folder that all hosts see", self.rank, job.journal
+                )  # fmt: skip
+        elif job.on_worker_death == "wait":
+            _log.warning(
+                "kvstore.set_gradient_compression: without DUALMX_JOURNAL, a folder for it, a worker that takes the "
+                "place of a dead one goes on without what that one had kept back of its gradients"
+            )
 
     # -- updates on the servers
 

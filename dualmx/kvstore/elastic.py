@@ -34,11 +34,12 @@ class Pool:
         length: samples of an epoch.
         batch_size: most samples of a worker in a batch.
         shuffle: in another order in each epoch. seed: of the orders.
+        epoch: that begins.
     """
 
-    def __init__(self, length: int, batch_size: int, shuffle: bool, seed: int):
+    def __init__(self, length: int, batch_size: int, shuffle: bool, seed: int, epoch: int = 0):
         self._length, self._batch_size, self._shuffle, self._seed = length, batch_size, shuffle, seed
-        self.epoch = 0
+        self.epoch = epoch
         self.rows = self._order()
 
     def _order(self) -> np.ndarray:
@@ -99,21 +100,31 @@ class ElasticSampler:
         if length < 1 or batch_size < 1:
             raise ArgumentError(f"ElasticSampler: length={length}, batch_size={batch_size}: expected 1 or more")
         self._kv = kv
-        self._pool = Pool(length, batch_size, shuffle, seed)
+        self._order = length, batch_size, shuffle, seed
+        self._name = f"{length} {batch_size} {bool(shuffle)} {seed}"  # by which workers tell newcomers of epochs
+        self._pool = Pool(*self._order)
         self._batches: Batches | None = getattr(kv, "_batches", None)
         self._seen = 0  # batches that are over
         self._under_way = 0  # the batch whose samples were given out
         self.total = 0
         if self._batches is not None:
             self._batches.begin()
+            if self._name not in self._batches.marks:
+                self._batches.mark(self._name, 0, self._batches.number)
             self._look()
 
     def _look(self) -> None:
         """Follow what the job has done since the last look."""
         assert self._batches is not None
-        for one in self._batches.over[self._seen :]:
+        epoch, first = self._batches.marks[self._name]
+        if first > self._seen + 1:  # what was before is of former epochs
+            self._pool, self._seen = Pool(*self._order, epoch), first - 1
+        for one in self._batches.after(self._seen):
             self._pool.use(one.members, one.used)
-        self._seen = len(self._batches.over)
+            self._seen = one.number
+            if self._pool.epoch > epoch:
+                epoch = self._pool.epoch
+                self._batches.mark(self._name, epoch, one.number + 1)
 
     def _end(self) -> None:
         """The batch under way is over."""

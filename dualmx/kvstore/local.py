@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, ArgumentTypeError, OrderError, unreadable
-from ..ndarray import NDArray, from_numpy, waitall
+from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
+from ..core.reader import Content, read_file
+from ..ndarray import NDArray, waitall
+from ..ndarray.creation import from_host
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
@@ -185,7 +187,7 @@ class KVStore(KVStoreBase):
         if self._updater is None:
             for k, total in zip(keys, sums, strict=True):
                 self._stored[k] = total
-        elif isinstance(self._updater, Updater):
+        elif isinstance(self._updater, Updater) and self._updater.in_one_call:
             self._updater(keys, sums, [self._stored[k] for k in keys])
         else:
             for k, total in zip(keys, sums, strict=True):
@@ -303,7 +305,7 @@ class KVStore(KVStoreBase):
             for a in group:
                 self._fits(what, k, a)
                 rows: Any = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
-                ids = from_numpy(wanted(next(remaining), a.shape[0], f"kvstore.{what}"))
+                ids = from_host(wanted(next(remaining), a.shape[0], f"kvstore.{what}"))
                 store(a, rows.retain(ids.as_in_context(held.context)), f"kvstore.{what}")
 
     # -- updates
@@ -391,12 +393,9 @@ class KVStore(KVStoreBase):
             FormatError: a damaged file. MXNetError: no optimizer is set, or the file cannot be read.
         """
         updater = self._optimizer_updater()
-        try:
-            with open(fname, "rb") as f:
-                content = f.read()
-        except OSError as e:
-            raise unreadable(f"kvstore.load_optimizer_states: cannot read {fname!r}", e) from e
-        updater.set_states(content)
+        states = read_file(fname, "kvstore.load_optimizer_states: cannot read")
+        with Content(states, repr(fname), "optimizer states").parsing(RecursionError):
+            updater.set_states(states)
 
     def _optimizer_updater(self) -> Updater:
         if not isinstance(self._updater, Updater):

@@ -13,7 +13,7 @@ from ..ndarray import NDArray
 from ..ndarray.again import Again
 from ..op.registry import Call
 from ..optimizer import Optimizer
-from ..optimizer.updater import Updater, takes_lists
+from ..optimizer.updater import Updater, in_one_call
 from ..parallel.borrow import lent
 
 _CPU = Context("cpu", 0)
@@ -22,8 +22,7 @@ _data_of = attrgetter("_data")
 
 def can_repeat(optimizer: Optimizer) -> bool:
     """Whether its updates apply the same formulas until its settings change, and their numbers can be told."""
-    own = takes_lists(type(optimizer))  # not a user's subclass, which may decide at each update
-    return own and optimizer._plain and (_is_steady(optimizer) or not optimizer.multi_precision)
+    return in_one_call(optimizer) and optimizer._plain and (_is_steady(optimizer) or not optimizer.multi_precision)
 
 
 def _is_steady(optimizer: Optimizer) -> bool:

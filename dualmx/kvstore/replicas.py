@@ -9,6 +9,7 @@ from ..ndarray import NDArray
 from ..ndarray.handle import assign
 from ..ndarray.joint import Everywhere, joinable, joined, sum_over
 from ..optimizer import LBSGD, SGLD, Optimizer, Updater
+from ..optimizer.updater import in_one_call
 
 Column = Sequence[Sequence[NDArray]]
 
@@ -23,6 +24,7 @@ def updates_alike(optimizer: Any) -> bool:
         isinstance(optimizer, Optimizer)
         and not issubclass(kind, _UNEQUAL)
         and kind.__module__.startswith(Optimizer.__module__.rpartition(".")[0] + ".")
+        and in_one_call(optimizer)
     )
 
 
@@ -40,8 +42,8 @@ def step_together(
         everywhere: other processes, on whose contexts the same program runs as well.
 
     Returns:
-        Whether it was done: each context must have a device of its own and the same pending work, and the optimizer
-        must work alike everywhere.
+        Whether it was done: each context must have a device of its own and the same pending work, the optimizer must
+        work alike everywhere, and no other library may see the arrays.
     """
     if not weights or not all(isinstance(u, Updater) and updates_alike(u.optimizer) for u in updaters):
         return False
@@ -50,7 +52,9 @@ def step_together(
         return False
     if (len(contexts) < 2 and everywhere is None) or any([w.context for w in arrays] != contexts for arrays in weights):
         return False
-    if not joinable(contexts, len(grads), everywhere):
+    # Memory that other libraries see is read and written at each operation, and not on all contexts alike.
+    possible = all(a._x is None or a._x.exposed is None for group in (*grads, *weights) for a in group)
+    if not joinable(contexts, len(grads), everywhere, possible):
         return False
     with joined(contexts, everywhere):
         sums = sum_over(grads)

@@ -397,6 +397,10 @@ def serve_and_exit(role: str) -> None:
         serve(role)
     except MXNetError as e:
         sys.exit(f"dualmx {role}: {e}")
+    if role == "scheduler":  # it has deleted its journal: killed from here on, it would be started again as another one
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
     sys.exit(0)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import ArgumentError, FormatError, unreadable
+from ..core.errors import ArgumentError, FormatError
+from ..core.reader import Content, read_file
 from ..core.seeds import streams
 from ..ndarray import array
 from ..ndarray.serialize import write_file
@@ -19,6 +19,7 @@ from ..sparse import with_storage
 from .states import gathered, give
 
 if TYPE_CHECKING:
+    from ..optimizer import Optimizer
     from .dist import DistKVStore
 
 FORMAT = "dualmx snapshot 1"
@@ -67,9 +68,7 @@ def restore(kv: DistKVStore, fname: str) -> Any:
     for key in values.keys() - set(fresh):
         kv.reset(key, values[key])
     if states is not None:
-        found, optimizer = load_states(states)
-        if optimizer is None:
-            raise FormatError(f"{fname!r}: the snapshot lacks its optimizer")
+        found, optimizer = states
         if kv._optimizer is not None:
             optimizer.param_dict = kv._optimizer.param_dict
         kv.set_optimizer(optimizer)
@@ -86,36 +85,49 @@ def restore(kv: DistKVStore, fname: str) -> Any:
 def _beside(fname: str) -> dict[str, Any]:
     """What another worker than the first wrote; nothing if there was none of this rank."""
     try:
-        with open(fname, "rb") as f:
-            found = json.loads(f.read())
-    except (OSError, ValueError):
+        found = Content(read_file(fname), repr(fname), "random streams of a worker").json()
+    except (OSError, FormatError):
         return {}
     return found if isinstance(found, dict) and found.get("format") == FORMAT else {}
 
 
-def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], bytes | None]:
-    try:
-        with open(fname, "rb") as f:
-            if not zipfile.is_zipfile(f):
-                raise ValueError("no archive of arrays")
-        with np.load(fname, allow_pickle=False) as parts:
-            held = {name: parts[name] for name in parts.files}
-        meta = json.loads(held["meta"].tobytes())
+def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], tuple[dict[Any, Any], Optimizer] | None]:
+    """What the store was, its values, and the states with their optimizer if it had one.
+
+    Raises:
+        FormatError: no snapshot, or a damaged one. MXNetError: the file cannot be read.
+    """
+    content = Content.of_file(fname, "a snapshot of a store")
+    held = content.npz()
+    if "meta" not in held:
+        raise content.error("no description of the store")
+    described = held["meta"].tobytes()
+    meta = Content(described, f"{content.source}, description", content.kind).json()
+    values = {}
+    with content.parsing():
         if meta["format"] != FORMAT:
-            raise ValueError(f"format {meta['format']!r}")
-        values = {}
+            raise content.error(f"format {meta['format']!r}", None, repr(FORMAT))
+        if type(meta["rounds"]) is not int or meta["rounds"] < 0:
+            raise content.error(f"{meta['rounds']!r} rounds", None, "0 or more")
+        random, extra = meta["random"], meta["extra"]
         for i, (key, name, shape, stype) in enumerate(meta["keys"]):
-            if name not in NAMES:
-                raise ValueError(f"element type {name!r}")
+            if name not in NAMES or not isinstance(key, (int, str)):
+                raise content.error(f"key {key!r} of {name!r}")
             value = held[f"value{i}"].view(as_dtype(name)).reshape(shape)
             made = array(value, dtype=value.dtype)
             values[key] = with_storage(made, stype) if stype == "row_sparse" else made
-        states = held["states"].tobytes() if "states" in held else None
-    except OSError as e:
-        raise unreadable(f"cannot read {fname!r}", e) from e
-    except (ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile, EOFError) as e:
-        raise FormatError(f"{fname!r}: not a snapshot of a store: {e}") from None
-    return meta, values, states
+        try:
+            streams.parse(random)
+        except ArgumentError as e:
+            raise content.error(f"random streams: {e}") from e
+    states = None
+    if "states" in held:
+        with content.parsing():
+            found, optimizer = load_states(held["states"].tobytes())
+        if optimizer is None:
+            raise content.error("the snapshot lacks its optimizer")
+        states = found, optimizer
+    return {"rounds": meta["rounds"], "random": random, "extra": extra}, values, states
 
 
 __all__ = ["restore", "save"]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
-from ..core.errors import FormatError, MXNetError, unreadable
+from ..core.errors import FormatError, MXNetError
+from ..core.reader import read_file
 from ..ndarray import NDArray, array
 from ..optimizer import Nadam
 from ..optimizer.states import load_states
@@ -51,7 +52,11 @@ class Reader:
             return tuple(self.unflatten(t, depth + 1) for t in tree)
         given: dict[str, Any] = tree if isinstance(tree, dict) else {}
         shape, name = given.get("shape"), given.get("dtype")
-        if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
+        if (
+            not isinstance(shape, list)
+            or len(shape) > 32
+            or not all(type(n) is int and 0 <= n < 1 << 31 for n in shape)
+        ):
             raise FormatError("optimizer state: neither an array nor a list of states")
         if name not in NAMES:
             raise FormatError(f"optimizer state: dtype={name!r}: not a supported element type")
@@ -61,7 +66,10 @@ class Reader:
             raise FormatError("optimizer state: the numbers are missing")
         piece = self._data[self._at : end]
         self._at = end
-        return np.frombuffer(bytes(piece), dtype).reshape(shape)
+        try:
+            return np.frombuffer(bytes(piece), dtype).reshape(shape)
+        except ValueError as e:  # an empty array with other lengths that no array can have
+            raise FormatError(f"optimizer state: shape {shape}: {e}") from None
 
 
 def on_device(state: Any) -> Any:
@@ -100,11 +108,7 @@ def read_states(fname: str) -> tuple[dict[Any, Any], Optimizer | None]:
     Raises:
         FormatError: a damaged file. MXNetError: it cannot be read.
     """
-    try:
-        with open(fname, "rb") as f:
-            return load_states(f.read())
-    except OSError as e:
-        raise unreadable(f"cannot read {fname!r}", e) from e
+    return load_states(read_file(fname), repr(fname))
 
 
 # -- between a distributed store and its servers

@@ -38,7 +38,7 @@ class Host:
 def _number(text: str | None, default: int, most: int, where: str, what: str) -> int:
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not 1 <= int(text) <= most:
         raise ArgumentError(f"{where}: {what}={text!r}: expected 1 to {most}")
     return int(text)
 

@@ -9,7 +9,7 @@ from .process import Member, Start
 
 
 def check(plan: Plan) -> None:
-    """Nothing can be missing on this host."""
+    """Nothing but the program can be missing on this host; it is looked for before each start."""
 
 
 def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:

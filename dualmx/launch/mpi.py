@@ -19,7 +19,10 @@ def _program(plan: Plan) -> list[str]:
 
 
 def _is_open_mpi(plan: Plan) -> bool:
-    done = subprocess.run([_program(plan)[0], "--version"], capture_output=True, text=True, timeout=60)
+    try:
+        done = subprocess.run([_program(plan)[0], "--version"], capture_output=True, text=True, timeout=60)
+    except OSError:
+        return True  # it is only written down what would be started
     return any(name in done.stdout + done.stderr for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 

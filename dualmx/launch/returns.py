@@ -32,8 +32,9 @@ class Returns:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         env = {f"DUALMX_ON_{role.upper()}_DEATH": policy for role, policy in plan.policy.items()}
         given = plan.env.get(JOURNAL.name) or JOURNAL.read()
-        if plan.policy.get("server") == "wait" and not given:
-            if plan.launcher not in ("local", "ssh"):
+        here = plan.launcher in ("local", "ssh")
+        if not given and (plan.policy.get("server") == "wait" or (self._waits and here)):
+            if not here:
                 raise ArgumentError(
                     f"--on-server-death wait with --launcher {plan.launcher}: a server may come back on another host; "
                     "give a folder that all hosts see by --env DUALMX_JOURNAL:FOLDER"
@@ -44,7 +45,7 @@ class Returns:
 
     @property
     def journal(self) -> str:
-        """Folder that is made for the servers' journals, here and on their hosts; empty if they have one or none."""
+        """Folder that is made for the members' journals, here and on their hosts; empty if they have one or none."""
         return self._folder.name if self._folder is not None else ""
 
     def forgiven(self, member: Member) -> bool:
@@ -56,15 +57,33 @@ class Returns:
         """Whether a process is about to be started again."""
         return bool(self._waiting)
 
+    @property
+    def _waits(self) -> bool:
+        return "wait" in self._policy.values()
+
+    def over(self, members: Sequence[Member]) -> bool:
+        """Whether the job has come to its end, so that nobody is started again."""
+        if self._policy.get("worker") == "elastic" or not self._waits:
+            return self._policy.get("worker") == "elastic" and _over(members)
+        return _ended_well(members, "worker") or (_over(members) and _ended_well(members, "scheduler"))
+
+    def late(self, members: Sequence[Member]) -> bool:
+        """Whether only processes run that were started in the place of others, and the job is over."""
+        running = [m for m in members if m.code is None]
+        return self.over(members) and all(m in self._again for m in running)
+
     def decide(self, failed: Sequence[Member], members: Sequence[Member]) -> None:
         """Settle what becomes of those of `members` that have failed."""
-        over = self._policy.get("worker") == "elastic" and _over(members)
+        over = self.over(members)
         if over:
             self._waiting = []
         for member in failed:
             if member in self._settled or member.stopped:
                 continue
-            if not over:
+            killed = self._waits and (member.code or 0) < 0
+            if killed and (over or _ended_well(members, "scheduler")):
+                self._settled.add(member)  # it had nothing left to do
+            elif not over:
                 self._decide(member, members)
             elif member in self._again:  # it came too late to find the others
                 self._settled.add(member)
@@ -97,6 +116,11 @@ class Returns:
         """Remove the journal."""
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _ended_well(members: Sequence[Member], role: str) -> bool:
+    """Whether all processes of a role, those that were started last, have ended in good order."""
+    return all(m.code == 0 for m in {m.name: m for m in members}.values() if m.role == role)
 
 
 def _over(members: Sequence[Member]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shutil
 import signal
 import sys
 import time
@@ -10,6 +12,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Protocol, cast
 
+from ..core.encryption import check_encryption
+from ..core.errors import ArgumentError, MXNetError
+from ..core.knobs import ENCRYPT
+from ..core.open_files import limit, opened, raise_limit, remedy
 from ..core.running import noted
 from .plan import Plan, place_scheduler
 from .process import Keeper, Member, Process, Start, describe_exit
@@ -18,6 +24,7 @@ from .returns import Returns, Starts
 GRACE = 10.0  # seconds that the others have to end by themselves after a failure, or when all workers are done
 LINE = 400  # most characters of a line in the report
 LANE, LOGIN = 8, 30.0  # most processes of a lane that start at a time, and for how many seconds the next one waits
+SPARE = 48  # files that a process opens for other things
 LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
 
 
@@ -69,13 +76,20 @@ def run(plan: Plan) -> int:
     keeper = Keeper()
     processes: list[Process] = []
     try:
+        check_open_files(plan)
         how.check(plan)
         place_scheduler(plan)
+        encrypt = plan.env.get(ENCRYPT.name) or ENCRYPT.read()
+        check_encryption(plan.uri, encrypt)
         starts = starts_of(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
+        _require_programs(starts)
         for start in starts:
             _queue_up(start, processes)
-            processes.append(Process(start, keeper))
-        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command)):
+            try:
+                processes.append(Process(start, keeper))
+            except OSError as e:
+                raise MXNetError(f"cannot start {start.name or start.members[0].name}: {e.strerror or e}") from e
+        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command), encrypt):
             first = _watch(plan, processes, returns, keeper, lambda members: starts_of(plan, how, members))
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
@@ -103,6 +117,23 @@ def run(plan: Plan) -> int:
             signal.signal(number, old)
 
 
+def check_open_files(plan: Plan) -> None:
+    """Raise this process's limit of open files, and see that it is enough for the plan before anything is started.
+
+    Raises:
+        MXNetError: it is not.
+    """
+    raise_limit()
+    apart = plan.launcher in ("local", "ssh")  # the others start one process here, which starts those of the job
+    processes = 1 + (max(len(plan.seats), len(plan.hosts)) if apart else 1)
+    need = opened() + 3 * processes + SPARE
+    if need > limit():
+        raise MXNetError(
+            f"nothing was started: the launcher, with up to 3 pipes to each of {processes} processes, would have about "
+            f"{need} files open, and a process may have {limit()}. {remedy()}, or start fewer processes"
+        )
+
+
 def starts_of(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Start]:
     """How members are started: the scheduler here, the others by the launcher."""
     here = [m for m in members if m.role == "scheduler"]
@@ -111,6 +142,17 @@ def starts_of(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Star
     command = plan.command if plan.servers else [sys.executable, "-c", "import dualmx"]
     starts = [Start([m], command, plan.env_here(m.role, m.rank)) for m in here]
     return starts + (how.starts(plan, others) if others else [])
+
+
+def _require_programs(starts: Sequence[Start]) -> None:
+    """Raise `ArgumentError` unless each program that runs on this host is there."""
+    for start in starts:
+        name, path = start.command[0], start.env.get("PATH", os.defpath)
+        if shutil.which(name, path=path) is None:
+            if os.sep in name:
+                what = "cannot be executed" if os.path.exists(name) else "does not exist"
+                raise ArgumentError(f"the program {name!r} {what} here, in {os.getcwd()!r}")
+            raise ArgumentError(f"there is no program {name!r} here, in PATH={path}")
 
 
 def _queue_up(start: Start, processes: Sequence[Process]) -> None:
@@ -141,7 +183,7 @@ def _watch(plan: Plan, processes: list[Process], returns: Returns, keeper: Keepe
         if first is None:
             processes += returns.due(starts, keeper)
         workers = [m for p in processes for m in p.members if m.role == "worker"]
-        done = not (returns.pending or any(m.code is None for m in workers))
+        done = not (returns.pending or any(m.code is None for m in workers)) or returns.late(members)
         if first is None and not done:
             until = None  # another worker was started in the place of the last one
         else:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, FormatError
+from ..core.errors import ArgumentError
+from ..core.reader import Content
 from ..gluon.block import Block
 from ..gluon.trainer import Trainer
 from ..namespace import nd
@@ -49,7 +50,16 @@ def _is_plain(value: Any) -> bool:
 
 def hyperparameters_of(found: dict[str, Any]) -> dict[str, Any]:
     """Return the hyperparameters that are plain data."""
-    return json.loads(found[_SETTINGS].asnumpy().tobytes()) if _SETTINGS in found else {}
+    return _json(found, _SETTINGS) if _SETTINGS in found else {}
+
+
+def _json(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """The JSON object in one of the arrays of a checkpoint."""
+    content = Content(found[name].asnumpy().tobytes(), f"checkpoint, {name}", "a JSON object")
+    value = content.json()
+    if not isinstance(value, dict):
+        raise content.error(f"a {type(value).__name__}")
+    return value
 
 
 def _bytes(content: bytes) -> Any:
@@ -62,15 +72,18 @@ def read(path: str) -> dict[str, Any]:
     Raises:
         FormatError: the file is no checkpoint.
     """
-    found = nd.load(path)
+    found, content = nd.load(path), Content(b"", repr(path), "a checkpoint of a Trainer")
     if not isinstance(found, dict) or _PROGRESS not in found:
-        raise FormatError(f"{path}: not a checkpoint of a Trainer")
+        raise content.error(f"no array {_PROGRESS!r}")
+    with content.parsing():
+        progress_of(found)
+        hyperparameters_of(found)
     return found
 
 
 def progress_of(found: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of epoch and step."""
-    return json.loads(found[_PROGRESS].asnumpy().tobytes())
+    return _json(found, _PROGRESS)
 
 
 def restore(module: Block, found: dict[str, Any]) -> None:

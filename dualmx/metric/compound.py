@@ -33,8 +33,9 @@ class CompositeEvalMetric(EvalMetric):
         output_names: Names = None,
         label_names: Names = None,
     ):
-        self.metrics = [create(m) for m in metrics or ()]
+        self.metrics = []
         super().__init__(name, output_names, label_names, has_global_stats=True)
+        self.metrics = [create(m) for m in metrics or ()]
 
     def add(self, metric: Any) -> None:
         """Append a metric, or what `create` accepts."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
-from ..core.errors import ArgumentError, ArgumentTypeError, OrderError, unreadable
+from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
 from ..core.knobs import UPDATE_ON_KVSTORE
+from ..core.reader import Content, read_file
 from ..kvstore import KVStoreBase, is_asynchronous, is_distributed, keeps_values, known, pull_all, pushpull_each
 from ..kvstore import create as create_store
 from ..kvstore.replicas import Replicas
@@ -86,12 +87,9 @@ class Updates:
 
     def load_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
-        try:
-            with open(fname, "rb") as f:
-                content = f.read()
-        except OSError as e:
-            raise unreadable(f"cannot read {fname!r}", e) from e
-        self._started.set_states(content)
+        states = read_file(fname)
+        with Content(states, repr(fname), "optimizer states").parsing(RecursionError):
+            self._started.set_states(states)
 
 
 class StoreUpdates(Updates):

@@ -24,7 +24,6 @@ from .creation import (
     concatenate,
     empty,
     eye,
-    from_dlpack,
     from_jax,
     from_numpy,
     full,
@@ -36,6 +35,7 @@ from .creation import (
     to_dlpack_for_write,
     zeros,
 )
+from .exchange import from_dlpack
 from .flush import flush
 from .handle import invoke, invoke_out
 from .storage import load, load_frombuffer, save, save_tobuffer, waitall

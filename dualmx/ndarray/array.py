@@ -18,9 +18,11 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, RangeError
 from ..op.registry import OPS
 from . import tape, view
+from .exchange import export, is_host, to_capsule
+from .exposed import protect
 from .fluent import Fluent
 from .flush import concrete
-from .handle import assign, check_writable, copy_across, invoke1, on_device, set_array_class
+from .handle import assign, check_writable, copy_across, exposed, invoke1, on_device, set_array_class
 from .lending import Lent
 from .trace import Unrecorded, engine, failed_later, local
 
@@ -145,7 +147,7 @@ class NDArray(Lent, Fluent):
 
     def as_jax(self) -> jax.Array:
         """Return the value as a `jax.Array`; later writes to this array do not change it."""
-        return self._array()
+        return protect(self._array())
 
     def wait_to_read(self) -> None:
         """Compute the value and wait for it.
@@ -427,28 +429,66 @@ class NDArray(Lent, Fluent):
             if not self.context.device_type.startswith("cpu") or dtype not in (None, self._v.dtype):
                 raise ArgumentError(f"__array__: copy=False: an array of {self._v!r} as {dtype} needs a copy")
             # A read-only view; as long as it lives, the buffer is not reused.
+            if exposed(self) is not None:
+                shown = export(self, "__array__")
+                shown.flags.writeable = False
+                return shown
             return np.asarray(self._array())
         found = self.asnumpy()
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __jax_array__(self) -> jax.Array:
-        return self._array()
+        return self.as_jax()
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return self._array().__dlpack__(**kwargs)
+        return self._capsule("__dlpack__", **kwargs)
 
     def __dlpack_device__(self) -> Any:
+        if is_host(self.context):
+            return (1, 0)
         data: Any = self._array()
         return data.__dlpack_device__()
 
+    def _capsule(self, what: str, **kwargs: Any) -> Any:
+        # JAX asks in this way; its arrays never change, so they must not share memory that does.
+        by_jax = "stream" in kwargs and "max_version" not in kwargs
+        if self.is_sparse or (is_host(self.context) and not by_jax):
+            return to_capsule(self, what, **kwargs)
+        return self.as_jax().__dlpack__(**kwargs)
+
     def to_dlpack_for_read(self) -> Any:
-        """Return a DLPack capsule that shares the array's memory for reading."""
-        return self._array().__dlpack__()
+        """Return a DLPack capsule of the array's memory, once everything that writes to it has been computed.
+
+        On the CPU the memory is shared in both directions as long as somebody holds the capsule or what was made of it,
+        as with `to_dlpack_for_write`; on accelerators it must not be written to.
+
+        Raises:
+            ArgumentTypeError: a sparse array.
+        """
+        return self._capsule("to_dlpack_for_read")
 
     def to_dlpack_for_write(self) -> Any:
-        """Return a DLPack capsule of a copy: an array's memory may be shared with pending programs, so it is not
-        writable from outside; copy the result back with `x[:] = …`."""
-        return self.copy()._array().__dlpack__()
+        """Return a DLPack capsule of the array's memory, which the other library may write to.
+
+        What it writes is seen by every operation that is called afterwards, and what is written to the array here, also
+        through views, is seen there. Operations called before the capsule was made keep the values of that time. The
+        memory is shared as long as somebody holds the capsule or what was made of it; each operation meanwhile reads a
+        copy of it.
+
+        Raises:
+            ArgumentTypeError: a sparse array. ArgumentError: the array is not in the processor's memory, or read-only.
+            MXNetError: it is part of a graph that is being recorded.
+
+        Example:
+            >>> import dualmx as mx
+            >>> import numpy as np
+            >>> x = mx.nd.zeros((2,))
+            >>> shown = np.from_dlpack(x)
+            >>> shown[0] = 5
+            >>> (x + 1).asnumpy().tolist()
+            [6.0, 1.0]
+        """
+        return to_capsule(self, "to_dlpack_for_write", for_writing=True)
 
 
 def _blank(cls: type[NDArray]) -> NDArray:

@@ -10,7 +10,6 @@ import jax
 import numpy as np
 
 from ..compile.devices import context_of, device_of, held, put, takes_memory
-from ..compile.x64 import x64
 from ..core import np_mode
 from ..core.checks import context as as_context
 from ..core.checks import instance, number, whole
@@ -20,6 +19,8 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.types import DType, Shape
 from ..op.registry import OPS
 from .array import NDArray
+from .exchange import adopt, is_host
+from .exposed import protect
 from .flush import concrete
 from .handle import create, invoke, invoke_out
 from .trace import engine, local
@@ -72,81 +73,58 @@ def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, co
     where = context_of(value) if ctx is None else as_context(ctx)
     if len(value.sharding.device_set) == 1 and (copy or device_of(where) not in value.devices()):
         value = put(value, where)
-    made = concrete(value, where)
+    made = concrete(protect(value), where)
     return made if dtype is None else made.astype(dtype, copy=False)
 
 
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
     """Return an array with the values and dtype of a NumPy array.
 
-    The values are copied whatever `zero_copy` says: programs may run after the caller changed its array. `array_cls`
-    is the class of the result.
+    Args:
+        ndarray: the source.
+        zero_copy: share its memory, in the processor's memory: `ndarray` becomes read-only, and what is written to the
+            result, or to the memory by other ways, is seen on both sides. Without it, or on a mesh, values are copied.
+        array_cls: class of the result.
 
     Raises:
-        ArgumentTypeError: not a NumPy array, or a class that is not of arrays.
+        ArgumentTypeError: not a NumPy array of numbers, or a class that is not of arrays.
+        ArgumentError: `zero_copy`, and the elements do not lie in memory one after the other.
 
     Example:
-        >>> from_numpy(np.array([1, 2])).dtype
-        <class 'numpy.int64'>
+        >>> values = np.array([1, 2])
+        >>> x = from_numpy(values)
+        >>> x[0] = 5
+        >>> x.dtype, values.tolist()
+        (<class 'numpy.int64'>, [5, 2])
     """
     if not isinstance(ndarray, np.ndarray):
         raise ArgumentTypeError(f"from_numpy: ndarray of type {type(ndarray).__name__}: expected a numpy.ndarray")
     if not (isinstance(array_cls, type) and issubclass(array_cls, NDArray)):
         raise ArgumentTypeError(f"from_numpy: array_cls={array_cls!r}: expected NDArray or a class derived from it")
-    made = from_host(ndarray)
+    as_dtype(ndarray.dtype)
+    where = current_context()
+    if zero_copy and where.mesh is None:
+        if not ndarray.flags.c_contiguous:
+            raise ArgumentError(
+                f"from_numpy: ndarray of shape {ndarray.shape} has strides {ndarray.strides}: zero_copy=True expects "
+                "elements in C order; use zero_copy=False or numpy.ascontiguousarray"
+            )
+        made = adopt(ndarray.view(np.ndarray), where if is_host(where) else Context("cpu", 0))
+        ndarray.flags.writeable = False
+    else:
+        made = from_host(ndarray)
     if array_cls is not NDArray:
         made.__class__ = array_cls
     return made
 
 
-def from_dlpack(dlpack: Any) -> NDArray:
-    """Return an array from an object with `__dlpack__` (PyTorch, CuPy, NumPy, JAX …) or a DLPack capsule.
-
-    A CPU capsule is read through NumPy, which copies.
-
-    Raises:
-        ArgumentTypeError: the object or capsule cannot be read.
-
-    Example:
-        >>> from_dlpack(np.array([1.5, 2.5], "float32")).asnumpy().tolist()
-        [1.5, 2.5]
-    """
-    if isinstance(dlpack, np.ndarray):
-        return from_numpy(dlpack)
-    if isinstance(dlpack, NDArray):
-        return array(dlpack, dlpack.context)
-    if isinstance(dlpack, jax.Array):
-        return array(dlpack)
-    try:
-        if not hasattr(dlpack, "__dlpack__"):
-            return from_host(np.from_dlpack(_Capsule(dlpack)))
-        with x64():
-            return from_jax(jax.dlpack.from_dlpack(dlpack), copy=True)
-    except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as e:
-        kind = type(dlpack).__name__
-        raise ArgumentTypeError(f"from_dlpack: dlpack of type {kind} cannot be read: {str(e).strip()}") from None
-
-
-class _Capsule:
-    """Wraps a bare capsule for consumers that expect the producing object; bare capsules carry no device: CPU."""
-
-    def __init__(self, capsule: Any):
-        self.capsule = capsule
-
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-
 def to_dlpack_for_read(data: NDArray) -> Any:
-    """Return a DLPack capsule that shares the memory of `data` for reading."""
+    """Return a DLPack capsule of the memory of `data`; see `NDArray.to_dlpack_for_read`."""
     return data.to_dlpack_for_read()
 
 
 def to_dlpack_for_write(data: NDArray) -> Any:
-    """Return a DLPack capsule of a copy of `data`."""
+    """Return a DLPack capsule of the memory of `data`, to be written to; see `NDArray.to_dlpack_for_write`."""
     return data.to_dlpack_for_write()
 
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..compile.counters import counters
@@ -17,18 +18,20 @@ from ..compile.executable import Executable
 from ..compile.remote import completed
 from ..compile.watch import watchers
 from ..compile.x64 import x64
+from ..core import knobs, memory
 from ..core.errors import MXNetError
 from ..core.process import process
 from ..graph.trie import LEAF, VAR, State, Value, aval, chain
 from ..op.registry import Call
 from . import handle, verify
+from .exposed import COUNTS, protected
 from .handle import Handle, on_device
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
 
 # Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
-_COUNTS = sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)()
+takes_over = COUNTS and knobs.DONATE.read() == "1"
 _getrefcount = sys.getrefcount
 
 # Results of the latest programs of all threads, for `waitall`; more programs than XLA lets be in flight at once (32).
@@ -75,6 +78,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     began = time.perf_counter() if watchers else 0.0
     try:
         exe = state.programs.get(wanted) or _find_superset(state, wanted) or _compile(tr, wanted)
+        started = time.perf_counter() if watchers else 0.0
         results = run(exe, tr)
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else failed(last_line(state), e)
@@ -87,7 +91,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     counters.flushes += 1
     if watchers:
         for w in list(watchers):
-            w.flushed(state, began, results)
+            w.flushed(state, began, started, results)
     for h, v, k in zip(live, wanted, exe.at[wanted], strict=True):
         if h._v is v:
             h._data = results[k]
@@ -95,6 +99,8 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
             h._v = v.aval
     if exe.tape:
         keep_tape(exe, tr, dict(zip(exe.wanted, results, strict=True)), live, wanted)
+    if tr.exposed:
+        handle.publish(tr)
     # Arrays that entered still point here; what the trace held must not outlive it.
     tr.handles, tr.scratch, tr.leaves = [], [], []
     tr.replaced, tr.variables = {}, []
@@ -120,7 +126,7 @@ def run(exe: Executable, tr: Trace) -> list[Any]:
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
-            if not _COUNTS or _getrefcount(args[i]) > _ALONE:
+            if not takes_over or _getrefcount(args[i]) > _ALONE or id(args[i]) in protected:
                 args[i] = duplicate(args[i])
                 counters.kept_copies += 1
         if exe.scratch:
@@ -158,13 +164,26 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            if _COUNTS and _getrefcount(scratch[i]) <= _ALONE and not (counters.failures and _failed(scratch[i])):
+            alone = takes_over and _getrefcount(scratch[i]) <= _ALONE and id(scratch[i]) not in protected
+            if alone and not (counters.failures and _failed(scratch[i])):
+                if memory.poisons:
+                    _poison(scratch[i])
                 found.append(scratch[i])
                 scratch[i] = None
                 break
         else:
             found.append(put(np.zeros(v.shape, v.dtype), v.ctx))
     return found
+
+
+def _poison(buffer: Any) -> None:
+    """Spoil a buffer on the CPU that a program is to overwrite, once all programs that may read it have ended."""
+    if buffer.is_fully_addressable and [d.platform for d in buffer.devices()] == ["cpu"]:
+        for result in [r() for results in list(in_flight) for r in results]:
+            if result is not None and not result.is_deleted():
+                result.block_until_ready()
+        buffer.block_until_ready()
+        memory.poison(buffer.unsafe_buffer_pointer(), buffer.nbytes)
 
 
 def _failed(buffer: Any) -> bool:
@@ -309,14 +328,16 @@ def peek(tr: Trace, h: Handle) -> None:
             exe.tape = ("peek",)
             exe.at = {}
             state.programs[key] = exe
+        started = time.perf_counter() if watchers else 0.0
         try:
             results = run(exe, shadow)
         except Exception as e:
             raise failed(last_line(state), e) from e
         for w in list(watchers):
-            w.flushed(state, began, results)
+            w.flushed(state, began, started, results)
         h._data = results[0]
         h._tr, h._v = None, v.aval
+        handle.publish_value(h)
 
 
 def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
@@ -328,9 +349,12 @@ def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list
     ctx = ins[0]._v.ctx if ins else local.tr.ctx
     began = time.perf_counter() if watchers else 0.0
     with x64():
+        if any(w.measures for w in watchers):
+            jax.block_until_ready(call.apply_keys(datas, (), runtime))
+        started = time.perf_counter() if watchers else 0.0
         results = call.apply_keys(datas, (), runtime)
     for w in list(watchers):
-        w.ran(call, began, results)
+        w.ran(call, began, started, results)
     return [concrete(put(r, ctx), ctx) for r in results]
 
 

@@ -61,8 +61,9 @@ def _alias(a: Handle) -> Handle:
     """Return a handle that keeps the present value and place on the tape of `a` when `a` is overwritten."""
     if a._x is not None and a._x.req is not None:
         return a
+    data = a._force(None) if a._tr is None and a._data is None and not a.is_sparse else a._data
     o = object.__new__(type(a))
-    o._tr, o._v, o._data, o._x = a._tr, a._v, a._data, None
+    o._tr, o._v, o._data, o._x = a._tr, a._v, data, None
     if a._tr is not None and a._data is None:
         a._tr.handles.append(ref(o))
     if a._x is not None and a._x.node is not None:

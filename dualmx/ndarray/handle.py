@@ -16,7 +16,8 @@ from ..core.seeds import streams
 from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
 from ..op.schema import EXACT
-from .trace import Restart, Trace, Unrecorded, bring, engine, local
+from .exposed import Exposed
+from .trace import Restart, Trace, Unrecorded, bring, engine, failed_later, local
 
 ref = weakref.ref
 _new = object.__new__
@@ -33,9 +34,10 @@ class Extra:
         node: place on the tape of an array computed by recorded operations and already executed.
         error: why there is no value.
         function: the application of a user's `autograd.Function` that this array is an output of, and which one.
+        exposed: memory that other libraries see; the array then has no other value.
     """
 
-    __slots__ = ("grad", "req", "fresh", "root", "window", "views", "node", "error", "function")
+    __slots__ = ("grad", "req", "fresh", "root", "window", "views", "node", "error", "function", "exposed")
 
     def __init__(self) -> None:
         self.grad: Handle | None = None
@@ -47,6 +49,7 @@ class Extra:
         self.node: Any = None
         self.error: MXNetError | None = None
         self.function: tuple[Any, int] | None = None
+        self.exposed: Exposed | None = None
 
 
 class Handle:
@@ -54,7 +57,8 @@ class Handle:
 
     `_data` is the JAX array once there is one, or memory of NumPy that nobody changes: programs on CPUs read that as
     well, and it is quicker made. Until then `_v` names a value of the pending trace `_tr`. An array that entered the
-    pending trace has both. A stale view and a failed array have neither. `_v` always tells shape, dtype and context.
+    pending trace has both. A stale view, a failed array and one whose memory other libraries see have neither. `_v`
+    always tells shape, dtype and context.
     """
 
     __slots__ = ("_tr", "_v", "_data", "_x", "__weakref__")
@@ -76,6 +80,13 @@ class Handle:
             x = self._x
             if x is not None and x.error is not None:
                 raise x.error
+            memory = exposed(self)
+            if memory is not None and x is not None and (x.root is None or x.root._tr is None):
+                if x.root is not None and x.root._x is not None and x.root._x.error is not None:
+                    raise x.root._x.error
+                return memory.read(x.window, self._v.ctx)
+            if self._data is not None:
+                return self._data
             if x is None or x.root is None:
                 raise MXNetError("the array has no value: the program that computed it was interrupted")
             fresh = read_window(x.root, x.window)
@@ -107,9 +118,63 @@ def on_device(a: Handle) -> Any:
         data = a._force(None)
     if type(data) is np.ndarray:
         data = adopted(data, a._v.ctx)
-        if a._tr is None:  # else a program is being recorded that knows the array by its memory
+        if a._tr is None and a._data is not None:
+            # Else a program is being recorded that knows the array by its memory, or others may write to that.
             a._data = data
     return data
+
+
+def exposed(a: Handle) -> Exposed | None:
+    """Return the memory of `a`, or of what it is a view of, that other libraries see; None if none does any more."""
+    x = a._x
+    if x is None:
+        return None
+    root = a if x.root is None else x.root
+    if root._x is None or root._x.exposed is None:
+        return None
+    memory = root._x.exposed
+    if memory.is_shared():
+        return memory
+    root._x.exposed = None
+    if root._tr is None and root._data is None and root._x.error is None:
+        root._data = memory.taken_back(root._v.ctx)
+    return None
+
+
+def _exposed_to_write(a: Handle) -> Exposed | None:
+    """As `exposed`; an array forgets memory that it cannot write to."""
+    memory = exposed(a)
+    if memory is None or memory.writable:
+        return memory
+    assert a._x is not None
+    root = a if a._x.root is None else a._x.root
+    data, root._extra().exposed = memory.read((), root._v.ctx), None
+    if root._tr is None and root._data is None:
+        root._data = data
+    return None
+
+
+def publish(tr: Trace) -> None:
+    """Write the results of an executed trace to memory that other libraries see."""
+    overwritten, tr.exposed = tr.exposed, []
+    for a in [a for r in overwritten if (a := r()) is not None]:
+        publish_value(a)
+
+
+def publish_value(a: Handle) -> None:
+    """Write the value of an array to its memory that other libraries see, if there is any."""
+    memory = exposed(a) if a._tr is None and a._data is not None else None
+    if memory is None:
+        return
+    try:
+        memory.write(a._data)
+        memory.recorded = a._data if a._x is not None and a._x.node is not None else None
+    except RuntimeError as e:
+        a._extra().error = error = failed_later(e)
+        raise error from e
+    finally:
+        a._data = None
+        make_views_stale(a)
 
 
 array_class: type[Handle] = Handle
@@ -258,7 +323,7 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
     if call.n_aux:
         for i, v in zip(call.aux_positions(len(used)), nx.outs[n:], strict=True):
             overwrite(ins[i], tr, v)
-    if engine.naive:
+    if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
     return outs
 
@@ -322,7 +387,7 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
             overwrite(ins[i], tr, v)
     for o, made in cast:
         assign(o, made, call.op.name)
-    if engine.naive:
+    if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
 
 
@@ -376,11 +441,17 @@ def assign(o: Handle, value: Handle, what: str) -> None:
         # The value is concrete: sharing the immutable array is enough.
         if o._data is None and o._tr is not None:
             o._tr = None
-        o._data, o._tr = value._data, None
+        memory = _exposed_to_write(o)
+        if memory is None:
+            o._data, o._tr = value._data, None
+        else:
+            memory.write(value._data)
         invalidate(o)
         return
     v = value._v if value._tr is tr else tr.leaf(value)
     overwrite(o, tr, v)
+    if tr.exposed and not tr.state.joint:
+        engine.flush(tr)
 
 
 def overwrite(o: Handle, tr: Trace, v: Value) -> None:
@@ -398,6 +469,10 @@ def overwrite(o: Handle, tr: Trace, v: Value) -> None:
         tr.handles.append(ref(o))
     elif o._tr is not tr:
         tr.handles.append(ref(o))
+    if x is not None:
+        if x.exposed is not None and _exposed_to_write(o) is not None:
+            tr.exposed.append(ref(o))
+        o._data = None
     o._tr, o._v = tr, v
     if x is not None:
         invalidate(o)
@@ -411,7 +486,13 @@ def invalidate(o: Handle) -> None:
     if x is None:
         return
     x.node = x.error = None
-    if x.views:
+    make_views_stale(o)
+
+
+def make_views_stale(o: Handle) -> None:
+    """Let the views of `o` be read anew when they are used next."""
+    x = o._x
+    if x is not None and x.views:
         alive = []
         for w in x.views:
             view = w()
@@ -492,3 +573,6 @@ def write_window(root: Handle, window: Sequence[Call], value: Handle) -> None:
         else:
             value = invoke1(OPS["_np_reshape"].call(newshape=whole._v.shape), value)
     assign(root, value, "assignment through a view")
+
+
+engine.exposed = exposed

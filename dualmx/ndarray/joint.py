@@ -24,7 +24,8 @@ from ..op.joint import summed
 from ..op.registry import Call, Op
 from ..op.schema import FREE, Input
 from . import flush as single
-from .handle import Handle, invoke
+from .exposed import protected
+from .handle import Handle, invoke, publish
 from .tape import keep_tape, needed_tape
 from .trace import Trace, engine, failed, local
 
@@ -120,7 +121,9 @@ def _told(st: State) -> str:
     return f"{st.kind} {st.call!r} {st.call and st.call.train} {[place(v) for v in st.ins]} {st.rec}"
 
 
-def joinable(contexts: Sequence[Context], inputs: int, everywhere: Everywhere | None = None) -> bool:
+def joinable(
+    contexts: Sequence[Context], inputs: int, everywhere: Everywhere | None = None, possible: bool = True
+) -> bool:
     """Make ready for one program on several contexts; true if that is possible.
 
     It needs a device for each context, and lazy execution. What this thread has recorded becomes part of the program if
@@ -130,9 +133,10 @@ def joinable(contexts: Sequence[Context], inputs: int, everywhere: Everywhere | 
         contexts: at least one.
         inputs: number of arrays that the first exchange reads; there must be room for them in the program.
         everywhere: other processes, which must all be ready as well, and have recorded the same.
+        possible: whether nothing else here stands against it.
     """
     grouped = group_of if everywhere is None else group_everywhere
-    if engine.naive or local.scopes or local.recording or grouped(tuple(contexts)) is None:
+    if not possible or engine.naive or local.scopes or local.recording or grouped(tuple(contexts)) is None:
         return everywhere is not None and everywhere.agree("no") and False
     states = [local.switch(c).state for c in contexts]
     first = states[0]
@@ -229,6 +233,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
         exe = states[0].programs.get(key)
         if exe is None:
             exe = states[0].programs[key] = _compile(traces, group, wanted)
+        started = time.perf_counter() if watchers else 0.0
         results = _run(exe, traces, group, everywhere)
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else failed(single.last_line(states[0]), e)
@@ -240,7 +245,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
         raise error from e
     counters.flushes += 1
     for w in list(watchers):
-        w.flushed(states[0], began, results[0])
+        w.flushed(states[0], began, started, results[0])
     for tr, live, own in zip(traces, lives, results, strict=True):
         values = tuple([h._v for h in live])
         for h, v in zip(live, values, strict=True):
@@ -248,6 +253,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
             h._tr, h._v = None, v.aval
         if exe.tape:
             _keep_tape(exe, tr, live, values, own)
+        publish(tr)
         tr.handles, tr.scratch, tr.leaves = [], [], []
         tr.replaced, tr.variables = {}, []
         if tr.expected:
@@ -318,7 +324,8 @@ def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Eve
         for tr in traces:
             tr.leaves = [adopted(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
             for i in exe.donate:
-                if not single._COUNTS or single._getrefcount(tr.leaves[i]) > single._ALONE:
+                alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._ALONE
+                if not alone or id(tr.leaves[i]) in protected:
                     tr.leaves[i] = duplicate(tr.leaves[i])
                     counters.kept_copies += 1
         args = [group.join(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]

@@ -59,8 +59,9 @@ def promise(array: NDArray, fetch: Callable[[], NDArray]) -> None:
     """
     check_writable(array, "promise")
     x: Any = array._x
-    if x is not None and (x.root is not None or x.req is not None):
-        array[:] = fetch()  # a view, whose root would have to wait as well, or a variable of a recorded program
+    if x is not None and (x.root is not None or x.req is not None or x.exposed is not None):
+        # A view, whose root would have to wait as well, a variable of a recorded program, or memory that others see.
+        array[:] = fetch()
         return
     overwrite(array, Promise(array.context, fetch), array._v.aval)
 

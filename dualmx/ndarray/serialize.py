@@ -18,13 +18,15 @@ import numpy as np
 
 from ..core import np_mode
 from ..core.dtypes import DTYPE_TO_FLAG, FLAG_TO_DTYPE
-from ..core.errors import ArgumentError, ArgumentTypeError, FormatError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.reader import Content, Cursor, read_file
 
 LIST_MAGIC = 0x112
 V1_MAGIC, V2_MAGIC, V3_MAGIC = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 _STYPES = ("default", "row_sparse", "csr")
 _AUX_NAMES = {"row_sparse": ("indices",), "csr": ("indptr", "indices")}
-_MAX_NDIM = 32
+_MAX_NDIM, _MAX_SIZE = 32, 1 << 58
+_OBJECT = 512  # bytes of an array in Python, beside its values
 _CPU0 = struct.pack("<ii", 1, 0)
 
 
@@ -105,12 +107,13 @@ def decode(data: bytes | bytearray | memoryview, source: str = "buffer") -> tupl
     Raises:
         FormatError: truncated or altered data, with field and offset.
     """
-    r = _Reader(data, source)
+    r = _Reader(Content(data, source, "a .params file"))
     if (magic := r.number("Q", "list magic")) != LIST_MAGIC:
-        r.fail(f"is {magic:#x}: expected {LIST_MAGIC:#x}; this is not a .params file")
+        r.fail(f"is {magic:#x}", f"{LIST_MAGIC:#x}, with which a .params file begins")
     if r.number("Q", "reserved word") != 0:
-        r.fail("expected 0")
+        r.fail("is another number", "0")
     count = r.count("number of arrays", least=4)
+    r.content.reserve(_OBJECT * count, "the arrays", r.start)
     arrays: list[Body] = []
     for i in range(count):
         r.context = f"array {i} of {count}: "
@@ -118,7 +121,7 @@ def decode(data: bytes | bytearray | memoryview, source: str = "buffer") -> tupl
     r.context = ""
     n_names = r.count("number of names", least=8)
     if n_names not in (0, count):
-        r.fail(f"is {n_names}: expected 0 or the number of arrays, {count}")
+        r.fail(f"is {n_names}", f"0 or the number of arrays, {count}")
     names = []
     for i in range(n_names):
         r.context = f"name {i} of {n_names}: "
@@ -127,21 +130,17 @@ def decode(data: bytes | bytearray | memoryview, source: str = "buffer") -> tupl
         try:
             names.append(bytes(raw).decode())
         except UnicodeDecodeError:
-            r.fail("is not UTF-8 text")
-    if r.left:
-        r.context = ""
-        r.field, r.start = "end of data", r.pos
-        r.fail(f"{r.left} unexpected bytes follow")
+            r.fail("is no text", "UTF-8")
+    r.context = ""
+    r.end()
     return arrays, names
 
 
 def decode_body(data: bytes | bytearray | memoryview, source: str = "array state") -> Body:
     """Return the one array whose body `data` is (see `encode_body`)."""
-    r = _Reader(data, source)
+    r = _Reader(Content(data, source, "an array"))
     body = _read_body(r)
-    if r.left:
-        r.field, r.start = "end of data", r.pos
-        r.fail(f"{r.left} unexpected bytes follow")
+    r.end()
     return body
 
 
@@ -203,12 +202,7 @@ def load(fname: str | os.PathLike[str], make: Callable[[Body], Any]) -> list[Any
     """
     if not isinstance(fname, (str, os.PathLike)):
         raise ArgumentTypeError(f"load: fname={fname!r}: expected a file name")
-    try:
-        with open(fname, "rb") as f:
-            content = f.read()
-    except OSError as e:
-        raise MXNetError(f"cannot read {os.fspath(fname)!r}: {e.strerror or e}") from e
-    return load_frombuffer(content, make, repr(os.fspath(fname)))
+    return load_frombuffer(read_file(fname), make, repr(os.fspath(fname)))
 
 
 def load_frombuffer(
@@ -244,54 +238,25 @@ def _raw(a: np.ndarray) -> bytes:
     return a.tobytes()
 
 
-class _Reader:
-    """A cursor over bytes that refuses to leave them."""
-
-    def __init__(self, data: bytes | bytearray | memoryview, source: str):
-        self.data, self.source = memoryview(data).cast("B"), source
-        self.pos = self.start = 0
-        self.context = self.field = ""
-
-    @property
-    def left(self) -> int:
-        return len(self.data) - self.pos
-
-    def fail(self, problem: str) -> Any:
-        raise FormatError(f"{self.source}: {self.context}{self.field} at byte {self.start} {problem}")
-
-    def take(self, size: int, field: str) -> memoryview:
-        self.field, self.start = field, self.pos
-        if size > self.left:
-            self.fail(f"needs {size} bytes, but {self.left} are left; the file is truncated or corrupt")
-        self.pos += size
-        return self.data[self.start : self.pos]
-
-    def number(self, code: str, field: str) -> int:
-        return struct.unpack("<" + code, self.take(struct.calcsize("<" + code), field))[0]
-
-    def count(self, field: str, least: int) -> int:
-        """A u64 count of things of at least `least` bytes each, which must fit in what is left."""
-        n = self.number("Q", field)
-        if n * least > self.left:
-            self.fail(f"is {n}, more than the remaining {self.left} bytes can hold; the file is truncated or corrupt")
-        return n
+class _Reader(Cursor):
+    """Takes the fields of arrays."""
 
     def shape(self, field: str, code: str = "q", ndim: int | None = None) -> tuple[int, ...]:
         if ndim is None:
             ndim = self.number("i", field)
         if not 0 <= ndim <= _MAX_NDIM:
-            self.fail(f"has {ndim} axes: expected 0 to {_MAX_NDIM}")
+            self.fail(f"has {ndim} axes", f"0 to {_MAX_NDIM}")
         dims = struct.unpack(f"<{ndim}{code}", self.take(struct.calcsize(f"<{ndim}{code}"), field))
         if any(d < 0 for d in dims):
-            self.fail(f"is {dims}: negative")
-        if math.prod(d for d in dims if d) > 2**60:
-            self.fail(f"is {dims}: too large")
+            self.fail(f"is {dims}", "lengths of 0 or more")
+        if math.prod(d for d in dims if d) > _MAX_SIZE:
+            self.fail(f"is {dims}", f"at most {_MAX_SIZE} elements")
         return dims
 
     def dtype(self, field: str) -> np.dtype:
         flag = self.number("i", field)
         if flag not in FLAG_TO_DTYPE:
-            self.fail(f"is {flag}: expected 0 to {max(FLAG_TO_DTYPE)}")
+            self.fail(f"is {flag}", f"0 to {max(FLAG_TO_DTYPE)}")
         return FLAG_TO_DTYPE[flag]
 
     def values(self, shape: tuple[int, ...], dtype: np.dtype, field: str) -> np.ndarray:
@@ -306,13 +271,13 @@ def _read_body(r: _Reader) -> Body:
     if magic not in (V1_MAGIC, V2_MAGIC, V3_MAGIC):
         # The oldest generation has no magic: the word is the number of axes.
         if not 1 <= magic <= _MAX_NDIM:
-            r.fail(f"is {magic:#x}: neither a known generation nor a number of axes")
+            r.fail(f"is {magic:#x}", "a known generation or a number of axes")
         return _read_dense(r, r.shape("shape", "I", magic))
     if magic == V1_MAGIC:
         return _read_dense(r, r.shape("shape"))
     kind = r.number("i", "storage type")
     if kind not in (0, 1, 2) or (kind and magic == V3_MAGIC):
-        r.fail(f"is {kind}: expected 0 (dense)" + ("" if magic == V3_MAGIC else ", 1 (row_sparse) or 2 (csr)"))
+        r.fail(f"is {kind}", "0 (dense)" + ("" if magic == V3_MAGIC else ", 1 (row_sparse) or 2 (csr)"))
     if kind:
         return _read_sparse(r, _STYPES[kind])
     shape = r.shape("shape")
@@ -323,9 +288,9 @@ def _read_body(r: _Reader) -> Body:
 
 def _read_context(r: _Reader) -> None:
     if (kind := r.number("i", "device type")) not in range(1, 7):
-        r.fail(f"is {kind}: expected 1 to 6")
+        r.fail(f"is {kind}", "1 to 6")
     if (index := r.number("i", "device index")) < 0:
-        r.fail(f"is {index}: negative")
+        r.fail(f"is {index}", "0 or more")
 
 
 def _read_dense(r: _Reader, shape: tuple[int, ...]) -> np.ndarray:
@@ -339,25 +304,28 @@ def _read_sparse(r: _Reader, stype: str) -> SparseBody:
     names = _AUX_NAMES[stype]
     wanted = shape[1:] if stype == "row_sparse" else ()
     if not stored or stored[1:] != wanted or not shape or (stype == "csr" and len(shape) != 2):
-        r.fail(f"is {shape} with stored values of shape {stored}: not a {stype} array")
+        r.fail(f"is {shape} with stored values of shape {stored}", f"a {stype} array")
+    if max(shape[: 1 if stype == "row_sparse" else 2]) >= 1 << 31:
+        r.fail(f"is {shape}", "rows and columns that 32 bits can count")
     _read_context(r)
     dtype = r.dtype("dtype flag")
     kinds = []
     for name in names:
         kind = r.dtype(f"{name} dtype flag")
         if kind.kind not in "iu":
-            r.fail(f"means {kind}: expected an integer type")
+            r.fail(f"means {kind}", "an integer type")
         kinds.append((name, kind, r.shape(f"{name} shape")))
     expected = {"indices": stored[:1], "indptr": (shape[0] + 1,)}
     for name, _, got in kinds:
         if got != expected[name] and not (name == "indptr" and got == (0,) and stored == (0,)):
-            r.fail(f"{name}: is {got}: expected {expected[name]}")
+            r.fail(f"{name}: is {got}", str(expected[name]))
     data = r.values(stored, dtype, "values")
     aux = []
     for name, kind, got in kinds:
         aux.append(r.values(got, kind, name))
         _check_aux(r, name, aux[-1], shape[0] if stype == "row_sparse" else shape[1], stored[0])
     if stype == "csr" and not aux[0].size:
+        r.content.reserve((shape[0] + 1) * aux[0].itemsize, "the ends of its rows", r.start)
         aux[0] = np.zeros(shape[0] + 1, aux[0].dtype)
     return SparseBody(stype, shape, data, tuple(aux))
 
@@ -367,6 +335,6 @@ def _check_aux(r: _Reader, name: str, values: np.ndarray, bound: int, stored: in
         return
     if name == "indptr":
         if values[0] != 0 or values[-1] != stored or (values[1:] < values[:-1]).any():
-            r.fail(f"does not rise from 0 to the number of stored values, {stored}")
+            r.fail("does not rise", f"from 0 to the number of stored values, {stored}")
     elif values.min() < 0 or values.max() >= bound:
-        r.fail(f"leaves the range 0 to {bound - 1}")
+        r.fail("leaves the range", f"0 to {bound - 1}")

@@ -100,7 +100,7 @@ def link_copy(source: Handle, copy: Handle) -> None:
     x = source._x
     node = x.node if x is not None else None
     if node is None:
-        node = Node(source._v.aval, source._data)
+        node = Node(source._v.aval, source._force(None) if source._data is None else source._data)
         if x is not None and x.req is not None:
             node.variable, node.req = source, x.req
     out = Node(copy._v.aval, copy._data)
@@ -306,7 +306,7 @@ def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_gr
         assign(g, made, "backward")
     for a, found in sparse.values():
         _store_rows(a, found)
-    if engine.naive:
+    if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
 
 

@@ -51,13 +51,14 @@ class Trace:
         scratch: buffers of overwritten handles that never entered, to be recycled.
         saved: leaf value -> tape value of an earlier flush that it stands for; `entered` the reverse.
         again: tape entries of earlier flushes that were entered once more, in order.
+        exposed: arrays overwritten here whose memory other libraries see.
         expected: conditions to check after execution, see `verify`.
         sealed: executed; the handles hold their arrays.
     """
 
     __slots__ = (
         "state", "handles", "leaves", "runtime", "keys", "variables", "replaced", "scratch", "saved", "entered",
-        "again", "ctx", "lock", "sealed", "expected", "__weakref__",
+        "again", "ctx", "lock", "sealed", "exposed", "expected", "__weakref__",
     )  # fmt: skip
 
     keep: Any = None  # of promises: what brings the values
@@ -74,7 +75,8 @@ class Trace:
         self.saved: dict[Value, Any] = {}
         self.entered: dict[Any, Value] = {}
         self.again: list[Any] = []
-        self.expected: list[tuple[Any, list[Value], MXNetError]] = []
+        self.exposed: list[weakref.ref[Handle]] = []
+        self.expected: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
         self.lock = threading.RLock()
         self.sealed = False
         self.state = trie.root(ctx)
@@ -123,11 +125,13 @@ class Trace:
         if x is not None and x.root is not None and not x.window:
             # A second handle on an array: what enters is that array, with its place on the tape.
             return self.leaf(x.root)
-        data = a._data
+        data, memory = a._data, None
         if data is None:
             if a._v.ctx is not self.ctx:
                 # What is pending on another context may go on there.
                 raise Restart
+            # What other libraries may write to enters anew for each operation.
+            memory = None if x is None else engine.exposed(a)
             data = a._force(self)
             if a._tr is self:
                 return a._v
@@ -145,9 +149,13 @@ class Trace:
             v = self.enter_variable(a, data, like)
         else:
             v = self.entered.get(x.node)
-            if v is None:
+            if memory is not None and not memory.is_as_recorded():
+                x.node = None
+                v = self.enter(data, like)
+            elif v is None:
                 v = self.enter_saved(x.node, data)
-        a._v, a._tr = v, self
+        if memory is None:
+            a._v, a._tr = v, self
         return v
 
     def enter_saved(self, node: Any, data: Any) -> Value:
@@ -275,6 +283,7 @@ class Engine:
         self.flush: Any = None
         self.peek: Any = None
         self.run_now: Any = None
+        self.exposed: Any = None  # tells the memory of an array that other libraries see
         self.flush_joint: Any = None
         self.sharding_of: Any = None
         self.link_copy: Any = None

@@ -12,7 +12,7 @@ from ..core.errors import MXNetError, RangeError
 from ..graph.trie import Value, chain
 from ..op.registry import OPS, Call
 from .handle import Handle, invoke1, invoke2
-from .trace import Trace, local
+from .trace import Trace, local, user_line
 
 
 def expect(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
@@ -21,7 +21,8 @@ def expect(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
     What depends on `outs` within that program raises the same error whenever it is read.
     """
     if flag._tr is not None and flag._data is None:
-        flag._tr.expected.append((flag, [o._v for o in outs], error))
+        # The steps of a program know the line that recorded them first, which may be another one.
+        flag._tr.expected.append((flag, [o._v for o in outs], error, user_line()))
     elif not _holds(flag):
         for o in outs:
             _poison(o, error)
@@ -31,11 +32,13 @@ def expect(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
 def check(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
     """Check what an executed trace expected; `live` held `values` in it. What nothing alive depends on is ignored."""
     expected, tr.expected = tr.expected, []
-    flags = {id(flag) for flag, _, _ in expected}
+    flags = {id(flag) for flag, *_ in expected}
     failed = None
-    for flag, outs, error in expected:
+    for flag, outs, error, where in expected:
         if _holds(flag):
             continue
+        if where:
+            error = type(error)(f"{error} (recorded at {where[0]}:{where[1]})")
         reached = set(outs)
         for step in chain(tr.state):
             if any(v in reached for v in step.ins):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..graph.trie import aval
-from ..op.defs.window import kept, ranges
 from ..op.registry import Call
 from . import handle
-from .handle import Handle, invoke1, is_tracked, ref, show
+from .exposed import through
+from .handle import Handle, exposed, invoke1, is_tracked, ref, show
 from .trace import engine, local
 
 _MANY = 64  # views of one array, from which on those that nobody holds any more are forgotten at times
@@ -34,7 +34,11 @@ def make_view(base: Any, lens: Call, shape: tuple[int, ...] | None = None) -> An
     x = base._x
     root, window = (x.root, (*x.window, lens)) if x is not None and x.root is not None else (base, (lens,))
     followed = local.recording and is_tracked(base)
-    if shape is None or root._data is None or followed or engine.naive:
+    if exposed(root) is not None and not followed:  # nothing is kept of what it shows
+        shape = lens.infer(((base._v.shape, base._v.dtype),))[0][0]
+    elif root._data is None or engine.naive:
+        shape = None
+    if shape is None or followed:
         shown = invoke1(lens, base)
         if followed:
             # Inside a recording writes to tracked arrays raise, so the view is only a value.
@@ -56,10 +60,16 @@ def cut(lens: Call, whole: Any) -> Any:
 def on_host(a: Any) -> np.ndarray | None:
     """Return a NumPy copy of a view that was never used, cut from its root in host memory; None for other arrays.
 
-    A program would have to be compiled for each window: `x[0]`, `x[1]`, …
+    A program would have to be compiled for each window: `x[0]`, `x[1]`, … Memory that other libraries see is read here
+    as well.
     """
     x = a._x
-    if a._tr is not None or a._data is not None or x is None or x.root is None or x.error is not None:
+    if a._tr is not None or a._data is not None or x is None or x.error is not None:
+        return None
+    memory = exposed(a)
+    if memory is not None and (x.root is None or (x.root._tr is None and x.root._x.error is None)):
+        return np.array(through(memory.memory, x.window))
+    if x.root is None:
         return None
     shown = x.root._data
     if type(shown) is not np.ndarray:
@@ -67,12 +77,4 @@ def on_host(a: Any) -> np.ndarray | None:
         if not data.is_fully_addressable or [d.platform for d in data.devices()] != ["cpu"]:
             return None
         shown = x.root._wait(lambda: np.asarray(data))
-    for lens in x.window:
-        if lens.op.name == "_basic_slice":
-            p = lens.params
-            taken = ranges(shown.shape, p["begin"], p["end"], p["step"])
-            window = tuple(slice(r.start, r.stop, r.step) for r in taken)  # contiguous: no step is negative
-            shown = shown[window].reshape(kept(taken, p["squeeze"], p["zero_dim"]))
-        else:
-            shown = shown.reshape(lens.infer(((shown.shape, shown.dtype),))[0][0])
-    return np.array(shown)
+    return np.array(through(shown, x.window))

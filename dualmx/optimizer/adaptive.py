@@ -210,6 +210,11 @@ class AdaDelta(Optimizer):
         """Averages of squared gradients and of squared steps."""
         return wide_zeros(weight), wide_zeros(weight)
 
+    def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
+        wds = self._decays(index)  # no rate is in the formula
+        self._update_count(index)
+        return [0.0] * len(wds), wds
+
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call("_adadelta_update", rho=self.rho, epsilon=self.epsilon, wd=wd, clip_gradient=self._clip)
         self._apply(call, (weight, grad, *state), (weight,), (self.rescale_grad,))
@@ -346,6 +351,11 @@ class Ftrl(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         """`(z, n)`, float32 arrays at least."""
         return wide_zeros(weight), wide_zeros(weight)
+
+    def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
+        self._update_count(index)
+        wds = self._decays(index)  # asked first, as in MXNet
+        return self._rates(index), wds
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call("ftrl_update", lamda1=self.lamda1, beta=self.beta, wd=wd, clip_gradient=self._clip)

@@ -8,12 +8,13 @@ from typing import Any
 
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
-from .optimizer import Optimizer, alike, register, update_call, zeros_like
+from .hooks import defines_update_alone, is_asked
+from .optimizer import ByImpl, Optimizer, alike, register, update_call, zeros_like
 from .sgd import SGD
 
 
 @register
-class LAMB(Optimizer):
+class LAMB(ByImpl):
     """Adam's direction with a trust ratio `‖w‖ / ‖u‖` per layer (You et al., 2020); see `lamb_update_phase1`.
 
     Args:
@@ -46,11 +47,23 @@ class LAMB(Optimizer):
         self.bias_correction = bias_correction
         # MXNet takes this from a file of states, and its LAMB fails where it is 0.
         several = max(1, min(45, AGGREGATION.integer())) if AGGREGATION.given() else 45
-        self.aggregate_num = several if type(self).update is Optimizer.update else 0
+        self.aggregate_num = 0 if defines_update_alone(type(self)) else several
 
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         """`(mean, variance)` of the weight's shape and dtype."""
         return zeros_like(weight), zeros_like(weight)
+
+    def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
+        if multi_precision:
+            self._on_copies(self._change, index, weight, grad, state)
+        else:
+            self._change(index, weight, grad, state)
+
+    def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
+        if not isinstance(index, (list, tuple)) or not is_asked(self):
+            return super()._count_and_ask(index)
+        each = [super(LAMB, self)._count_and_ask(i) for i in index]
+        return [lr for (lr,), _ in each], [wd for _, (wd,) in each]
 
     def _steps(
         self,
@@ -123,7 +136,7 @@ class LARS(SGD):
         lr = self.learning_rate
         self.last_lr = lr if self.cur_lr is None else self.cur_lr
         self.cur_lr = lr
-        return super()._get_lrs(indices)
+        return self._rates_from(lr, indices)
 
     def _steps(
         self,
@@ -168,8 +181,6 @@ class LBSGD(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _rate_before_count = True
-
     def __init__(
         self,
         momentum: float = 0.0,
@@ -206,6 +217,12 @@ class LBSGD(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         """Momentum of the weight's shape and dtype, or None."""
         return zeros_like(weight) if self.momentum != 0.0 else None
+
+    def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
+        # A schedule is asked with the number of updates done, without the one at hand.
+        found = self._rates(index), self._decays(index)
+        self._update_count(index)
+        return found
 
     def _warmup_factor(self, done: int) -> float:
         length = self.warmup_epochs * self.updates_per_epoch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
 from ..op.registry import Call, get_op
 from ..sparse import invoke_out
+from .hooks import defines_update_alone, own_hooks
 
 OPTIMIZERS = Registry("optimizer")
 Kind = TypeVar("Kind", bound=type)
@@ -56,9 +57,10 @@ def listed(*args: Any) -> tuple[list[Any], ...]:
 class Optimizer:
     """Base of optimizers: turns gradients into weight changes, keeping a state per parameter.
 
-    Subclasses define `create_state` and `update` (one parameter). The optimizers of this package define `_step`
-    instead, from which the inherited `update` serves one parameter or lists of them, which lets a trainer hand over
-    all its parameters at once.
+    Subclasses define `create_state` and `update` (one parameter, or `aggregate_num` of them at once if the subclass
+    sets that above 0). The optimizers of this package define `_step` instead, from which the inherited `update` serves
+    one parameter or lists of them, which lets a trainer hand over all its parameters at once. A subclass of theirs that
+    defines a method such as `_get_lr` has all of them called as often, with what, and in the order of MXNet.
 
     Args:
         rescale_grad: factor applied to every gradient (often 1 / batch size).
@@ -93,7 +95,8 @@ class Optimizer:
     _steady = False  # and without a schedule also with the same numbers
     _in_turns = False  # an update depends on how many arrays were updated before it
     _noted: list[tuple[Call, tuple[float, ...]]] | None = None
-    _rate_before_count = False  # what a schedule is asked: the number of updates done, or with the one at hand
+    _takes_lists = True  # its own `update` serves lists of parameters too
+    _all_at_once = False  # and must have all parameters of a step in one call
 
     def __init__(
         self,
@@ -210,6 +213,9 @@ class Optimizer:
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change `weight` and `state` in place by `grad`; all four may be equally long lists."""
+        self._change(index, weight, grad, state)
+
+    def _change(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         indices, weights, grads, states = listed(index, weight, grad, state)
         for array in (*weights, *grads):
             if not isinstance(array, NDArray):
@@ -218,25 +224,42 @@ class Optimizer:
         if indices and weights[0]._data is None and indices[0] in self._index_update_count:
             # A loop that reads nothing would be one ever longer program: each pass over the parameters is one instead.
             weights[0]._force(None)
-        before = self._get_lrs(indices) if self._rate_before_count else None
-        self._update_count(indices)
-        self._steps(indices, weights, grads, states, before or self._get_lrs(indices), self._get_wds(indices))
+        self._steps(indices, weights, grads, states, *self._count_and_ask(index))
+
+    def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
+        """Count the update of an index, or of a list of them, and return rates and decays."""
+        self._update_count(index)
+        return self._rates(index), self._decays(index)
+
+    def _rates(self, index: Any) -> Sequence[float]:
+        if not isinstance(index, (list, tuple)):
+            return [self._get_lr(index)]
+        return [self._get_lr(i) for i in index] if own_hooks(type(self)) else self._get_lrs(index)
+
+    def _decays(self, index: Any) -> Sequence[float]:
+        if not isinstance(index, (list, tuple)):
+            return [self._get_wd(index)]
+        return [self._get_wd(i) for i in index] if own_hooks(type(self)) else self._get_wds(index)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Like `update`, on the float32 copies of 16-bit weights when `multi_precision` is set."""
-        if not self.multi_precision:
+        if self.multi_precision:
+            self._on_copies(self.update, index, weight, grad, state)
+        else:
             self.update(index, weight, grad, state)
-            return
-        indices, weights, grads, states = listed(index, weight, grad, state)
+
+    def _on_copies(self, update: Callable[..., None], index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Call `update` with the float32 copies that states hold, and write them to their 16-bit weights."""
+        _, weights, grads, states = listed(index, weight, grad, state)
         masters = [s[0] if w.dtype in HALF else w for w, s in zip(weights, states, strict=True)]
         wide = [
             (g.astype("float32"), s[1]) if w.dtype in HALF else (g, s)
             for w, g, s in zip(weights, grads, states, strict=True)
         ]
         if isinstance(index, (list, tuple)):
-            self.update(indices, masters, [g for g, _ in wide], [s for _, s in wide])
+            update(index, masters, [g for g, _ in wide], [s for _, s in wide])
         else:
-            self.update(index, masters[0], *wide[0])
+            update(index, masters[0], *wide[0])
         for w, m in zip(weights, masters, strict=True):
             if m is not w:
                 invoke_out(update_call("Cast", dtype=np.dtype(w.dtype).name), (m,), (w,))
@@ -292,7 +315,9 @@ class Optimizer:
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         """Rates of the indices at the current update count."""
-        lr = self.learning_rate
+        return self._rates_from(self.learning_rate, indices)
+
+    def _rates_from(self, lr: float, indices: Sequence[Any]) -> list[float]:
         if not self.param_dict and not self.lr_mult:
             return [lr] * len(indices)
         return [lr * f for f in self._factors(indices, "lr_mult", self.lr_mult)]
@@ -317,6 +342,29 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = {**state, "param_dict": {}}
+
+
+class ByImpl(Optimizer):
+    """Both ways to update lead to `_update_impl`, as in those of MXNet's optimizers that have it."""
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Change `weight` and `state` in place by `grad`; all four may be equally long lists."""
+        self._update_impl(index, weight, grad, state, multi_precision=False)
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Like `update`, with the float32 copies in the states of 16-bit weights when `multi_precision` is set."""
+        if defines_update_alone(type(self)):
+            self._by_update(index, weight, grad, state)
+        else:
+            half = self.multi_precision and any(w.dtype in HALF for w in listed(weight)[0])
+            self._update_impl(index, weight, grad, state, multi_precision=half)
+
+    def _by_update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Update by a user's `update`, of which `_update_impl` knows nothing."""
+        super().update_multi_precision(index, weight, grad, state)
+
+    def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
+        raise NotImplementedError
 
 
 def zeros_like(weight: NDArray, dtype: Any = None) -> NDArray:
@@ -353,6 +401,7 @@ class Test(Optimizer):
     """`w + rescale_grad * grad`, with the new weight as the state; for tests of stores and trainers."""
 
     __test__ = False
+    _takes_lists = False
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray:
         """Zeros of the weight's shape."""

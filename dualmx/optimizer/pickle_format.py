@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core.errors import ArgumentTypeError, FormatError
+from ..core.reader import Content
 
 _MARK = object()
+_COST, _COSTS = 24, {b"]": 72, b"}": 80, b"\x94": 120, b"q": 120, b"r": 120, b"R": 200, b"\x81": 200}  # bytes of memory
 MAX_DEPTH = 64
 
 
@@ -42,12 +44,13 @@ class _Reader:
     """A stack machine for pickle protocols 2 to 5, restricted to plain values and `Record`s."""
 
     def __init__(self, data: bytes, source: str):
-        self.data, self.at, self.source = data, 0, source
+        self.data, self.at = data, 0
+        self.content = Content(data, source, "a readable optimizer state")
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
     def fail(self, problem: str) -> FormatError:
-        return FormatError(f"{self.source}: not a readable optimizer state at byte {self.at}: {problem}")
+        return self.content.error(problem, self.at)
 
     def take(self, n: int) -> bytes:
         if n < 0 or self.at + n > len(self.data):
@@ -124,6 +127,7 @@ class _Reader:
                 code = self.take(1)
                 if code == b".":
                     return self.pop()
+                self.content.reserve(_COSTS.get(code, _COST), "its values", self.at)
                 self.step(code)
         except UnicodeError:
             raise self.fail("a text is not UTF-8") from None

@@ -10,10 +10,11 @@ import numpy as np
 
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
-from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
+from .hooks import defines_update_alone
+from .optimizer import HALF, ByImpl, Optimizer, alike, register, update_call, zeros_like
 
 
-class MasterCopy(Optimizer):
+class MasterCopy(ByImpl):
     """Keeps the state of 16-bit weights as `(momentum or None, float32 copy)`, for ops that update both at once."""
 
     momentum: float
@@ -35,9 +36,11 @@ class MasterCopy(Optimizer):
             )
         return self.create_state(index, weight)
 
-    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Like `update`: a tuple as state tells that the weight has a float32 copy."""
+    def _by_update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         self.update(index, weight, grad, state)
+
+    def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
+        self._change(index, weight, grad, state)  # a tuple as state tells that the weight has a float32 copy
 
 
 @register
@@ -68,7 +71,12 @@ class SGD(MasterCopy):
         self.momentum = momentum
         self.lazy_update = lazy_update
         # A subclass that defines update() for one parameter gets them one by one.
-        self.aggregate_num = AGGREGATION.integer() if type(self).update is Optimizer.update else 0
+        self.aggregate_num = 0 if defines_update_alone(type(self)) else AGGREGATION.integer()
+
+    def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
+        indices = index if isinstance(index, (list, tuple)) else [index]
+        self._update_count(indices)
+        return self._get_lrs(indices), self._get_wds(indices)
 
     def _steps(
         self,
@@ -178,6 +186,13 @@ class Signum(Optimizer):
     def create_state(self, index: Any, weight: NDArray) -> NDArray | None:
         """Momentum of the weight's shape and dtype, or None."""
         return zeros_like(weight) if self.momentum != 0.0 else None
+
+    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        """Change `weight` and `state` in place by `grad`; all four may be equally long lists."""
+        self._update_impl(index, weight, grad, state)
+
+    def _update_impl(self, index: Any, weight: Any, grad: Any, state: Any, multi_precision: bool = False) -> None:
+        self._change(index, weight, grad, state)
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         if state is None:

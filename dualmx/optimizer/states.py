@@ -6,12 +6,14 @@ optimizers and the known schedules by name; any other class is refused.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import FormatError
+from ..core.reader import Content
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, array
 from ..ndarray.serialize import SparseBody, decode_body, encode_body
@@ -35,17 +37,41 @@ def dump_states(states: dict[Any, Any], optimizer: Optimizer | None = None) -> b
     return write((plain, _plain(optimizer, seen)), "states")
 
 
-def load_states(data: bytes) -> tuple[dict[Any, Any], Optimizer | None]:
+def load_states(data: bytes, source: str = "optimizer states") -> tuple[dict[Any, Any], Optimizer | None]:
     """Decode what `dump_states` or MXNet wrote into `(states by index, optimizer or None)`.
+
+    Args:
+        data: the bytes.
+        source: what errors call them.
 
     Raises:
         FormatError: damaged data, or a class that is neither array, registered optimizer nor known schedule.
     """
-    value = _Loader().build(read(data), 0)
+    content = Content(data, source, "what `save_states` writes")
+    with content.parsing(RecursionError):
+        value = _Loader(content).build(read(data, source), 0)
     states, optimizer = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
     if not isinstance(states, dict) or not (optimizer is None or isinstance(optimizer, Optimizer)):
-        raise FormatError("optimizer states: expected a dictionary of states, or a pair of it and an optimizer")
+        raise content.error("something else", None, "a dictionary of states, or a pair of it and an optimizer")
+    if _parts(states, len(data)) < 0:
+        raise content.error("parts that occur in each other, or in very many places", None, "trees of arrays")
     return states, optimizer
+
+
+def _parts(value: Any, most: int, depth: int = 0) -> int:
+    """Return what is left of `most` after the parts of a value, each counted wherever it occurs; negative: too many.
+
+    Whoever walks through a state would otherwise never end, if a small file names the same tuple again and again.
+    """
+    if not isinstance(value, (tuple, list, dict)):
+        return most - 1
+    if depth > MAX_DEPTH:
+        return -1
+    for part in value.values() if isinstance(value, dict) else value:
+        most = _parts(part, most, depth + 1)
+        if most < 0:
+            return most
+    return most - 1
 
 
 def _plain(value: Any, seen: dict[int, tuple[Any, Any]]) -> Any:
@@ -107,8 +133,26 @@ def _find(record: Record) -> type:
     )
 
 
+def _check_settings(content: Content, name: str, cls: type, known: dict[str, Any], state: Any) -> dict[str, Any]:
+    """Settings of an optimizer or schedule: none in the place of a method, numbers where it has numbers."""
+    if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
+        raise content.error(f"{name} has no settings")
+    for key, value in state.items():
+        default = known.get(key)
+        number = isinstance(default, (int, float)) and not isinstance(value, (int, float, type(None), LRScheduler))
+        if number or (isinstance(default, dict) and not isinstance(value, dict)):
+            raise content.error(f"{name}: {key}={value!r:.80}", None, f"a value like {default!r}")
+        if callable(getattr(cls, key, None)) or isinstance(getattr(cls, key, None), property):
+            raise content.error(f"{name}: a setting with the name of the method {key!r}")
+    schedule = state.get("lr_scheduler")
+    if issubclass(cls, Optimizer) and not (schedule is None or callable(schedule)):
+        raise content.error(f"{name}: lr_scheduler={schedule!r:.80}", None, "a schedule or None")
+    return state
+
+
 class _Loader:
-    def __init__(self) -> None:
+    def __init__(self, content: Content) -> None:
+        self.content = content
         self.done: dict[int, Any] = {}
 
     def build(self, value: Any, depth: int) -> Any:
@@ -136,28 +180,29 @@ class _Loader:
 
     def record(self, record: Record, depth: int) -> Any:
         if record.module.startswith(("mxnet.ndarray.", "mxnet.numpy.")) and record.name in _ARRAYS | {"ndarray"}:
-            made: Any = _array(record)
+            made: Any = _array(record, self.content)
         elif record.module.split(".")[0] == "numpy" and record.name == "scalar":
             made = _numpy_scalar(record)
         else:
             cls = _find(record)
             state = self.build(record.state, depth + 1)
-            if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
-                raise FormatError(f"optimizer states: {record.name} has no settings")
             made = object.__new__(cls)
             if isinstance(made, Optimizer):
                 Optimizer.__init__(made)
-                state = {**vars(made), **state, "param_dict": {}}
-            made.__dict__.update(state)
+            known = dict(vars(made))
+            state = _check_settings(self.content, record.name, cls, known, state)
+            made.__dict__.update({**known, **state, "param_dict": {}} if isinstance(made, Optimizer) else state)
         self.done[id(record)] = made
         return made
 
 
-def _array(record: Record) -> NDArray:
+def _array(record: Record, content: Content) -> NDArray:
     handle = record.state.get("handle") if isinstance(record.state, dict) else None
     if not isinstance(handle, bytes):
         raise FormatError("optimizer states: an array without data")
     body = decode_body(handle, "optimizer states")
+    if isinstance(body, SparseBody):
+        content.reserve(math.prod(body.shape) * body.data.itemsize, "a sparse state")
     values = body.todense() if isinstance(body, SparseBody) else body
     return array(values, dtype=values.dtype)
 

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.context import Context
 from ..ndarray import NDArray
 from ..ndarray.placement import shard_like
 from ..op.registry import Call
+from .hooks import is_asked, own_hooks
 from .optimizer import Optimizer
-from .sgd import MasterCopy
 from .states import dump_states, load_states
 
-_TAKE_LISTS = (Optimizer.update_multi_precision, MasterCopy.update_multi_precision)
+
+def in_one_call(optimizer: Optimizer) -> bool:
+    """Whether an optimizer updates any number of parameters in one call, since no method of a user is to be called."""
+    return optimizer._takes_lists and not is_asked(optimizer)
 
 
-def takes_lists(kind: type[Optimizer]) -> bool:
-    """Whether optimizers of this class update several parameters in one call."""
-    return kind.update is Optimizer.update and kind.update_multi_precision in _TAKE_LISTS
+def update_all(
+    optimizer: Optimizer, indices: Sequence[Any], weights: Sequence[NDArray], grads: Sequence[NDArray],
+    states: Sequence[Any],
+) -> None:  # fmt: skip
+    """Update several parameters: in one call if that may be, else as many of one dtype a call as the optimizer says."""
+    if in_one_call(optimizer):
+        optimizer.update_multi_precision(indices, weights, grads, states)
+        return
+    if optimizer.aggregate_num <= 0:
+        for one in zip(indices, weights, grads, states, strict=True):
+            optimizer.update_multi_precision(*one)
+        return
+    kinds: dict[Any, list[tuple[Any, NDArray, NDArray, Any]]] = {}
+    for one in zip(indices, weights, grads, states, strict=True):
+        kinds.setdefault(one[1].dtype, []).append(one)
+    size = optimizer.aggregate_num
+    for group in kinds.values():
+        for at in range(0, len(group), size):
+            i, w, g, s = zip(*group[at : at + size], strict=True)
+            optimizer.update_multi_precision(i, w, g, list(s))
 
 
 class Updater:
@@ -48,6 +69,11 @@ class Updater:
         self.aggregate_updates = optimizer.aggregate_num > 0
         self.state_axis = ""
 
+    @property
+    def in_one_call(self) -> bool:
+        """Whether the parameters of a step are best handed over together: no method of a user sees a difference."""
+        return self.optimizer._all_at_once or in_one_call(self.optimizer)
+
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         """Update `weight` by `grad` in place; all three may be equally long lists."""
         several = isinstance(index, (list, tuple))
@@ -67,11 +93,14 @@ class Updater:
                 if w.context.mesh is not None:
                     _cut_alike(states[i], w, self.state_axis)
                 self.states_synced[i] = True
-        if not takes_lists(type(opt)) and not opt.aggregate_num:
-            for i, g, w in zip(indices, grads, weights, strict=True):
-                opt.update_multi_precision(i, w, g, states[i])
+        if not several and not own_hooks(type(opt)):
+            opt.update_multi_precision(index, weight, grad, states[index])
+            return
+        held = [states[i] for i in indices]
+        if opt._all_at_once:
+            opt.update_multi_precision(indices, weights, grads, held)
         else:
-            opt.update_multi_precision(list(indices), list(weights), list(grads), [states[i] for i in indices])
+            update_all(opt, indices, weights, grads, held)
 
     def formulas(self, indices: list[Any], weights: list[NDArray]) -> list[tuple[Call, tuple[float, ...]]]:
         """Return the formulas of the next update by dense gradients, with their numbers, instead of making it.

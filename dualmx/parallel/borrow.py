@@ -19,7 +19,7 @@ def looked_at(a: NDArray) -> np.ndarray:
     data = a._data
     if type(data) is np.ndarray:
         return data
-    data = a.as_jax() if data is None else data
+    data = a._array() if data is None else data
     try:
         return np.asarray(memoryview(data))
     except (TypeError, ValueError, BufferError, jax.errors.JaxRuntimeError):

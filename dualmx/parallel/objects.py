@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentTypeError, FormatError
+from ..core.dtypes import bfloat16
+from ..core.errors import ArgumentTypeError
+from ..core.reader import Content
 from ..ndarray import NDArray, array
 
 _TYPE = "~"
@@ -57,6 +59,15 @@ def encode(value: Any, what: str) -> np.ndarray:
     return np.frombuffer(b"".join([len(text).to_bytes(8, "little"), text, *blobs]), np.uint8)
 
 
+def _dtype(name: str) -> np.dtype:
+    if not isinstance(name, str) or not name.isalnum() or len(name) > 16:
+        raise ValueError(f"elements of {name!r:.40}")
+    dtype = np.dtype(name)
+    if dtype.kind not in "biufc" and dtype != bfloat16:
+        raise ValueError(f"elements of {dtype}")
+    return dtype
+
+
 def decode(data: np.ndarray) -> Any:
     """Return the value that `encode` made bytes of.
 
@@ -68,6 +79,7 @@ def decode(data: np.ndarray) -> Any:
         {'lr': 0.1, 3: (None, b'x')}
     """
     raw = data.tobytes()
+    content = Content(raw, "object of another process", "what `encode` makes")
     size = int.from_bytes(raw[:8], "little")
     at = [8 + size]
 
@@ -86,18 +98,21 @@ def decode(data: np.ndarray) -> Any:
         if kind == "bytes":
             return base64.b64decode(v["b"])
         if kind == "scalar":
-            return np.frombuffer(base64.b64decode(v["b"]), v["d"])[0]
-        found = np.frombuffer(raw[at[0] : at[0] + v["n"]], v["d"]).reshape(v["s"])
+            return np.frombuffer(base64.b64decode(v["b"]), _dtype(v["d"]))[0]
+        if kind not in ("ndarray", "NDArray", "np") or type(v["n"]) is not int or v["n"] < 0:
+            raise ValueError(f"{kind!r} of {v['n']!r} bytes")
+        found = np.frombuffer(raw[at[0] : at[0] + v["n"]], _dtype(v["d"])).reshape(v["s"])
         at[0] += v["n"]
         if kind == "ndarray":
             return found.copy()
         made = array(found, dtype=found.dtype)
         return made.as_np_ndarray() if kind == "np" else made
 
-    try:
-        return value_of(json.loads(raw[8 : 8 + size]))
-    except (ValueError, KeyError, TypeError, RecursionError) as e:
-        raise FormatError(f"not an object of another process: {e}") from None
+    if len(raw) < 8 or size > len(raw) - 8:
+        raise content.error(f"text of {size} bytes in {len(raw)}", 0)
+    told = Content(raw[8 : 8 + size], content.source, content.kind, size=len(raw)).json()
+    with content.parsing():
+        return value_of(told)
 
 
 __all__ = ["decode", "encode"]

@@ -9,6 +9,8 @@ from collections import deque
 
 import numpy as np
 
+from ..core import memory
+
 LEAST = 1 << 20
 KEPT = 1 << 30  # most bytes that rest
 _PAGE = 2 << 20
@@ -38,16 +40,19 @@ class Pool:
         size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
         if size < LEAST:
             return np.empty(shape, dtype)
-        memory = self._take(-(-size // _PAGE) * _PAGE)
-        block = np.frombuffer(memory, np.uint8, size)
+        taken = self._take(-(-size // _PAGE) * _PAGE)
+        block = np.frombuffer(taken, np.uint8, size)
         number = next(self._numbers)
-        self._held[number] = (weakref.ref(block, lambda _: self._dropped.append(number)), memory)
+        self._held[number] = (weakref.ref(block, lambda _: self._dropped.append(number)), taken)
         return block.view(dtype).reshape(shape)
 
     def _take(self, size: int) -> mmap.mmap:
         with self._lock:
             while self._dropped:
-                self._resting.append(self._held.pop(self._dropped.popleft())[1])
+                released = self._held.pop(self._dropped.popleft())[1]
+                if memory.poisons:
+                    memory.poison(np.frombuffer(released, np.uint8).ctypes.data, len(released))
+                self._resting.append(released)
             found = next((m for m in reversed(self._resting) if len(m) == size), None)
             if found is not None:
                 self._resting.remove(found)

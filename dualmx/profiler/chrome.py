@@ -24,51 +24,21 @@ def entries(recorder: Recorder) -> Iterator[dict[str, Any]]:
         name = names.get(thread, f"thread {thread}")
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "args": {"name": name}}
     for e in events:
-        yield from _written(e, pid)
+        yield _written(e, pid)
 
 
-def _written(e: Event, pid: int) -> Iterator[dict[str, Any]]:
-    base = {"name": e.name, "cat": e.category, "pid": pid, "tid": e.thread}
-    if e.category == "flush":
-        yield from _flush(e, base)
-        return
-    made: dict[str, Any] = {**base, "ph": e.kind, "ts": microseconds(e.began)}
+def _written(e: Event, pid: int) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": e.name, "cat": e.category, "pid": pid, "tid": e.thread, "ph": e.kind,
+                            "ts": microseconds(e.began)}  # fmt: skip
     if e.kind == "X":
         made["dur"] = round((e.seconds or 0.0) * 1e6, 3)
-    elif e.kind == "i":
+    if e.kind == "i":
         made["s"] = e.details
-        yield made
-        return
     elif e.kind in "be":
         made["id"] = e.details
-        yield made
-        return
-    if e.details is not None:
+    elif e.details is not None:
         made["args"] = e.details
-    yield made
-
-
-def _flush(e: Event, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a flush, its execution, and its operations in order.
-
-    XLA runs a program as a whole, so the time of one operation is not known: each gets an equal share of the
-    execution, marked `"measured": false`.
-    """
-    program, dispatched, seconds = e.details["program"], e.details["dispatched"], e.seconds or 0.0
-    args = {"operations": len(program.operations), "results": e.details["results"], "where": program.where,
-            "context": program.context}  # fmt: skip
-    yield {**base, "ph": "X", "ts": microseconds(e.began), "dur": round(seconds * 1e6, 3), "args": args}
-    ended = e.began + seconds
-    # From the hand-over to the device on, it only executes; before, the program was looked up, perhaps compiled.
-    wait = {**base, "name": "execute", "cat": "execute", "ph": "X"}
-    yield {**wait, "ts": microseconds(dispatched), "dur": round((ended - dispatched) * 1e6, 3)}
-    share = (ended - dispatched) / max(len(program.operations), 1)
-    for k, (name, where, yields) in enumerate(program.operations):
-        yield {
-            "name": name, "cat": "operator", "ph": "X", "pid": base["pid"], "tid": base["tid"],
-            "ts": microseconds(dispatched + k * share), "dur": max(round(share * 1e6 - 0.001, 3), 0.0),
-            "args": {"where": where, "yields": yields, "measured": False},
-        }  # fmt: skip
+    return made
 
 
 def write(recorder: Recorder, filename: str) -> None:

@@ -78,10 +78,10 @@ control = _Control()
 def set_config(**kwargs: Any) -> None:
     """Configure the profiler; call it before `set_state("run")`.
 
-    A flush runs its operations as one XLA program, whose parts cannot be timed: the trace shows the program's time and
-    names its operations with the user's lines (where the same sequence of operations was first recorded). With
-    `profile_imperative=True` (or `mode="per_op"`) each operation runs by itself while the profiler runs, as under
-    `NaiveEngine`, so that each has a measured time; the whole is slower.
+    A flush runs its operations as one XLA program, whose parts are not timed: the trace shows the program's time, and
+    its arguments count the operators by name and by user line (where the same sequence of operations was first
+    recorded). With `profile_imperative=True` (or `mode="per_op"`) each operation runs by itself while the profiler
+    runs, as under `NaiveEngine`, so that each has a measured time, in which nothing is compiled; the whole is slower.
 
     Args:
         filename: where `dump` writes, `"profile.json"` by default.

@@ -143,7 +143,7 @@ class Counter:
         if control.active:
             entry = Entry("C", self.name, str(self.domain), time.perf_counter(), None, 0, {self.name: value})
             control.recorder.add(entry)
-            control.recorder.count(str(self.domain), self.name, value)
+            control.recorder.note_value(str(self.domain), self.name, value)
 
     def __iadd__(self, delta: float) -> Counter:
         self.increment(delta)

@@ -36,12 +36,13 @@ class Event(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The operations of one executed prefix: name, user line, and what each yields; `counts` by name."""
+    """The operations of one executed prefix: name, user line, and what each yields; by name and line how often."""
 
     operations: tuple[tuple[str, str, str], ...]
     where: str
     context: str
     counts: Tally[str]
+    lines: dict[str, dict[str, int]]
 
 
 class Totals:
@@ -50,7 +51,7 @@ class Totals:
     __slots__ = ("count", "total", "least", "most")
 
     def __init__(self) -> None:
-        self.count, self.total, self.least, self.most = 0, 0.0, float("inf"), 0.0
+        self.count, self.total, self.least, self.most = 0, 0.0, float("inf"), float("-inf")
 
     def add(self, amount: float) -> None:
         """Count one more."""
@@ -72,16 +73,23 @@ def program_of(state: State) -> Program:
     )
     last = next((s.where for s in reversed(steps) if s.where), None)
     context = str(steps[-1].outs[0].ctx) if steps and steps[-1].outs else ""
-    return Program(operations, format_where(last), context, Tally(name for name, _, _ in operations))
+    lines: dict[str, dict[str, int]] = {}
+    for name, where, _ in operations:
+        of_line = lines.setdefault(where, {})
+        of_line[name] = of_line.get(name, 0) + 1
+    return Program(operations, format_where(last), context, Tally(name for name, _, _ in operations), lines)
 
 
 class Recorder(Watcher):
     """Collects events of all threads while it watches; at most `capacity` of them, the later ones are only counted.
 
     Attributes:
-        single: every operation runs by itself, so a program's time is that of its operation.
+        single: every operation runs by itself, so the time of a program's execution is that of its operation.
+        totals, values: of times in milliseconds and of counters, by category and name.
         dropped: events that did not fit.
     """
+
+    measures = True
 
     def __init__(self, capacity: int):
         self.capacity = capacity
@@ -91,6 +99,7 @@ class Recorder(Watcher):
         self.programs: weakref.WeakKeyDictionary[State, Program] = weakref.WeakKeyDictionary()
         self.fused: Tally[str] = Tally()
         self.totals: dict[tuple[str, str], Totals] = {}
+        self.values: dict[tuple[str, str], Totals] = {}
         self.ends: dict[int, float] = {}
         self.numbers = itertools.count(1)
         self.clear()
@@ -98,32 +107,37 @@ class Recorder(Watcher):
     def clear(self) -> None:
         """Forget the events."""
         self.events: list[Event] = []
-        self.size = self.dropped = 0
+        self.dropped = 0
 
     def forget_totals(self) -> None:
         """Start the totals again."""
         with self.lock:
             self.totals.clear()
+            self.values.clear()
             self.fused.clear()
 
-    def add(self, event: Event, weight: int = 1) -> None:
-        """Keep an event that stands for `weight` entries of the trace."""
+    def add(self, event: Event) -> None:
+        """Keep an event."""
         with self.lock:
-            if self.size + weight > self.capacity:
-                self.dropped += weight
-                return
-            self.size += weight
-            self.events.append(event)
+            if len(self.events) >= self.capacity:
+                self.dropped += 1
+            else:
+                self.events.append(event)
 
     def count(self, category: str, name: str, amount: float) -> None:
-        """Add milliseconds (or the value of a counter) to the totals of a name."""
+        """Add milliseconds to the totals of a name."""
         with self.lock:
             self.totals.setdefault((category, name), Totals()).add(amount)
 
-    def span(self, name: str, category: str, began: float, ended: float, details: Any = None, weight: int = 1) -> None:
+    def note_value(self, category: str, name: str, value: float) -> None:
+        """Add a value of a counter."""
+        with self.lock:
+            self.values.setdefault((category, name), Totals()).add(value)
+
+    def span(self, name: str, category: str, began: float, ended: float, details: Any = None) -> None:
         """Keep something that took time on this thread."""
         self.count(category, name, (ended - began) * 1e3)
-        self.add(Event("X", name, category, began, ended - began, threading.get_ident(), details), weight)
+        self.add(Event("X", name, category, began, ended - began, threading.get_ident(), details))
 
     # -- what the engine tells
 
@@ -138,9 +152,8 @@ class Recorder(Watcher):
         }
         self.span("compile", "compile", event.began, event.began + event.seconds, details)
 
-    def flushed(self, state: State, began: float, results: Sequence[Any]) -> None:
-        """Wait for the program, so that its duration is known, and record it with its operations."""
-        dispatched = time.perf_counter()
+    def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+        """Wait for the program, so that its duration is known, and record it with the names of its operations."""
         # A failed execution is reported where its result is read.
         with contextlib.suppress(Exception):
             jax.block_until_ready(list(results))
@@ -149,26 +162,37 @@ class Recorder(Watcher):
             program = self.programs.get(state)
             if program is None:
                 program = self.programs[state] = program_of(state)
-            if not self.single:
+            alone = self.single and len(program.operations) == 1
+            if not alone:
                 self.fused.update(program.counts)
         me = threading.get_ident()
         before = self.ends.get(me)
         if before is not None and before < began:
             self.span("record", "record", before, began)
         self.ends[me] = ended
-        if self.single and len(program.operations) == 1:
+        if alone:
             name, where, yields = program.operations[0]
-            self.span(name, "operator", began, ended, {"where": where, "yields": yields, "measured": True})
+            self.span(name, "operator", started, ended, {"where": where, "yields": yields})
         else:
-            timing = {"dispatched": dispatched, "program": program, "results": len(results)}
-            self.span("flush", "flush", began, ended, timing, 2 + len(program.operations))
+            details = {
+                "operations": len(program.operations),
+                "results": len(results),
+                "where": program.where,
+                "context": program.context,
+                "operators": program.counts,
+                "lines": program.lines,
+            }
+            self.span("flush", "flush", began, ended, details)
+            # From the hand-over of its inputs on; before, the program was looked up, perhaps compiled.
+            self.span("execute", "execute", started, ended)
         self._note_memory(results)
 
-    def ran(self, call: Call, began: float, results: Sequence[Any]) -> None:
-        """Record an operation that ran outside programs."""
+    def ran(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
+        """Record an operation that ran outside programs, and the run before it, which compiles what is new."""
         with contextlib.suppress(Exception):
             jax.block_until_ready(list(results))
-        self.span(call.op.name, "operator", began, time.perf_counter(), {"measured": True})
+        self.span("first run", "first run", began, started, {"operator": call.op.name})
+        self.span(call.op.name, "operator", started, time.perf_counter())
 
     def _note_memory(self, results: Sequence[Any]) -> None:
         if not self.memory or not results:

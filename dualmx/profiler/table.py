@@ -15,12 +15,14 @@ KEYS = {
 }
 _WIDTHS = (40, 16, 16, 16, 16, 16)
 _HEADS = ("Name", "Total Count", "Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")
+_VALUE_HEADS = ("Name", "Total Count", "Min Value", "Max Value", "Avg Value")
+_Groups = dict[str, list[tuple[str, Totals]]]
 
 
-def grouped(recorder: Recorder, sort_by: str, ascending: bool) -> dict[str, list[tuple[str, Totals]]]:
-    """Return the totals by category, each sorted."""
+def grouped(recorder: Recorder, of: dict[tuple[str, str], Totals], sort_by: str, ascending: bool) -> _Groups:
+    """Return totals by category, each sorted."""
     with recorder.lock:
-        found = list(recorder.totals.items())
+        found = list(of.items())
     groups: dict[str, list[tuple[str, Totals]]] = {}
     for (category, name), totals in found:
         groups.setdefault(category, []).append((name, totals))
@@ -41,11 +43,22 @@ def _row(cells: tuple[str, ...]) -> str:
 def text(recorder: Recorder, sort_by: str, ascending: bool) -> str:
     """Return the table."""
     lines = ["", "Profile Statistics:"]
-    for category, rows in grouped(recorder, sort_by, ascending).items():
+    for category, rows in grouped(recorder, recorder.totals, sort_by, ascending).items():
         lines += [category, "=" * 17, _row(_HEADS), _row(tuple("-" * len(h) for h in _HEADS))]
         for name, t in rows:
             numbers = (t.total, t.least, t.most, t.total / t.count)
             lines.append(_row((name, str(t.count), *(f"{n:.4f}" for n in numbers))))
+        lines.append("")
+    for category, rows in grouped(recorder, recorder.values, sort_by, ascending).items():
+        lines += [
+            f"{category} (counters)",
+            "=" * 17,
+            _row(_VALUE_HEADS),
+            _row(tuple("-" * len(h) for h in _VALUE_HEADS)),
+        ]
+        lines += [
+            _row((name, str(t.count), *(f"{n:.4f}" for n in (t.least, t.most, t.total / t.count)))) for name, t in rows
+        ]
         lines.append("")
     counts = fused(recorder)
     if counts:
@@ -58,12 +71,18 @@ def text(recorder: Recorder, sort_by: str, ascending: bool) -> str:
 
 
 def as_json(recorder: Recorder, sort_by: str, ascending: bool) -> str:
-    """Return the totals as JSON: `Time` by category and name, and the counts of fused operations."""
+    """Return the totals as JSON: `Time` and `Value` by category and name, and the counts of fused operations."""
     times = {
         category: {
             name: {"Count": t.count, "Total": t.total, "Min": t.least, "Max": t.most, "Avg": t.total / t.count}
             for name, t in rows
         }
-        for category, rows in grouped(recorder, sort_by, ascending).items()
+        for category, rows in grouped(recorder, recorder.totals, sort_by, ascending).items()
     }
-    return json.dumps({"Time": times, "Unit": {"Time": "ms"}, "Fused": fused(recorder)}, indent=4)
+    values = {
+        category: {
+            name: {"Count": t.count, "Min": t.least, "Max": t.most, "Avg": t.total / t.count} for name, t in rows
+        }
+        for category, rows in grouped(recorder, recorder.values, sort_by, ascending).items()
+    }
+    return json.dumps({"Time": times, "Value": values, "Unit": {"Time": "ms"}, "Fused": fused(recorder)}, indent=4)

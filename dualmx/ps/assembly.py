@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from .member import few
+
 Request = tuple[int, int]  # (link, number)
 TOLD = 10.0  # seconds after which those who wait are told for whom
 
@@ -107,9 +109,9 @@ class Assembly:
         return {r: a for r, a in self._waiting.items() if not full or r in self.members}
 
     def _lacks(self, present: Iterable[int]) -> str:
-        few = self._least - len(self._waiting)
-        missing = ", ".join(f"worker {rank}" for rank in self.waits_for(present))
-        return missing or f"{few} more of the {self._least} that a group needs"
+        short = self._least - len(self._waiting)
+        missing = few([f"worker {rank}" for rank in self.waits_for(present)])
+        return missing or f"{short} more of the {self._least} that a group needs"
 
 
 __all__ = ["Assembly"]

@@ -7,23 +7,78 @@ the next one: those who are there, and those who came meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from operator import itemgetter
 from typing import Any
 
+from ..core.errors import FormatError
 from .frame import Message
 
 Request = tuple[int, int]  # (link, number)
 NEW = -1  # the last batch of a worker that has ended none
+PAGE = 20_000  # ranks that one message of the history names, about
+MOST_MARKS = 256
+_batch = itemgetter(0)
+Change = tuple[int, list[int], list[int], list[int]]  # batch, ranks that joined, that went, that did not count
+
+
+def follow(members: list[int], change: Change) -> list[int]:
+    """The members of a batch, after those of the batch before."""
+    _, joined, went, _ = change
+    return sorted({*members, *joined}.difference(went)) if joined or went else members
+
+
+def ranks(found: Any) -> list[int]:
+    """A list of ranks that a message names.
+
+    Raises:
+        FormatError: something else.
+    """
+    if not (isinstance(found, list) and all(type(rank) is int for rank in found)):
+        raise FormatError(f"{found!r:.80}: expected a list of ranks")
+    return found
+
+
+def changes_of(page: Message) -> list[Change]:
+    """The changes of a page of the history; errors as `ranks`."""
+    found = []
+    for change in page.take("changes", list):
+        if not (isinstance(change, list | tuple) and len(change) == 4 and type(change[0]) is int):
+            raise FormatError(f"change {change!r:.80}: expected a batch and three lists of ranks")
+        found.append((change[0], *map(ranks, change[1:])))
+    return found
+
+
+def marks_of(page: Message) -> dict[str, tuple[int, int]]:
+    """The marks of a page of the history.
+
+    Raises:
+        FormatError: something else.
+    """
+    return {name: (epoch, first) for name, epoch, first in map(_mark, page.take("marks", list))}
+
+
+def _mark(one: Any) -> tuple[str, int, int]:
+    if not (isinstance(one, list) and list(map(type, one)) == [str, int, int] and len(one[0]) <= 100):
+        raise FormatError(f"mark {one!r:.80}: expected a name, an epoch and a batch")
+    return one[0], one[1], one[2]
 
 
 class Attendance:
     """Settles batches.
 
+    What a newcomer must know of former batches begins with the first one of an epoch, of which workers tell by marks;
+    what was before is forgotten. It is told in pages, since each change would make a single message longer.
+
     Attributes:
         number: of the batch under way; 0 before the first.
         members: ranks that take part in it.
         used: ranks whose pushes counted in the batch before.
-        runs: `[first batch, members]`, and `short`: `[batch, ranks that counted]` where members were missing.
+        since: first batch that the history tells of, and `before`: the members of the one before that.
+        history: changes from then on.
+        marks: by the name of an order of samples, the epoch under way and its first batch.
 
     Example:
         >>> a = Attendance()
@@ -37,15 +92,17 @@ class Attendance:
         self.number = 0
         self.members: list[int] = []
         self.used: list[int] = []
-        self.runs: list[list[Any]] = []
-        self.short: list[list[Any]] = []
+        self.since = 1
+        self.before: list[int] = []
+        self.history: list[Change] = []
+        self.marks: dict[str, tuple[int, int]] = {}
         self._waiting: dict[int, tuple[int, Request]] = {}  # rank -> (last batch, request)
         self._answers: list[tuple[Request, dict[str, Any]]] = []
 
     def ask(self, rank: int, ended: int, request: Request) -> dict[str, Any] | None:
         """Worker `rank` has ended batch `ended` (`NEW` for none) and asks for the next; the answer, if there is one."""
         if rank in self.members and ended < self.number:
-            return self._told(ended)
+            return self._told()
         self._waiting[rank] = (ended, request)
         return None
 
@@ -59,43 +116,92 @@ class Attendance:
         ended = {rank for rank, (last, _) in self._waiting.items() if last == self.number and self.number}
         waiting, self._waiting = self._waiting, {}
         self.begin(members, sorted(ended.intersection(self.members)))
-        self._answers = [(request, self._told(waiting[r][0])) for r in members for request in [waiting[r][1]]]
+        self._answers = [(waiting[rank][1], self._told()) for rank in members]
         return True
 
     def begin(self, members: list[int], used: list[int]) -> None:
         """Begin the next batch, after one in which the pushes of `used` count."""
-        if self.number and used != self.members:
-            self.short.append([self.number, used])
+        missing = sorted({*self.members}.difference(used)) if self.number else []
+        if missing:
+            last = self.history.pop() if self.history and self.history[-1][0] == self.number else None
+            self.history.append((*last[:3], missing) if last else (self.number, [], [], missing))
         self.number += 1
         self.used = used
         if members != self.members:
-            self.runs.append([self.number, members])
+            here, there = set(members), set(self.members)
+            self.history.append((self.number, sorted(here - there), sorted(there - here), []))
         self.members = members
+        self._forget()
 
-    def state(self) -> dict[str, Any]:
-        """What `restore` reads."""
-        return {
-            "number": self.number, "members": self.members, "used": self.used, "runs": self.runs, "short": self.short,
-        }  # fmt: skip
+    def mark(self, marks: Iterable[Any]) -> None:
+        """Workers have begun epochs: `[name, epoch, first batch]` for orders of samples.
+
+        Raises:
+            FormatError: something else, or too many names.
+        """
+        for one in marks:
+            name, epoch, first = _mark(one)
+            if len(self.marks) >= MOST_MARKS and name not in self.marks:
+                raise FormatError(f"the workers of this job use more than {MOST_MARKS} orders of samples")
+            self.marks[name] = max(self.marks.get(name, (0, 0)), (epoch, first))
+
+    def _forget(self) -> None:
+        """Forget what no newcomer must know."""
+        first = min([self.number, *(first for _, first in self.marks.values())])
+        past = list(takewhile(lambda change: change[0] < first, self.history))
+        for change in past:
+            self.before = follow(self.before, change)
+        del self.history[: len(past)]
+        self.since = max(self.since, first)
+
+    def page(self, start: int) -> dict[str, Any]:
+        """Changes from batch `start` on, as far as one message goes; `next`: where the following one begins, or 0.
+
+        If some were forgotten since then, the history begins again: with `since`, the members `before` and the `marks`.
+        """
+        told: dict[str, Any] = {}
+        if start < self.since:
+            marks = [[name, *mark] for name, mark in self.marks.items()]
+            told = {"since": self.since, "before": self.before, "marks": marks}
+        first = end = bisect_left(self.history, start, key=_batch)
+        size = 0
+        while end < len(self.history) and size < PAGE:
+            size += 1 + sum(map(len, self.history[end][1:]))  # type: ignore[arg-type]
+            end += 1
+        following = self.history[end][0] if end < len(self.history) else 0
+        return {**told, "changes": self.history[first:end], "next": following}
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """What `restore` reads, in its order."""
+        here = {"number": self.number, "members": self.members, "used": self.used}
+        start = 0
+        while True:
+            page = self.page(start)
+            yield {"op": "attendance", **here, **page}
+            start = page["next"]
+            if not start:
+                return
 
     def restore(self, record: Message) -> None:
-        """Be where the attendance was that told its `state`."""
-        self.number, self.members = record.take("number", int), record.take("members", list)
-        self.used, self.runs = record.take("used", list), record.take("runs", list)
-        self.short = record.take("short", list)
+        """Be where the attendance was that told one of its `records`."""
+        self.number, self.members = record.take("number", int), ranks(record.take("members", list))
+        self.used = ranks(record.take("used", list))
+        if "since" in record.meta:
+            self.since, self.before, self.history = record.take("since", int), ranks(record.take("before", list)), []
+            self.marks = marks_of(record)
+        self.history += changes_of(record)
 
     def answers(self) -> list[tuple[Request, dict[str, Any]]]:
         """The answers to those who begin the batch, once."""
         answers, self._answers = self._answers, []
         return answers
 
-    def _told(self, ended: int) -> dict[str, Any]:
-        told = {"batch": self.number, "members": self.members, "used": self.used}
-        return told if ended >= 0 else {**told, "runs": self.runs, "short": self.short}
+    def _told(self) -> dict[str, Any]:
+        return {"batch": self.number, "members": self.members, "used": self.used}
 
     def waits_for(self) -> list[int]:
         """Members that have not ended the batch under way."""
         return [r for r in self.members if r not in self._waiting]
 
 
-__all__ = ["NEW", "Attendance"]
+__all__ = ["NEW", "Attendance", "Change", "changes_of", "follow", "marks_of", "ranks"]

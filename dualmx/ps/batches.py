@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.errors import FormatError
-from .attendance import NEW
+from .attendance import NEW, Change, changes_of, follow, marks_of, ranks
 from .frame import Message
+
+MOST_BATCHES = 1 << 24  # of the epochs under way, each of which a worker that joins remembers
 
 
 class Attended(NamedTuple):
@@ -31,13 +33,15 @@ class Batches:
         rank: of this worker.
         workers: of the job when it began.
         back: whether this worker joins others.
-        ask: tells the scheduler which batch this worker has ended, and waits for the next.
+        ask: tells the scheduler which batch this worker has ended, and new marks, and waits for the next.
+        history: asks the scheduler for a page of what was before this worker came, see `Attendance.page`.
         end: tells the servers of a batch that is over, of whose pushes count, and of the stores concerned.
 
     Attributes:
         number: of the batch under way; 0 before this worker takes part.
         members: ranks that take part in it.
-        over: batches that are over, from the first one of the job on.
+        over: batches that are over, as far as the epochs under way need them.
+        marks: by the name of an order of samples, the epoch under way and its first batch.
         stores: numbers of the stores whose rounds are batches.
         idle: what this worker pushes does not count, since it repeats a sample.
     """
@@ -47,14 +51,17 @@ class Batches:
         rank: int,
         workers: int,
         back: bool,
-        ask: Callable[[int], Message],
+        ask: Callable[[int, list[Any]], Message],
+        history: Callable[[int], Message],
         end: Callable[[int, list[int], list[int]], None],
     ):
         self.rank, self._back = rank, back
-        self._ask, self._end = ask, end
+        self._ask, self._history, self._end = ask, history, end
         self.number = 0
         self.members = list(range(workers))
         self.over: list[Attended] = []
+        self.marks: dict[str, tuple[int, int]] = {}
+        self._news: dict[str, tuple[int, int]] = {}  # marks that the scheduler does not know
         self.stores: list[int] = []
         self.idle = False
         self._pushed = False
@@ -78,12 +85,12 @@ class Batches:
         """
         if self.number:
             return
-        told = self._ask(NEW if self._back else 0)
+        told = self._ask(NEW if self._back else 0, [])
         if self._back:
             self._remember(told)
         self._follow(told)
-        if self.over:
-            self._end(self.over[-1].number, self.over[-1].used, self.stores)
+        if self.number > 1:
+            self._end(self.number - 1, told.take("used", list), self.stores)
 
     def catch_up(self) -> None:
         """What is pulled next is the outcome of all that was pushed, and the same for all; a newcomer takes part."""
@@ -99,10 +106,12 @@ class Batches:
             MXNetError: a server or the scheduler is gone.
         """
         self.begin()
-        told = self._ask(self.number)
+        news, self._news = self._news, {}
+        told = self._ask(self.number, [[name, *mark] for name, mark in news.items()])
         used = told.take("used", list)
         self.over.append(Attended(self.number, self.members, self.members if used == self.members else used))
         self._pushed = self.idle = False
+        self._forget()
         self._follow(told)
         self._end(self.over[-1].number, self.over[-1].used, self.stores)
 
@@ -110,17 +119,46 @@ class Batches:
         self.number, members = told.take("batch", int), told.take("members", list)
         if members != self.members:  # else one list does for many batches
             self.members = members
-        if self.rank not in self.members or self.number != len(self.over) + 1:
+        if self.rank not in self.members or (self.over and self.number != self.over[-1].number + 1):
             raise FormatError(f"batch {self.number} of the workers {self.members}: not expected by worker {self.rank}")
 
     def _remember(self, told: Message) -> None:
         """Learn of the batches before this worker came."""
-        runs = {int(first): members for first, members in told.take("runs", list)}
-        short = {int(number): used for number, used in told.take("short", list)}
-        members: list[int] = []
-        for number in range(1, told.take("batch", int)):
-            members = runs.get(number, members)
-            self.over.append(Attended(number, members, short.get(number, members)))
+        batch = told.take("batch", int)
+        start, since, members = 0, 1, []
+        changes: dict[int, Change] = {}
+        while True:
+            page = self._history(start)
+            if "since" in page.meta:  # else it goes on where the last one ended
+                since, members, changes = page.take("since", int), ranks(page.take("before", list)), {}
+                self.marks = marks_of(page)
+            changes |= {change[0]: change for change in changes_of(page)}
+            following = page.take("next", int)
+            if not following:
+                break
+            if following <= start:
+                raise FormatError(f"next={following}: expected a batch after {start}")
+            start = following
+        if not 1 <= since <= batch <= since + MOST_BATCHES:
+            raise FormatError(f"batch {batch}: expected {since} to {since + MOST_BATCHES}")
+        for number in range(since, batch):
+            change = changes.get(number, (number, [], [], []))
+            members = follow(members, change)
+            used = [rank for rank in members if rank not in change[3]] if change[3] else members
+            self.over.append(Attended(number, members, used))
+
+    def mark(self, name: str, epoch: int, first: int) -> None:
+        """An epoch of an order of samples begins with batch `first`, of which newcomers must know."""
+        self.marks[name] = self._news[name] = epoch, first
+
+    def after(self, number: int) -> list[Attended]:
+        """Batches that are over, after batch `number`."""
+        return self.over[max(number + 1 - self.over[0].number, 0) :] if self.over else []
+
+    def _forget(self) -> None:
+        """Forget batches before the epochs under way; the last one is kept."""
+        first = min([self.over[-1].number, *(first for _, first in self.marks.values())])
+        del self.over[: first - self.over[0].number]
 
 
 __all__ = ["Attended", "Batches"]

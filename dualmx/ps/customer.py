@@ -108,14 +108,20 @@ class Customer:
         return ticket
 
     def resume(self, peer: Peer, link: int, hello: dict[str, Any]) -> bool:
-        """Go on with `peer` by a new connection: introduce this process, then repeat what was not answered."""
+        """Go on with `peer` by a new connection: introduce this process, then repeat what was not answered.
+
+        False if the connection is down already, perhaps before anybody knew whose it was.
+        """
         with peer.lock:
             peer.link = link
             before = [t for t in self.open() if t.peer is peer]
             number = next(self._numbers)
             greeting = Ticket(number, peer, f"joining {peer.name} again", Message(REQUEST, number, hello))
             self._open[number] = greeting
-            return all(self._van.send(link, m) for t in (greeting, *before) if (m := t.message) is not None)
+            resumed = all(self._van.send(link, m) for t in (greeting, *before) if (m := t.message) is not None)
+            if not resumed:
+                peer.link = -1
+            return resumed
 
     def repeat(self, after: float, longest: float) -> None:
         """Send requests again that were not answered for `after` seconds, later ones after up to `longest`."""

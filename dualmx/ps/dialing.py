@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .frame import Lend
-from .secret import HandshakeError
+from .secret import HandshakeError, Steps
 from .shared import Arena, Loans
 
 
@@ -31,34 +31,45 @@ def dial(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.s
     if address.get("unix") and not tcp and address.get("boot") == host_identity():
         sock = socket.socket(socket.AF_UNIX)
         try:
+            sock.settimeout(timeout)
             sock.connect("\0" + str(address["unix"]))
             return sock
+        except BlockingIOError:
+            sock.close()
+            raise  # it has too many connections to accept at the moment
         except OSError:
             sock.close()  # the same machine in another network namespace: TCP still reaches it
-    return socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
+    sock = socket.create_connection((str(address["host"]), int(address["port"])), min(timeout, 5.0))
+    if sock.getsockname() == sock.getpeername():
+        sock.close()  # where nobody listens, the system may choose that very port for this end: it has met itself
+        raise ConnectionRefusedError("nobody listens there")
+    return sock
 
 
-def exchange_memory(sock: socket.socket, arena: Arena | None, timeout: float) -> tuple[Lend | None, Loans | None]:
+def exchange_memory(sock: socket.socket, arena: Arena | None) -> Steps[tuple[Lend | None, Loans | None]]:
     """Exchange memory with the other end of a unix socket; returns how to lend, and what is lent.
 
     Args:
-        sock: the connection.
+        sock: the connection, which does not block.
         arena: what this end shares, None for nothing.
-        timeout: most seconds that the other end has.
 
     Raises:
-        HandshakeError: the other end says something else. OSError: it says nothing.
+        HandshakeError: the other end says something else. OSError: the connection broke.
     """
     if sock.family != socket.AF_UNIX:
         return None, None
-    sock.settimeout(timeout)
     reader = arena.reader() if arena is not None else -1
     offer = struct.pack("<i", reader)
     if arena is not None and reader >= 0:
         socket.send_fds(sock, [offer], [arena.fd])
     else:
         sock.sendall(offer)
-    answer, fds, _, _ = socket.recv_fds(sock, 4, 1)
+    while True:
+        try:
+            answer, fds, _, _ = socket.recv_fds(sock, 4, 1)
+            break
+        except (BlockingIOError, InterruptedError):
+            yield
     try:
         if len(answer) != 4 or (struct.unpack("<i", answer)[0] >= 0) != (len(fds) == 1):
             raise HandshakeError("the other end did not say what memory it shares")

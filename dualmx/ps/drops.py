@@ -10,7 +10,7 @@ from .customer import Customer
 from .frame import ERROR, REPLY, REQUEST, Message
 from .van import OnMessage
 
-KEPT = ("register", "rejoin", "hello")  # by these, processes introduce themselves
+KEPT = ("register", "rejoin", "hello", "bye")  # by these, processes introduce themselves and take leave
 LONGEST = 8.0  # most seconds between two repetitions
 
 

@@ -150,31 +150,29 @@ class Pieces:
 
     def __init__(self, payload: Sequence[Any]):
         self._views = [_bytewise(p) for p in payload]
-        self._at = 0
-
-    @property
-    def left(self) -> int:
-        return sum([v.nbytes for v in self._views]) - self._at if self._views else 0
+        self._at = self._view = 0
+        self.left = sum([v.nbytes for v in self._views]) if len(self._views) != 1 else self._views[0].nbytes
 
     def take(self, size: int) -> memoryview:
         """Return the next `size` bytes; fewer if there are no more."""
-        if self._views and self._at + size <= self._views[0].nbytes:
+        if self._view < len(self._views) and self._at + size <= self._views[self._view].nbytes:
             return self._next(size)
         found = []
         missing = min(size, self.left)
         while missing:
-            found.append(self._next(min(missing, self._views[0].nbytes - self._at)))
+            found.append(self._next(min(missing, self._views[self._view].nbytes - self._at)))
             missing -= found[-1].nbytes
         return memoryview(b"".join(found))
 
     def _next(self, size: int) -> memoryview:
         """The next bytes, of one piece."""
-        first, at = self._views[0], self._at
+        view, at = self._views[self._view], self._at
         self._at = at + size
-        if self._at == first.nbytes:
+        self.left -= size
+        if self._at == view.nbytes:
             self._at = 0
-            del self._views[0]
-        return first[at : at + size]
+            self._view += 1
+        return view[at : at + size]
 
 
 # Checksums of what lies in one piece, by the flag of the frame.

@@ -7,13 +7,15 @@ import time
 from dataclasses import dataclass
 
 from ..core import knobs
+from ..core.encryption import check_encryption
 from ..core.errors import ArgumentError, MXNetError
 from ..core.network import address_of
-from .sealed import cipher
+from ..core.open_files import raise_limit, remedy
 from .secret import find_secret
 from .sockets import SocketVan
 from .talking import TalkingVan
 
+SPARE = 32  # files that a process opens beside its connections
 _REQUIRED = (knobs.ROOT_URI, knobs.ROOT_PORT, knobs.NUM_WORKER, knobs.NUM_SERVER)
 
 
@@ -35,7 +37,7 @@ class Job:
         journal: folder in which servers and the scheduler write down what they know, "" for none; `durable`: flushed
             to the disk.
         memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
-        seal: what travels over TCP is encrypted.
+        encrypt: what travels over TCP is encrypted: `auto` if it leaves the host, `1` all of it, `0` nothing.
         drop: percent of messages that are lost, for tests; resend: seconds until what was not answered is repeated.
     """
 
@@ -58,7 +60,7 @@ class Job:
     durable: bool = False
     memory: int = 4096
     tcp: bool = False
-    seal: bool = False
+    encrypt: str = "auto"
     drop: int = 0
     resend: float = 1.0
 
@@ -116,7 +118,7 @@ class Job:
             durable=knobs.JOURNAL_SYNC.read() == "1",
             memory=knobs.SHARED_MEMORY.integer(),
             tcp=knobs.TCP.read() == "1",
-            seal=_seals(),
+            encrypt=_encrypts(uri),
             drop=knobs.DROP_MSG.integer(0, 99),
             resend=knobs.RESEND_TIMEOUT.integer(1) / 1000,
         )
@@ -132,9 +134,19 @@ class Job:
         return self.on_worker_death == "elastic"
 
     def van(self) -> SocketVan:
-        """Return a van for this job."""
+        """Return a van for this job.
+
+        Raises:
+            MXNetError: this process may not have enough files open for a connection to each member.
+        """
+        may, members = raise_limit(), self.workers + self.servers
+        if self.role != "worker" and members + SPARE > may:
+            raise MXNetError(
+                f"the {self.role} of a job of {members} members would have about {members + SPARE} files open, and a "
+                f"process may have {may}. {remedy()}"
+            )
         kind = TalkingVan if knobs.VERBOSE.read() == "2" else SocketVan
-        return kind(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.seal)
+        return kind(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.encrypt)
 
     def own_host(self) -> str:
         """Return the address of this host as the others reach it.
@@ -164,13 +176,14 @@ class Job:
         return "0.0.0.0" if knobs.KUBERNETES.read() == "1" else own
 
 
-def _seals() -> bool:
-    if knobs.ENCRYPT.read() != "1":
-        return False
-    cipher()
-    if knobs.INSECURE.read() == "1" and not knobs.SECRET.read():
+def _encrypts(uri: str) -> str:
+    """What `DUALMX_ENCRYPT` says, if this process can do it for a job whose scheduler is at `uri`."""
+    mode = knobs.ENCRYPT.read()
+    insecure = knobs.INSECURE.read() == "1" and not knobs.SECRET.read()
+    if mode == "1" and insecure:
         raise ArgumentError("DUALMX_ENCRYPT=1 needs a secret (DUALMX_SECRET), which DUALMX_INSECURE=1 does without")
-    return True
+    check_encryption(uri, "0" if insecure else mode)
+    return mode
 
 
 __all__ = ["Job"]

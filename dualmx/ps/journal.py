@@ -1,23 +1,36 @@
 """What a server or scheduler writes down for the one that takes its place: a snapshot, and what has changed since.
 
 A record is a frame with its checksum, written before anybody is told that the change was made. The journal is read up
-to the first record that is not whole: the one that the server was writing when it died, which nobody relies on.
+to the first record that is not whole: the one that the server was writing when it died, which nobody relies on. Where
+the disk is full, the process waits for room: what it has promised nobody yet can wait, and what was written stays.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
+from ..core.reader import Content
 from .decoder import Decoder
 from .frame import NOTE, Message, encode
 
 LEAST = 64 << 20  # bytes of a journal before a snapshot takes its place
+_REMEDY = "it is damaged, or of another version; begin with an empty folder"
 LONGEST = 4  # times the size of a snapshot
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+PAUSE, REPORT = 0.1, 10.0  # seconds between two tries on a full disk, and between two warnings
+_log = logging.getLogger("dualmx.dist")
+
+
+class JournalError(MXNetError):
+    """The journal cannot be written, so that the process must end."""
 
 
 class Journal:
@@ -28,15 +41,30 @@ class Journal:
         rank: of the process.
         sync: wait until each record is on the disk, so that it outlives the host and not only the process.
         role: of the process.
+        patience: seconds to wait for room on a full disk, with calls of `meanwhile`.
     """
 
-    def __init__(self, folder: str | Path, rank: int, sync: bool = False, role: str = "server"):
+    def __init__(
+        self,
+        folder: str | Path,
+        rank: int,
+        sync: bool = False,
+        role: str = "server",
+        patience: float = 0.0,
+        meanwhile: Callable[[], None] | None = None,
+    ):
         self._folder, self._name, self._sync = Path(folder), f"{role}-{rank}", sync
+        self._patience, self._meanwhile = patience, meanwhile
         self._generation, self._size, self._limit = 0, 0, LEAST
         self._file = -1
 
     def _path(self, generation: int, kind: str) -> Path:
         return self._folder / f"{self._name}.{generation}.{kind}"
+
+    @property
+    def content(self) -> Content:
+        """What is read, for errors: the files of a process."""
+        return Content(b"", f"DUALMX_JOURNAL: {str(self._folder / self._name)!r}", "a journal", _REMEDY)
 
     def read(self) -> Iterator[Message]:
         """The records of the last snapshot and of its journal, oldest first; then `write` appends.
@@ -90,19 +118,63 @@ class Journal:
             end = at
             yield message
         if end != path.stat().st_size:
-            raise FormatError(f"{path}: damaged snapshot")
+            raise self.content.error(f"damaged snapshot {path.name}", end)
 
     def write(self, meta: dict[str, Any], payload: Iterable[Any] = ()) -> bool:
-        """Append a record; True when it is time for a `snapshot`."""
-        self._size += _write(self._file, encode(Message(NOTE, 0, meta, list(payload)), True))
-        if self._sync:
-            os.fdatasync(self._file)
+        """Append a record; True when it is time for a `snapshot`.
+
+        Raises:
+            JournalError: it cannot be written, or there was no room for it for too long.
+        """
+        self._size += self._wait_for_room(lambda: self._append(encode(Message(NOTE, 0, meta, list(payload)), True)))
         return self._size > self._limit
 
+    def _append(self, frame: list[memoryview]) -> int:
+        try:
+            size = _write(self._file, frame)
+            if self._sync:
+                os.fdatasync(self._file)
+        except OSError:
+            os.ftruncate(self._file, self._size)  # nobody may take the beginning of a record for one
+            os.lseek(self._file, self._size, os.SEEK_SET)
+            raise
+        return size
+
+    def _wait_for_room(self, write: Callable[[], int]) -> int:
+        """Call `write` until it has room, or patience ends."""
+        began = reported = 0.0
+        while True:
+            try:
+                return write()
+            except OSError as e:
+                now = time.monotonic()
+                began = began or now
+                where = f"DUALMX_JOURNAL={str(self._folder)!r}: {e.strerror or e}"
+                if e.errno not in FULL or now - began > self._patience:
+                    raise JournalError(
+                        f"{where}; nothing that was promised is lost: make room, and start again"
+                    ) from None
+                if not reported or now - reported > REPORT:
+                    reported = now
+                    _log.warning("%s: %s; waiting for room, for %g s at most", self._name, where, self._patience)
+            if self._meanwhile is not None:
+                self._meanwhile()
+            time.sleep(PAUSE)
+
     def snapshot(self, records: Iterable[tuple[dict[str, Any], list[Any]]]) -> None:
-        """Write all that there is, and begin a new journal."""
+        """Write all that there is, and begin a new journal; on a full disk go on with the one that there is."""
         new = self._generation + 1
         draft = self._path(new, "draft")
+        try:
+            self._set_limit(self._replace(new, draft, records))
+        except OSError as e:
+            draft.unlink(missing_ok=True)
+            if e.errno not in FULL:
+                raise JournalError(f"DUALMX_JOURNAL={str(self._folder)!r}: {e.strerror or e}") from None
+            self._limit = self._size + LEAST
+
+    def _replace(self, new: int, draft: Path, records: Iterable[tuple[dict[str, Any], list[Any]]]) -> int:
+        """Let a snapshot take the place of what there is, or leave that as it is; returns its size."""
         out = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
             size = sum(_write(out, encode(Message(NOTE, 0, meta, payload), True)) for meta, payload in records)
@@ -115,13 +187,13 @@ class Journal:
         for kind in ("snapshot", "journal"):
             self._path(self._generation, kind).unlink(missing_ok=True)
         self._file, self._generation, self._size = following, new, 0
-        self._set_limit(size)
+        return size
 
     def remove(self) -> None:
         """Delete what was written: nobody will need it."""
         self.close()
-        for kind in ("snapshot", "journal"):
-            self._path(self._generation, kind).unlink(missing_ok=True)
+        for path in self._folder.glob(f"{self._name}.*"):
+            path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -142,4 +214,4 @@ def _write(file: int, buffers: list[memoryview]) -> int:
     return total
 
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "JournalError"]

@@ -7,9 +7,11 @@ from typing import Any
 
 from ..core.errors import MXNetError
 from .attendance import Attendance
-from .frame import Message
+from .frame import NOTE, Message
 from .journal import Journal
 from .member import Member
+
+Place = tuple[int, int]  # of a barrier without a name: where in their scripts workers are, and the how manieth there
 
 
 class Ledger:
@@ -24,13 +26,13 @@ class Ledger:
         wanted: members that the job has, by role.
         members: by link; a number below 0 stands for the connection of one that has not connected to this scheduler.
         complete: whether all members have been there.
-        passed: names of the barriers that were passed, and `count`: how many without a name were.
+        passed: names of the barriers that were passed, and `last`: position and number of the last one without a name.
         attendance: settles the batches of an elastic job.
 
     Example:
         >>> ledger = Ledger(2, 1)
-        >>> ledger.pass_barrier("#1")
-        >>> ledger.has_passed("", 1), ledger.has_passed("", 2), ledger.complete
+        >>> ledger.pass_barrier("", (0, 1))
+        >>> ledger.has_passed("", (0, 1)), ledger.has_passed("", (0, 2)), ledger.complete
         (True, False, False)
     """
 
@@ -40,7 +42,7 @@ class Ledger:
         self.members: dict[int, Member] = {}
         self.complete = False
         self.passed: set[str] = set()
-        self.count = 0
+        self.last = (0, 0)
         self.attendance = Attendance() if elastic else None
 
     def workers(self) -> list[Member]:
@@ -53,6 +55,11 @@ class Ledger:
         """Write down what job it is."""
         self._write(self._job())
 
+    def enter_all(self) -> None:
+        """Write down that all members have been there: one record, so that a job has begun for all or for none."""
+        self.complete = True
+        self._write({"op": "begin", "members": [m.record() for m in self.members.values()]})
+
     def enter(self, member: Member) -> None:
         """Write down a member, or what has become of it."""
         self._write(member.record())
@@ -62,17 +69,17 @@ class Ledger:
         assert self.attendance is not None
         self._write({"op": "batch", "members": self.attendance.members, "used": self.attendance.used})
 
-    def pass_barrier(self, label: str) -> None:
-        """A barrier is passed: that of a name, or of a number after `#`."""
-        named = [] if label.startswith("#") else [label]
-        self.passed.update(named)
-        if not named:
-            self.count = max(self.count, int(label[1:]))
-        self._write({"op": "barriers", "passed": named, "count": self.count})
+    def pass_barrier(self, name: str, place: Place) -> None:
+        """A barrier is passed: that of a name, or without one that of a place."""
+        if name:
+            self.passed.add(name)
+        else:
+            self.last = max(self.last, place)
+        self._write({"op": "barriers", "passed": [name] if name else [], "last": self.last})
 
-    def has_passed(self, name: str, number: int) -> bool:
-        """Whether the barrier of a name, or the one of a number where there is no name, was passed."""
-        return name in self.passed or (not name and number <= self.count)
+    def has_passed(self, name: str, place: Place) -> bool:
+        """Whether the barrier of a name, or the one of a place where there is no name, was passed."""
+        return name in self.passed or (not name and place <= self.last)
 
     def _write(self, record: dict[str, Any]) -> None:
         if self._journal is not None and self._journal.write(record):
@@ -84,10 +91,11 @@ class Ledger:
     def _records(self) -> Iterator[dict[str, Any]]:
         """All that there is, for a journal that begins anew."""
         yield self._job()
-        yield from (m.record() for m in self.members.values())
-        yield {"op": "barriers", "passed": sorted(self.passed), "count": self.count}
+        if self.complete:
+            yield {"op": "begin", "members": [m.record() for m in self.members.values()]}
+        yield {"op": "barriers", "passed": sorted(self.passed), "last": self.last}
         if self.attendance is not None and self.attendance.number:
-            yield {"op": "attendance", **self.attendance.state()}
+            yield from self.attendance.records()
 
     # -- and back
 
@@ -97,8 +105,11 @@ class Ledger:
         Raises:
             MXNetError: the journal is that of another job.
         """
-        for record in self._journal.read() if self._journal is not None else ():
-            self._replay(record)
+        if self._journal is None:
+            return
+        for record in self._journal.read():
+            with self._journal.content.parsing():
+                self._replay(record)
 
     def _replay(self, record: Message) -> None:
         op = record.take("op", str)
@@ -108,20 +119,27 @@ class Ledger:
                 f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
                 f"this one has {self.wanted['worker']} and {self.wanted['server']}; give an empty folder"
             )
-        if op == "member":
-            member = Member.of(record, min([-1, *self.members]) - 1)
-            before = [k for k, m in self.members.items() if m.name == member.name]
-            for link in before:
-                del self.members[link]
-            self.members[member.link] = member
-            self.complete = len(self.members) >= sum(self.wanted.values())
+        if op == "begin":
+            self.complete = True
+            for fields in record.take("members", list):
+                self._put_back(Message(NOTE, 0, fields if isinstance(fields, dict) else {}))
+        elif op == "member":
+            self._put_back(record)
         elif op == "barriers":
             self.passed.update(record.take("passed", list))
-            self.count = max(self.count, record.take("count", int))
+            at, number = record.take("last", list)
+            self.last = max(self.last, (at, number))
         elif op == "batch" and self.attendance is not None:
             self.attendance.begin(record.take("members", list), record.take("used", list))
         elif op == "attendance" and self.attendance is not None:
             self.attendance.restore(record)
+
+    def _put_back(self, record: Message) -> None:
+        member = Member.of(record, min([-1, *self.members]) - 1)
+        before = [k for k, m in self.members.items() if m.name == member.name]
+        for link in before:
+            del self.members[link]
+        self.members[member.link] = member
 
     def close(self) -> None:
         """Delete the journal at the end of the job, unless somebody died: then another may go on."""

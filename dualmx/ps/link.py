@@ -14,6 +14,7 @@ from .decoder import Decoder
 from .frame import MOST_BUFFERS, Late, Lend, consume
 from .neighbour import process_behind, processor_time
 from .secret import Met
+from .tls import OVERHEAD, RECORD
 
 BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
 BUFFER = 4 << 20  # bytes that the system may hold, each way
@@ -39,7 +40,7 @@ class Link:
 
     Attributes:
         lend: see `Arena.lend`, for this link's peer; None without shared memory.
-        fast, sealed: what both ends have agreed on.
+        fast, tls: what both ends have agreed on.
         heard, spoke: when bytes came and were sent last. pulsed: when a sign of life was.
         enough: bytes that the system waits for before it wakes this process.
         watched: events that the selector waits for.
@@ -48,7 +49,7 @@ class Link:
 
     def __init__(self, number: int, sock: socket.socket, met: Met, lend: Lend | None, decoder: Decoder):
         self.number, self.sock, self.lend, self.decoder = number, sock, lend, decoder
-        self.fast, self.sealed = met
+        self.fast, self.tls = met
         self._out: deque[memoryview] = deque()  # of frames that are begun
         self._late: Late | None = None  # that is begun
         self._frames: deque[tuple[int | None, Sequence[memoryview] | Late]] = deque()  # with their priorities
@@ -83,6 +84,8 @@ class Link:
 
         Unix sockets do not know this.
         """
+        if self.tls is not None:
+            nbytes -= RECORD + OVERHEAD  # so much of it may have come, of a record whose end is missing
         nbytes = max(1, min(nbytes, ENOUGH))
         if nbytes != self.enough and self.sock.family != socket.AF_UNIX:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, nbytes)
@@ -91,14 +94,14 @@ class Link:
     @property
     def waits(self) -> bool:
         """Whether something waits to be sent."""
-        return bool(self._out or self._late or self._frames)
+        return bool(self._out or self._late or self._frames or (self.tls is not None and self.tls.unsent))
 
     def give(self, frame: Sequence[memoryview] | Late, priority: int | None) -> bool:
         """Send a frame, or what the socket takes of it now; True when nothing is left. Lock held."""
         if self._out or self._late or self._frames:
             self.put(frame, priority)
             return False
-        if isinstance(frame, Late) or self.sealed is not None or len(frame) > 1:
+        if isinstance(frame, Late) or self.tls is not None or len(frame) > 1:
             self.put(frame, priority)
             return self.push()
         (only,) = frame
@@ -126,7 +129,7 @@ class Link:
             if isinstance(frame, Late):
                 self._late = frame
                 break
-            self._out.extend(frame if self.sealed is None else self.sealed.seal(frame))
+            self._out.extend(frame)
             size += sum(b.nbytes for b in frame)
 
     def push(self) -> bool:
@@ -137,7 +140,7 @@ class Link:
             late = None if self._out else self._late
             some = late.next() if late else [self._out[i] for i in range(min(len(self._out), MOST_BUFFERS))]
             try:
-                n = self.sock.sendmsg(some)
+                n = self.sock.sendmsg(some) if self.tls is None else self.tls.sendmsg(some)
             except (BlockingIOError, InterruptedError):
                 return False
             if late is None:

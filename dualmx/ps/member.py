@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .frame import Message
 from .pulse import Pulse
 
 PRESENT = ("alive", "lost")
+NAMED = 8  # members that one text names at most
+
+
+def few(names: Sequence[str], between: str = ", ") -> str:
+    """The names of the first members, and how many more there are.
+
+    Example:
+        >>> few(["0", "1"]), few([str(rank) for rank in range(1000)])
+        ('0, 1', '0, 1, 2, 3, 4, 5, 6, 7 and 992 more')
+    """
+    more = len(names) - NAMED
+    return between.join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def with_remedy(text: str, role: str, policy: str) -> str:
+    """What is said of the death of a process, and where nobody takes its place, what can be done about it."""
+    if policy != "fail" or "DUALMX_ON_" in text:
+        return text
+    kind = "server" if role == "scheduler" else role
+    return (
+        f"{text}; its own last lines may tell why; for another process in its place start the job with "
+        f"dualmx-launch --on-{kind}-death wait (DUALMX_ON_{kind.upper()}_DEATH)"
+    )
 
 
 class Member:
@@ -21,11 +45,19 @@ class Member:
         since: when it was lost or died, and `patience`: seconds that it may be lost.
         end: why it is gone. crash: what it said itself.
         pulse: what it tells with its signs of life.
+        requests: numbers of further requests by which it registered, by this connection.
+        back: it took the place of one that died.
+        past: position, see `KVWorker.position`, up to which it comes to no barrier, as it was back later; -1 for none.
+        parted: it knows that its leave was taken note of.
+        early: it comes to no barrier at which others wait that have pushed nothing.
     """
 
     def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
         self.link, self.request, self.role, self.wish, self.address = link, request, role, wish, address
         self.life = life
+        self.requests: list[int] = []
+        self.back = self.early = self.parted = False
+        self.past = -1
         self.rank = -1
         self.state = "alive"
         self.since = self.patience = 0.0
@@ -54,7 +86,7 @@ class Member:
         """What another scheduler must know of it."""
         return {
             "op": "member", "role": self.role, "rank": self.rank, "life": self.life, "address": self.address,
-            "state": self.state, "end": self.end,
+            "state": self.state, "end": self.end, "back": self.back, "past": self.past, "early": self.early,
         }  # fmt: skip
 
     @staticmethod
@@ -63,7 +95,10 @@ class Member:
         role, rank = record.take("role", str), record.take("rank", int)
         made = Member(link, 0, role, rank, record.take("life", int), record.take("address", dict))
         made.rank, made.state, made.end = rank, record.take("state", str), record.take("end", str)
+        made.back, made.past, made.early = (
+            record.take("back", bool), record.take("past", int), record.take("early", bool)
+        )  # fmt: skip
         return made
 
 
-__all__ = ["PRESENT", "Member"]
+__all__ = ["PRESENT", "Member", "few", "with_remedy"]

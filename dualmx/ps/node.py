@@ -11,8 +11,9 @@ from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from .customer import Customer, Peer
-from .frame import ERROR, REPLY, Message
+from .frame import ERROR, NOTE, REPLY, Message
 from .job import Job
+from .member import with_remedy
 from .talking import talk
 from .van import SILENCE, Refused
 
@@ -41,15 +42,20 @@ class Node:
         self.back = False
         self.present: set[int] = set()
         self._barriers = 0
+        self._hello: dict[str, Any] = {}  # by which the scheduler knows this process, whatever connection it comes by
         self._scheduler = Peer("the scheduler", {"host": job.uri, "port": job.port})
         self._moved = threading.Condition()  # notified when a peer has another address, or this process leaves
         self._closed = False
 
     def _join(self, address: dict[str, Any]) -> list[dict[str, Any]]:
-        """Register with the scheduler; returns the servers' addresses."""
+        """Register with the scheduler; returns the servers' addresses.
+
+        Raises:
+            MXNetError: there is no scheduler, or no place in its job.
+            SystemExit: the process before this one had finished, so that there is nothing to do.
+        """
         job = self.job
-        self._scheduler.link = self._van.connect(self._scheduler.address, job.start)
-        meta = {
+        self._hello = {
             "op": "register",
             "role": job.role,
             "wish": job.task,
@@ -59,9 +65,17 @@ class Node:
             "address": address,
             "policy": job.policy,
         }
-        ticket = self._customer.ask(self._scheduler, f"joining the job as {job.role}", meta)
+        ticket = self._customer.ask(self._scheduler, f"joining the job as {job.role}", self._hello)
+        resumed = False
+        while not resumed:
+            link = self._van.connect(self._scheduler.address, job.start)
+            resumed = self._customer.resume(self._scheduler, link, self._hello)
         reply = self._customer.wait([ticket], job.start + 10)[0]
+        if reply.meta.get("over") is True:
+            _log.warning("%s: the process before this one has finished; there is nothing left to do", job.role)
+            raise SystemExit(0)
         self.rank = reply.take("rank", int)
+        self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.life}
         self.back, self._barriers = reply.take("back", bool), reply.take("barriers", int)
         self.present = {rank for rank in reply.take("workers", list) if isinstance(rank, int)}
         os.environ["DMLC_RANK"] = str(self.rank)
@@ -76,6 +90,8 @@ class Node:
 
     def _scheduler_said(self, message: Message) -> None:
         if message.kind in (REPLY, ERROR):
+            if "gone" in message.meta:
+                self._reconcile(message)
             self._customer.on_message(message)
             return
         if message.meta.get("op") == "waiting":
@@ -97,6 +113,21 @@ class Node:
             self.gone.pop((role, rank), None)
             self._returned(role, rank, message.take("address", dict))
 
+    def _reconcile(self, message: Message) -> None:
+        """Take over the scheduler's view of the members, as notes of changes may have been lost with a connection."""
+        for rank, address in enumerate(message.take("servers", list)):
+            if isinstance(address, dict):
+                self._returned("server", rank, address)
+        absent = {(role, rank): (text, dead) for role, rank, text, dead in message.take("gone", list)}
+        for role, rank in [k for k in self.gone if k[0] != "scheduler" and k not in absent]:
+            self.dead.discard((role, rank))
+            del self.gone[role, rank]
+            if role == "worker":
+                self._returned(role, rank, {})
+        for (role, rank), (text, dead) in absent.items():
+            if (role, rank) not in self.gone:
+                self._lost(role, rank, text, dead)
+
     def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
         self.gone.setdefault((role, rank), text)
         if dead:
@@ -116,9 +147,13 @@ class Node:
 
     # -- connections that break
 
-    def _broke(self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]) -> None:
+    def _broke(
+        self, peer: Peer, link: int, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
+    ) -> None:
         """Connect to `peer` again, on a thread, or call `lost` with the reason that it cannot be."""
         with peer.lock:
+            if peer.link != link:
+                return  # another thread has connected meanwhile
             peer.link = -1
         if reason.startswith(SILENCE) and not waits:
             lost(reason)
@@ -131,7 +166,10 @@ class Node:
         while not self._closed and not peer.gone:
             try:
                 link = self._van.connect(peer.address, 0.2, patient=False)
-                if self._customer.resume(peer, link, hello):
+                if peer.link >= 0:  # by another thread
+                    self._van.drop(link)
+                    return
+                if self._customer.resume(peer, link, hello or self._hello):
                     _log.warning("%s %d: connected to %s again, after: %s", self.job.role, self.rank, peer.name, reason)
                     return
             except Refused:
@@ -146,22 +184,27 @@ class Node:
         if not self._closed:
             lost(reason + (f"; it did not come back within {self.job.comeback:g} s" if waits else ""))
 
-    def _scheduler_broke(self, reason: str) -> None:
-        meta = {"op": "rejoin", "role": self.job.role, "rank": self.rank, "life": self.life}
+    def _scheduler_broke(self, link: int, reason: str) -> None:
         waits = self.job.on_server_death == "wait"
-        self._broke(self._scheduler, reason, waits, meta, self._scheduler_died)
+        self._broke(self._scheduler, link, reason, waits, {}, self._scheduler_died)
 
     def _scheduler_died(self, reason: str) -> None:
-        text = f"the scheduler died: {reason}"
+        text = with_remedy(f"the scheduler died: {reason}", "scheduler", self.job.on_server_death)
         self._lost("scheduler", 0, text, True)
         self._customer.give_up(self._scheduler, text)
 
-    def _await_scheduler(self) -> None:
-        """Wait for a scheduler that is started again at this moment, so that this process can take leave of it."""
-        until = time.monotonic() + FAREWELL
-        while self._scheduler.link < 0 and not self._scheduler.gone and time.monotonic() < until:
-            with self._moved:
-                self._moved.wait(0.05)
+    def _farewell(self, patience: float) -> None:
+        """Take leave of the scheduler; it has written that down when this returns, unless it is gone for good.
+
+        Args:
+            patience: seconds for a scheduler that is started again at this moment.
+        """
+        ticket = self._customer.ask(self._scheduler, "leaving the job", {"op": "bye"})
+        try:
+            self._customer.wait([ticket], patience)
+            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "parted"}))
+        except MXNetError as e:
+            _log.info("%s %d: %s", self.job.role, self.rank, e)
 
     def _leave(self) -> None:
         self._closed = True

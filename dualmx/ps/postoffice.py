@@ -11,15 +11,36 @@ from typing import Any
 from ..core.errors import FormatError, MXNetError
 from .assembly import Assembly
 from .frame import ERROR, NOTE, PING, REPLY, REQUEST, Message
-from .journal import Journal
-from .ledger import Ledger
-from .member import Member
+from .journal import Journal, JournalError
+from .ledger import Ledger, Place
+from .member import Member, few, with_remedy
 from .van import GRACE, SILENCE, Van
 
 _log = logging.getLogger("dualmx.dist")
 LEAST = 5.0  # seconds that members have at least to connect to another scheduler
 CROSSED = 2.0  # seconds that all workers may wait at different barriers
+PARTING = 2.0  # seconds in which members that have left may ask whether that was understood
 TOLD = 10.0  # seconds after which those who wait at a barrier are told for whom
+
+
+class Barrier:
+    """A barrier that workers wait at.
+
+    Attributes:
+        name, place: see `Ledger.has_passed`.
+        came: link and request of the workers that are there, by rank.
+        early: one of them has pushed nothing yet.
+    """
+
+    def __init__(self, name: str, place: Place):
+        self.name, self.place = name, place
+        self.came: dict[int, tuple[int, int]] = {}
+        self.early = False
+
+    def has(self, member: Member) -> bool:
+        """Whether it need not wait for a worker: it is there, or came back behind it."""
+        behind = not self.name and (self.place[0] <= member.past or (member.early and self.early))
+        return member.rank in self.came or behind
 
 
 class Scheduler:
@@ -55,7 +76,7 @@ class Scheduler:
         self._assembly = Assembly(*group) if self._attendance is not None else None
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
-        self._barriers: dict[str, dict[int, tuple[int, int]]] = {}  # name -> rank -> (link, request)
+        self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
         self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
         self._crossed = 0.0  # since when all workers wait at different ones
         self._last_gone: Member | None = None  # the worker that died or left last
@@ -90,8 +111,11 @@ class Scheduler:
         try:
             with self._lock:
                 self._serve(link, message)
+        except JournalError as e:
+            self.failed = str(e)
+            self.over.set()
         except MXNetError as e:
-            self._van.send(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
+            self._van.answer(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
 
     def _serve(self, link: int, message: Message) -> None:
         op = message.take("op", str)
@@ -103,16 +127,24 @@ class Scheduler:
             self._barrier(link, message)
         elif message.kind == REQUEST and op == "batch":
             self._next_batch(link, message)
+        elif message.kind == REQUEST and op == "history":
+            self._tell_history(link, message)
         elif message.kind == REQUEST and op == "meet":
             self._meet(link, message)
         elif message.kind == REQUEST and op == "assemble":
             self._assemble(link, message)
         elif message.kind == REQUEST and op == "coordinator":
-            self._van.send(link, Message(REPLY, message.request, {"address": self._coordinated()}))
+            self._van.answer(link, Message(REPLY, message.request, {"address": self._coordinated()}))
         elif message.kind == REQUEST and op == "status":
-            self._van.send(link, Message(REPLY, message.request, self.status()))
-        elif message.kind == NOTE and op == "bye":
+            self._van.answer(link, Message(REPLY, message.request, self.status()))
+        elif message.kind == REQUEST and op == "past":
+            self._pass(link, message)
+        elif op == "bye":
             self._leave(link)
+            if message.kind == REQUEST:
+                self._van.answer(link, Message(REPLY, message.request))
+        elif message.kind == NOTE and op == "parted" and link in self._members:
+            self._members[link].parted = True
         elif message.kind == NOTE and op == "crash" and link in self._members:
             self._members[link].crash = message.take("text", str)[:500]
         elif message.kind == PING and link in self._members:
@@ -122,7 +154,7 @@ class Scheduler:
         """Return what is known of the members, for `dualmx status`."""
         now = time.monotonic()
         members = [m.told(now) for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))]
-        waiting = [{"barrier": name, "ranks": sorted(seat)} for name, seat in self._barriers.items()]
+        waiting = [{"barrier": label, "ranks": sorted(b.came)} for label, b in self._barriers.items()]
         told = {"wanted": self._wanted, "complete": self._ledger.complete, "members": members, "barriers": waiting}
         if self._attendance is not None:
             told["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
@@ -150,7 +182,8 @@ class Scheduler:
         member.state, member.since = "dead", time.monotonic()
         self._ledger.enter(member)
         _log.warning("scheduler: %s died: %s", member.name, member.end)
-        self._tell(member, f"{member.name} died: {member.end}", dead=True)
+        text = f"{member.name} died: {member.end}"
+        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), dead=True)
 
     def _awaited(self, member: Member) -> bool:
         """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
@@ -175,7 +208,9 @@ class Scheduler:
                 f"the scheduler's job has the policies {dict(self._policy)}, this {role}'s has {policy} "
                 "(DUALMX_ON_WORKER_DEATH, DUALMX_ON_SERVER_DEATH)"
             )
-        if link in self._members:
+        known = next((m for m in self._members.values() if m.life == life and m.role == role), None)
+        if known is not None:
+            self._register_again(known, link, message.request)
             return
         member = Member(link, message.request, role, wish, life, address)
         if self._ledger.complete:
@@ -190,8 +225,34 @@ class Scheduler:
         if len(self._members) == sum(self._wanted.values()):
             self._begin()
 
+    def _register_again(self, member: Member, link: int, request: int) -> None:
+        """A member asks again, as its connection broke before it was answered, or the scheduler was another one."""
+        if member.link == link:
+            member.requests.append(request)
+        else:
+            self._move(member, link)
+            member.request, member.requests = request, []
+        if self._ledger.complete:
+            if not (member.present or self._awaited(member)):
+                raise MXNetError(f"the job goes on without {member.name}: {member.end}")
+            self._revive(member)
+            self._welcome(member)
+
+    def _move(self, member: Member, link: int) -> None:
+        """A member has another connection."""
+        del self._members[member.link]
+        self._van.drop(member.link)
+        member.link = link
+        self._members[link] = member
+
+    def _revive(self, member: Member) -> None:
+        """A member that was lost is there again."""
+        if member.state != "alive":
+            member.state, member.crash = "alive", ""
+            self._note(member, "back", f"{member.name} is back")
+
     def _replace(self, member: Member) -> None:
-        """Let a new process take the place of one that died."""
+        """Let a new process take the place of one that died; it may end if that one had finished."""
         role = member.role
         for old in self._members.values():
             if old.role == role and old.state == "lost" and old.rank == member.wish:
@@ -199,35 +260,47 @@ class Scheduler:
         places = [m for m in self._members.values() if m.role == role and self._awaited(m)]
         chosen = next((m for m in places if m.rank == member.wish), places[0] if places else None)
         if chosen is None:
+            ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
+            if self._policy[role] == "wait" and member.wish in ranks:
+                self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
+                return
             raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
         del self._members[chosen.link]
-        member.rank = chosen.rank
+        member.rank, member.back = chosen.rank, True
         self._members[member.link] = member
         self._ledger.enter(member)
         _log.warning("scheduler: %s is back", member.name)
-        self._welcome(member, back=True)
+        self._welcome(member)
         self._note(member, "back", f"{member.name} is back")
 
     def _admit(self, member: Member) -> None:
         """Let one more worker join an elastic job; it gets a number that nobody had before."""
-        member.rank = 1 + max(m.rank for m in self._ledger.workers())
+        member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
         self._members[member.link] = member
         self._ledger.enter(member)
         _log.warning("scheduler: %s joins the job", member.name)
         self._note(member, "new", f"{member.name} joins the job")
-        self._welcome(member, back=True)
+        self._welcome(member)
 
     def _next_batch(self, link: int, message: Message) -> None:
         """A worker has ended a batch, and asks for the next."""
         member = self._members.get(link)
         if self._attendance is None or member is None or member.role != "worker":
             raise MXNetError("only the workers of an elastic job ask for batches")
+        self._attendance.mark(message.take("marks", list))
         told = self._attendance.ask(member.rank, message.take("ended", int), (link, message.request))
         if told is not None:
-            self._van.send(link, Message(REPLY, message.request, told))
+            self._van.answer(link, Message(REPLY, message.request, told))
         else:
             self._asked = self._asked or time.monotonic()
             self._settle_batch()
+
+    def _tell_history(self, link: int, message: Message) -> None:
+        """Tell a newcomer of the batches before it came."""
+        self._worker(link, "ask for batches")
+        if self._attendance is None:
+            raise MXNetError("only elastic jobs have batches")
+        self._van.answer(link, Message(REPLY, message.request, self._attendance.page(message.take("start", int))))
 
     def _settle_batch(self) -> None:
         attendance = self._attendance
@@ -237,33 +310,42 @@ class Scheduler:
             self._asked = 0.0
             self._ledger.enter_batch()
             for (link, request), told in attendance.answers():
-                self._van.send(link, Message(REPLY, request, told))
+                self._van.answer(link, Message(REPLY, request, told))
 
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
         role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
+        if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
+            self._van.answer(link, Message(REPLY, message.request))
+            return
         member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
         if member is None or not (member.present or self._awaited(member)):
+            if member is not None:
+                member.parted = True
             raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
         if member.link != link:
-            del self._members[member.link]
-            self._van.drop(member.link)
-            member.link = link
-            self._members[link] = member
-        if member.state != "alive":
-            member.state, member.crash = "alive", ""
-            self._note(member, "back", f"{member.name} is back")
-        self._van.send(link, Message(REPLY, message.request))
+            self._move(member, link)
+        self._revive(member)
+        self._van.answer(link, Message(REPLY, message.request, self._view()))
 
-    def _welcome(self, member: Member, back: bool) -> None:
+    def _view(self) -> dict[str, Any]:
+        """What a member must know of the others, whatever notes it has missed."""
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
-        servers = [m.address for m in ordered if m.role == "server"]
+        gone = [[m.role, m.rank, m.end, m.state == "dead"] for m in ordered if not m.present]
+        return {"servers": [m.address for m in ordered if m.role == "server"], "gone": gone}
+
+    def _welcome(self, member: Member) -> None:
+        ordered = sorted(self._members.values(), key=lambda m: m.rank)
         workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
-        meta = {"rank": member.rank, "servers": servers, "back": back, "workers": workers}
-        self._van.send(member.link, Message(REPLY, member.request, {**meta, "barriers": self._ledger.count}))
+        at, number = self._ledger.last
+        meta = {**self._view(), "rank": member.rank, "back": member.back, "workers": workers}
+        if self._attendance is not None:
+            meta["gone"] = []  # they may be many by now, and are none of a newcomer's concern
+        meta["barriers"] = number if at == 0 else 0
+        for request in (member.request, *member.requests):
+            self._van.answer(member.link, Message(REPLY, request, meta))
 
     def _begin(self) -> None:
-        self._ledger.complete = True
         for role, count in self._wanted.items():
             members = [m for m in self._members.values() if m.role == role]
             free = set(range(count))
@@ -276,10 +358,9 @@ class Scheduler:
                     m.rank = min(free)
                     free.discard(m.rank)
         _log.info("scheduler: all are here:\n%s", self.table())
+        self._ledger.enter_all()
         for m in self._members.values():
-            self._ledger.enter(m)
-        for m in self._members.values():
-            self._welcome(m, back=False)
+            self._welcome(m)
 
     def table(self) -> str:
         """The members, one a line: role, rank, host, and the port of a server."""
@@ -291,13 +372,25 @@ class Scheduler:
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
-        name, number = message.take("name", str), message.take("number", int)
-        if self._ledger.has_passed(name, number):
-            self._van.send(link, Message(REPLY, message.request))
+        at = message.take("at", int) if "at" in message.meta else 0
+        name, place = message.take("name", str), (at, message.take("number", int))
+        if self._ledger.has_passed(name, place):
+            self._van.answer(link, Message(REPLY, message.request))
             return
-        label = name or f"#{number}"
-        self._barriers.setdefault(label, {})[member.rank] = (link, message.request)
+        label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
+        barrier = self._barriers.setdefault(label, Barrier(name, place))
+        barrier.came[member.rank] = (link, message.request)
+        barrier.early |= message.meta.get("idle") is True
         self._settle(label)
+
+    def _pass(self, link: int, message: Message) -> None:
+        """A worker that came back goes on behind some barriers: they wait for it no more."""
+        member = self._worker(link, "tell where they are")
+        member.past, member.early = message.take("at", int), message.take("early", bool)
+        self._ledger.enter(member)
+        self._van.answer(link, Message(REPLY, message.request))
+        for label in list(self._barriers):
+            self._settle(label)
 
     def _worker(self, link: int, what: str) -> Member:
         member = self._members.get(link)
@@ -316,10 +409,10 @@ class Scheduler:
         if len(self._met) == self._wanted["worker"]:
             addresses = [self._met[rank][2] for rank in sorted(self._met)]
             for link, request, _ in self._met.values():
-                self._van.send(link, Message(REPLY, request, {"addresses": addresses}))
+                self._van.answer(link, Message(REPLY, request, {"addresses": addresses}))
         elif gone:
             for link, request, _ in self._met.values():
-                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
         else:
             return
         self._met = {}
@@ -342,12 +435,12 @@ class Scheduler:
         here = [m.rank for m in workers if m.present]
         self._assembly.settle(here, [m.rank for m in workers if m.state == "left"])
         for (link, request), told in self._assembly.answers():
-            self._van.send(link, Message(REPLY, request, told))
+            self._van.answer(link, Message(REPLY, request, told))
         now = time.monotonic()
         for link, text in self._assembly.to_tell(now, here):
-            self._van.send(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
+            self._van.answer(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
         for (link, request), text in self._assembly.overdue(now, here):
-            self._van.send(link, Message(ERROR, request, {"text": text}))
+            self._van.answer(link, Message(ERROR, request, {"text": text}))
 
     def _coordinated(self) -> str:
         if self._coordinator is None:
@@ -356,21 +449,24 @@ class Scheduler:
         return self._coordinates
 
     def _settle(self, label: str) -> None:
-        seat = self._barriers[label]
-        workers = self._expected()
-        if all(m.rank in seat for m in workers):
-            self._ledger.pass_barrier(label)
-            for link, request in self._barriers.pop(label).values():
-                self._van.send(link, Message(REPLY, request))
+        barrier = self._barriers[label]
+        missing = [m for m in self._expected() if not barrier.has(m)]
+        if not missing:
+            self._ledger.pass_barrier(barrier.name, barrier.place)
+            for link, request in self._barriers.pop(label).came.values():
+                self._van.answer(link, Message(REPLY, request))
             return
-        gone = [m for m in workers if m.state in ("dead", "left") and not self._awaited(m) and m.rank not in seat]
+        gone = [m for m in missing if m.state in ("dead", "left") and not self._awaited(m)]
         if gone:
-            for link, request in self._barriers.pop(label).values():
-                self._van.send(link, Message(ERROR, request, {"text": gone[0].end}))
+            for link, request in self._barriers.pop(label).came.values():
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
 
     def _expected(self) -> list[Member]:
         """The workers for whom barriers wait."""
         workers = self._ledger.workers()
+        if self._policy["worker"] == "wait" and any(m.back for m in workers):
+            # One that came back may have skipped a barrier, so that it or the others end with one less.
+            return [m for m in workers if m.state != "left"]
         if self._policy["worker"] == "continue":
             return [m for m in workers if m.state != "dead"]
         if self._attendance is not None:
@@ -381,12 +477,11 @@ class Scheduler:
         """Tell those who wait at a barrier for long who is not there."""
         self._since = {label: self._since.get(label, now) for label in self._barriers}
         for label in [b for b, since in self._since.items() if now - since >= TOLD]:
-            seat, self._since[label] = self._barriers[label], now
-            text = f"the barrier {label} still lacks " + ", ".join(
-                m.name for m in self._expected() if m.rank not in seat
-            )
-            for link, request in seat.values():
-                self._van.send(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
+            barrier, self._since[label] = self._barriers[label], now
+            lacking = few([m.name for m in self._expected() if not barrier.has(m)])
+            text = f"the barrier {label} still lacks {lacking}"
+            for link, request in barrier.came.values():
+                self._van.answer(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
 
     def _takes_part(self, member: Member) -> bool:
         """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
@@ -405,7 +500,7 @@ class Scheduler:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
         for m in self._members.values():
             if m.state == "alive" and m is not about:
-                self._van.send(m.link, Message(NOTE, 0, note))
+                self._van.answer(m.link, Message(NOTE, 0, note))
 
     def _tell(self, about: Member, text: str, dead: bool) -> None:
         about.end = text
@@ -430,7 +525,7 @@ class Scheduler:
         """Serve until the job is over.
 
         Raises:
-            MXNetError: after `start` seconds members were still missing.
+            MXNetError: after `start` seconds members were still missing, or the journal cannot be written.
         """
         until = time.monotonic() + start
         while not self.over.wait(0.1):
@@ -448,9 +543,23 @@ class Scheduler:
                     for lost in [m for m in self._members.values() if m.state == "lost"]:
                         self._bury(lost)
             if ended:
-                self.over.wait(5.0)  # servers end by themselves
+                self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
                 break
-        self._ledger.close()
+        until = time.monotonic() + PARTING
+        while self._policy["server"] == "wait" and time.monotonic() < until and not self._all_parted():
+            time.sleep(0.01)
+        if self.failed:
+            raise MXNetError(self.failed)
+
+    def _all_parted(self) -> bool:
+        """Whether nobody is left that may ask again, because the answer to its leave was lost."""
+        with self._lock:
+            return all(m.parted or m.state != "left" or link < 0 for link, m in self._members.items())
+
+    def close(self) -> None:
+        """Forget the job, when all members have been told that it is over."""
+        if not self.failed:
+            self._ledger.close()
 
     def _watch(self) -> None:
         """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
@@ -468,27 +577,38 @@ class Scheduler:
     def _uncross(self, now: float) -> None:
         """End barriers that all workers wait at for good, because they do not wait at the same one."""
         workers = [m for m in self._ledger.workers() if m.state != "left"]
-        at = {rank: label for label, seat in self._barriers.items() for rank in seat}
+        at = {rank: label for label, barrier in self._barriers.items() for rank in barrier.came}
         if len(self._barriers) < 2 or not all(m.state == "alive" and m.rank in at for m in workers):
             self._crossed = 0.0
         elif not self._crossed:
             self._crossed = now
         elif now - self._crossed > CROSSED:
             self._crossed = 0.0
-            told = "; ".join(f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items()))
+            told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
-                for link, request in self._barriers.pop(label).values():
-                    self._van.send(link, Message(ERROR, request, {"text": text}))
+                for link, request in self._barriers.pop(label).came.values():
+                    self._van.answer(link, Message(ERROR, request, {"text": text}))
+
+    def _missing(self) -> str:
+        """Names of those who are not there, if all who are have asked for ranks."""
+        wishes = {(m.role, m.wish) for m in self._members.values()}
+        all_ = [(role, rank) for role, count in self._wanted.items() for rank in range(count)]
+        if not wishes <= set(all_) or len(wishes) < len(self._members):
+            return ""
+        missing = [f"{role} {rank}" for role, rank in all_ if (role, rank) not in wishes]
+        return f"; missing: {few(missing)}: see what they wrote last"
 
     def _refuse(self, start: float) -> None:
         here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
         text = (
             f"the job did not come together within {start:g} s (DUALMX_START_TIMEOUT): "
             + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._wanted.items())
+            + self._missing()
         )  # fmt: skip
         for m in list(self._members.values()):
-            self._van.send(m.link, Message(ERROR, m.request, {"text": text}))
+            for request in (m.request, *m.requests):
+                self._van.answer(m.link, Message(ERROR, request, {"text": text}))
         raise MXNetError(text)
 
 

@@ -64,7 +64,7 @@ class Pulse:
         Raises:
             FormatError: it is not as expected.
         """
-        sample = (float(message.take("at", (int, float))), *(message.take(name, int) for name in COUNTS))
+        sample = (message.take("at", (int, float)), *(message.take(name, int) for name in COUNTS))
         if not all(0 <= number < 1 << 63 for number in sample):
             raise FormatError(f"message {PULSE!r}: {sample}: expected a time and counts of 0 or more")
         wait, figures = message.meta.get("wait"), message.meta.get("figures", {})
@@ -75,7 +75,9 @@ class Pulse:
             ranks = fields.take("for", list)
             if len(ranks) > AWAITED or not all(isinstance(rank, int) for rank in ranks):
                 raise FormatError(f"message {PULSE!r}: wait: expected at most {AWAITED} ranks")
-            seconds = float(fields.take("seconds", (int, float)))
+            seconds = fields.take("seconds", (int, float))
+            if not _is_number(seconds):
+                raise FormatError(f"message {PULSE!r}: wait: expected a number of seconds")
             wait = {"seconds": round(seconds, 3), "in": _shown(fields.take("in", str)), "for": ranks}
         self._heard = time.monotonic()
         if self._samples and sample < self._samples[-1]:
@@ -106,7 +108,7 @@ def _shown(text: str) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, float) or (type(value) is int and abs(value) < 1 << 63)
 
 
 __all__ = ["COUNTS", "PERIOD", "Pulse", "Traffic"]

@@ -26,8 +26,8 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     """
     talk()
     returns = job.journal and job.on_server_death == "wait"
-    journal = Journal(job.journal, 0, job.durable, "scheduler") if returns else None
     van = job.van()
+    journal = Journal(job.journal, 0, job.durable, "scheduler", job.comeback, van.pulse) if returns else None
     scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal, job.group)
     if scheduler.restore(max(job.silence, LEAST)):
         _log.warning("scheduler: took over from the journal in %s", job.journal)
@@ -44,6 +44,7 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
             scheduler.run(job.start)
         finally:
             van.close()
+        scheduler.close()
 
     return serve
 

@@ -1,4 +1,9 @@
-"""Who may join a job: both ends of a connection prove that they know the job's secret before anything else is read."""
+"""Who may join a job: both ends of a connection prove that they know the job's secret before anything else is read.
+
+Where a connection leaves its host they do so by TLS 1.3, with certificates that follow from the secret; within a host
+by HMAC-SHA-256 over random numbers of both ends. Handshakes are generators, which go on when the socket can be read: so
+one thread has many of them under way, and those who stop in the middle of one take no thread.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +11,40 @@ import hashlib
 import hmac
 import os
 import secrets
+import selectors
 import socket
+import ssl
 import struct
 import time
+from collections.abc import Generator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..core import knobs
 from ..core.errors import MXNetError
 from ..core.network import is_loopback
-from .frame import VERSION, xxhash
-from .sealed import Sealed
+from .frame import xxhash
+from .tls import RECORD, Encryption, Tls
 
 HELLO = struct.Struct("<4sHH32s")  # magic, version, abilities, nonce
 MAGIC = b"DMXH"
+VERSION = 2  # of the handshake; in the first one encrypted connections were not under TLS
 MAC = 32
 CAN_XXH3 = 1
-SEALS = 2  # wants what follows the handshake encrypted
+ENCRYPTS = 2  # demands an encrypted connection
+TLS_HANDSHAKE = b"\x16"  # first byte of a connection under TLS (RFC 8446, 5.1)
+MOST = 64 << 10  # bytes that the other end may send until it has proven itself
 SHORTEST = 16
+T = TypeVar("T")
+Steps = Generator[None, None, T]  # goes on when the socket, which does not block, can be read
 
 
 class HandshakeError(MXNetError):
     """The other end of a connection is no member of this job."""
+
+
+class Unanswered(ConnectionError):
+    """The other end closed a connection during the handshake, as one does that has too many: worth another try."""
 
 
 def new_secret() -> str:
@@ -99,80 +116,184 @@ class Met(NamedTuple):
 
     Attributes:
         fast: both know xxh3.
-        sealed: encrypts what follows, if it is to be.
+        tls: by which bytes pass that are encrypted.
     """
 
     fast: bool
-    sealed: Sealed | None
+    tls: Tls | None
 
 
-def _abilities(seal: bool) -> int:
-    return (CAN_XXH3 if xxhash is not None else 0) | (SEALS if seal else 0)
+def _hello(encrypts: bool) -> bytes:
+    abilities = (CAN_XXH3 if xxhash is not None else 0) | (ENCRYPTS if encrypts else 0)
+    return HELLO.pack(MAGIC, VERSION, abilities, os.urandom(32))
 
 
-def _receive(sock: socket.socket, size: int, until: float) -> bytes:
-    data = b""
-    while len(data) < size:
-        sock.settimeout(max(until - time.monotonic(), 0.001))
-        more = sock.recv(size - len(data))
-        if not more:
-            raise HandshakeError("the connection was closed during the handshake; do the secrets differ?")
-        data += more
-    return data
-
-
-def _check(hello: bytes, seal: bool) -> int:
+def _check(hello: bytes, encrypts: bool) -> bool:
+    """Check a hello; returns whether both ends know xxh3."""
     magic, version, abilities, _ = HELLO.unpack(hello)
     if magic != MAGIC:
         raise HandshakeError("the other end is no process of dualmx")
     if version != VERSION:
         raise HandshakeError(f"the other end speaks protocol version {version}, this process {VERSION}")
-    if bool(abilities & SEALS) != seal:
+    if bool(abilities & ENCRYPTS) != encrypts:
         raise HandshakeError(
-            f"the other end {'demands' if abilities & SEALS else 'has no'} encryption, this one "
-            f"{'demands it' if seal else 'has none'} (DUALMX_ENCRYPT)"
+            f"the other end {'demands' if abilities & ENCRYPTS else 'has no'} encryption, this one "
+            f"{'demands it' if encrypts else 'has none'} (DUALMX_ENCRYPT)"
         )
-    return abilities
+    return xxhash is not None and bool(abilities & CAN_XXH3)
 
 
-def greet(sock: socket.socket, secret: bytes, until: float, seal: bool = False) -> Met:
-    """Handshake of the end that connects. It fails at the monotonic time `until`.
+def _say(end: socket.socket | Tls, data: bytes) -> None:
+    """Send a few bytes, for which a new connection has room."""
+    if end.sendmsg([memoryview(data)]) < len(data):
+        raise HandshakeError("the other end does not read what it is told")
+
+
+def _receive(end: socket.socket | Tls, size: int) -> Steps[bytes]:
+    data, scratch = b"", memoryview(bytearray(RECORD))
+    while len(data) < size:
+        room = memoryview(bytearray(size - len(data)))
+        try:
+            n = end.recv_into(room, scratch) if isinstance(end, Tls) else end.recv_into(room)
+        except (BlockingIOError, InterruptedError):
+            yield
+            continue
+        except ssl.SSLError as e:
+            raise HandshakeError(_explained(e)) from None
+        if not n:
+            _ended(data)
+        data += room[:n]
+    return data
+
+
+def _ended(data: bytes) -> None:
+    """Raise what a connection's end means after so much of what the other end has said first."""
+    if data[: len(MAGIC)] != MAGIC[: len(data)]:
+        raise HandshakeError("the other end is no process of dualmx")
+    raise Unanswered("closed the connection during the handshake: it has too many, or is none of dualmx")
+
+
+def _secured(sock: socket.socket, context: ssl.SSLContext, accepts: bool) -> Steps[Tls]:
+    """The handshake of TLS."""
+    tls, left = Tls(sock, context, accepts), MOST
+    while True:
+        try:
+            if tls.shake():
+                return tls
+        except ssl.SSLError as e:
+            raise HandshakeError(_explained(e)) from None
+        yield
+        try:
+            data = sock.recv(RECORD)
+        except (BlockingIOError, InterruptedError):
+            continue
+        if not data:
+            _ended(b"")
+        if left == MOST and data.startswith(MAGIC) and len(data) >= HELLO.size:
+            _check(data[: HELLO.size], True)
+        left -= len(data)
+        if left < 0:
+            raise HandshakeError(f"the other end has sent more than {MOST} bytes without proving itself")
+        tls.feed(data)
+
+
+def _explained(e: ssl.SSLError) -> str:
+    """Why TLS failed."""
+    reason = (e.reason or "").upper()
+    if isinstance(e, ssl.SSLCertVerificationError):
+        return f"the other end has another secret (DUALMX_SECRET): its certificate is refused ({e.verify_message})"
+    if "DID_NOT_RETURN_A_CERTIFICATE" in reason:
+        return "the other end has no certificate of this job"
+    if any(sign in reason for sign in ("UNKNOWN_CA", "BAD_CERTIFICATE", "CERTIFICATE_REQUIRED", "DECRYPT_ERROR")):
+        return f"the other end has another secret (DUALMX_SECRET): it refuses this one's certificate ({e.reason})"
+    if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason:
+        return f"the other end does not speak TLS: no process of dualmx, or one with DUALMX_ENCRYPT=0 ({e.reason})"
+    if "PROTOCOL" in reason:
+        return f"the other end does not speak TLS 1.3 ({e.reason})"
+    return f"the TLS handshake failed: {e.reason or e}"
+
+
+def greet(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[Met]:
+    """Handshake of the end that connects.
 
     Args:
-        sock: the connection.
+        sock: the connection, which does not block.
         secret: of the job.
-        until: monotonic time at which it fails.
-        seal: encrypt what follows; the other end must want that as well.
+        encryption: whether this connection is encrypted.
 
     Raises:
         HandshakeError: wrong secret, version or program at the other end. OSError: the connection broke.
     """
-    mine = HELLO.pack(MAGIC, VERSION, _abilities(seal), os.urandom(32))
-    sock.sendall(mine)
-    theirs = _receive(sock, HELLO.size, until)
-    abilities = _check(theirs, seal)
-    if not hmac.compare_digest(_receive(sock, MAC, until), _mac(secret, b"accept", mine, theirs)):
+    if encryption.required(sock):
+        tls = yield from _secured(sock, encryption.contexts[0], False)
+        _say(tls, _hello(True))
+        return Met(_check((yield from _receive(tls, HELLO.size)), True), tls)
+    mine = _hello(False)
+    _say(sock, mine)
+    theirs = yield from _receive(sock, HELLO.size)
+    fast = _check(theirs, False)
+    if not hmac.compare_digest((yield from _receive(sock, MAC)), _mac(secret, b"accept", mine, theirs)):
         raise HandshakeError("the other end has another secret (DUALMX_SECRET)")
-    sock.sendall(_mac(secret, b"connect", mine, theirs))
-    fast = bool(abilities & _abilities(seal) & CAN_XXH3)
-    return Met(fast, Sealed(secret, mine + theirs, True) if seal else None)
+    _say(sock, _mac(secret, b"connect", mine, theirs))
+    return Met(fast, None)
 
 
-def welcome(sock: socket.socket, secret: bytes, until: float, seal: bool = False) -> Met:
+def welcome(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[Met]:
     """Handshake of the end that accepts; the same arguments, returns and errors as `greet`."""
-    theirs = _receive(sock, HELLO.size, until)
-    mine = HELLO.pack(MAGIC, VERSION, _abilities(seal), os.urandom(32))
+    first = b""
+    while not first:
+        yield
+        try:
+            first = sock.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            continue
+        if not first:
+            _ended(b"")
+    if first == TLS_HANDSHAKE:
+        if not encryption.possible:
+            _say(sock, _hello(False))  # so that the other end can tell why as well
+            raise HandshakeError("the other end demands encryption, this one has none (DUALMX_ENCRYPT)")
+        tls = yield from _secured(sock, encryption.contexts[1], True)
+        theirs = yield from _receive(tls, HELLO.size)
+        _say(tls, _hello(True))
+        return Met(_check(theirs, True), tls)
+    theirs = yield from _receive(sock, HELLO.size)
+    encrypts = encryption.required(sock)
+    mine = _hello(encrypts)
     try:
-        abilities = _check(theirs, seal)
+        fast = _check(theirs, False)
+        if encrypts:
+            raise HandshakeError("the other end has no encryption, this one demands it (DUALMX_ENCRYPT)")
     except HandshakeError:
         if theirs.startswith(MAGIC):
-            sock.sendall(mine)  # so that the other end can tell why as well
+            _say(sock, mine)
         raise
-    sock.sendall(mine + _mac(secret, b"accept", theirs, mine))
-    if not hmac.compare_digest(_receive(sock, MAC, until), _mac(secret, b"connect", theirs, mine)):
+    _say(sock, mine + _mac(secret, b"accept", theirs, mine))
+    if not hmac.compare_digest((yield from _receive(sock, MAC)), _mac(secret, b"connect", theirs, mine)):
         raise HandshakeError("the other end has another secret (DUALMX_SECRET)")
-    fast = bool(abilities & _abilities(seal) & CAN_XXH3)
-    return Met(fast, Sealed(secret, theirs + mine, False) if seal else None)
+    return Met(fast, None)
 
 
-__all__ = ["HandshakeError", "Met", "find_secret", "greet", "new_secret", "user_file", "welcome"]
+def complete(sock: socket.socket, steps: Steps[T], until: float) -> T:
+    """Wait for the end of a handshake, and return what it returns.
+
+    Raises:
+        TimeoutError: it is not over at the monotonic time `until`. Others: see `greet`.
+    """
+    sock.setblocking(False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(sock, selectors.EVENT_READ)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as e:
+                return e.value
+            left = until - time.monotonic()
+            if left <= 0 or not selector.select(left):
+                raise TimeoutError("the other end does not finish the handshake")
+
+
+__all__ = [
+    "HandshakeError", "Met", "Steps", "Unanswered", "complete", "find_secret", "greet", "new_secret", "user_file",
+    "welcome",
+]  # fmt: skip

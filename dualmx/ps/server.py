@@ -14,7 +14,7 @@ import numpy as np
 from ..core.errors import FormatError, MXNetError
 from .batch_store import BatchStore, restore_seated, seated_records
 from .frame import ERROR, NOTE, REPLY, REQUEST, Form, Message, Repeated
-from .journal import Journal
+from .journal import Journal, JournalError
 from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
 from .requests import parts_of, pushed, pushes, put
 from .row_messages import answer, wanted_rows
@@ -23,6 +23,8 @@ from .van import Van
 
 _log = logging.getLogger("dualmx.dist")
 PATIENCE = 10.0  # seconds between two notes to a worker whose request waits for others
+NOTES = 500  # of them at a time
+REST = 3  # times as long as the last notes took, until the next ones
 
 REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
 _NONE: tuple[list[Any], Repeated, int] = ([], Repeated([]), 0)
@@ -97,6 +99,7 @@ class KVServer:
         self.excluded: dict[int, str] = {}
         self.left: set[int] = set()
         self._parked: dict[int, Parked] = {}
+        self._rests = 0.0  # until when no notes are sent
         self._answer = _NONE  # the last one
         self._full = False
         self._replaying = False
@@ -111,8 +114,10 @@ class KVServer:
         try:
             if form is None or form.found is None or not self._serve_again(link, message, form, *form.found):
                 self._serve(link, message)
+        except JournalError:
+            raise  # what this server says would not outlive it
         except MXNetError as e:
-            self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
+            self._van.answer(link, Message(ERROR, message.request, {"text": str(e)}))
         if self._full and self._journal is not None:
             self._full = False
             self._journal.snapshot(self._records())
@@ -180,7 +185,7 @@ class KVServer:
             return False
         self._answer = _NONE
         who = Parked(link, message.request, 1, "push and pull" if pulls else "push")
-        who.since = time.monotonic()
+        who.since = who.noted = time.monotonic()
         self._parked[id(who)] = who
         numbers = np.frombuffer(message.payload[0], held.value.dtype)
         part = (form.key, form.number, message.meta["parts"][0][2], numbers)
@@ -202,7 +207,7 @@ class KVServer:
         self.workers.add(rank)
         if rank in self.gone or rank in self.excluded:
             text = f"the job goes on without this worker: {self.gone.get(rank) or self.excluded[rank]}"
-            self._van.send(link, Message(ERROR, message.request, {"text": text, "final": True}))
+            self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True}))
             return
         client = self.clients.setdefault(rank, _Client())
         if client.link != link and client.link in self.ranks:
@@ -273,13 +278,17 @@ class KVServer:
         require(store.slack == slack, f"store {number} of another worker {ahead}; {same}")
 
     def _resumed(self, rank: int, number: int, message: Message) -> dict[str, Any]:
-        """What a worker that came back must know of a store: how keys are placed, and which rounds it has pushed."""
+        """What a worker that came back must know of a store: how keys are placed, and which rounds it has completed.
+
+        A push of a round that is not over is no more than the server remembers, which may die as well.
+        """
         if message.meta.get("back") is not True:
             return {}
         store = self.stores[number]
         rounds: dict[Key, int] = {}
         for held in store.held.values():
-            rounds[held.key] = min(rounds.get(held.key, 1 << 62), held.pushed_by(rank))
+            turn = held.closed if store.sync else held.seen.get(rank, 0)
+            rounds[held.key] = min(rounds.get(held.key, 1 << 62), turn)
         return {"whole": store.whole, "rounds": [[k, t] for k, t in rounds.items()]}
 
     # -- what outlives the server
@@ -317,7 +326,8 @@ class KVServer:
         self._replaying = True
         try:
             for record in self._journal.read():
-                self._replay(record)
+                with self._journal.content.parsing():
+                    self._replay(record)
                 count += 1
         finally:
             self._replaying = False
@@ -363,14 +373,14 @@ class KVServer:
 
     def _park(self, link: int, message: Message, parts: int, what: str) -> Parked:
         who = Parked(link, message.request, parts, what)
-        who.since = time.monotonic()
+        who.since = who.noted = time.monotonic()
         priority = message.meta.get("priority")
         who.priority = priority if isinstance(priority, int) else 0
         self._parked[id(who)] = who
         return who
 
     def _reply(self, link: int, request: int, meta: dict[str, Any] | None = None, payload: Any = ()) -> None:
-        self._van.send(link, Message(REPLY, request, meta or {}, payload))
+        self._van.answer(link, Message(REPLY, request, meta or {}, payload))
 
     def _done(self, who: Parked) -> None:
         self._parked.pop(id(who), None)
@@ -383,11 +393,11 @@ class KVServer:
             size = values[0].nbytes if len(values) == 1 else sum([v.nbytes for v in values])
             self._answer = found, payload, size
         self.sent += size
-        self._van.send(who.link, Message(REPLY, who.request, meta, payload, who.priority))
+        self._van.answer(who.link, Message(REPLY, who.request, meta, payload, who.priority))
 
     def _failed(self, who: Parked, reason: str) -> None:
         self._parked.pop(id(who), None)
-        self._van.send(who.link, Message(ERROR, who.request, {"text": reason}))
+        self._van.answer(who.link, Message(ERROR, who.request, {"text": reason}))
 
     # -- members
 
@@ -439,19 +449,29 @@ class KVServer:
         }  # fmt: skip
 
     def tick(self) -> None:
-        """Tell workers whose requests wait for long what they wait for."""
+        """Tell workers whose requests wait for long what they wait for, for a part of the time at most."""
+        began = time.monotonic()
+        if began < self._rests:
+            return
+        before = began - PATIENCE
+        due: list[Parked] = []
+        for who in self._parked.values():  # those that were told, or came, the longest ago are the first
+            if not who.over and (who.noted > before or len(due) == NOTES):
+                break
+            due.append(who)
+        texts: dict[int, str] = {}  # by slice
+        for who in due:
+            del self._parked[id(who)]
+            held = None if who.over else who.store.awaited(who)
+            if held is not None:
+                text = texts.get(id(held)) or texts.setdefault(id(held), who.store.lacks(held))
+                self._van.answer(who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request}))
         now = time.monotonic()
-        for who in list(self._parked.values()):
-            if who.over:
-                self._parked.pop(id(who), None)
-            elif now - who.since > PATIENCE:
-                who.since = now
-                for store in self.stores.values():
-                    text = store.missing(who)
-                    if text is not None:
-                        self._van.send(
-                            who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request})
-                        )
+        self._rests = now + REST * (now - began)
+        for who in due:
+            if not who.over:
+                who.noted = now
+                self._parked[id(who)] = who
 
 
 def _slack(message: Message) -> int | None:

@@ -12,17 +12,19 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .drops import dropping
+from .drops import dropping, repeat
 from .frame import NOTE, Message
 from .job import Job
 from .journal import Journal
-from .node import Node
+from .member import with_remedy
+from .node import FAREWELL, Node
 from .server import Control, KVServer
 from .van import GRACE, SILENCE, Taken
 from .worker import ROUNDED
 
 _log = logging.getLogger("dualmx.dist")
 SMALL = 64 << 10  # bytes of a request that may be served on the thread that received it
+HOUSEKEEPING = 0.25  # seconds between two looks at what waits for long, however many requests there are
 QUICK = 16  # quick requests in turn before that
 
 
@@ -43,16 +45,21 @@ class Server(Node):
         self._crashes: dict[int, str] = {}
         self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
         self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
+        self._kept = 0.0  # when housekeeping was done last
         self._died = 0.0  # when a worker was given up last
+        self._departed: dict[int, str] = {}  # workers that have left the job, as the scheduler knows
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         self._journal: Journal | None = None
         try:
             own = job.own_host()
-            self._join({**self._listen(job.bind_host(own)), "host": own})
-            self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
-            if job.journal:
-                self._journal = Journal(job.journal, self.rank, job.durable)
+            address = {**self._listen(job.bind_host(own)), "host": own}
+            self._join({**address, "port": knobs.ADVERTISED_PORT.port() or address["port"]})
+            if job.drop:
+                self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
+                repeat(self._customer, job.resend, lambda: self._closed)
+            if job.journal and job.on_server_death == "wait":
+                self._journal = Journal(job.journal, self.rank, job.durable, "server", job.comeback, self._van.pulse)
             returns = job.on_worker_death == "wait"
             self.kv = KVServer(self._van, job.workers, control, self._journal, returns, job.elastic)
             if job.elastic:
@@ -118,7 +125,7 @@ class Server(Node):
 
     def _on_down(self, link: int, reason: str) -> None:
         if link == self._scheduler.link:
-            self._scheduler_broke(reason)
+            self._scheduler_broke(link, reason)
             return
         crash = self._crashes.pop(link, "")
         self._hand(lambda: self._down(link, crash or reason, bool(crash)))
@@ -140,6 +147,9 @@ class Server(Node):
         """Worker `rank` has no connection; `sure` if it is dead."""
         if rank in self.kv.gone or rank in self.kv.excluded:
             return
+        if rank in self._departed:
+            self.kv.lose(rank, self._departed[rank], left=True)
+            return
         waits = self.job.on_worker_death == "wait"
         if sure and not waits:
             self._give_up(rank, reason)
@@ -157,7 +167,7 @@ class Server(Node):
         elif self.job.on_worker_death == "wait":
             self.kv.lose(rank, f"{reason}; it did not come back within {self.job.comeback:g} s")
         else:
-            self.kv.lose(rank, reason)
+            self.kv.lose(rank, with_remedy(reason, "worker", self.job.on_worker_death))
 
     def _shaky(self, role: str, rank: int) -> None:
         if role == "worker":
@@ -185,6 +195,7 @@ class Server(Node):
 
     def _maybe_unmet(self, rank: int, text: str) -> None:
         """A worker that is not connected cannot say goodbye here; one that is has its own link for that."""
+        self._departed[rank] = text
         client = self.kv.clients.get(rank)
         if client is None or client.link not in self.kv.ranks:
             self.kv.lose(rank, text, left=True)
@@ -218,10 +229,12 @@ class Server(Node):
                 self._next()
                 if ("scheduler", 0) in self.gone and self.kv.workers - self.kv.clients.keys():
                     raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
-            self._await_scheduler()
-            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "bye"}))
+            self._farewell(FAREWELL)
             if self._journal is not None and self.kv.left >= self.kv.workers:
                 self._journal.remove()
+        except MXNetError as e:
+            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "crash", "text": str(e)[:500]}))
+            raise
         finally:
             self._leave()
             self._van.close()
@@ -255,10 +268,12 @@ class Server(Node):
         try:
             if work is not None:
                 work()
+            if time.monotonic() - self._kept >= HOUSEKEEPING:
                 self._van.pulse()  # the thread that does so may not get its turn on a busy host
-            if self._missing:
-                self._check()
-            self.kv.tick()
+                if self._missing:
+                    self._check()
+                self.kv.tick()
+                self._kept = time.monotonic()
         finally:
             self._turn.release()
             if work is not None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import memory
 from ..core.errors import FormatError
 
 LEAST = 32 << 10  # bytes; what is smaller travels by itself
@@ -80,6 +81,8 @@ class Arena:
                 del self._held[index]
                 self._resting.setdefault(self._sizes[index], []).append(index)
             index = self._rested(size)
+            if index >= 0 and memory.poisons:
+                memory.poison(self._base + self._offsets[index], self._sizes[index])
             if index < 0:
                 index = self._grow(size)
             if index < 0:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import random
 import selectors
 import socket
+import ssl
 import threading
 import time
 import weakref
@@ -23,22 +25,26 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
+from .admission import BACKLOG, SECONDS, Admission
 from .decoder import Decoder
 from .dialing import dial, exchange_memory, host_identity
 from .frame import PIECE, PING, REPLY, Message, outgoing
 from .joined import LEAST_JOINED, Windows
 from .link import Link, tune
-from .secret import HandshakeError, Met, greet, welcome
+from .secret import HandshakeError, Met, Steps, Unanswered, complete, greet, welcome
 from .shared import LEAST, Arena, available
+from .tls import CHUNK, Encryption
 from .van import SILENCE, Refused, Taken, Van
 
-HANDSHAKE_SECONDS = 5.0
-STRANGERS = 64  # connections that may be in their handshake at once
+SOON, LATER = 0.2, 1.0  # most seconds between two tries to connect: to nobody yet, and to one that has too much to do
+ATTEMPTS = 3  # to pass a handshake, whose bytes may be damaged on their way
 SCRATCH = 64 << 10
 LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
+INTERRUPTED = "interrupted"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _log = logging.getLogger("dualmx.dist")
 _vans: weakref.WeakSet[SocketVan] = weakref.WeakSet()
+_jitter = random.Random()  # so that those who start together do not all try again together
 
 
 class SocketVan(Van):
@@ -50,25 +56,27 @@ class SocketVan(Van):
         timeout: seconds of silence after which a link is broken; 0 for never.
         memory: most bytes of memory that is shared with other processes of this host; 0 for none.
         tcp: use no unix sockets.
-        seal: encrypt what travels over TCP.
+        encrypt: see `Encryption`.
     """
 
     def __init__(
         self, secret: bytes, interval: float = 1.0, timeout: float = 4.0, memory: int = 4 << 30, tcp: bool = False,
-        seal: bool = False,
+        encrypt: str = "auto",
     ):  # fmt: skip
-        self._secret, self._interval, self._timeout, self._tcp, self._seal = secret, interval, timeout, tcp, seal
+        self._secret, self._interval, self._timeout, self._tcp = secret, interval, timeout, tcp
+        self._encryption = Encryption(secret, encrypt)
         self._arena = Arena(memory) if memory and available() else None
         self._windows = Windows()
         self._scratch = memoryview(bytearray(SCRATCH))
+        self._cipher: memoryview | None = None  # scratch for what is encrypted, made at first use
+        self._unread: list[Link] = []  # of which more was taken from the socket than is read
         self._links: dict[int, Link] = {}
         self._lends = False
         self._numbers = iter(range(1, 1 << 62))
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
-        self._listeners: list[socket.socket] = []
+        self._admission = Admission(partial(self._join, how=welcome))
         self._fresh: deque[Link] = deque()
-        self._strangers = threading.Semaphore(STRANGERS)
         self._bell, self._rope = socket.socketpair()
         for s in (self._bell, self._rope):
             s.setblocking(False)
@@ -83,7 +91,6 @@ class SocketVan(Van):
         self._watched = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="dualmx-van", daemon=True)
         self._runs, self._ident = True, 0
-        self.refused: list[str] = []
         _vans.add(self)
 
     def start(self) -> None:
@@ -95,7 +102,7 @@ class SocketVan(Van):
 
     def listen(self, host: str, port: int) -> dict[str, Any]:
         try:
-            tcp = socket.create_server((host, port), backlog=256)
+            tcp = socket.create_server((host, port), backlog=BACKLOG)
         except OSError as e:
             kind = Taken if e.errno == errno.EADDRINUSE else MXNetError
             raise kind(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
@@ -106,38 +113,39 @@ class SocketVan(Van):
             name = f"dualmx-{os.getpid()}-{os.urandom(8).hex()}"
             unix = socket.socket(socket.AF_UNIX)
             unix.bind("\0" + name)
-            unix.listen(256)
+            unix.listen(BACKLOG)
             self._listen_on(unix)
             address |= {"unix": name, "boot": identity}
         return address
 
     def _listen_on(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
         with self._lock:
-            self._listeners.append(sock)
-            self._selector.register(sock, selectors.EVENT_READ, sock)
+            self._admission.listen(sock)
         self._ring()
 
     def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
         until = time.monotonic() + timeout
         where = f"{address.get('host')}:{address.get('port')}"
+        pause, refused = 0.05, 0
         while True:
             try:
                 sock = dial(address, max(until - time.monotonic(), 0.05), self._tcp)
                 try:
-                    met = greet(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
-                    return self._add(sock, met)
+                    return complete(sock, self._join(sock, greet), time.monotonic() + SECONDS)
                 except BaseException:
                     sock.close()
                     raise
             except HandshakeError as e:
-                raise MXNetError(f"cannot join {where}: {e}") from None
+                refused += 1
+                if refused == ATTEMPTS:
+                    raise MXNetError(f"cannot join {where}: {e}") from None
             except OSError as e:
                 if not patient and isinstance(e, ConnectionRefusedError):
                     raise Refused(f"nobody listens at {where} any more") from None
                 if time.monotonic() >= until:
                     raise MXNetError(f"cannot connect to {where} within {timeout:g} s: {e.strerror or e}") from None
-                time.sleep(0.05)
+                time.sleep(min(_jitter.uniform(pause / 2, pause), max(until - time.monotonic(), 0.0)))
+                pause = min(pause * 1.5, LATER if isinstance(e, Unanswered | ConnectionResetError) else SOON)
 
     def take(self, nbytes: int) -> np.ndarray:
         block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
@@ -163,14 +171,12 @@ class SocketVan(Van):
         lenders = [loans for k in list(self._links.values()) if (loans := k.decoder.loans) is not None]
         return self._windows.join(pieces, lenders) if sum(p.nbytes for p in pieces) >= LEAST_JOINED else None
 
-    def _seals(self, sock: socket.socket) -> bool:
-        return self._seal and sock.family != socket.AF_UNIX  # what stays on a host is not encrypted
-
-    def _add(self, sock: socket.socket, met: Met) -> int:
-        lend, loans = exchange_memory(sock, self._arena, HANDSHAKE_SECONDS)
+    def _join(self, sock: socket.socket, how: Callable[..., Steps[Met]]) -> Steps[int]:
+        """Shake hands by a socket, and return the new link's number."""
+        met = yield from how(sock, self._secret, self._encryption)
+        lend, loans = yield from exchange_memory(sock, self._arena)
         number = next(self._numbers)
         decoder = Decoder(loans, partial(self._room, number))
-        sock.setblocking(False)
         tune(sock, self._timeout)
         with self._lock:
             if self._closing is not None:
@@ -187,7 +193,7 @@ class SocketVan(Van):
         held = self._links.get(link)
         if held is None or held.broken:
             return False
-        frame = outgoing(message, held.fast, held.lend, late=held.sealed is None)
+        frame = outgoing(message, held.fast, held.lend, late=True)
         with held.lock:
             held.spoke = time.monotonic()
             try:
@@ -232,7 +238,7 @@ class SocketVan(Van):
                     self._turn(min(left, self._beat))
             except BaseException:
                 for link in list(self._links.values()):  # what was being read is lost, and must come again
-                    link.broken = link.broken or "interrupted"
+                    link.broken = link.broken or INTERRUPTED
                     self._dirty.append(link)
                 raise
             finally:
@@ -291,16 +297,19 @@ class SocketVan(Van):
     def _turn(self, timeout: float) -> None:
         if self._fresh:
             self._admit()
-        for key, events in self._selector.select(timeout):
+        for key, events in self._selector.select(0 if self._unread else timeout):
             if key.data is None:
                 try:
                     self._bell.recv(4096)
                 except OSError:
                     pass
-            elif isinstance(key.data, Link):
-                self._serve(key.data, events)
             else:
-                self._accept(key.data)
+                self._serve(key.data, events)
+        if self._unread:
+            links, self._unread = self._unread, []
+            for link in links:
+                if link.number in self._links:
+                    self._serve(link, selectors.EVENT_READ)
         now = time.monotonic()
         if self._dirty or self._fresh or now - self._watched >= self._beat:
             self._dirty.clear()
@@ -313,6 +322,8 @@ class SocketVan(Van):
             link = self._fresh.popleft()
             if link.number in self._links:
                 self._selector.register(link.sock, link.watched, link)
+                if link.tls is not None:  # its first frames may have come with the end of the handshake
+                    self._unread.append(link)
             else:
                 self._forget(link)
 
@@ -348,13 +359,10 @@ class SocketVan(Van):
     def _read(self, link: Link) -> None:
         decoder, scratch = link.decoder, self._scratch
         for _ in range(64):  # then the other links have their turn
-            if link.sealed is None:
-                room = scratch if decoder.idle else decoder.room()
-                direct = room is not scratch and room.nbytes >= SCRATCH
-            else:
-                room, direct = link.sealed.room(), True
+            room = scratch if decoder.idle else decoder.room()
+            direct = room is not scratch and room.nbytes >= SCRATCH
             try:
-                n = link.sock.recv_into(room[:PIECE] if direct else scratch)
+                n = self._take_in(link, room[:PIECE] if direct else scratch)
             except (BlockingIOError, InterruptedError):
                 link.expect(room.nbytes if direct else 1)
                 return
@@ -363,11 +371,7 @@ class SocketVan(Van):
             link.heard = time.monotonic()
             if link.heard - self._watched > self._interval:
                 self.pulse()  # much is read at once, and the other links would be silent meanwhile
-            if link.sealed is not None:
-                plain = link.sealed.filled(n)
-                if plain is not None:
-                    self._feed(link, plain)
-            elif direct:
+            if direct:
                 self._receive(link, decoder.filled(n))
             else:
                 message, size = decoder.whole(scratch[:n])
@@ -382,6 +386,23 @@ class SocketVan(Van):
                         link.expect(rest)
                     return
         link.expect(1)
+        if link.tls is not None and link.tls.unread:
+            self._unread.append(link)
+
+    def _take_in(self, link: Link, room: memoryview) -> int:
+        """Receive bytes, at once; see `socket.recv_into`."""
+        if link.tls is None:
+            return link.sock.recv_into(room)
+        if self._cipher is None:
+            self._cipher = memoryview(bytearray(CHUNK))
+        try:
+            return link.tls.recv_into(room, self._cipher)
+        except BlockingIOError:
+            if link.tls.arrived:
+                link.heard = time.monotonic()  # a part of a record is a sign of life, too
+            raise
+        finally:
+            link.tls.arrived = False
 
     def _feed(self, link: Link, data: memoryview) -> None:
         while data.nbytes:
@@ -403,6 +424,8 @@ class SocketVan(Van):
     def _watch(self, now: float, slept: bool) -> None:
         for link in list(self._links.values()):
             if link.broken:
+                if link.broken != INTERRUPTED:  # what the other end said before it went still counts, as its leave
+                    self._serve(link, selectors.EVENT_READ)
                 self._break(link, link.broken)
                 continue
             if slept:  # this process was stopped, the others were not silent
@@ -424,26 +447,6 @@ class SocketVan(Van):
             self._forget(link)
             self.on_down(link.number, reason)
 
-    def _accept(self, listener: socket.socket) -> None:
-        try:
-            sock, _ = listener.accept()
-        except OSError:
-            return
-        if not self._strangers.acquire(blocking=False):
-            sock.close()
-            return
-        threading.Thread(target=self._meet, args=(sock,), daemon=True).start()
-
-    def _meet(self, sock: socket.socket) -> None:
-        try:
-            met = welcome(sock, self._secret, time.monotonic() + HANDSHAKE_SECONDS, self._seals(sock))
-            self._add(sock, met)
-        except (HandshakeError, OSError) as e:
-            sock.close()
-            self.refused = [*self.refused[-99:], _reason(e)]
-        finally:
-            self._strangers.release()
-
     def _end(self) -> None:
         links = list(self._links.values())
         self._links = {}
@@ -461,18 +464,22 @@ class SocketVan(Van):
             except OSError:
                 pass
             self._forget(link)
-        for s in (*self._listeners, self._bell, self._rope):
+        self._admission.close()
+        for s in (self._bell, self._rope):
             s.close()
         self._selector.close()
 
     def after_fork(self) -> None:
         """In a child: let go of the sockets, which belong to the parent, so that its end is seen by its peers."""
-        for sock in [*self._listeners, *(k.sock for k in self._links.values()), self._bell, self._rope]:
+        self._admission.release()
+        for sock in [*(k.sock for k in self._links.values()), self._bell, self._rope]:
             sock.close()
         self._links, self._runs = {}, False
 
 
 def _reason(e: BaseException) -> str:
+    if isinstance(e, ssl.SSLError):
+        return f"sent encrypted bytes that do not open ({e.reason})"
     return (e.strerror if isinstance(e, OSError) and e.strerror else str(e)) or type(e).__name__
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..core.reader import Content
 from .customer import Customer, Peer
 from .pulse import COUNTS
 from .sockets import SocketVan
@@ -13,13 +14,14 @@ SECONDS = 5.0
 LATE = 0.5  # seconds that others wait until a worker is called a straggler
 
 
-def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, Any]:
+def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0, encrypt: str = "auto") -> dict[str, Any]:
     """Return the state of the job whose scheduler is at `uri`:`port`.
 
     Args:
         uri, port: of the scheduler.
         secret: of the job.
         seconds: between the two looks at the servers from which speeds are computed.
+        encrypt: what the job encrypts, see `DUALMX_ENCRYPT`.
 
     Returns:
         `members` with role, rank, state, host; `rounds` and `rounds_per_s`; `received_per_s` and `sent_per_s` in
@@ -31,7 +33,7 @@ def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, A
     Raises:
         MXNetError: nobody answers there, or the secret is wrong.
     """
-    van = SocketVan(secret, timeout=0, memory=0)
+    van = SocketVan(secret, timeout=0, memory=0, encrypt=encrypt)
     customer = Customer(van, SECONDS)
     peers: dict[int, Peer] = {}
     van.on_message = lambda link, message: customer.on_message(message)
@@ -56,15 +58,39 @@ def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0) -> dict[str, A
     try:
         scheduler = connect("the scheduler", {"host": uri, "port": port})
         job = customer.wait([customer.ask(scheduler, "the state of the job", {"op": "status"})])[0].meta
-        alive = [m for m in job["members"] if m["role"] == "server" and m["state"] == "alive" and job["complete"]]
-        servers = {m["rank"]: connect(f"server {m['rank']}", m["address"]) for m in alive}
+        with _answered(f"{uri}:{port}").parsing():
+            alive = [m for m in job["members"] if m["role"] == "server" and m["state"] == "alive" and job["complete"]]
+            addresses = {int(m["rank"]): dict(m["address"]) for m in alive}
+        servers = {rank: connect(f"server {rank}", address) for rank, address in addresses.items()}
         then, first = look(servers)
         if servers:
             time.sleep(seconds)
         now, last = look(servers)
     finally:
         van.close()
-    return {"scheduler": f"{uri}:{port}", **_summary(job, first, last, max(now - then, 1e-9))}
+    return summary(f"{uri}:{port}", job, first, last, max(now - then, 1e-9))
+
+
+def _answered(place: str) -> Content:
+    return Content(b"", f"scheduler at {place}", "the state of a job", "is it of the same version as this program?")
+
+
+def summary(
+    place: str, job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], seconds: float
+) -> dict[str, Any]:
+    """Return what `ask` does, from what the scheduler at `place` and the servers have told.
+
+    Args:
+        place: address and port.
+        job: what the scheduler told.
+        first, last: what each server told, `seconds` apart.
+        seconds: see there.
+
+    Raises:
+        FormatError: they told something else.
+    """
+    with _answered(place).parsing():
+        return {"scheduler": place, **_summary(job, first, last, seconds)}
 
 
 def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], seconds: float) -> dict[str, Any]:
@@ -112,4 +138,4 @@ def _late(waits: dict[str, dict[str, Any]]) -> dict[str, float]:
     return late
 
 
-__all__ = ["ask"]
+__all__ = ["ask", "summary"]

@@ -7,13 +7,14 @@ round), so one that arrives twice counts once, and they are summed by rank, so t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.dtypes import is_float
 from ..core.errors import FormatError, MXNetError
+from .member import few
 from .rows import Rows, Table, Value, Wanted, add_up, dense, taken
 
 Key = int | str
@@ -33,13 +34,19 @@ class Parked:
         left: parts that are not ready.
         what: the request in words.
         priority: of the answer.
+        since: when it came, and `noted`: when its worker was last told what it waits for, at first the same.
+        store, slices, turns: what it waits for: a round of each slice.
     """
+
+    store: Store
 
     def __init__(self, link: int, request: int, parts: int, what: str):
         self.link, self.request, self.left, self.what = link, request, parts, what
         self.values: list[Any] = [None] * parts
         self.rows: list[Wanted] | None = None
-        self.since = 0.0
+        self.since = self.noted = 0.0
+        self.slices: Sequence[Held] = ()
+        self.turns: Sequence[int] = ()
         self.priority = 0
         self.over = False
 
@@ -173,6 +180,7 @@ class Store:
             slices.append(held)
         ready: list[Closing] = []
         answered: list[int] = []
+        who.store, who.slices, who.turns = self, slices, answered
         for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
             answered.append(0 if self.gathers else turn if self.sync else self._awaited(turn))
             held.waiting.append((answered[position], position if pulls else -1, who))
@@ -267,8 +275,10 @@ class Store:
         """Answer `who` with the values `(key, slice, round)` once these rounds are closed."""
         require(self.broken is None, str(self.broken))
         slices = [self.at(key, number) for key, number, _ in parts]
-        for position, (held, (_, _, turn)) in enumerate(zip(slices, parts, strict=True)):
-            held.waiting.append((self._awaited(turn), position, who))
+        turns = [self._awaited(turn) for _, _, turn in parts]
+        who.store, who.slices, who.turns = self, slices, turns
+        for position, (held, turn) in enumerate(zip(slices, turns, strict=True)):
+            held.waiting.append((turn, position, who))
         for held in slices:
             self._settle(held)
 
@@ -336,16 +346,22 @@ class Store:
             for held in list(self.held.values()):
                 self._settle(held)
 
+    def awaited(self, who: Parked) -> Held | None:
+        """A slice whose round a request waits for, if there is one."""
+        return next((h for h, turn in zip(who.slices, who.turns, strict=True) if turn > h.closed), None)
+
+    def lacks(self, held: Held) -> str:
+        """Whose pushes the next round of a slice lacks, in words."""
+        seat = held.rounds.get(held.closed + 1, {})
+        if self.slack is not None:
+            seat = {r: None for r in self.workers if held.seen.get(r, 0) > held.closed}
+        ranks = few([str(r) for r in self.workers if r not in seat])
+        return f"round {held.closed + 1} of key {held.key!r} still lacks the push of worker {ranks}"
+
     def missing(self, who: Parked) -> str | None:
         """What a waiting request waits for, in words."""
-        for held in self.held.values():
-            if any(w is who for _, _, w in held.waiting):
-                seat = held.rounds.get(held.closed + 1, {})
-                if self.slack is not None:
-                    seat = {r: None for r in self.workers if held.seen.get(r, 0) > held.closed}
-                ranks = ", ".join(str(r) for r in self.workers if r not in seat)
-                return f"round {held.closed + 1} of key {held.key!r} still lacks the push of worker {ranks}"
-        return None
+        held = self.awaited(who)
+        return None if held is None else self.lacks(held)
 
 
 def _once_each(ready: list[Closing]) -> tuple[list[Closing], list[Closing]]:

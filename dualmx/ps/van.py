@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import MXNetError
-from .frame import Message
+from ..core.errors import FormatError, MXNetError
+from .frame import ERROR, REPLY, Message
 
+_log = logging.getLogger("dualmx.dist")
 OnMessage = Callable[[int, Message], None]
 OnDown = Callable[[int, str], None]
 SILENCE = "no sign of life"  # how the reason begins when a peer was silent for too long
@@ -53,6 +55,15 @@ class Van:
     def send(self, link: int, message: Message) -> bool:
         """Send without waiting; False if the link is down."""
         raise NotImplementedError
+
+    def answer(self, link: int, message: Message) -> bool:
+        """Send to one of many: a message that cannot be encoded concerns this one alone, and is an error for it."""
+        try:
+            return self.send(link, message)
+        except FormatError as e:
+            _log.error("a message could not be sent: %s", e)
+            said = {"text": f"the answer cannot be sent: {e}"}
+            return message.kind == REPLY and self.send(link, Message(ERROR, message.request, said))
 
     def drop(self, link: int) -> None:
         """Close one link, without a call of `on_down`."""

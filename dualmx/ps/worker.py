@@ -41,6 +41,9 @@ class KVWorker:
         keys: what is known of the keys of stores.
         rounds: how often each key was pushed.
         back: this worker takes the place of one that died.
+        on_first_push: called before this worker pushes for the first time, with its `position` and whether it
+            was `idle`.
+        lockstep: whether a synchronous store is open, whose rounds all workers push alike.
         batches: in elastic jobs, which batch pushes belong to; None in others.
     """
 
@@ -48,8 +51,10 @@ class KVWorker:
         self._customer, self.servers, self._bound = customer, list(servers), bound
         self.take, self.joined, self.wait = customer.take, customer.joined, customer.wait
         self.hello = {"op": "hello", "rank": rank, "life": life}
-        self.back = False
+        self.back = self.lockstep = False
+        self.on_first_push: Callable[[int, bool], None] | None = None
         self.batches: Batches | None = None
+        self._synchronous: set[int] = set()
         self.keys: dict[tuple[int, Key], Known] = {}
         self.rounds: dict[tuple[int, Key], int] = {}
         self._resumed: dict[tuple[int, Key], int] = {}
@@ -92,6 +97,16 @@ class KVWorker:
         """Send the same request to all servers."""
         return [self.ask(s, what, meta, payload) for s in range(len(self.servers))]
 
+    @property
+    def position(self) -> int:
+        """Where in its script this worker is: rounds of synchronous stores that it has pushed, the same for all."""
+        return sum(turn for (store, _), turn in self.rounds.items() if store in self._synchronous)
+
+    @property
+    def idle(self) -> bool:
+        """Whether neither this worker nor the one before it has pushed anything."""
+        return not any(self.rounds.values())
+
     def step(self, store: int) -> int:
         """Count a one-time preparation of a store; one that a restarted worker repeats has the same number."""
         self._steps[store] = self._steps.get(store, 0) + 1
@@ -101,6 +116,9 @@ class KVWorker:
         """Ask for a store on all servers; it is made by the first who asks. See `Store` for `sync` and `slack`."""
         if self.batches is not None and sync:
             self.batches.stores.append(store)
+        elif sync:
+            self._synchronous.add(store)
+            self.lockstep = True
         meta = {"op": "open", "store": store, "sync": sync, "slack": slack, "back": self.back}
         return Opening(self, store, self.ask_all(what, meta))
 
@@ -184,6 +202,9 @@ class KVWorker:
 
     def next_round(self, store: int, key: Key) -> int:
         """Count a push of a key; what was asked for ahead is out of date."""
+        if self.on_first_push is not None:
+            tell, self.on_first_push = self.on_first_push, None
+            tell(self.position, self.idle)
         turn = self.rounds[store, key] + 1
         if self.batches is not None and store in self.batches.stores:
             turn = self.batches.pushes()

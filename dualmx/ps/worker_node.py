@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import Any
 
 from ..core import knobs
@@ -13,7 +14,9 @@ from .customer import Peer
 from .drops import dropping, repeat
 from .frame import NOTE, REPLY, Message
 from .job import Job
-from .node import Node
+from .journal import Journal
+from .member import with_remedy
+from .node import FAREWELL, Node
 from .peers import Peers
 from .pulse import Traffic
 from .van import Refused
@@ -33,6 +36,7 @@ class Worker(Node):
         rank: of this worker.
         kv: sends arrays to the servers.
         traffic: counts exchanges with other workers.
+        journals: what this worker writes down, to be removed when it leaves.
         newcomers: numbers of workers that want to take part in the exchanges of an elastic job.
     """
 
@@ -44,6 +48,8 @@ class Worker(Node):
         self._former: Peers | None = None  # those of the group before, until all have left it
         self._listens: dict[str, Any] = {}
         self.newcomers: set[int] = set()
+        self.journals: list[Journal] = []
+        self._at, self._met = 0, False  # where the last barrier without a name was, and whether there was one
         self.traffic = Traffic()
         self._van.sign = self._sign
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
@@ -56,11 +62,16 @@ class Worker(Node):
             bound = knobs.BIGARRAY_BOUND.integer(1)
             self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.life)
             self.kv.back = self.back
+            if self.back and not job.elastic:
+                self.kv.on_first_push = self._began
             if job.elastic:
-                self.kv.batches = Batches(self.rank, job.workers, self.back, self._next_batch, self._end_batch)
-            for peer in self._servers:
-                peer.link = self._reach(peer)
-            self.kv.wait(self.kv.ask_all("joining the job", self.kv.hello))
+                calls = self._next_batch, self._history, self._end_batch
+                self.kv.batches = Batches(self.rank, job.workers, self.back, *calls)
+            first = self.rank % max(len(self._servers), 1)  # each begins at another one, so that none has all at once
+            for peer in (*self._servers[first:], *self._servers[:first]):
+                while not self._customer.resume(peer, self._reach(peer), self.kv.hello):
+                    pass
+            self.kv.wait([t for t in self._customer.open() if t.peer in self._servers])
             if job.drop:
                 self._van.on_message = dropping(self._on_message, job.drop, f"worker {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
@@ -106,16 +117,17 @@ class Worker(Node):
         if self._closed:
             return
         if link == self._scheduler.link:
-            self._scheduler_broke(reason)
+            self._scheduler_broke(link, reason)
         for peers in self._linked():
             peers.on_down(link, reason)
         for rank, peer in enumerate(self._servers):
             if link == peer.link:
                 waits = self.job.on_server_death == "wait"
-                self._broke(peer, reason, waits, self.kv.hello, lambda why, rank=rank: self._server_died(rank, why))
+                lost = partial(self._server_died, rank)
+                self._broke(peer, link, reason, waits, self.kv.hello, lost)
 
     def _server_died(self, rank: int, reason: str) -> None:
-        text = f"server {rank} died: {reason}"
+        text = with_remedy(f"server {rank} died: {reason}", "server", self.job.on_server_death)
         self._lost("server", rank, text, True)
         self._customer.give_up(self._servers[rank], text)
 
@@ -201,13 +213,19 @@ class Worker(Node):
         ticket = self._customer.ask(self._scheduler, what, {"op": op, **more})
         return self._customer.wait([ticket], self.job.start + 10)[0]
 
-    def _next_batch(self, ended: int) -> Message:
+    def _next_batch(self, ended: int, marks: list[Any]) -> Message:
         """Tell the scheduler that this worker has ended a batch; returns what it says of the next."""
         what = f"batch {ended + 1}" if ended >= 0 else "joining the batches of the others"
         if ended > 0:
             self.kv.flush()
             self._customer.wait(self._customer.open())  # the servers have all that was pushed
-        return self._customer.wait([self._customer.ask(self._scheduler, what, {"op": "batch", "ended": ended})])[0]
+        meta = {"op": "batch", "ended": ended, "marks": marks}
+        return self._customer.wait([self._customer.ask(self._scheduler, what, meta)])[0]
+
+    def _history(self, start: int) -> Message:
+        """Ask the scheduler what was before this worker came."""
+        meta = {"op": "history", "start": start}
+        return self._customer.wait([self._customer.ask(self._scheduler, "the batches before this one", meta)])[0]
 
     def _end_batch(self, batch: int, used: list[int], stores: list[int]) -> None:
         """Tell the servers whose pushes count; all workers tell the same."""
@@ -225,11 +243,29 @@ class Worker(Node):
         """
         self.kv.flush()
         self.kv.forget()
+        at = self.kv.position
         if not name:
+            if at != self._at:
+                self._at, self._barriers = at, 0
+            elif self.back and self.kv.lockstep and not self._met:
+                self._barriers = 0  # those of the process before it are passed without waiting
+            self._met = True
             self._barriers += 1
         what = f"barrier {name or self._barriers}"
-        meta = {"op": "barrier", "name": name, "number": self._barriers}
+        meta = {"op": "barrier", "name": name, "at": at, "number": self._barriers, "idle": self.kv.idle}
         self._customer.wait([self._customer.ask(self._scheduler, what, meta)])
+
+    def _began(self, at: int, idle: bool) -> None:
+        """A worker that came back pushes: it comes to no barrier of those before, at which others may wait for it.
+
+        Args:
+            at: its position before.
+            idle: whether the process before it had pushed nothing.
+        """
+        lockstep = self.kv.lockstep
+        if lockstep or idle:
+            meta = {"op": "past", "at": at if lockstep else -1, "early": not lockstep}
+            self._customer.ask(self._scheduler, "telling where this worker is", meta)
 
     def forked(self) -> None:
         """In a forked child: the place is the parent's, and every call that needs it is an error."""
@@ -256,11 +292,13 @@ class Worker(Node):
                     self._customer.wait(self._customer.open())
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
-            self._await_scheduler()
+            self._farewell(self.job.comeback if self.job.on_server_death == "wait" else FAREWELL)
+            for journal in self.journals:
+                journal.remove()
             self._leave()
             if self._peers is not None:
                 self._peers.leave("bye")
-            for peer in (*self._servers, self._scheduler):
+            for peer in self._servers:
                 self._van.send(peer.link, Message(NOTE, 0, {"op": "bye"}))
             self._van.close()
             for peer in (*self._servers, self._scheduler):

@@ -5,13 +5,13 @@ The file is data from outside: every field is checked, and anything unexpected r
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError, suggest
+from ..core.reader import Content
 from ..op.numpy_names import BY_NUMPY, KEPT
 from ..op.registry import OPS, Op
 from ..op.schema import AUX
@@ -22,27 +22,28 @@ from .host import host_op
 from .node import Entry, Node, arity_param, live_inputs, topological
 from .subgraph import Subgraph, SubgraphOp, ill_wired
 
-MAX_BYTES = 1 << 30
 MAX_NODES = 1 << 22
 MAX_DEPTH = 64
+_KIND = "valid JSON of a network"
 NODE_FIELDS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "backward_source_id", "subgraphs")
 V0_9_0, V0_9_4, V0_9_5, UNVERSIONED = 900, 904, 905, 800
 
 
-def from_json(text: str | bytes) -> list[Entry]:
+def from_json(text: str | bytes, source: str = "symbol JSON") -> list[Entry]:
     """Read a graph and return its heads.
+
+    Args:
+        text: the JSON.
+        source: what errors call it.
 
     Raises:
         FormatError: the text is not JSON, or not a valid graph. MXNetError: an operator or parameter is unknown.
     """
-    if len(text) > MAX_BYTES:
-        raise FormatError(f"symbol JSON: {len(text)} bytes, more than the {MAX_BYTES} that are read")
-    try:
-        doc = json.loads(text)
-    except (ValueError, RecursionError) as e:
-        raise FormatError(f"symbol JSON: not valid JSON: {str(e)[:200]}") from None
-    doc = _expect(doc, dict, "the document")
-    return _graph(doc, _version(doc), 0)
+    content = Content(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, source, _KIND)
+    doc = content.json()
+    with content.parsing(RecursionError):
+        doc = _expect(doc, dict, "the document")
+        return _graph(doc, _version(doc), 0)
 
 
 def _graph(doc: Mapping[str, Any], version: int, depth: int) -> list[Entry]:

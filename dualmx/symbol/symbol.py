@@ -9,6 +9,7 @@ from typing import Any
 
 from ..compile.mesh import as_spec
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..core.reader import read_file
 from ..core.second_place import stand_for
 from ..op.registry import Op
 from .arithmetic import Arithmetic, NotImplementedForSymbol
@@ -401,12 +402,7 @@ def load(fname: str) -> Symbol:
     """
     if not isinstance(fname, str) and not hasattr(fname, "__fspath__"):
         raise ArgumentTypeError(f"load: fname={fname!r}: expected the path of a file")
-    try:
-        with open(fname, "rb") as f:
-            data = f.read()
-    except OSError as e:
-        raise MXNetError(f"load: cannot read {str(fname)!r}: {e.strerror}") from None
-    return Symbol(from_json(data))
+    return Symbol(from_json(read_file(fname, "load: cannot read"), repr(str(fname))))
 
 
 # The functions of `mx.sym` that MXNet has in this module.

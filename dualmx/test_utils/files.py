@@ -1,4 +1,4 @@
-"""Data sets and other files that tests fetch: from `file://` addresses or from where they already are."""
+"""Data sets and other files that tests and tutorials fetch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import sys
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import gluon
+from ..core.archive import unpack
 from ..core.errors import MXNetError
 from ..io import MNISTIter
 
@@ -23,24 +23,22 @@ from ..io import MNISTIter
 def download(
     url: str, fname: str | None = None, dirname: str | None = None, overwrite: bool = False, retries: int = 5
 ) -> str:
-    """Return the local path of the file at `url`, copied there from a `file://` address.
+    """Fetch the file at `url` unless it is there, and return its local path; see `gluon.utils.download`.
 
     Args:
-        url: a `file://` address; of any other, the file must be there already, because there is no network.
+        url: of scheme http, https or file.
         fname: name of the local file; the last part of `url` by default.
         dirname: its directory.
-        overwrite: copy even if it is there.
-        retries: accepted.
+        overwrite: fetch it even if it is there.
+        retries: attempts.
 
     Raises:
-        MXNetError: the file is not there.
+        DownloadError: the file cannot be had.
     """
     target = fname or url.split("/")[-1]
     if dirname is not None:
         target = os.path.join(dirname, target)
-    if os.path.dirname(target):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-    return gluon.utils.download(url, target, overwrite)
+    return gluon.utils.download(url, target, overwrite, retries=retries)
 
 
 def download_model(
@@ -66,9 +64,7 @@ def download_model(
 
 def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
     """Fetch a zip file into `data_dir` and unpack it there."""
-    path = download(url, data_origin_name, data_dir)
-    with zipfile.ZipFile(path) as archive:
-        archive.extractall(data_dir)
+    unpack(download(url, data_origin_name, data_dir), data_dir)
 
 
 def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str) -> None:
@@ -86,34 +82,48 @@ _MNIST = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx
 
 
 def get_mnist_ubyte() -> None:
-    """Make sure that `data` has the four files of MNIST, unpacked from `$MXNET_HOME/datasets/mnist` if need be.
+    """Make sure that `data` has the four files of MNIST, unpacked.
+
+    They come from the folder of `gluon.data.vision.MNIST`, into which they are downloaded if need be.
 
     Raises:
-        MXNetError: they are in neither place.
+        DownloadError: they are in neither place, and cannot be downloaded.
     """
-    from ..base import data_dir
-
     os.makedirs("data", exist_ok=True)
-    for name in _MNIST:
-        target, source = os.path.join("data", name), os.path.join(data_dir(), "datasets", "mnist", name)
-        if os.path.exists(target):
+    for train, stems in ((True, _MNIST[:2]), (False, _MNIST[2:])):
+        targets = [os.path.join("data", stem) for stem in stems]
+        if all(os.path.exists(target) for target in targets):
             continue
-        if os.path.exists(source):
-            shutil.copyfile(source, target)
-        elif os.path.exists(f"{source}.gz"):
-            with gzip.open(f"{source}.gz", "rb") as packed, open(target, "wb") as out:
-                shutil.copyfileobj(packed, out)
-        else:
-            raise MXNetError(
-                f"get_mnist_ubyte: there is no network access; put {name}.gz into {os.path.dirname(source)}"
-            )
+        for target, source in zip(targets, gluon.data.vision.MNIST(train=train)._sources, strict=True):
+            opened = gzip.open(source, "rb") if source.suffix == ".gz" else open(source, "rb")
+            with opened as f, open(target, "wb") as out:
+                shutil.copyfileobj(f, out)
+
+
+def get_mnist_pkl() -> None:
+    """Make sure that `data/mnist.pkl.gz` is there: MNIST as pickled by the tutorials of Theano. dualmx never reads it.
+
+    Raises:
+        DownloadError: it cannot be downloaded.
+    """
+    download("http://deeplearning.net/data/mnist/mnist.pkl.gz", dirname="data")
+
+
+def get_cifar10() -> None:
+    """Make sure that `data/cifar` has the record files of CIFAR-10.
+
+    Raises:
+        DownloadError: they cannot be downloaded.
+    """
+    if not all(os.path.exists(os.path.join("data", "cifar", name)) for name in ("train.rec", "test.rec")):
+        get_zip_data("data", "http://data.mxnet.io/mxnet/data/cifar10.zip", "cifar10.zip")
 
 
 def get_mnist() -> dict[str, np.ndarray]:
     """Return MNIST: "train_data" and "test_data" (n, 1, 28, 28) float32 in [0, 1], "train_label" and "test_label".
 
     Raises:
-        MXNetError: the files are not there; see `gluon.data.vision.MNIST`.
+        DownloadError: the files are not there and cannot be downloaded; see `gluon.data.vision.MNIST`.
     """
     found = {}
     for key, train in (("train", True), ("test", False)):
@@ -188,7 +198,7 @@ def is_aarch64_run() -> bool:
 
 
 __all__ = [
-    "discard_stderr", "download", "download_model", "get_bz2_data", "get_im2rec_path", "get_mnist",
-    "get_mnist_iterator", "get_mnist_ubyte", "get_zip_data", "has_tvm_ops", "is_aarch64_run", "is_cd_run",
-    "is_op_runnable",
+    "discard_stderr", "download", "download_model", "get_bz2_data", "get_cifar10", "get_im2rec_path", "get_mnist",
+    "get_mnist_iterator", "get_mnist_pkl", "get_mnist_ubyte", "get_zip_data", "has_tvm_ops", "is_aarch64_run",
+    "is_cd_run", "is_op_runnable",
 ]  # fmt: skip

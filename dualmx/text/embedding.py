@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import ArgumentError, FormatError, MXNetError, suggest
+from ..base import data_dir
+from ..core.download import check_sha1
+from ..core.errors import ArgumentError, DownloadError, FormatError, suggest
+from ..core.reader import Content
+from ..core.repository import fetch_unpacked
 from ..namespace import nd
 from ..ndarray import NDArray, array
 from .fasttext_files import CHECKSUMS as FASTTEXT
@@ -67,6 +71,9 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     return known[embedding_name]
 
 
+_LINE = 300  # bytes of what is made of a line, beside its numbers
+
+
 class TokenEmbedding(Vocabulary):
     """A vocabulary whose tokens have vectors; number 0 has that of unknown tokens."""
 
@@ -97,15 +104,17 @@ class TokenEmbedding(Vocabulary):
             raise ArgumentError(f"pretrained_file_path={path!r}: there is no such file")
         vectors: list[np.ndarray] = []
         unknown: np.ndarray | None = None
-        with open(path, encoding=encoding) as f:
+        content = Content(b"", repr(path), "lines of a token and its numbers", size=os.path.getsize(path))
+        with content.parsing(UnicodeError), open(path, encoding=encoding) as f:
             for number, line in enumerate(f, 1):
                 token, *values = line.rstrip().split(delim)
                 if not values:
-                    raise FormatError(f"{path!r}, line {number}: {line!r}: expected a token and its numbers")
+                    raise content.error(f"line {number}: {line[:80]!r}")
+                content.reserve(_LINE + 8 * len(values), "its vectors")
                 try:
                     vector = np.array(values, np.float32)
                 except ValueError as e:
-                    raise FormatError(f"{path!r}, line {number}, token {token!r}: {e}") from None
+                    raise content.error(f"line {number}, token {token[:80]!r}: {e}") from None
                 if token == self._unknown_token and unknown is None:
                     unknown = vector
                 elif token in self._token_to_idx:
@@ -113,19 +122,24 @@ class TokenEmbedding(Vocabulary):
                 elif len(vector) == 1:
                     warnings.warn(f"line {number}: token {token!r} has a vector of one number; skipped", stacklevel=4)
                 else:
-                    self._check_length(path, number, vector)
+                    self._check_length(content, number, vector)
                     vectors.append(vector)
                     self._idx_to_token.append(token)
                     self._token_to_idx[token] = len(self._idx_to_token) - 1
+        if not self._vec_len:
+            raise content.error("no vectors of two numbers or more")
+        if unknown is not None and len(unknown) != self._vec_len:
+            told = f"a vector of {len(unknown)} numbers for {self._unknown_token!r}"
+            raise content.error(told, None, str(self._vec_len))
         rows = np.zeros((len(self), self._vec_len), np.float32)
         rows[0] = init_unknown_vec(shape=(self._vec_len,)).asnumpy() if unknown is None else unknown
         if vectors:
             rows[-len(vectors) :] = np.stack(vectors)
         self._idx_to_vec = array(rows)
 
-    def _check_length(self, path: str, number: int, vector: np.ndarray) -> None:
+    def _check_length(self, content: Content, number: int, vector: np.ndarray) -> None:
         if self._vec_len and len(vector) != self._vec_len:
-            raise FormatError(f"{path!r}, line {number}: a vector of {len(vector)} numbers: expected {self._vec_len}")
+            raise content.error(f"line {number}: a vector of {len(vector)} numbers", None, str(self._vec_len))
         self._vec_len = len(vector)
 
     def _keep_only(self, vocabulary: Vocabulary) -> None:
@@ -195,18 +209,41 @@ class _Published(TokenEmbedding):
         super().__init__(**kwargs)
         path = os.path.join(os.path.expanduser(embedding_root), name, pretrained_file_name)
         if not os.path.isfile(path):
-            raise MXNetError(f"{name}: {path!r} does not exist; put the published file there, or pass embedding_root=")
+            self._fetch(name, path)
         self._load(path, " ", init_unknown_vec, "utf8")
         if vocabulary is not None:
             self._keep_only(vocabulary)
 
+    def _fetch(self, kind: str, path: str) -> None:
+        """Download the archive that has the file, and keep those of its files that are known."""
+        folder, name = os.path.split(path)
+        known = self.pretrained_file_name_sha1
+        archive = f"{self._archive_of(name)}.zip"
 
-ROOT = os.path.join("~", ".mxnet", "embeddings")
+        def choose(member: str) -> str | None:
+            file = member.rpartition("/")[2]
+            return file if file in known else None
+
+        try:
+            fetch_unpacked(kind, f"embeddings/{kind}/{archive}", folder, choose, lambda: os.path.isfile(path))
+        except DownloadError as e:
+            raise DownloadError(f"{path!r} does not exist: {e}; embedding_root= names its folder") from None
+        if not (os.path.isfile(path) and check_sha1(path, known[name])):
+            if os.path.isfile(path):
+                os.unlink(path)
+            raise FormatError(f"{kind}: {archive} was fetched, but has no {name} with the SHA-1 {known[name]}")
+
+    @staticmethod
+    def _archive_of(name: str) -> str:
+        return name.rpartition(".")[0]
+
+
+ROOT = os.path.join(data_dir(), "embeddings")
 
 
 @register
 class GloVe(_Published):
-    """GloVe vectors, read from `<embedding_root>/glove/<pretrained_file_name>`.
+    """GloVe vectors, read from `<embedding_root>/glove/<pretrained_file_name>`, downloaded if need be.
 
     Args:
         pretrained_file_name: one of `get_pretrained_file_names("glove")`.
@@ -215,7 +252,7 @@ class GloVe(_Published):
         vocabulary: keep the vectors of its tokens only.
 
     Raises:
-        KeyError: not one of the published files. MXNetError: the file is missing.
+        KeyError: not one of the published files. DownloadError: the file is missing and cannot be downloaded.
     """
 
     pretrained_file_name_sha1 = GLOVE
@@ -225,6 +262,11 @@ class GloVe(_Published):
         init_unknown_vec: Unknown = nd.zeros, vocabulary: Vocabulary | None = None, **kwargs: Any,
     ):  # fmt: skip
         super().__init__(pretrained_file_name, embedding_root, init_unknown_vec, vocabulary, **kwargs)
+
+    @staticmethod
+    def _archive_of(name: str) -> str:
+        # Files of several lengths that come from the same texts are in one archive.
+        return ".".join(name.split(".")[: 3 if name.startswith("glove.twitter.") else 2 if ".6B." in name else -1])
 
 
 @register

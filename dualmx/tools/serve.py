@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..core.dtypes import as_dtype
-from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..core.errors import ArgumentError, ArgumentTypeError, FormatError, MXNetError
+from ..core.reader import Content
 from ..predictor import Predictor
 
 _NPZ = "application/x-npz"
@@ -200,7 +201,7 @@ class Handler(BaseHTTPRequestHandler):
         by_numpy = self.headers.get_content_type() == _NPZ
         try:
             found = self.server.model.predict(_arrays(body, self.server.most) if by_numpy else _json(body))
-        except (ArgumentError, ArgumentTypeError) as e:
+        except (ArgumentError, ArgumentTypeError, FormatError) as e:
             return self._refuse(400, str(e))
         except MXNetError as e:
             print(f"dualmx serve: {e}", file=sys.stderr, flush=True)
@@ -250,25 +251,18 @@ def _packed(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def _json(body: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as e:
-        raise ArgumentError(f"no JSON: {e}") from e
+    found = Content(body, "request", "JSON").json()
     if not isinstance(found, dict):
         raise ArgumentError('expected {"name of an input": [samples]}')
     return found
 
 
 def _arrays(body: bytes, most: int) -> Mapping[str, Any]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(body)) as file:
-            size = sum(part.file_size for part in file.infolist())
-        if size > most:  # what is packed may be many times as large
-            raise ArgumentError(f"{size} bytes when unpacked, of at most {most}")
-        with np.load(io.BytesIO(body), allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as e:
-        raise ArgumentError(f"no .npz file of numbers: {e}") from e
+    found = Content(body, "request", "a .npz file of numbers").npz()
+    size = sum(value.nbytes for value in found.values())
+    if size > most:  # what is packed may be many times as large
+        raise ArgumentError(f"{size} bytes when unpacked, of at most {most}")
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import MXNetError
+from ..core.reader import Content
 from ..core.running import jobs
 from ..ps.secret import find_secret
 from ..ps.status import LATE, ask
@@ -39,19 +40,22 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str]]:
-    """Return (address, port, secret, command) of the jobs to show.
+def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str, str]]:
+    """Return (address, port, secret, command, what it encrypts) of the jobs to show.
 
     Raises:
         MXNetError: there are none, or a job's secret is not known.
     """
     uri, port = o.uri or knobs.ROOT_URI.read(), o.port
     if uri:
-        return [(uri, port or knobs.ROOT_PORT.port(1), find_secret(uri), "")]
+        return [(uri, port or knobs.ROOT_PORT.port(1), find_secret(uri), "", knobs.ENCRYPT.read())]
     found = jobs()
     if not found:
         raise MXNetError("no job of yours runs on this host; name one by --uri, --port and DUALMX_SECRET")
-    return [(str(j["uri"]), int(j["port"]), str(j["secret"]).encode(), str(j["command"])) for j in found]
+    return [
+        (str(j["uri"]), int(j["port"]), str(j["secret"]).encode(), str(j["command"]), str(j.get("encrypt", "auto")))
+        for j in found
+    ]
 
 
 def doing(state: dict[str, Any], member: dict[str, Any]) -> str:
@@ -76,7 +80,16 @@ def doing(state: dict[str, Any], member: dict[str, Any]) -> str:
 
 
 def page(state: dict[str, Any], command: str) -> str:
-    """The state of a job for people."""
+    """The state of a job for people.
+
+    Raises:
+        FormatError: the scheduler told something else.
+    """
+    with Content(b"", f"scheduler at {state['scheduler']}", "the state of a job").parsing():
+        return _page(state, command)
+
+
+def _page(state: dict[str, Any], command: str) -> str:
     out = [f"job at {state['scheduler']}" + (f": {command}" if command else "")]
     if not state["complete"]:
         return f"{out[0]}\n  {missing(state)}"
@@ -95,9 +108,11 @@ def look(o: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the states of the jobs that answer, with the `command` of each, and why others do not."""
     found, failed = [], []
     try:
-        for uri, port, secret, command in targets(o):
+        for uri, port, secret, command, encrypt in targets(o):
             try:
-                found.append({**ask(uri, port, secret, o.interval), "command": command})
+                state = {**ask(uri, port, secret, o.interval, encrypt), "command": command}
+                page(state, command)  # whatever shows it later can rely on what it holds
+                found.append(state)
             except MXNetError as e:
                 failed.append(str(e))
     except MXNetError as e:

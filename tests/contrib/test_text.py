@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,13 +104,14 @@ class _nothing:
     def __exit__(self, *_: object) -> None: ...
 
 
-def test_names() -> None:
+def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MXNET_GLUON_REPO", "file:///none")
     assert set(text.embedding.get_pretrained_file_names()) == {"glove", "fasttext"}
     with pytest.raises(KeyError):
         text.embedding.get_pretrained_file_names("zz")
     with pytest.raises(KeyError):
         text.embedding.create("glove", pretrained_file_name="zz")
     with pytest.raises(mx.MXNetError, match="does not exist"):
-        text.embedding.create("glove", embedding_root="nowhere")
+        text.embedding.create("glove", embedding_root=str(tmp_path))
     with pytest.raises(ValueError, match="foo"):
         text.embedding.create("foo")

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ import pytest
 import dualmx as mx
 from dualmx.kvstore.elastic import ElasticSampler, Pool, sizes
 from dualmx.ps.attendance import NEW, Attendance
+from dualmx.ps.batches import Attended, Batches
+from dualmx.ps.frame import REPLY, Message
 from tests.dist.test_restarts import ROOT, members
 
 JOB = Path(__file__).parent / "jobs" / "elastic.py"
@@ -46,7 +48,14 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
     rng = random.Random(seed)
     attendance, used = Attendance(), Counter()
     alive = {0: 0, 1: 0, 2: 0}  # rank -> last batch that it has ended
-    pools = {rank: (Pool(41, 3, True, 5), []) for rank in alive}
+
+    def fresh() -> tuple[Pool, Batches]:
+        calls: Any = None, lambda start: Message(REPLY, 0, attendance.page(start)), None
+        return Pool(41, 3, True, 5), Batches(0, 3, True, *calls)
+
+    pools = {rank: fresh() for rank in alive}
+    new: set[int] = set()
+    marks: dict[int, list[Any]] = defaultdict(lambda: ["order", 0, 1])
     names, requests = iter(range(3, 10_000)), iter(range(1, 1 << 60))
     asked: set[int] = set()
     epochs = 4
@@ -54,21 +63,24 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
     def settle() -> None:
         if attendance.settle(alive):
             for (rank, _), told in attendance.answers():
-                pool, over = pools[rank]
-                if "runs" in told:  # a newcomer
-                    runs, short, here = dict(told["runs"]), dict(told["short"]), []
-                    for n in range(1, told["batch"]):
-                        here = runs.get(n, here)
-                        over.append((here, short.get(n, here)))
-                        pool.use(*over[-1])
-                elif alive[rank]:
-                    over.append((before, told["used"]))
-                    pool.use(*over[-1])
+                pool, batches = pools[rank]
+                over = [Attended(told["batch"] - 1, before, told["used"])] if alive[rank] else []
+                if rank in new:
+                    new.discard(rank)
+                    batches._remember(Message(REPLY, 0, told))
+                    epoch, first = batches.marks["order"]
+                    over, marks[rank] = batches.after(first - 1), ["order", epoch, first]
+                    pool = Pool(41, 3, True, 5, epoch)
+                else:
+                    batches.over += over
+                for one in over:
+                    pool.use(one.members, one.used)
+                    if pool.epoch > marks[rank][1]:
+                        marks[rank] = ["order", pool.epoch, one.number + 1]
+                pools[rank] = pool, batches
                 asked.discard(rank)
             if attendance.number > 1:
-                a, over = pools[attendance.members[0]]
-                who, counted = over[-1]
-                for rank in counted:
+                for rank in pools[attendance.members[0]][1].over[-1].used:
                     used.update((epoch_then[0], int(r)) for r in shares_then[0][rank])
             here = attendance.members
             epochs_seen = {pools[r][0].epoch for r in here}
@@ -85,13 +97,15 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
             asked.discard(gone)
         elif event < 0.06 and len(alive) < 6:
             rank = next(names)
-            alive[rank], pools[rank] = NEW, (Pool(41, 3, True, 5), [])
+            alive[rank], pools[rank] = NEW, fresh()
+            new.add(rank)
         else:
             free = sorted(alive.keys() - asked)
             if free:
                 rank = rng.choice(free)
                 asked.add(rank)
                 alive[rank] = NEW if alive[rank] == NEW and rank not in attendance.members else attendance.number
+                attendance.mark([] if rank in new else [marks[rank]])
                 attendance.ask(rank, alive[rank], (rank, next(requests)))
                 alive[rank] = max(alive[rank], 0)
         settle()
@@ -102,7 +116,8 @@ def expected() -> Counter[tuple[int, int]]:
     return Counter({(epoch, row): 1 for epoch in range(4) for row in range(41)})
 
 
-def test_every_sample_counts_once_in_whatever_order_workers_come_and_go() -> None:
+def test_every_sample_counts_once_in_whatever_order_workers_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dualmx.ps.attendance.PAGE", 3)
     for seed in range(60):
         assert simulated(seed) == expected(), seed
 

@@ -18,7 +18,8 @@ import pytest
 
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.core.network import free_port
-from dualmx.ps import Job, Server, Worker, dialing, run_scheduler, sealed, shared, sockets
+from dualmx.ps import Job, Server, Worker, dialing, run_scheduler, shared, sockets
+from dualmx.ps import secret as handshake
 from dualmx.ps.frame import NOTE, Message, encode
 from dualmx.ps.journal import Journal
 from dualmx.ps.secret import find_secret, user_file
@@ -136,14 +137,15 @@ def test_the_wrong_secret_is_refused_on_both_sides(two: Running) -> None:
 def test_a_peer_that_only_pretends_learns_nothing_and_is_not_heard(two: Running) -> None:
     """A replayed handshake and frames without one are both useless."""
     raw = b"".join(encode(Message(NOTE, 0, {"op": "bye"})))
-    for start in (raw, b"DMXH\x01\x00\x00\x00" + bytes(32) + bytes(32) + raw):
+    old, hello = (handshake.HELLO.pack(handshake.MAGIC, version, 0, bytes(32)) for version in (1, handshake.VERSION))
+    for start, sizes in ((raw, (0,)), (old + bytes(32) + raw, (0, 40)), (hello + bytes(32) + raw, (0, 72))):
         with socket.create_connection(("127.0.0.1", two.job.port)) as s:
             s.settimeout(5)
             s.sendall(start)
             answer = b""
             while more := _receive(s):
                 answer += more
-            assert len(answer) in (0, 72)  # at most the greeting of the other end
+            assert len(answer) in sizes  # at most the greeting of the other end
     assert two.workers[0].gone == {}
 
 
@@ -251,12 +253,12 @@ def test_a_job_that_ends_well_leaves_no_journal_and_that_of_another_is_refused(t
             other.write({"op": "open", "store": 0, "sync": True, "slack": None})
             other.close()
         running = Running(1, 1)
-        running.job = replace(running.job, journal=str(tmp_path))
+        running.job = replace(running.job, journal=str(tmp_path), on_server_death="wait")
         running.whole()
         if not left_over:
             kv = running.workers[0].kv
             kv.open(0, True, "open").done()
-            assert [p.stat().st_size > 0 for p in tmp_path.iterdir()] == [True]
+            assert [p.stat().st_size > 0 for p in tmp_path.iterdir()] == [True, True]
             running.end()
             assert not running.errors and not list(tmp_path.iterdir())
         else:
@@ -400,10 +402,10 @@ def _rounds(running: Running) -> None:
                 assert (value == arrays[key] * np.float32(turn) + arrays[key] * np.float32(turn + 1)).all(), key
 
 
-@pytest.mark.parametrize("how", [{}, {"memory": 0}, {"tcp": True}, {"tcp": True, "seal": True}, {"memory": 2}], ids=str)
-def test_every_transport_carries_the_same(how: dict[str, int | bool]) -> None:
-    if how.get("seal"):
-        pytest.importorskip("cryptography")
+@pytest.mark.parametrize(
+    "how", [{}, {"memory": 0}, {"tcp": True}, {"tcp": True, "encrypt": "1"}, {"memory": 2}], ids=str
+)
+def test_every_transport_carries_the_same(how: dict[str, int | bool | str]) -> None:
     running = Running(2, 2)
     running.job = replace(running.job, **how)  # type: ignore[arg-type]
     running.whole()
@@ -411,40 +413,6 @@ def test_every_transport_carries_the_same(how: dict[str, int | bool]) -> None:
     _rounds(running)
     running.end()
     assert not running.errors
-
-
-def test_both_ends_must_want_encryption() -> None:
-    pytest.importorskip("cryptography")
-    running = Running(1, 1)
-    running.job = replace(running.job, tcp=True, seal=True)
-    running.whole()
-    with pytest.raises(MXNetError, match="the other end demands encryption, this one has none"):
-        Worker(replace(running.job, seal=False))
-    running.end()
-
-
-def test_what_is_encrypted_cannot_be_read_changed_or_repeated() -> None:
-    pytest.importorskip("cryptography")
-    hellos = os.urandom(80)
-    ends = [sealed.Sealed(SECRET, hellos, connected) for connected in (True, False)]
-    frame = encode(Message(NOTE, 0, {"op": "a note that nobody else reads"}, [bytes(3_000_000)]))
-    records = b"".join(ends[0].seal(frame))
-    assert b"nobody" not in records
-
-    def opened(end: sealed.Sealed, data: bytes) -> bytes:
-        plain = b""
-        while data:
-            room = end.room()
-            n = min(room.nbytes, len(data))
-            room[:n] = data[:n]
-            data = data[n:]
-            plain += end.filled(n) or b""
-        return plain
-
-    assert opened(ends[1], records) == b"".join(frame)
-    for wrong in (records, records[:9] + bytes([records[9] ^ 1]) + records[10:], b"\xff\xff\xff\x7f" + records[4:]):
-        with pytest.raises(FormatError, match="encrypted record"):
-            opened(ends[1] if wrong is records else sealed.Sealed(SECRET, hellos, False), wrong)
 
 
 def test_small_pushes_wait_for_company_but_not_for_ever(two: Running) -> None:

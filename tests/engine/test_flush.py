@@ -8,6 +8,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, debug, nd
+from dualmx.compile.watch import watchers
 from dualmx.graph.trie import trie
 from dualmx.ndarray.trace import engine
 
@@ -107,12 +108,10 @@ def test_overwritten_inputs_are_donated():
     w = nd.array(np.ones((64, 64)))
     w += 1  # the first buffer belongs to NumPy and cannot be taken over
     w.wait_to_read()
-    old = w.as_jax()
-    pointer = old.unsafe_buffer_pointer()
-    del old
+    pointer = np.asarray(w, copy=False).ctypes.data
     w += 1
     w.wait_to_read()
-    assert w.as_jax().unsafe_buffer_pointer() == pointer
+    assert np.asarray(w, copy=False).ctypes.data == pointer
 
 
 def test_a_buffer_somebody_holds_is_copied_instead_of_donated():
@@ -373,3 +372,14 @@ def test_an_operation_with_more_inputs_than_the_bound(size, recording):
         if recording:
             y.backward()
             assert [x.grad.asscalar() for x in xs] == [3.0] * 8
+
+
+def test_an_unexpected_compilation_is_told_with_its_reason():
+    (nd.ones((3, 190)) * 2).asnumpy()
+    with pytest.raises(AssertionError) as e, debug.assert_compiles(0):
+        (nd.ones((3, 191)) * 2).asnumpy()
+    code = test_an_unexpected_compilation_is_told_with_its_reason.__code__
+    line = code.co_firstlineno + 3
+    assert f"1 were compiled\n  1 operations, the last at {__file__}:{line}: " in str(e.value)
+    assert "float32[3, 191]" in str(e.value) and "float32[3, 190]" in str(e.value)
+    assert watchers == []

@@ -51,7 +51,7 @@ def line():
     return sys._getframe(1).f_lineno
 
 
-def test_one_event_per_flush_names_its_operations_and_user_lines(trace):
+def test_a_flush_names_its_operators_and_user_lines_and_invents_no_times(trace):
     profiler.set_state("run")
     # A shape of its own: a program has the lines that recorded it first.
     x = nd.ones((1, 37))
@@ -63,14 +63,16 @@ def test_one_event_per_flush_names_its_operations_and_user_lines(trace):
     events = trace()
     flushes = of(events, "flush")
     assert len(flushes) == 2 and [f["args"]["operations"] for f in flushes] == [3, 1]
-    operators = of(events, "operator")
-    assert [e["name"] for e in operators] == ["tanh", "_mul_scalar", "sum", "_plus_scalar"]
-    assert [e["args"]["where"] for e in operators] == [f"{HERE}:{n}" for n in (first, first, first + 1, first + 3)]
-    assert operators[0]["args"]["yields"] == "float32[1, 37]"
-    executions = of(events, "execute")
-    for f, e, own in zip(flushes, executions, (operators[:3], operators[3:]), strict=True):
-        assert inside(e, f)
-        assert all(inside(o, e) and not o["args"]["measured"] for o in own)
+    assert flushes[0]["args"]["operators"] == {"tanh": 1, "_mul_scalar": 1, "sum": 1}
+    assert [f["args"]["lines"] for f in flushes] == [
+        {f"{HERE}:{first}": {"tanh": 1, "_mul_scalar": 1}, f"{HERE}:{first + 1}": {"sum": 1}},
+        {f"{HERE}:{first + 3}": {"_plus_scalar": 1}},
+    ]
+    # What is not measured has no slice.
+    assert {e["cat"] for e in events if e["ph"] == "X"} == {"flush", "execute", "compile", "record"}
+    for f, e, c in zip(flushes, of(events, "execute"), of(events, "compile"), strict=True):
+        assert inside(e, f) and inside(c, f) and c["ts"] + c["dur"] <= e["ts"] + 0.01
+    assert set(json.loads(profiler.dumps(format="json"))["Time"]) == {"flush", "execute", "compile", "record"}
 
 
 def test_compilations_have_a_reason_and_lie_inside_their_flush(trace):
@@ -97,17 +99,17 @@ def test_backward_is_an_operation_with_a_line(trace):
     loss.backward()
     at = line() - 1
     w.grad.asnumpy()
-    names = {e["name"]: e["args"]["where"] for e in of(trace(), "operator")}
-    assert names["backward"] == f"{HERE}:{at}"
-    assert set(names) == {"broadcast_mul", "sum", "backward"}
+    (flush,) = of(trace(), "flush")
+    assert flush["args"]["lines"][f"{HERE}:{at}"] == {"backward": 1}
+    assert set(flush["args"]["operators"]) == {"broadcast_mul", "sum", "backward"}
 
 
-@pytest.mark.parametrize("setting", [{"profile_imperative": True}, {"mode": "per_op"}])
-def test_each_operation_has_its_own_time_when_asked(trace, setting):
+@pytest.mark.parametrize("setting, size", [({"profile_imperative": True}, 5), ({"mode": "per_op"}, 6)])
+def test_each_operation_has_its_own_time_when_asked(trace, setting, size):
     profiler.set_config(**setting)
     profiler.set_state("run")
     assert engine.naive
-    x = nd.ones((4, 5)) * 2
+    x = nd.ones((4, size)) * 2
     nd.dot(x, x.T).asnumpy()
     with pytest.raises(mx.MXNetError, match="stop the profiler"):
         profiler.set_config(mode="program")
@@ -115,8 +117,13 @@ def test_each_operation_has_its_own_time_when_asked(trace, setting):
     assert not engine.naive
     operators = of(events, "operator")
     assert [e["name"] for e in operators if e["name"] != "_ones"] == ["_mul_scalar", "transpose", "dot"]
-    assert all(e["args"]["measured"] and e["dur"] > 0 for e in operators)
+    assert all(e["dur"] > 0 and e["args"]["where"].startswith(HERE) for e in operators)
     assert not of(events, "flush")
+    compiles = of(events, "compile")
+    assert len(compiles) >= 3
+    for o in operators:  # what was compiled for it comes before
+        assert not any(c["ts"] < o["ts"] + o["dur"] - 0.01 and o["ts"] + 0.01 < c["ts"] + c["dur"] for c in compiles)
+    assert sum(c["ts"] < operators[-1]["ts"] for c in compiles) == len(compiles)
     table = json.loads(profiler.dumps(format="json"))
     assert table["Time"]["operator"]["dot"]["Count"] == 1
     assert table["Fused"] == {}
@@ -157,6 +164,34 @@ def test_marks_of_the_program(trace):
     assert [(e["name"], e["s"]) for e in events if e["ph"] == "i"] == [("here", "t")]
     assert len(of(events, "flush")) == 1
     assert str(task) == "work" and str(domain) == "mine" and str(counter) == "items"
+
+
+def test_an_operation_outside_programs_is_measured_after_a_first_run(trace):
+    calls = []
+    x = mx.np.array([3.0, 1.0, 3.0, 2.0])
+    x.wait_to_read()
+    profiler.set_state("run")
+    for _ in range(2):
+        calls.append(mx.np.unique(x).asnumpy().tolist())
+    events = trace()
+    assert calls == [[1.0, 2.0, 3.0]] * 2
+    runs, operators = of(events, "first run"), of(events, "operator")
+    assert [e["args"]["operator"] for e in runs] == [e["name"] for e in operators] and len(runs) == 2
+    for first, second in zip(runs, operators, strict=True):
+        assert first["ts"] + first["dur"] <= second["ts"] + 0.01
+
+
+def test_counters_are_no_times(trace):
+    profiler.set_state("run")
+    counter = profiler.Domain("mine").new_counter("level", -5)
+    counter -= 2
+    profiler.set_state("stop")
+    found = json.loads(profiler.dumps(format="json"))
+    assert "mine" not in found["Time"]
+    assert found["Value"] == {"mine": {"level": {"Count": 2, "Min": -7, "Max": -5, "Avg": -6}}}
+    heads = profiler.dumps().split("mine (counters)")[1].splitlines()[2].split("  ")
+    assert [h.strip() for h in heads if h] == ["Name", "Total Count", "Min Value", "Max Value", "Avg Value"]
+    assert json.loads(profiler.dumps(format="json", reset=True)) and "level" not in profiler.dumps()
 
 
 def test_totals_table(trace):
@@ -257,5 +292,5 @@ def test_autostart(tmp_path, mode):
     code = "import dualmx as mx; (mx.nd.ones((2,)) * 2 + 1).asnumpy()"
     subprocess.run([sys.executable, "-c", code], env=env, cwd=tmp_path, check=True)
     events = json.loads((tmp_path / "profile.json").read_text())["traceEvents"]
-    measured = [e["args"]["measured"] for e in of(events, "operator") if e["name"] in ("_mul_scalar", "_plus_scalar")]
-    assert measured == [mode == "1"] * 2
+    names = [e["name"] for e in of(events, "operator")]
+    assert names == (["_ones", "_mul_scalar", "_plus_scalar"] if mode == "1" else [])

@@ -278,7 +278,7 @@ def test_save_and_load_whole_model(net: nn.HybridSequential, tmp_path: Path) -> 
     with pytest.raises(mx.MXNetError, match="another structure"):
         wrong.load(str(tmp_path / "plain"))
     (tmp_path / "bad-model.json").write_text("[]")
-    with pytest.raises(ValueError, match="does not describe a block"):
+    with pytest.raises(ValueError, match="not a description of a block"):
         make().load(str(tmp_path / "bad"))
 
 

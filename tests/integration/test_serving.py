@@ -215,9 +215,9 @@ class TestServer:
 
     def test_wrong_requests(self, served: Client) -> None:
         status, body = served.ask("POST", "/predict", b"{'data'")
-        assert status == 400 and b"no JSON" in body
+        assert status == 400 and b"not JSON" in body
         status, body = served.ask("POST", "/predict", b"PK\x03\x04no", Content_Type="application/x-npz")
-        assert status == 400 and b"no .npz file" in body
+        assert status == 400 and b"a .npz file" in body
         assert served.ask("GET", "/predicted")[0] == 404 and served.ask("POST", "/model", b"{}")[0] == 404
         assert served.ask("DELETE", "/model")[0] == 501
 
@@ -225,7 +225,7 @@ class TestServer:
         packed = io.BytesIO()
         np.savez(packed, data=np.array([{"a": 1}], dtype=object))
         status, body = served.ask("POST", "/predict", packed.getvalue(), Content_Type="application/x-npz")
-        assert status == 400 and b"allow_pickle=False" in body
+        assert status == 400 and b"of plain elements" in body
         packed = io.BytesIO()
         np.savez_compressed(packed, data=np.zeros((1 << 20, 3), "float32"))
         status, body = served.ask("POST", "/predict", packed.getvalue(), Content_Type="application/x-npz")

@@ -143,7 +143,7 @@ def test_mnist(root, kind):
 
 
 def test_missing_file_is_named(tmp_path, monkeypatch):
-    monkeypatch.delenv("MXNET_GLUON_REPO", raising=False)
+    monkeypatch.setenv("MXNET_GLUON_REPO", "file:///none")
     with pytest.raises(MXNetError, match=r"train-images-idx3-ubyte\.gz.*MXNET_GLUON_REPO"):
         MNIST(root=tmp_path)
     monkeypatch.setenv("MXNET_HOME", str(tmp_path / "home"))

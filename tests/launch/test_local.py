@@ -97,9 +97,46 @@ def test_a_signal_gives_its_status_and_the_rest_is_stopped(monkeypatch: pytest.M
     assert "worker 0 (process" in done.stderr and "was killed by signal 9 (SIGKILL)" in done.stderr
 
 
-def test_a_command_that_does_not_exist_is_named() -> None:
-    done = subprocess.run([*LAUNCH, "-n", "1", "./absent"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "cannot run './absent'" in done.stderr
+@pytest.mark.parametrize(
+    "options, program, text",
+    [
+        ([], "absent", "there is no program 'absent' here, in PATH="),
+        ([], "./absent", "the program './absent' does not exist here, in "),
+        ([], "plain", "the program '{folder}/plain' cannot be executed here"),
+        (["--env-worker", "PATH:/none"], "touch", "there is no program 'touch' here, in PATH=/none"),
+    ],
+)
+def test_a_missing_program_ends_the_launcher_before_anything_is_started(tmp_path, options, program, text) -> None:
+    (tmp_path / "plain").touch(0o600)
+    command = str(tmp_path / program) if program == "plain" else program
+    done = subprocess.run(
+        [*LAUNCH, "-n", "1", "-s", "1", *options, command, str(tmp_path / "started")],
+        env=dict(os.environ), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2 and text.format(folder=tmp_path) in done.stderr, done.stderr
+    assert not (tmp_path / "started").exists() and "exited" not in done.stderr
+
+
+def _limited(soft: int, hard: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the launcher where so many files may be open."""
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))\n"
+    code += "import runpy, sys; sys.argv[0] = 'dualmx-launch'; runpy.run_module('dualmx.launch', run_name='__main__')"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_it_may_be() -> None:
+    show = "import os, resource; os.environ['DMLC_ROLE'] == 'worker' and print(resource.getrlimit(7))"
+    done = _limited(100, 500, "-n", "1", "-s", "1", "--launcher", "local", sys.executable, "-S", "-c", show)
+    assert (done.returncode, done.stdout) == (0, "[worker 0] (500, 500)\n"), done.stderr
+
+
+def test_too_low_a_limit_of_open_files_is_named_before_anything_is_started() -> None:
+    arguments = ("-n", "100", "-s", "2", "--launcher", "local", sys.executable, "-S", "-c", "print('started')")
+    done = _limited(100, 280, *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "nothing was started: the launcher, with up to 3 pipes to each of 103 processes" in done.stderr
+    assert "a process may have 280. Raise the hard limit, which is 280 (ulimit -Hn" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
@@ -286,6 +323,7 @@ def settled(policy: str, workers: list[int | None], scheduler: int | None, again
     for member, code in zip([*others, first], [*workers, scheduler], strict=True):
         member.code = code
     returns.decide([failed], [failed, *others, first])
+    returns.close()
     return returns, failed
 
 
@@ -295,7 +333,8 @@ def test_who_is_started_again_when_the_others_have_finished_needs_no_place() -> 
         ("elastic", [0, 0], 0, True, True, False),  # came too late
         ("elastic", [0, 0], 0, False, False, False),  # failed at its end, like anybody
         ("elastic", [0, 0], -9, True, True, True),
-        ("wait", [0, 0], 0, True, True, True),
+        ("wait", [0, 0], 0, True, True, False),
+        ("wait", [0, None], None, True, True, True),
         ("fail", [0, 0], 0, True, False, False),
     ]:
         returns, failed = settled(policy, workers, scheduler, again)

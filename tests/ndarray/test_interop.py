@@ -1,4 +1,4 @@
-"""NumPy, JAX, DLPack, pickle, copies: what is shared, and that nobody's writes are seen by others."""
+"""NumPy, JAX, DLPack, pickle, copies: what is not shared, and that nobody's writes are seen by others."""
 
 import contextlib
 import copy
@@ -198,6 +198,10 @@ def test_jax_arrays_both_ways(x):
         y.wait_to_read()
     assert j.tolist() == [0, 1, 2, 3] and y.asnumpy().tolist() == [3, 4, 5, 6]
     assert nd.array(j).dtype == np.int32
+    shared = nd.from_jax(j)
+    shared.wait_to_read()
+    assert shared.as_jax().unsafe_buffer_pointer() == j.unsafe_buffer_pointer()
+    assert nd.array(j).as_jax().unsafe_buffer_pointer() != j.unsafe_buffer_pointer()
 
 
 def exports():
@@ -205,11 +209,9 @@ def exports():
         "as_jax": lambda x: x.as_jax(),
         "numpy view": lambda x: np.asarray(x, copy=False),
         "numpy of jax": lambda x: np.asarray(x.as_jax()),
-        "numpy dlpack": lambda x: np.from_dlpack(x),
         "jax dlpack": lambda x: jax.dlpack.from_dlpack(x),
-        "nd dlpack": lambda x: nd.from_dlpack(x),
-        "capsule": lambda x: nd.from_dlpack(x.to_dlpack_for_read()),
-        "write capsule": lambda x: nd.from_dlpack(nd.to_dlpack_for_write(x)),
+        "nd dlpack copy": lambda x: nd.from_dlpack(x, copy=True),
+        "numpy dlpack copy": lambda x: np.from_dlpack(x, copy=True),
         "asnumpy": lambda x: x.asnumpy(),
         "copy": lambda x: x.copy(),
         "deepcopy": lambda x: copy.deepcopy(x),
@@ -238,8 +240,8 @@ def test_writes_are_not_seen_through_an_export(how, naive):
 
 IMPORTS = {
     "array": nd.array,
-    "from_numpy": nd.from_numpy,
-    "from_dlpack": nd.from_dlpack,
+    "from_numpy": lambda a: nd.from_numpy(a, zero_copy=False),
+    "from_dlpack": lambda a: nd.from_dlpack(a, copy=True),
     "assigned": lambda a: _assigned(a),
 }
 
@@ -281,11 +283,10 @@ def test_dlpack_with_torch():
     t = torch.arange(6, dtype=torch.float32).reshape(2, 3)
     x = nd.from_dlpack(t)
     t += 1
-    assert x.asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert x.asnumpy().tolist() == [[1, 2, 3], [4, 5, 6]]
     back = torch.utils.dlpack.from_dlpack(x)
     x += 10
-    x.wait_to_read()
-    assert back.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert back.tolist() == t.tolist() == [[11, 12, 13], [14, 15, 16]]
     assert np.asarray(torch.from_numpy(x.asnumpy())).tolist() == x.asnumpy().tolist()
 
 

@@ -150,6 +150,23 @@ def test_take_reports_bad_indices_when_the_result_is_waited_for():
         mx.nd.take(mx.nd.ones(2), mx.nd.array([-1]), mode="raise")
 
 
+def test_a_bad_value_is_reported_with_the_line_that_called_the_operator():
+    def late(indices):  # each with the same operations from other lines
+        if indices[0] < 3:
+            return mx.nd.take(mx.nd.arange(3), mx.nd.array(indices), mode="raise") + 1
+        return mx.nd.take(mx.nd.arange(3), mx.nd.array(indices), mode="raise") + 1
+
+    first = late.__code__.co_firstlineno
+    assert late([2]).asscalar() == 3
+    with pytest.raises(MXNetError, match=rf"\(recorded at {__file__}:{first + 3}\)"):
+        late([7]).asnumpy()
+    matrix = mx.nd.linalg.potrf(mx.nd.array([[1.0, 2.0], [2.0, 1.0]]))
+    here = first + 9
+    for result in (matrix * 2, matrix):
+        with pytest.raises(MXNetError, match=rf"\(recorded at {__file__}:{here}\)"):
+            result.asnumpy()
+
+
 def test_zeros_without_dtype_are_float32():
     for dtype in (-1, None, "None"):
         assert run("_zeros_without_dtype", shape=(2,), dtype=dtype).dtype == np.float32

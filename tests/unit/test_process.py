@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dualmx
+from dualmx.core.accepted import _ACCEPTED
 from dualmx.core.errors import ArgumentError
 from dualmx.core.knobs import BULK, KNOBS
 
@@ -165,6 +166,33 @@ def test_doctor_tells_which_variables_change_nothing():
     assert told.keys() >= given.keys() and "PS_RESEND_TIMEOUT" in told["PS_RESEND"]
     assert told["MXNET_KVSTORE_BIGARRY_BOUND"] == "not known; did you mean MXNET_KVSTORE_BIGARRAY_BOUND?"
     assert told["MXNET_SOMETHING"] == "not known" and "program" in told["MXNET_KVSTORE_USETREE"]
+
+
+def test_variables_that_are_none_warn_once_with_the_nearest_name():
+    given = {
+        "DUALMX_ONEDNN": "MXNET_MKLDNN_ENABLED",
+        "MXNET_ONEDNN_ENABLED": "MXNET_MKLDNN_ENABLED",
+        "MXNET_KVSTORE_BIGARRY_BOUND": "MXNET_KVSTORE_BIGARRAY_BOUND",
+        "DMLC_NUM_WORKERS": "DMLC_NUM_WORKER",
+        "PS_HEARTBEAT_TIME": "PS_HEARTBEAT_TIMEOUT",
+        "DUALMX_HOME": "MXNET_HOME",
+        "MXNET_CUDNN_AUTOTUNE": "MXNET_CUDNN_AUTOTUNE_DEFAULT",
+        "DUALMX_QQQ": None,
+    }
+    code = "import sys\nimport dualmx as mx\nfrom dualmx import gluon, kv\nmx.nd.ones((1,)).asnumpy()"
+    _, told = python("-c", code, **dict.fromkeys(given, "0"))
+    found = re.findall(
+        r"UserWarning: the environment variable (\w+) changes nothing: not known(?:; did you mean (\w+)\?)?", told
+    )
+    assert dict(found) == {name: near or "" for name, near in given.items()} and len(found) == len(given)
+    assert "<string>:2: UserWarning" in told  # the line that imports dualmx
+
+
+def test_variables_of_mxnet_and_of_others_are_silent():
+    known = {knob.name: knob.default for knob in KNOBS if knob.default}
+    others = dict.fromkeys(["PS_FORMAT", "DUALMX_ORACLE_PYTHON", "HOROVOD_GPU_ALLREDUCE", "PATH_"], "1")
+    _, told = python("-W", "error", "-c", "import dualmx", **known, **dict.fromkeys(_ACCEPTED, "1"), **others)
+    assert "changes nothing" not in told
 
 
 def test_doctor_points_at_a_wrong_value():

@@ -73,7 +73,8 @@ def test_embeddings(tmp_path):
     assert both.get_vecs_by_tokens("b").asnumpy().tolist() == [2, 2, 2, 2]
 
 
-def test_published_embeddings(tmp_path):
+def test_published_embeddings(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXNET_GLUON_REPO", "file:///none")
     embedding = text.embedding
     (tmp_path / "glove").mkdir()
     written(tmp_path / "glove" / "glove.6B.50d.txt", "a 1 2\nb 3 4\n")
@@ -111,7 +112,7 @@ def test_wikitext_from_local_files(tmp_path, monkeypatch):
     assert len(data) == 3 and data.vocabulary.idx_to_token[:3] == ["<unk>", "<eos>", "="]
     assert data.frequencies["the"] == 2 and data[0][0].dtype == np.int32
     assert [a.asnumpy().tolist() for a in data[0]] == [[2, 4, 11, 2], [4, 11, 2, 1]]
-    monkeypatch.setenv("MXNET_GLUON_REPO", "http://127.0.0.1:9/")
+    monkeypatch.setenv("MXNET_GLUON_REPO", "file:///none/")
     with pytest.raises(mx.MXNetError, match=r"wiki\.valid\.tokens or wikitext-2-v1\.zip"):
         datasets.WikiText2(root=str(tmp_path), segment="validation")
     with pytest.raises(ArgumentError, match="segment"):

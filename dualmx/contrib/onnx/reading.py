@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...context import Context, cpu
-from ...core.errors import FormatError, MXNetError
+from ...core.errors import MXNetError
+from ...core.reader import Content
 from ...gluon import SymbolBlock
 from ...namespace import nd, sym
 from ...ndarray import NDArray
@@ -19,15 +20,14 @@ from .package import onnx
 _IGNORED_OUTPUTS = {"BatchNormalization", "Dropout", "MaxPool"}  # further outputs are for training only
 
 
-def _model(model_file: str | os.PathLike[str]) -> Any:
+def _model(model_file: str | os.PathLike[str]) -> tuple[Any, Content]:
     package = onnx()
     path = os.fspath(model_file)
     if not os.path.exists(path):
         raise MXNetError(f"import_model: there is no file {path!r}")
-    try:
-        return package.load(path)
-    except Exception as e:  # protobuf's errors have no common base
-        raise FormatError(f"import_model: {path} is not an ONNX model: {type(e).__name__}") from None
+    content = Content(b"", f"import_model: {path!r}", "an ONNX model", size=os.path.getsize(path))
+    with content.parsing(Exception):  # protobuf's errors have no common base
+        return package.load(path), content
 
 
 def import_model(model_file: str | os.PathLike[str]) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
@@ -43,7 +43,7 @@ def import_model(model_file: str | os.PathLike[str]) -> tuple[Symbol, dict[str, 
         MXNetError: the package onnx is not installed, there is no such file, or a node has no counterpart (the text
             names it). FormatError: the file is no ONNX model.
     """
-    symbol, values, _ = _read(_model(model_file))
+    symbol, values, _ = _graph(model_file)
     states = set(symbol.list_auxiliary_states())
     arrays = {n: nd.array(v, dtype=v.dtype) for n, v in values.items()}
     return (
@@ -51,6 +51,13 @@ def import_model(model_file: str | os.PathLike[str]) -> tuple[Symbol, dict[str, 
         {n: a for n, a in arrays.items() if n not in states},
         {n: a for n, a in arrays.items() if n in states},
     )
+
+
+def _graph(model_file: str | os.PathLike[str]) -> tuple[Symbol, dict[str, np.ndarray], list[str]]:
+    """The network of a file, its arrays, and the names of its inputs."""
+    model, content = _model(model_file)
+    with content.parsing(Exception):  # of onnx, and of nodes that lack inputs or attributes, or have odd ones
+        return _read(model)
 
 
 def _read(model: Any) -> tuple[Symbol, dict[str, np.ndarray], list[str]]:
@@ -94,7 +101,7 @@ def import_to_gluon(model_file: str | os.PathLike[str], ctx: Context | None = No
     Raises:
         MXNetError, FormatError: as `import_model`.
     """
-    symbol, values, inputs = _read(_model(model_file))
+    symbol, values, inputs = _graph(model_file)
     block = SymbolBlock(symbol, [sym.var(n) for n in inputs])
     for name, param in block.collect_params().items():
         value = values[name]
@@ -114,7 +121,8 @@ def get_model_metadata(model_file: str | os.PathLike[str]) -> dict[str, list[tup
     Raises:
         MXNetError, FormatError: as `import_model`.
     """
-    graph = _model(model_file).graph
+    model, content = _model(model_file)
+    graph = model.graph
     constants = {t.name for t in graph.initializer}
 
     def described(values: Any) -> list[tuple[str, tuple[int, ...]]]:

@@ -43,6 +43,8 @@ class OptaxOptimizer(Optimizer):
         >>> trainer.step(4)
     """
 
+    _all_at_once = True
+
     def __init__(self, tx: Any, rescale_grad: float = 1.0):
         super().__init__(rescale_grad=rescale_grad)
         if not (callable(getattr(tx, "init", None)) and callable(getattr(tx, "update", None))):

@@ -100,9 +100,13 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._num_workers:
-            return (self._make(indices) for indices in self._batch_sampler)
+            return self._one_by_one()
         ahead, self._ahead = self._ahead or self._start(), None
         return self._passed_on(ahead) if self._auto_reload else ahead
+
+    def _one_by_one(self) -> Iterator[Any]:
+        for indices in self._batch_sampler:
+            yield self._make(indices)
 
     def _make(self, indices: Any) -> Any:
         return _make(self._dataset, self._batchify, indices)

@@ -12,7 +12,7 @@ from ...core.errors import ArgumentError, ArgumentTypeError
 from ...io.records import MXIndexedRecordIO
 from ...ndarray import NDArray, array
 from ..semantics import as_numpy, is_numpy
-from .host import role, stack, to_host
+from .host import as_argument, numpy_form, role, stack, to_host
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
 
@@ -214,10 +214,11 @@ class _LazyTransformDataset(Dataset):
     def __init__(self, dataset: Dataset, fn: Callable[..., Any]):
         self._dataset, self._fn = dataset, fn
         only_first = isinstance(fn, _First)
-        inner = fn.fn if isinstance(fn, _First) else fn
+        self._inner = inner = fn.fn if isinstance(fn, _First) else fn
         # The library's own transforms compute in NumPy too, and some of them on whole batches.
-        self._on_host = (_First(inner.host) if only_first else inner.host) if hasattr(inner, "host") else None
-        self._on_batches = self._on_host is not None and getattr(inner, "batched", False)
+        host = numpy_form(inner)
+        self._on_host = _First(host) if only_first and host is not None else host
+        self._on_batches = host is not None and getattr(inner, "batched", False)
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -231,7 +232,7 @@ class _LazyTransformDataset(Dataset):
         if self._on_host is not None:
             return _call(self._on_host, self._dataset.host_item(idx), tuple)
         if role.worker:
-            return to_host(_call(self._fn, self._dataset.host_item(idx), tuple))
+            return to_host(_call(self._fn, as_argument(self._inner, self._dataset.host_item(idx)), tuple))
         return to_host(self[idx])
 
     def host_batch(self, indices: Sequence[int]) -> Any:

@@ -13,7 +13,10 @@ import numpy as np
 
 from ...io.place import role
 from ...ndarray import NDArray, array
+from ..hybrid import HybridBlock
 from ..semantics import as_chosen
+
+_CALLED = frozenset({"__call__", "forward", "hybrid_forward"})
 
 
 def map_leaves(fn: Callable[[Any], Any], item: Any) -> Any:
@@ -35,6 +38,28 @@ def to_host(item: Any) -> Any:
 def to_device(item: Any) -> Any:
     """Return `item` with every `numpy.ndarray` as array of the same dtype, a `mx.np.ndarray` after `npx.set_np()`."""
     return map_leaves(lambda x: as_chosen(array(x, dtype=x.dtype)) if isinstance(x, np.ndarray) else x, item)
+
+
+def numpy_form(transform: Any) -> Callable[..., Any] | None:
+    """The NumPy twin `host` of a transformation of the library, if it computes what a call of the transformation does.
+
+    A subclass that defines `__call__`, `forward` or `hybrid_forward` without `host` has none, nor has a block with
+    hooks.
+    """
+    if not hasattr(transform, "host") or isinstance(transform, type):
+        return None
+    for kind in type(transform).__mro__:
+        if "host" in vars(kind):
+            break
+        if not _CALLED.isdisjoint(vars(kind)):
+            return None
+    hooked = getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None)
+    return None if hooked else transform.host
+
+
+def as_argument(transform: Any, item: Any) -> Any:
+    """What a transformation without a NumPy form is called with: in workers, NumPy arrays if it can take them."""
+    return item if role.worker and not isinstance(transform, HybridBlock) else to_device(item)
 
 
 def stack(samples: Sequence[Any]) -> Any:

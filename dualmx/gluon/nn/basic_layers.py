@@ -56,11 +56,11 @@ class Dense(OneCall):
             self.weight = self.params.get(
                 "weight", shape=(units, in_units), init=weight_initializer, dtype=dtype, allow_deferred_init=True
             )
-            self.bias = None
-            if use_bias:
-                self.bias = self.params.get(
-                    "bias", shape=(units,), init=bias_initializer, dtype=dtype, allow_deferred_init=True
-                )
+            self.bias = (
+                self.params.get("bias", shape=(units,), init=bias_initializer, dtype=dtype, allow_deferred_init=True)
+                if use_bias
+                else None
+            )
             self.act = Activation(activation, prefix=activation + "_") if activation is not None else None
         self._prepare(
             "FullyConnected", (self.weight, self.bias), num_hidden=units, no_bias=not use_bias, flatten=flatten

@@ -60,9 +60,11 @@ class ConvBase(OneCall):
         shape = (first, second, *kernel) if layout.startswith("NC") else (first, *kernel, second)
         with self.name_scope():
             self.weight = self.params.get("weight", shape=shape, init=weight_initializer, allow_deferred_init=True)
-            self.bias = None
-            if use_bias:
-                self.bias = self.params.get("bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True)
+            self.bias = (
+                self.params.get("bias", shape=(channels,), init=bias_initializer, allow_deferred_init=True)
+                if use_bias
+                else None
+            )
             self.act = Activation(activation, prefix=activation + "_") if activation is not None else None
         self._prepare("Deconvolution" if self._transposed else "Convolution", (self.weight, self.bias), **settings)
 

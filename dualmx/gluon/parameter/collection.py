@@ -149,7 +149,9 @@ class ParameterDict:
     def zero_grad(self) -> None:
         """Set all gradients to zero."""
         for param in self.values():
-            param.zero_grad()
+            if param._data is not None and param.grad_req != "null":
+                for grad in param.list_grad():
+                    grad[:] = 0
 
     def reset_ctx(self, ctx: Context | list[Context]) -> None:
         """Move all parameters to other contexts."""
@@ -233,7 +235,7 @@ class ParameterDict:
                 )
         for name, value in values.items():
             if name in self._params:
-                self._params[name]._load_init(value, ctx, cast_dtype, dtype_source)
+                self._params[name]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
             elif not ignore_extra:
                 raise ArgumentError(
                     f"Parameter {name!r}{where} belongs to nothing here; known are {brief(self._params)}. "

@@ -31,6 +31,8 @@ class HeldArrays:
     allow_deferred_init: bool
     # True if a subclass defines data(), so that every forward pass must call it.
     _computed = False
+    # True if a subclass defines list_data() or list_grad(), so that every step must call them.
+    _lists_itself = False
     _data: list[NDArray] | None
     _deferred_init: tuple[Any, ...]
     _grad_req: str
@@ -40,6 +42,8 @@ class HeldArrays:
         super().__init_subclass__(**kwargs)
         if "data" in cls.__dict__ and HeldArrays not in cls.__bases__:
             cls._computed = True
+        if not {"list_data", "list_grad"}.isdisjoint(cls.__dict__) and HeldArrays not in cls.__bases__:
+            cls._lists_itself = True
 
     def __copy__(self) -> Any:
         made = object.__new__(type(self))
@@ -70,6 +74,21 @@ class HeldArrays:
     def _ctx_list(self) -> list[Context] | None:
         """The contexts that the arrays are on; `None` while there are no arrays."""
         return None if self._data is None else [a.context for a in self._data]
+
+    @property
+    def _ctx_map(self) -> list[list[int | None]] | None:
+        """Position of each context's array: of GPUs and of CPUs, by device number; `None` while there are no arrays.
+
+        The first list is that of GPUs, as MXNet's device types have it modulo 2.
+        """
+        if self._data is None:
+            return None
+        found: list[list[int | None]] = [[], []]
+        for position, array in enumerate(self._data):
+            places = found[array.context.device_typeid & 1]
+            places.extend([None] * (array.context.device_id + 1 - len(places)))
+            places[array.context.device_id] = position
+        return found
 
     @property
     def _grad(self) -> list[NDArray] | None:

@@ -308,7 +308,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         if self._data is not None:
             with autograd.pause():
                 fresh = [a.astype(as_dtype(dtype)) for a in self._data]
-            self._hold(fresh, self.list_ctx())
+            self._hold(fresh, self._ctx_list or [])
 
     def var(self) -> Any:
         """Return the symbol variable that stands for this parameter, always the same one."""
@@ -369,8 +369,8 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             self._when_made(self)
 
     def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
-        chosen = initializer.create(default_init if init is None else init)
-        described: Any = {"__init__": chosen} if isinstance(chosen, initializer.Initializer) else {}
+        own = default_init if init is None else init
+        described: Any = {"__init__": own} if isinstance(initializer.create(own), initializer.Initializer) else {}
         seen = data.as_np_ndarray() if np_mode.array.get() else data
         initializer.create(default_init)(initializer.InitDesc(self.name, described), seen)
 
@@ -421,10 +421,10 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         if self._stype == "row_sparse" and self._trainer is not None:
             self._trainer._fetch_rows(self, None)
         with autograd.pause():
-            arrays = [a.as_in_context(cpu()) for a in self._arrays()]
+            arrays = self._arrays() if self._stype != "default" else self.list_data()
             if len(arrays) == 1:
-                return arrays[0]
-            return nd.add_n(*arrays) / len(arrays)
+                return (arrays[0] if self._stype != "default" else self.data()).as_in_context(cpu())
+            return nd.add_n(*[a.as_in_context(cpu()) for a in arrays]) / len(arrays)
 
     def _load_init(
         self,

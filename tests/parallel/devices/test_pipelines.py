@@ -72,7 +72,7 @@ def test_passes_run_on_the_devices_of_their_stages() -> None:
     seen: list[tuple[int, int]] = []
 
     class Note(Watcher):
-        def flushed(self, state, began, results) -> None:
+        def flushed(self, state, began, started, results) -> None:
             seen.extend((d.id, len(results)) for r in results if isinstance(r, jax.Array) for d in r.devices())
 
     pipe = parallel.Pipeline(stages(), [mx.cpu(1), mx.cpu(2), mx.cpu(3)], 3)

@@ -1,22 +1,22 @@
-"""The WikiText language modelling datasets, from local files."""
+"""The WikiText language modelling datasets."""
 
 from __future__ import annotations
 
 import os
-import zipfile
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from ....core.errors import ArgumentError, MXNetError
+from ....base import data_dir
+from ....core.download import check_sha1, download
+from ....core.errors import ArgumentError, DownloadError, FormatError
+from ....core.repository import fetch_unpacked
 from ....ndarray import array
 from ....text import Vocabulary, count_tokens_from_str
 from ...data import Dataset
-from ...split import check_sha1, download
 
 EOS = "<eos>"
-REPOSITORY = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 
 
 class _WikiText(Dataset):
@@ -29,7 +29,7 @@ class _WikiText(Dataset):
         seq_len: tokens per sample.
 
     Raises:
-        ArgumentError: another segment. MXNetError: no file, and it cannot be downloaded.
+        ArgumentError: another segment. DownloadError: no file, and it cannot be downloaded.
     """
 
     _namespace = ""
@@ -39,7 +39,7 @@ class _WikiText(Dataset):
     def __init__(self, root: str | None = None, segment: str = "train", vocab: Any = None, seq_len: int = 35):
         if segment not in self._files:
             raise ArgumentError(f"{type(self).__name__}: segment={segment!r}: expected one of {sorted(self._files)}")
-        folder = os.path.join("~", ".mxnet", "datasets", self._namespace) if root is None else root
+        folder = os.path.join(data_dir(), "datasets", self._namespace) if root is None else root
         self._root, self._segment, self._seq_len = os.path.expanduser(folder), segment, int(seq_len)
         with open(self._path(), encoding="utf8") as f:
             content = f.read()
@@ -58,22 +58,21 @@ class _WikiText(Dataset):
         if os.path.exists(path) and check_sha1(path, digest):
             return path
         archive, archive_digest = self._archive
-        base = os.environ.get("MXNET_GLUON_REPO", REPOSITORY).rstrip("/")
-        url = f"{base}/gluon/dataset/{self._namespace}/{archive}"
-        os.makedirs(self._root, exist_ok=True)
+        kind = type(self).__name__
         try:
-            packed = download(url, path=os.path.join(self._root, archive), sha1_hash=archive_digest, retries=1)
-            with zipfile.ZipFile(packed) as z:
-                for item in z.namelist():
-                    if os.path.basename(item):
-                        with open(os.path.join(self._root, os.path.basename(item)), "wb") as out:
-                            out.write(z.read(item))
-        except (OSError, MXNetError, zipfile.BadZipFile) as e:
+            fetch_unpacked(
+                kind,
+                f"dataset/{self._namespace}/{archive}",
+                self._root,
+                os.path.basename,
+                lambda: os.path.exists(path) and check_sha1(path, digest),
+                archive_digest,
+            )
+        except (OSError, FormatError) as e:
             state = "has another checksum than the original" if os.path.exists(path) else "does not exist"
-            raise MXNetError(
-                f"{type(self).__name__}: {path!r} {state}, and {url} cannot be fetched ({e}); put {name} or {archive} "
-                f"into {self._root!r}"
-            ) from e
+            raise DownloadError(f"{path!r} {state}: {e}; put {name} or {archive} into {self._root!r}") from e
+        if not os.path.exists(path):
+            raise FormatError(f"{kind}: {archive} was fetched, but has no {name}")
         return path
 
     @property

@@ -1,4 +1,4 @@
-"""Image classification datasets, read from local files."""
+"""Image classification datasets, from local files or downloaded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.errors import FormatError, MXNetError, unreadable
-from ....core.knobs import HOME, REPO
+from ....core.errors import FormatError, unreadable
+from ....core.knobs import HOME
+from ....core.reader import Content
+from ....core.repository import fetch_file, fetch_unpacked
 from ....image import imdecode, imread
 from ....image.iterator import read_list
 from ....io.idx import read_images_and_labels
@@ -21,26 +23,8 @@ from ..dataset import Dataset, RecordFileDataset
 from ..host import role, to_host
 
 
-def find_file(kind: str, root: Path, names: Sequence[str], repo_path: str) -> Path:
-    """Return the first of `names` that exists in `root`, fetched from the user's repository if there is one.
-
-    Raises:
-        MXNetError: there is no such file, and `MXNET_GLUON_REPO` names no place to fetch it from.
-    """
-    for name in names:
-        if (root / name).is_file():
-            return root / name
-    repo = REPO.read().rstrip("/")
-    if not repo:
-        also = f" (or {', '.join(names[1:])})" if names[1:] else ""
-        raise MXNetError(
-            f"{kind}: file {str(root / names[0])!r}{also} is missing; put it there, or pass root=. Nothing is "
-            "downloaded unless the environment variable MXNET_GLUON_REPO names a repository to fetch it from"
-        )
-    from ...utils import download
-
-    root.mkdir(parents=True, exist_ok=True)
-    return Path(download(f"{repo}/gluon/dataset/{repo_path}/{names[0]}", path=str(root / names[0])))
+def _local(root: Path, names: Sequence[str]) -> Path | None:
+    return next((root / name for name in names if (root / name).is_file()), None)
 
 
 class _Images(Dataset):
@@ -84,13 +68,15 @@ class _Images(Dataset):
 class MNIST(_Images):
     """Handwritten digits: images (28, 28, 1) uint8 and labels 0 to 9, int32.
 
+    Files that are not in `root` are downloaded into it.
+
     Args:
         root: folder of the four idx files, plain or gzipped; `$MXNET_HOME/datasets/mnist` by default.
         train: the 60 000 training images, or the 10 000 test images.
         transform: called as `transform(image, label)` for each item.
 
     Raises:
-        MXNetError: a file is missing. FormatError: a file is not what it should be.
+        DownloadError: a file is missing and cannot be downloaded. FormatError: a file is not what it should be.
 
     Example:
         >>> digits = MNIST(root="mnist", train=False)  # doctest: +SKIP
@@ -98,25 +84,42 @@ class MNIST(_Images):
     """
 
     _kind, _folder = "MNIST", "mnist"
+    _checksums = {
+        "train-images-idx3-ubyte.gz": "6c95f4b05d2bf285e1bfb0e7960c31bd3b3f8a7d",
+        "train-labels-idx1-ubyte.gz": "2a80914081dc54586dbdf242f9805a6b8d2a15fc",
+        "t10k-images-idx3-ubyte.gz": "c3a25af1f52dad7f726cce8cacb138654b760d48",
+        "t10k-labels-idx1-ubyte.gz": "763e7fa3757d93b0cdec073cef058b2004252c17",
+    }
 
     def _get_data(self) -> None:
         part = "train" if self._train else "t10k"
-        files = []
-        for what in ("images-idx3", "labels-idx1"):
-            plain = f"{part}-{what}-ubyte"
-            files.append(find_file(self._kind, self._root, (plain + ".gz", plain), self._folder))
-        images, labels = read_images_and_labels(*files)
+        self._sources = [self._file(f"{part}-{what}") for what in ("images-idx3", "labels-idx1")]
+        images, labels = read_images_and_labels(*self._sources)
         self._data, self._label = images[..., None], labels.astype(np.int32)
+
+    def _file(self, stem: str) -> Path:
+        packed = f"{stem}-ubyte.gz"
+        found = _local(self._root, (packed, f"{stem}-ubyte"))
+        target, place = str(self._root / packed), f"dataset/{self._folder}/{packed}"
+        return found or Path(fetch_file(self._kind, place, target, self._checksums[packed]))
 
 
 class FashionMNIST(MNIST):
     """Pictures of clothes in the format of `MNIST`; in `$MXNET_HOME/datasets/fashion-mnist` by default."""
 
     _kind, _folder = "FashionMNIST", "fashion-mnist"
+    _checksums = {
+        "train-images-idx3-ubyte.gz": "0cf37b0d40ed5169c6b3aba31069a9770ac9043d",
+        "train-labels-idx1-ubyte.gz": "236021d52f1e40852b06a4c3008d8de8aef1e40b",
+        "t10k-images-idx3-ubyte.gz": "626ed6a7c06dd17c0eec72fa3be1740f146a2863",
+        "t10k-labels-idx1-ubyte.gz": "17f9ab60e7257a1620f4ad76bbbaf857c3920701",
+    }
 
 
 class CIFAR10(_Images):
     """Photographs (32, 32, 3) uint8 of 10 classes, from the files of the binary version.
+
+    Files that are not in `root` are downloaded into it.
 
     Args:
         root: folder of `data_batch_1.bin` … `data_batch_5.bin`, `test_batch.bin`; `$MXNET_HOME/datasets/cifar10`.
@@ -125,20 +128,40 @@ class CIFAR10(_Images):
     """
 
     _kind, _folder, _labels = "CIFAR10", "cifar10", 1
+    _archive = ("cifar-10-binary.tar.gz", "fab780a1e191a7eda0f345501ccd62d20f7ed891")
     _files = (tuple(f"data_batch_{i}.bin" for i in range(1, 6)), ("test_batch.bin",))
 
     def _get_data(self) -> None:
         width = self._labels + 3 * 32 * 32
         parts = []
-        for name in self._files[0 if self._train else 1]:
-            path = find_file(self._kind, self._root, (name,), self._folder)
-            raw = np.fromfile(path, np.uint8)
+        names = self._files[0 if self._train else 1]
+        self._fetch(names)
+        for name in names:
+            content = Content.of_file(self._root / name, f"a file of {self._kind}", f"{self._kind}: cannot read")
+            raw = np.frombuffer(content.data, np.uint8)
             if not raw.size or raw.size % width:
-                raise FormatError(f"{self._kind}: {str(path)!r}: {raw.size} bytes: expected a multiple of {width}")
+                raise content.error(f"{raw.size} bytes", None, f"a multiple of {width}")
             parts.append(raw.reshape(-1, width))
         rows = np.concatenate(parts)
         self._data = np.ascontiguousarray(rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
         self._label = rows[:, self._label_column].astype(np.int32)
+
+    def _fetch(self, names: Sequence[str]) -> None:
+        """Download the archive unless all files are there."""
+
+        def there() -> bool:
+            return all((self._root / name).is_file() for name in names)
+
+        def choose(member: str) -> str | None:
+            name = member.rpartition("/")[2]  # some copies of the archive have a folder
+            return name if any(name in part for part in self._files) else None
+
+        if there():
+            return
+        archive, sha1 = self._archive
+        fetch_unpacked(self._kind, f"dataset/{self._folder}/{archive}", str(self._root), choose, there, sha1)
+        if not there():
+            raise FormatError(f"{self._kind}: {archive} was fetched, but lacks one of {', '.join(names)}")
 
     @property
     def _label_column(self) -> int:
@@ -156,6 +179,7 @@ class CIFAR100(CIFAR10):
     """
 
     _kind, _folder, _labels = "CIFAR100", "cifar100", 2
+    _archive = ("cifar-100-binary.tar.gz", "a0bb982c76b83111308126cc779a992fa506b90b")
     _files = (("train.bin",), ("test.bin",))
 
     def __init__(

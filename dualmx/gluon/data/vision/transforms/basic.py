@@ -19,7 +19,7 @@ from .....namespace import nd
 from .....ndarray import NDArray
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Lambda, Sequential
-from ...host import role, to_device, to_host
+from ...host import as_argument, numpy_form, to_device, to_host
 
 
 class _Chain:
@@ -30,16 +30,17 @@ class _Chain:
     def host(self, x: Any) -> Any:
         """Apply the transformations, one after the other, to a NumPy array."""
         for step in self._children.values():
-            if hasattr(step, "host"):
-                x = step.host(x)
+            host = numpy_form(step)
+            if host is not None:
+                x = host(x)
             else:
-                x = to_host(step(x if role.worker else to_device(x)))
+                x = to_host(step(as_argument(step, x)))
         return x
 
     @property
     def batched(self) -> bool:
         """True if `host` can take whole batches."""
-        return all(getattr(step, "batched", False) for step in self._children.values())
+        return all(getattr(step, "batched", False) and numpy_form(step) for step in self._children.values())
 
 
 def as_block(transform: Callable[..., Any]) -> Block:
@@ -79,7 +80,12 @@ class Transform(HybridBlock):
     batched = False
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        return self.host(x, *args) if isinstance(x, np.ndarray) else super().__call__(x, *args)
+        host = numpy_form(self) if isinstance(x, np.ndarray) else None
+        if host is not None:
+            return host(x, *args)
+        if not isinstance(x, np.ndarray):
+            return super().__call__(x, *args)
+        return to_host(super().__call__(to_device(x), *args))  # a user's subclass computes with arrays
 
     def host(self, x: np.ndarray) -> np.ndarray:
         """Transform a NumPy array."""
@@ -242,7 +248,8 @@ class CenterCrop(Block):
         self._interp = interpolation
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        return self.host(x) if isinstance(x, np.ndarray) else super().__call__(x, *args)
+        host = numpy_form(self) if isinstance(x, np.ndarray) else None
+        return super().__call__(x, *args) if host is None else host(x)
 
     def _window(self, shape: tuple[int, ...]) -> dict[str, Any]:
         rows, columns = shape[-3:-1]

@@ -14,7 +14,7 @@ from .....image.rotate import imrotate, random_rotate
 from .....io.place import like, on_host
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
-from ...host import role, to_device, to_host
+from ...host import as_argument, numpy_form, to_host
 from .basic import CenterCrop, Transform, as_block, crop, resize
 
 _GREY = np.array([0.299, 0.587, 0.114], np.float32)
@@ -29,7 +29,8 @@ class _HostBlock(Block):
     """A transformation of one image at a time that decides on the host."""
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        return self.host(x) if isinstance(x, np.ndarray) else super().__call__(x, *args)
+        host = numpy_form(self) if isinstance(x, np.ndarray) else None
+        return super().__call__(x, *args) if host is None else host(x)
 
     def host(self, x: np.ndarray) -> np.ndarray:
         """Transform a NumPy array."""
@@ -352,12 +353,13 @@ class RandomApply(Sequential):
         if np.random.random() > self.p:
             return x
         for step in self._children.values():
-            host = getattr(step, "host", None)
-            x = to_host(step(x if role.worker else to_device(x))) if host is None else host(x)
+            host = numpy_form(step)
+            x = to_host(step(as_argument(step, x))) if host is None else host(x)
         return x
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        return self.host(x) if isinstance(x, np.ndarray) else super().__call__(x, *args)
+        host = numpy_form(self) if isinstance(x, np.ndarray) else None
+        return super().__call__(x, *args) if host is None else host(x)
 
     def forward(self, x: Any, *args: Any) -> Any:
         if np.random.random() > self.p:

@@ -1,0 +1,390 @@
+"""What processes that come back, and those that end, can rely on, whatever is lost meanwhile."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dualmx as mx
+from dualmx.core.errors import MXNetError
+from dualmx.kvstore import compression
+from dualmx.kvstore.residuals import Residuals
+from dualmx.launch.plan import Plan
+from dualmx.launch.process import Member as Launched
+from dualmx.launch.returns import Returns
+from dualmx.ps import dialing, journal
+from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
+from dualmx.ps.journal import Journal, JournalError
+from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.server import KVServer
+from dualmx.ps.store import Held
+from dualmx.ps.van import Van
+from tests.dist.test_simulated import Cluster, gradient
+
+SEATS = (("scheduler", 0), ("server", 0), ("worker", 0), ("worker", 1))
+WAITS = {"worker": "wait", "server": "wait"}
+
+
+class Post(Van):
+    """Keeps what is sent.
+
+    Attributes:
+        sent: links and messages.
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, Message]] = []
+
+    def send(self, link: int, message: Message) -> bool:
+        self.sent.append((link, message))
+        return True
+
+    def drop(self, link: int) -> None:
+        pass
+
+
+class Office:
+    """Schedulers of one job of two workers and a server, one after the other, with members played by hand."""
+
+    def __init__(self, folder: Path, policy: dict[str, str] | None = None):
+        self._folder, self._policy, self._numbers = folder, policy or WAITS, iter(range(1, 1000))
+        self.start()
+
+    def start(self) -> None:
+        """Begin with the next scheduler."""
+        self.van = Post()
+        self.scheduler = Scheduler(
+            self.van, 2, 1, self._policy, journal=Journal(self._folder, 0, role="scheduler")
+        )  # fmt: skip
+        self.scheduler.restore(60.0)
+
+    def ask(self, link: int, op: str, kind: int = REQUEST, **more: Any) -> int:
+        """Send a message by a link; returns its number."""
+        number = next(self._numbers)
+        self.scheduler.on_message(link, Message(kind, number, {"op": op, **more}))
+        return number
+
+    def register(self, link: int, role: str, rank: int, life: int, port: int = 0) -> int:
+        """Ask for a place."""
+        return self.ask(
+            link, "register", role=role, wish=rank, life=life, workers=2, servers=1, address={"port": port}
+        )  # fmt: skip
+
+    def answer(self, number: int) -> Message | None:
+        """The answer to a message, None if there is none yet."""
+        return next((m for _, m in self.van.sent if m.request == number and m.kind in (REPLY, ERROR)), None)
+
+    def come_together(self) -> None:
+        """All members register, by the links 1, 2 (workers) and 3."""
+        asked = [
+            self.register(1, "worker", 0, 10),
+            self.register(2, "worker", 1, 11),
+            self.register(3, "server", 0, 12),
+        ]
+        assert all(self.answer(a) is not None for a in asked)
+
+    def barrier(self, link: int, number: int, at: int = 0, idle: bool = False) -> int:
+        """Come to a barrier without a name."""
+        return self.ask(link, "barrier", name="", number=number, at=at, idle=idle)
+
+    def passed(self, number: int) -> bool:
+        """Whether a barrier let somebody pass."""
+        found = self.answer(number)
+        return found is not None and found.kind == REPLY
+
+
+# -- joining
+
+
+def test_a_member_whose_registration_was_not_answered_asks_again(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.register(1, "worker", 0, 10)
+    office.start()  # the first one was killed before all were there
+    again = office.register(4, "worker", 0, 10)
+    office.register(2, "worker", 1, 11)
+    office.register(3, "server", 0, 12)
+    found = office.answer(again)
+    assert found is not None and found.meta["rank"] == 0 and not found.meta["back"]
+    office.start()  # the answer was lost with this one
+    after = office.register(5, "worker", 0, 10)
+    found = office.answer(after)
+    assert found is not None and found.kind == REPLY and found.meta["rank"] == 0 and not found.meta["back"]
+
+
+def test_a_worker_that_came_back_is_known_to_the_next_scheduler(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    office.scheduler.on_down(2, "killed")
+    assert office.answer(office.register(4, "worker", 1, 21)) is not None
+    office.start()  # killed before the answer arrived
+    found = office.answer(office.register(5, "worker", 1, 21))
+    assert found is not None and found.kind == REPLY and found.meta["rank"] == 1 and found.meta["back"]
+
+
+def test_all_requests_of_a_member_are_answered_when_the_job_begins(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    first, second = office.register(1, "worker", 0, 10), office.register(1, "worker", 0, 10)
+    office.register(2, "worker", 1, 11)
+    office.register(3, "server", 0, 12)
+    assert office.answer(first) is not None and office.answer(second) is not None
+
+
+def test_a_new_address_reaches_those_who_missed_the_note(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    office.scheduler.on_down(1, "reset")
+    office.scheduler.on_down(3, "killed")
+    office.register(4, "server", 0, 22, port=99)
+    found = office.answer(office.ask(5, "rejoin", role="worker", rank=0, life=10))
+    assert found is not None and found.meta["servers"] == [{"port": 99}]
+
+
+# -- leaving
+
+
+def test_who_has_left_is_not_awaited_by_the_next_scheduler(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    assert office.answer(office.ask(1, "bye")) is not None
+    office.start()
+    found = office.answer(office.ask(4, "rejoin", role="server", rank=0, life=12))
+    assert found is not None
+    assert [(role, rank, dead) for role, rank, _, dead in found.meta["gone"]] == [("worker", 0, False)]
+
+
+def test_a_worker_that_was_killed_after_it_had_left_has_nothing_to_do(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    office.ask(1, "bye")
+    found = office.answer(office.register(4, "worker", 0, 20))
+    assert found is not None and found.kind == REPLY and found.meta == {"over": True}
+
+
+@pytest.mark.parametrize("killed", ["scheduler", "server 0", "worker 1"])
+def test_the_launcher_starts_nobody_again_when_the_job_is_over(killed: str) -> None:
+    members = {m.name: m for m in (Launched(r, i) for r, i in SEATS)}
+    for name, member in members.items():
+        member.code = -9 if name == killed else 0 if name.startswith("worker") or killed == "worker 1" else None
+    returns = Returns(Plan(["true"], 2, 1, policy=WAITS, restarts=9))
+    try:
+        returns.decide([members[killed]], list(members.values()))
+        assert returns.forgiven(members[killed]) and not returns.pending
+    finally:
+        returns.close()
+
+
+# -- barriers
+
+
+def test_a_worker_that_comes_back_later_in_its_script_lets_others_pass(tmp_path: Path) -> None:
+    """It died before the barrier after round 5, and goes on at round 6."""
+    office = Office(tmp_path)
+    office.come_together()
+    waits = office.barrier(1, 1, at=5)
+    office.scheduler.on_down(2, "killed")
+    office.register(4, "worker", 1, 21)
+    assert not office.passed(waits)
+    office.ask(4, "past", at=5, early=False)
+    assert office.passed(waits)
+    later = office.barrier(1, 1, at=6)
+    assert not office.passed(later)
+    assert office.passed(office.barrier(4, 1, at=6)) and office.passed(later)
+
+
+def test_the_scheduler_after_it_knows_where_a_worker_is(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    office.scheduler.on_down(2, "killed")
+    office.register(4, "worker", 1, 21)
+    office.ask(4, "past", at=5, early=False)
+    office.start()
+    office.ask(5, "rejoin", role="worker", rank=0, life=10)
+    assert office.passed(office.barrier(5, 1, at=5))
+
+
+def test_a_barrier_that_was_passed_is_passed_again(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    office.barrier(1, 1, at=7)
+    assert office.passed(office.barrier(2, 1, at=7))
+    office.scheduler.on_down(2, "killed")
+    office.start()
+    office.register(4, "worker", 1, 21)
+    assert office.passed(office.barrier(4, 1, at=7)) and office.passed(office.barrier(4, 3, at=2))
+
+
+def test_the_first_barrier_of_an_asynchronous_job_waits_for_nobody_who_pushes(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    waits = office.barrier(1, 1, idle=True)
+    office.scheduler.on_down(2, "killed")
+    office.register(4, "worker", 1, 21)
+    office.ask(4, "past", at=-1, early=True)
+    assert office.passed(waits)
+    last = office.barrier(1, 2)
+    assert not office.passed(last)  # which is to come behind all pushes
+
+
+def test_nobody_waits_for_those_who_left_where_workers_came_back(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    office.scheduler.on_down(2, "killed")
+    office.register(4, "worker", 1, 21)
+    waits = office.barrier(4, 2)
+    assert not office.passed(waits)
+    office.ask(1, "bye")
+    assert office.passed(waits)
+
+
+def test_others_are_told_that_one_has_left(tmp_path: Path) -> None:
+    """Where nobody came back, a barrier that lacks one that has left is a mistake of the script."""
+    office = Office(tmp_path)
+    office.come_together()
+    waits = office.barrier(1, 2)
+    office.ask(2, "bye")
+    found = office.answer(waits)
+    assert found is not None and found.kind == ERROR and "worker 1 has left the job" in found.meta["text"]
+
+
+# -- rounds
+
+
+def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server that has it may die before the round is over; it counts once all the same."""
+    cluster = Cluster(0)
+    everything = [w.push(0, {k: gradient(rank, 1, k) for k in "wb"}) for rank, w in enumerate(cluster.workers)]
+    cluster.net.run()
+    for worker, tickets in zip(cluster.workers, everything, strict=True):
+        worker.wait(tickets)
+    worker = cluster.workers[0]
+    worker.push(0, {k: gradient(0, 2, k) for k in "wb"})
+    cluster.net.run()
+    worker.back = True
+    for last in (1, 2):
+        opening = worker.open(0, True, "open")
+        cluster.net.run()
+        assert opening.done()[0] == last
+        monkeypatch.setattr(KVServer, "_resumed", _remembered)  # the control: it relies on what may be lost
+
+
+def _remembered(self: KVServer, rank: int, number: int, message: Message) -> dict[str, Any]:
+    held: list[Held] = list(self.stores[number].held.values())
+    return {"whole": False, "rounds": [[h.key, h.pushed_by(rank)] for h in held]}
+
+
+@pytest.mark.parametrize("kind", ["2bit", "1bit", "fp16"])
+@pytest.mark.parametrize("died", ["between two rounds", "in a round"])
+def test_what_compression_keeps_back_outlives_the_worker(kind: str, died: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    gradients = [mx.nd.array(draw.standard_normal((5, 4)).astype("f")) for _ in range(6)]
+    undisturbed = compression.Compression(kind, 0.5)
+    expected = [undisturbed("w", g).asnumpy() for g in gradients]
+    sent: list[np.ndarray] = []
+    for back in (False, True):
+        packing = compression.Compression(kind, 0.5)
+        packing.residuals = Residuals(Journal(tmp_path, 0, role="residuals"), back)
+        first = 0 if not back else 3 if died == "between two rounds" else 2
+        last = 3 if not back else 6
+        del sent[first:]
+        sent += [packing("w", gradients[turn], turn + 1).asnumpy() for turn in range(first, last)]
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(sent, expected, strict=True))
+    forgetful = compression.Compression(kind, 0.5)  # the control
+    assert forgetful("w", gradients[3], 4).asnumpy().tobytes() != expected[3].tobytes()
+
+
+def test_a_push_that_a_worker_died_in_is_made_as_it_was(tmp_path: Path) -> None:
+    """Whatever its gradients are now: a server may have it already, so that the residual must be that of this push."""
+    first = compression.Compression("2bit", 0.5)
+    first.residuals = Residuals(Journal(tmp_path, 0, role="residuals"), back=False)
+    sent = first("w", mx.nd.array([0.7, 0.2]), 1).asnumpy()
+    second = compression.Compression("2bit", 0.5)
+    second.residuals = Residuals(Journal(tmp_path, 0, role="residuals"), back=True)
+    assert second("w", mx.nd.array([-0.7, 0.4]), 1).asnumpy().tobytes() == sent.tobytes()
+    assert second("w", mx.nd.array([0.0, 0.3]), 2).asnumpy().tolist() == [0.0, 0.5]
+
+
+# -- the disk and the network
+
+
+def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "PAUSE", 0.0)
+    full = [0]
+    write = os.writev
+
+    def writev(file: int, buffers: list[memoryview]) -> int:
+        if not full[0]:
+            return write(file, buffers)
+        full[0] -= 1
+        if full[0] % 2:
+            return os.write(file, buffers[0][:7])  # some of it fits
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "writev", writev)
+    meanwhile: list[int] = []
+    first = Journal(tmp_path, 0, patience=9.0, meanwhile=lambda: meanwhile.append(1))
+    assert list(first.read()) == []
+    for i in range(3):
+        full[0] = 6 * (i == 1)
+        first.write({"op": "n", "i": i}, [np.full(50, i, np.float32)])
+    assert len(meanwhile) == 3
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+    full[0] = 1
+    first.snapshot([({"op": "n", "i": 9}, [])])  # there is none of it
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+    first._patience, full[0] = 0.0, 1 << 30
+    with pytest.raises(JournalError, match=r"DUALMX_JOURNAL=.*No space left on device; .*make room"):
+        first.write({"op": "n", "i": 3})
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+    first.remove()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_server_whose_journal_cannot_be_written_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says would not outlive it."""
+    cluster = Cluster(0)
+    server = cluster.servers[0]
+
+    def write(meta: dict[str, Any], payload: Any) -> None:
+        raise JournalError("DUALMX_JOURNAL='/full': No space left on device")
+
+    monkeypatch.setattr(server, "_write", write)
+    link = next(iter(server.ranks))
+    with pytest.raises(JournalError, match="No space left"):
+        server.on_message(link, Message(REQUEST, 99, {"op": "drop", "store": 0, "parts": []}))
+
+
+def test_a_connection_to_itself_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def create_connection(address: tuple[str, int], timeout: float) -> socket.socket:
+        sock = socket.socket()
+        sock.bind(("127.0.0.1", 0))
+        sock.connect(sock.getsockname())  # as the system does by chance where nobody listens
+        return sock
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    with pytest.raises(ConnectionRefusedError):
+        dialing.dial({"host": "127.0.0.1", "port": 9}, 1.0)
+
+
+def test_who_is_lost_and_what_can_be_done(tmp_path: Path) -> None:
+    office = Office(tmp_path, {"worker": "fail", "server": "fail"})
+    office.come_together()
+    waits = office.barrier(1, 1)
+    office.ask(2, "crash", NOTE, text="ValueError: of the test")
+    office.scheduler.on_down(2, "closed the connection")
+    found = office.answer(waits)
+    assert found is not None and found.kind == ERROR
+    assert "worker 1 died: ValueError: of the test" in found.meta["text"]
+    assert "dualmx-launch --on-worker-death wait (DUALMX_ON_WORKER_DEATH)" in found.meta["text"]
+
+
+def test_a_job_that_does_not_come_together_names_who_is_missing(tmp_path: Path) -> None:
+    office = Office(tmp_path, {"worker": "fail", "server": "fail"})
+    office.register(1, "worker", 1, 10)
+    with pytest.raises(MXNetError, match="1 of 2 workers, 0 of 1 servers; missing: worker 0, server 0: see what"):
+        office.scheduler.run(0.0)
