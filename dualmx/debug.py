@@ -14,7 +14,7 @@ from .ndarray.handle import Handle, exposed
 from .ndarray.storage import waitall
 from .ndarray.trace import local
 
-_MOST_TOLD = 10  # compilations that an error describes
+_MOST_DESCRIBED = 10  # compilations that an error describes
 
 
 def explain(x: Handle) -> str:
@@ -82,10 +82,10 @@ def assert_compiles(n: int) -> Iterator[None]:
     finally:
         watchers.remove(seen)
     if len(seen.lines) != n:
-        told = "".join(seen.lines[:_MOST_TOLD])
-        more = len(seen.lines) - _MOST_TOLD
-        told += f"\n  and {more} more; see DUALMX_DEBUG=1" if more > 0 else ""
-        raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{told}")
+        details = "".join(seen.lines[:_MOST_DESCRIBED])
+        more = len(seen.lines) - _MOST_DESCRIBED
+        details += f"\n  and {more} more; see DUALMX_DEBUG=1" if more > 0 else ""
+        raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{details}")
 
 
 class _Compilations(Watcher):

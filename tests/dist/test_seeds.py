@@ -65,6 +65,7 @@ KILLED = (Fault("kill", "worker 1", When("round", 8.0)),)
         ("sgd", ("without_journal",), (Fault("kill", "server 0", When("round", 8.0)),), ("unequal", "failed", "hung")),
         ("sgd", ("without_positions", "dies_before_barrier"), (), ("hung",)),
         ("fail", ("without_remedy",), KILLED, ("unnamed",)),
+        ("async", ("without_settled_barriers", "last_pushes_are_late"), (), ("unequal",)),
     ],
     ids=str,
 )

@@ -126,6 +126,7 @@ class Cluster:
             "MXNET_KVSTORE_BIGARRAY_BOUND": "100", "PS_HEARTBEAT_INTERVAL": "1",
             "PS_HEARTBEAT_TIMEOUT": f"{SILENCE:g}", "DUALMX_RETURN_TIMEOUT": "30", "DUALMX_DIST_TIMEOUT": "60",
             "DUALMX_START_TIMEOUT": f"{START:g}", "DUALMX_TCP": str(int(self.plan.proxied)), "DUALMX_SHARED_MB": "64",
+            "DUALMX_ENCRYPT": str(int(self.plan.sealed)),
         }  # fmt: skip
         if mode.on_server_death == "wait":
             env["DUALMX_JOURNAL"] = str(self.folder / "journal")

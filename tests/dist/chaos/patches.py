@@ -6,6 +6,7 @@ import faulthandler
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +14,16 @@ from typing import Any
 
 from dualmx.kvstore import compression
 from dualmx.kvstore.dist import DistKVStore
+from dualmx.kvstore.member import MemberStore
 from dualmx.ps import Worker, journal, member, node, postoffice, server_node, worker_node
 from dualmx.ps.frame import REPLY, Message
 from dualmx.ps.ledger import Ledger
 from dualmx.ps.node import Node
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
+from dualmx.ps.sockets import SocketVan
+
+from .plan import ROUNDS
 
 
 def _wrapped(owner: Any, name: str, around: Callable[..., Any]) -> None:
@@ -116,6 +121,22 @@ def dies_in_replacement() -> None:
     _wrapped(Ledger, "enter", enter)
 
 
+# -- slow networks
+
+
+def last_pushes_are_late() -> None:
+    """What worker 0 pushes in its last round arrives 0.3 s later than what it sends then."""
+
+    def send(original: Any, self: SocketVan, link: int, message: Message) -> bool:
+        parts = message.meta.get("parts") or [[]]
+        if not _is("0") or not str(message.meta.get("op")).startswith("push") or ROUNDS not in parts[0]:
+            return original(self, link, message)
+        threading.Timer(0.3, original, (self, link, message)).start()
+        return True
+
+    _wrapped(SocketVan, "send", send)
+
+
 # -- faults put back
 
 
@@ -129,6 +150,11 @@ def without_residuals() -> None:
 def without_journal() -> None:
     """Nothing is written down of rounds."""
     setattr(KVServer, "_write_closed", lambda self, number, closed: None)  # noqa: B010
+
+
+def without_settled_barriers() -> None:
+    """A barrier of an asynchronous store waits for no pushes."""
+    DistKVStore.barrier = MemberStore.barrier  # type: ignore[method-assign]
 
 
 def without_remedy() -> None:
@@ -150,7 +176,8 @@ PATCHES = {
     f.__name__: f
     for f in (
         small, dies_before_barrier, dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement,
-        without_residuals, without_journal, without_remedy, without_positions,
+        without_residuals, without_journal, without_remedy, without_positions, last_pushes_are_late,
+        without_settled_barriers,
     )
 }  # fmt: skip
 
