@@ -16,6 +16,7 @@ Example:
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from .core.checks import instance
@@ -25,7 +26,7 @@ from .ndarray.array import NDArray, make_variable
 from .ndarray.function import Function
 from .ndarray.handle import is_tracked
 from .ndarray.recorded import recorded_steps
-from .ndarray.trace import engine, local
+from .ndarray.trace import backward_mode, engine, local
 from .symbol.node import Node, topological
 from .symbol.symbol import Symbol
 
@@ -179,7 +180,8 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
         heads: an array or a list of arrays.
         head_grads: gradients of the heads, ones by default.
         retain_graph: keep the graph for another backward.
-        train_mode: accepted; the mode of each operation was fixed when it was recorded.
+        train_mode: training flag in the backward of a `Function`; other operations keep the mode in which they were
+            recorded.
 
     Raises:
         MXNetError: no variable is reached from a head.
@@ -200,7 +202,8 @@ def backward(heads: Any, head_grads: Any = None, retain_graph: bool = False, tra
             f"backward: heads[{unrecorded[0]}] was not recorded from a variable, as others were: compute it inside "
             "autograd.record() from arrays with attach_grad(), or leave it out"
         )
-    tape.backward(*_last_of_each("backward", given, head_grads), retain_graph)
+    with nullcontext() if train_mode else backward_mode(False):
+        tape.backward(*_last_of_each("backward", given, head_grads), retain_graph)
 
 
 def grad(
@@ -218,6 +221,7 @@ def grad(
         head_grads: gradients of the heads, ones by default.
         retain_graph: keep the graph; by default as `create_graph`.
         create_graph: record the computation of the gradients, so that they can be differentiated again.
+        train_mode: see `backward`.
 
     Returns:
         A list with the gradient of each variable, also of a single one; `grad` of the variables is left alone.
@@ -238,7 +242,8 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     wanted = _listed("grad", variables)
     given, seeds = _last_of_each("grad", _listed("grad", heads), head_grads)
-    found = tape.gradients(given, wanted, seeds, keep, create_graph)
+    with nullcontext() if train_mode else backward_mode(False):
+        found = tape.gradients(given, wanted, seeds, keep, create_graph)
     return [a._like_own(g) for a, g in zip(wanted, found, strict=True)]
 
 

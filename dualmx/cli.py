@@ -35,7 +35,7 @@ def doctor() -> int:
 
     from .compile.devices import devices_of
     from .compile.executable import options_for
-    from .compile.onednn.ffi import available
+    from .compile.onednn.ffi import unavailable
     from .compile.onednn.library import WHEEL
 
     problems = 0
@@ -51,7 +51,8 @@ def doctor() -> int:
             print(f"{kind:9} {len(found)} device(s): {', '.join(str(d) for d in found)}")
             print(f"          compiler options: {options_for(found[0].platform) or 'none'}")
         if kind == "cpu":
-            print(f"          large convolutions by {'oneDNN' if available() else 'XLA'}")
+            why = unavailable()
+            print(f"          large convolutions by {f'XLA: {why}' if why else 'oneDNN, compiled handlers'}")
     print(
         f"x64       {'on' if jax.config.values['jax_enable_x64'] else 'off'} for your own JAX code; "
         "dualmx always keeps 64-bit types"

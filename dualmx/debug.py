@@ -10,11 +10,11 @@ from .compile.counters import counters
 from .compile.watch import Compilation, Watcher, format_where, watchers
 from .core.errors import MXNetError
 from .graph.trie import LEAF, chain
-from .ndarray.handle import Handle
+from .ndarray.handle import Handle, exposed
 from .ndarray.storage import waitall
 from .ndarray.trace import local
 
-_MOST_TOLD = 10  # compilations that an error describes
+_MOST_DESCRIBED = 10  # compilations that an error describes
 
 
 def explain(x: Handle) -> str:
@@ -35,6 +35,8 @@ def explain(x: Handle) -> str:
     if x._tr is None:
         if x_extra is not None and x_extra.error is not None:
             return f"{x._v!r}: failed: {x_extra.error}"
+        if exposed(x) is not None:
+            return f"{x._v!r}: in memory that other libraries see; each operation reads it again"
         return f"{x._v!r}: a view whose base was written; it is read again when needed"
     steps = chain(x._tr.state)
     wanted = {x._v}
@@ -80,10 +82,10 @@ def assert_compiles(n: int) -> Iterator[None]:
     finally:
         watchers.remove(seen)
     if len(seen.lines) != n:
-        told = "".join(seen.lines[:_MOST_TOLD])
-        more = len(seen.lines) - _MOST_TOLD
-        told += f"\n  and {more} more; see DUALMX_DEBUG=1" if more > 0 else ""
-        raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{told}")
+        details = "".join(seen.lines[:_MOST_DESCRIBED])
+        more = len(seen.lines) - _MOST_DESCRIBED
+        details += f"\n  and {more} more; see DUALMX_DEBUG=1" if more > 0 else ""
+        raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{details}")
 
 
 class _Compilations(Watcher):

@@ -91,10 +91,10 @@ def accepted() -> dict[str, str]:
 
 def warn_unknown() -> None:
     """Warn about each variable that is set, begins like those of dualmx, and is none; called when it is imported."""
-    found = [name for name in os.environ if name.startswith(_OWN_PREFIXES) and name not in _ACCEPTED]
-    if found:
+    unknown = [name for name in os.environ if name.startswith(_OWN_PREFIXES) and name not in _ACCEPTED]
+    if unknown:
         read = {knob.name for knob in KNOBS}
-        for name in sorted(found):
+        for name in sorted(unknown):
             if name not in read and not _is_foreign(name):
                 text = f"the environment variable {name} changes nothing: {_unknown(name, read)}"
                 warnings.warn(f"{text} (dualmx doctor lists those that do)", stacklevel=3)

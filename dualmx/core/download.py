@@ -56,12 +56,12 @@ def download(
         DownloadError: the file cannot be had; the message says why for each address.
 
     Example:
-        >>> import os, tempfile
-        >>> folder = tempfile.mkdtemp()
-        >>> with open(os.path.join(folder, "a.txt"), "w") as f:
-        ...     _ = f.write("content")
-        >>> copy = download(f"file://{folder}/a.txt", path=os.path.join(folder, "b.txt"))
-        >>> open(copy).read()
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.txt").write_text("content")
+        >>> copy = download(f"file://{folder}/a.txt", path=str(folder / "b.txt"))  # doctest: +ELLIPSIS
+        Downloading .../b.txt from file:///.../a.txt...
+        >>> pathlib.Path(copy).read_text()
         'content'
     """
     target = _target(url, path)
@@ -95,7 +95,10 @@ def download(
 
 def without_password(url: str) -> str:
     """Return `url` without the user and the password that it may hold."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 

@@ -12,7 +12,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit, urlunsplit
 
 from .download import without_password
 
@@ -120,11 +120,23 @@ def _opener(verify: bool) -> urllib.request.OpenerDirector:
     return opener
 
 
+def split(url: str) -> SplitResult:
+    """Return the parts of an address.
+
+    Raises:
+        TransferError: it is none.
+    """
+    try:
+        return urlsplit(url)
+    except ValueError as e:
+        raise TransferError(f"not an address: {e}", lasting=True) from None
+
+
 def _plain(url: str) -> tuple[str, dict[str, str]]:
     """Return the address in ASCII, and the header for the user and password in it."""
+    parts = split(url)
+    user, _, host = parts.netloc.rpartition("@")
     try:
-        parts = urlsplit(url)
-        user, _, host = parts.netloc.rpartition("@")
         if not host.isascii():
             host = host.encode("idna").decode("ascii")
         parts.port  # noqa: B018  (raises on a port that is no number)
@@ -143,8 +155,11 @@ def _plain(url: str) -> tuple[str, dict[str, str]]:
 def _next(url: str, location: str | None, status: int) -> str:
     if not location:
         raise TransferError(f"HTTP {status} without a place to go to", lasting=True)
-    target = urljoin(url, location)
-    old, new = urlsplit(url).scheme, urlsplit(target).scheme
+    try:
+        target = urljoin(url, location)
+    except ValueError as e:
+        raise TransferError(f"is redirected to {location!r}, which is not an address: {e}", lasting=True) from None
+    old, new = split(url).scheme, split(target).scheme
     if new not in ("http", "https") or (old == "https" and new == "http"):
         raise TransferError(f"is redirected from {old} to {without_password(target)}: refused", lasting=True)
     return target
@@ -175,17 +190,17 @@ def failure(cause: Exception) -> TransferError:
 
 def _reply(response: Any, offset: int) -> Reply:
     status, headers = response.status, response.headers
-    found = _RANGE.fullmatch(headers.get("Content-Range", ""))
+    extent = _RANGE.fullmatch(headers.get("Content-Range", ""))
     etag = headers.get("ETag", "")
     validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
     if status == 200:
         return Reply(0, response.length, validator, response.read1, response.close)
-    if status == 206 and offset and found and found[1] == str(offset):
+    if status == 206 and offset and extent and extent[1] == str(offset):
         rest = response.length
-        total = int(found[2]) if found[2] != "*" else None if rest is None else offset + rest
+        total = int(extent[2]) if extent[2] != "*" else None if rest is None else offset + rest
         return Reply(offset, total, validator, response.read1, response.close)
     response.close()
-    if status == 416 and offset and found and found[2] == str(offset):  # what is there is the whole file
+    if status == 416 and offset and extent and extent[2] == str(offset):  # what is there is the whole file
         return Reply(offset, offset, validator, lambda n: b"", response.close)
     if status in (206, 416):
         raise TransferError(f"HTTP {status} for the rest of the file", restart=True, lasting=not offset)
@@ -199,4 +214,4 @@ def _pause(headers: Any) -> float:
     return min(float(asked), _LONGEST_PAUSE) if asked.isascii() and asked.isdigit() else 0.0
 
 
-__all__ = ["Reply", "TransferError", "failure", "get"]
+__all__ = ["Reply", "TransferError", "failure", "get", "split"]

@@ -136,7 +136,9 @@ PROFILER_MODE = Knob(
 )
 UPDATE_ON_KVSTORE = Knob("MXNET_UPDATE_ON_KVSTORE", "1", "Default of Trainer's update_on_kvstore.", ("0", "1"))
 AGGREGATION = Knob(
-    "MXNET_OPTIMIZER_AGGREGATION_SIZE", "4", "Accepted: all updates of a step are fused whatever its value."
+    "MXNET_OPTIMIZER_AGGREGATION_SIZE",
+    "4",
+    "Parameters in one update of an SGD, LARS or LAMB with hooks of your own; others fuse all.",
 )
 ONEDNN = Knob(
     "MXNET_MKLDNN_ENABLED", "1", "0 leaves convolutions on the CPU to XLA where oneDNN is installed.", ("0", "1")

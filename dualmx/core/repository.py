@@ -48,13 +48,15 @@ def fetch_unpacked(
     with exclusive(f"{archive}.files"):  # other processes wait until the files are there
         if there():
             return
-        own = os.path.exists(archive)
-        fetch_file(kind, place, archive, sha1 or None)
         from .archive import unpack  # which takes time to import
 
-        unpack(archive, folder, choose)
-        if not own:
-            os.unlink(archive)
+        keep = os.path.exists(archive)
+        fetch_file(kind, place, archive, sha1 or None)
+        try:
+            unpack(archive, folder, choose)
+        finally:
+            if not keep:  # a damaged one would be taken for the user's next time
+                os.unlink(archive)
 
 
 __all__ = ["fetch_file", "fetch_unpacked"]

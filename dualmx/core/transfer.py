@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException
 from typing import BinaryIO
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from . import http, knobs
 from .download import sha1_of, without_password
 from .errors import DownloadError
-from .http import Reply, TransferError
+from .http import Reply, TransferError, split
 from .progress import Progress
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 30.0  # seconds before the second attempt, and at most
@@ -47,8 +47,8 @@ class _Part:
         """Return the address and the validator of the bytes that are there; empty if not known."""
         try:
             with open(self._state, encoding="utf-8") as f:
-                found = json.loads(f.read(_STATE_BYTES))
-            return str(found["url"]), str(found["validator"])
+                state = json.loads(f.read(_STATE_BYTES))
+            return str(state["url"]), str(state["validator"])
         except (OSError, ValueError, KeyError, TypeError):
             return "", ""
 
@@ -73,17 +73,17 @@ class _Part:
 
 def _addresses(url: str) -> list[str]:
     """Return the addresses of `url`, in order: those on the mirrors, and `url` itself."""
-    found = []
-    parts = urlsplit(url)
+    addresses = []
+    parts = split(url)
     for mirror in knobs.MIRRORS.read().split():
         # "https://origin/=https://mirror/" is for addresses that begin so, "https://mirror/" for those of all hosts.
         *origin, place = re.split("=(?=[a-z]+://)", mirror, maxsplit=1)
         if origin and url.startswith(origin[0]):
-            found.append(place + url[len(origin[0]) :])
+            addresses.append(place + url[len(origin[0]) :])
         elif not origin and parts.scheme in ("http", "https"):
             query = f"?{parts.query}" if parts.query and not place.startswith("file:") else ""
-            found.append(f"{place.rstrip('/')}{parts.path}{query}")
-    return [*found, url]
+            addresses.append(f"{place.rstrip('/')}{parts.path}{query}")
+    return [*addresses, url]
 
 
 def fetch(url: str, target: str, file: BinaryIO, sha1: str | None, attempts: int, verify: bool) -> None:
@@ -97,7 +97,11 @@ def fetch(url: str, target: str, file: BinaryIO, sha1: str | None, attempts: int
         DownloadError: the content cannot be had. OSError: it cannot be written.
     """
     part, reasons = _Part(file, target), []
-    for address in _addresses(url):
+    try:
+        addresses = _addresses(url)
+    except TransferError as e:
+        raise DownloadError(f"download: {without_password(url)}: {e}") from None
+    for address in addresses:
         try:
             _from(address, target, part, sha1, attempts, verify)
         except TransferError as e:
@@ -120,8 +124,8 @@ def _from(address: str, target: str, part: _Part, sha1: str | None, attempts: in
             continued = _receive(address, target, part, bool(sha1), verify)
             part.file.flush()
             part.file.seek(0)
-            if sha1 and (found := sha1_of(part.file)) != sha1.lower():
-                raise TransferError(f"its SHA-1 is {found}, not {sha1}", lasting=not continued, restart=True)
+            if sha1 and (digest := sha1_of(part.file)) != sha1.lower():
+                raise TransferError(f"its SHA-1 is {digest}, not {sha1}", lasting=not continued, restart=True)
             return
         except TransferError as e:
             if e.restart:
@@ -140,7 +144,7 @@ def _from(address: str, target: str, part: _Part, sha1: str | None, attempts: in
 
 def _receive(address: str, target: str, part: _Part, checked: bool, verify: bool) -> bool:
     """Fill the part; True if it continued what was there."""
-    scheme = urlsplit(address).scheme.lower()
+    scheme = split(address).scheme.lower()
     if scheme == "file":
         part.forget()
         with _copied(address) as reply:

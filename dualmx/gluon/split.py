@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import autograd
 from ..compile.mesh import Mesh
+from ..core import np_mode
 from ..core.checks import context as as_context
 from ..core.checks import whole
 from ..core.context import Context
@@ -89,7 +90,7 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     if len(ctx_list) == 1:
         if isinstance(data, NDArray):
             return [data.as_in_context(ctx_list[0])]
-        return as_chosen([nd.array(data, ctx=ctx_list[0])])
+        return as_chosen([nd.array(data, ctx=ctx_list[0], dtype=_dtype_of(data))])
     if (
         isinstance(data, NDArray)
         and data.context.device_type == "cpu"
@@ -97,17 +98,22 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     ):
         return like(data, _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype))
     if isinstance(data, np.ndarray):
-        return as_chosen(_load_parts(data, ctx_list, batch_axis, even_split, "float32"))
+        return as_chosen(_load_parts(data, ctx_list, batch_axis, even_split, _dtype_of(data)))
     if not isinstance(data, NDArray):
         data = as_chosen(nd.array(data, ctx=ctx_list[0]))
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
     return [part.as_in_context(ctx) for part, ctx in zip(parts, ctx_list, strict=True)]
 
 
+def _dtype_of(data: Any) -> Any:
+    """The dtype that arrays made of NumPy's have: their own after `npx.set_np()`, float32 before."""
+    return data.dtype if isinstance(data, np.ndarray) and np_mode.array.get() else "float32"
+
+
 def _load_on_mesh(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
     """Cut an array along `batch_axis` over the first axis of a mesh."""
     if not isinstance(data, NDArray):
-        data = nd.array(data)
+        data = as_chosen(nd.array(data, dtype=_dtype_of(data)))
     spec: list[Any] = [None] * data.ndim
     spec[batch_axis] = next(iter(mesh.axes))
     return shard(data, spec, mesh)

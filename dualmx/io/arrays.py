@@ -10,7 +10,7 @@ import numpy as np
 from ..core.checks import whole
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, array
-from .batch import DataDesc, description, named_arrays
+from .batch import DataBatch, DataDesc, description, named_arrays
 from .iterator import DataIter
 from .records import check_part, share
 
@@ -83,7 +83,7 @@ class NDArrayIter(DataIter):
         self._ended = False
         self._left = self.idx[:0]  # rows of the last epoch that open the next one
         self.cursor = -self.batch_size
-        self.hard_reset()
+        self.reset()
 
     @property
     def data(self) -> list[tuple[str, NDArray]]:
@@ -137,6 +137,12 @@ class NDArrayIter(DataIter):
             self._order = self._order[self.idx]
         self._ended = False
         self.cursor = -self.batch_size - len(self._left)
+
+    def next(self) -> DataBatch:
+        """Return the next batch, without index."""
+        if not self.iter_next():
+            raise StopIteration
+        return DataBatch(self.getdata(), self.getlabel(), self.getpad())
 
     def iter_next(self) -> bool:
         if self._ended:

@@ -65,6 +65,7 @@ class DistKVStore(MemberStore):
         super().__init__(name)
         slack = slack_of(name)
         self._sync = "async" not in name and slack is None
+        self._counts_at_once = not self._sync and slack is None
         self._worker = seat(f"kvstore.create: name={name!r}")
         elastic = self._worker.job.elastic
         if elastic and slack is not None:
@@ -360,6 +361,18 @@ class DistKVStore(MemberStore):
                 "kvstore.set_gradient_compression: without DUALMX_JOURNAL, a folder for it, a worker that takes the "
                 "place of a dead one goes on without what that one had kept back of its gradients"
             )
+
+    def barrier(self) -> None:
+        """Wait until all workers have called it; what they have pushed to an asynchronous store counts by then.
+
+        Raises:
+            MXNetError: a worker or the scheduler is gone.
+        """
+        if self._counts_at_once:
+            self._settle(list(self._under_way))
+        super().barrier()
+
+    _barrier = barrier
 
     # -- updates on the servers
 

@@ -216,7 +216,10 @@ class BaseModule:
         allow_extra: bool = False,
     ) -> None:
         """Assign parameters and auxiliary states; see `init_params`."""
-        self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self.init_params(
+            initializer=None, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
+            force_init=force_init, allow_extra=allow_extra,
+        )  # fmt: skip
 
     def save_params(self, fname: str) -> None:
         """Write parameters and auxiliary states to a file."""
@@ -242,7 +245,7 @@ class BaseModule:
         for nbatch, batch in enumerate(eval_data):
             if nbatch == num_batch:
                 return
-            self.prepare(batch, sparse_row_id_fn)
+            self.prepare(batch, sparse_row_id_fn=sparse_row_id_fn)
             self.forward(batch, is_train=False)
             yield nbatch, batch
 
@@ -268,11 +271,14 @@ class BaseModule:
             reset: reset the iterator first.
             epoch: number passed to the callbacks.
         """
+        self._need("binded", "params_initialized")
+        if reset:
+            eval_data.reset()
         if not isinstance(eval_metric, metrics.EvalMetric):
             eval_metric = metrics.create(eval_metric)
         eval_metric.reset()
         nbatch = -1
-        for nbatch, eval_batch in self._inference(eval_data, num_batch, reset, sparse_row_id_fn):
+        for nbatch, eval_batch in self._inference(eval_data, num_batch, False, sparse_row_id_fn):
             self.update_metric(eval_metric, eval_batch.label)
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
         _call(score_end_callback, BatchEndParam(epoch, nbatch + 1, eval_metric, locals()))
@@ -382,21 +388,30 @@ class BaseModule:
             raise ArgumentError("fit: num_epoch is missing: give the number of epochs")
         if not hasattr(train_data, "provide_data"):
             raise ArgumentTypeError(f"fit: train_data of type {type(train_data).__name__}: expected a DataIter")
-        self.bind(train_data.provide_data, train_data.provide_label, True, force_rebind=force_rebind)
+        self.bind(
+            data_shapes=train_data.provide_data, label_shapes=train_data.provide_label, for_training=True,
+            force_rebind=force_rebind,
+        )  # fmt: skip
         if monitor is not None:
             self.install_monitor(monitor)
         if force_init or not self.params_initialized:
-            self.init_params(initializer, arg_params, aux_params, allow_missing, force_init)
-        self.init_optimizer(kvstore, optimizer, optimizer_params)
+            self.init_params(
+                initializer=initializer, arg_params=arg_params, aux_params=aux_params, allow_missing=allow_missing,
+                force_init=force_init,
+            )  # fmt: skip
+        self.init_optimizer(kvstore=kvstore, optimizer=optimizer, optimizer_params=optimizer_params)
         if validation_metric is None:
             validation_metric = copy.deepcopy(eval_metric)
         if not isinstance(eval_metric, metrics.EvalMetric):
             eval_metric = metrics.create(eval_metric)
+        # Overrides of score() need not know the argument, which MXNet leaves out.
+        rows: dict[str, Any] = {} if sparse_row_id_fn is None else {"sparse_row_id_fn": sparse_row_id_fn}
         for epoch in range(begin_epoch, num_epoch):
             start = time.time()
             eval_metric.reset()
-            self._train_epoch(epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn)
-            for name, value in eval_metric.get_global_name_value():
+            for name, value in self._train_epoch(
+                epoch, train_data, eval_metric, batch_end_callback, monitor, sparse_row_id_fn
+            ):
                 self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
             self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - start)
             self._end_epoch(epoch, epoch_end_callback)
@@ -407,7 +422,7 @@ class BaseModule:
                     score_end_callback=eval_end_callback,
                     batch_end_callback=eval_batch_end_callback,
                     epoch=epoch,
-                    sparse_row_id_fn=sparse_row_id_fn,
+                    **rows,
                 )
                 for name, value in found:
                     self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
@@ -422,10 +437,11 @@ class BaseModule:
         monitor: Any,
         sparse_row_id_fn: Callable[..., Any] | None = None,
         first: int = 0,
-    ) -> None:
-        """Train on all batches; callbacks are told numbers of batches from `first` on."""
+    ) -> list[tuple[str, float]]:
+        """Train on all batches and return the metric; callbacks are told numbers of batches from `first` on."""
         batches = iter(train_data)
         data_batch, nbatch = next(batches, None), first
+        found: list[tuple[str, float]] = []
         if data_batch is None:
             train_data.reset()
             batches = iter(train_data)
@@ -442,11 +458,14 @@ class BaseModule:
             # The device is busy with this batch while the next one is fetched.
             following = next(batches, None)
             if following is not None:
-                self.prepare(following, sparse_row_id_fn)
+                self.prepare(following, sparse_row_id_fn=sparse_row_id_fn)
             if monitor is not None:
                 monitor.toc_print()
+            if following is None:
+                found = eval_metric.get_global_name_value()  # callbacks may reset the metric
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             data_batch, nbatch = following, nbatch + 1
+        return found
 
     def _end_epoch(self, epoch: int, callback: Any) -> None:
         arg_params, aux_params = self.get_params()

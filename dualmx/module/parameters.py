@@ -52,7 +52,7 @@ class Parameters(ModuleParts):
             (main.args, self._param_names, arg_params),
             (main.aux, self._aux_names, aux_params),
         ):
-            for name in names:
+            for name in sorted(names):
                 self._fill(name, table[name], given, initializer, attrs.get(name, {}), allow_missing)
         self._spread()
         self.params_initialized = True

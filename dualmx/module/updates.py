@@ -24,12 +24,16 @@ class Updates:
         devices: parameters and gradients of each context.
         names: parameters to update.
         index_of: index of each parameter, under which the optimizer knows it.
+        by_name: whether a user's optimizer is asked for one parameter after the other, by name, as MXNet's stores do.
     """
 
     num_workers = 1
 
-    def __init__(self, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):
+    def __init__(
+        self, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int], by_name: bool = False
+    ):
         self._devices = devices
+        self._by_name = by_name
         self._names = list(names)
         self._indices = [index_of[n] for n in names]
         self._updater: opt.Updater | None = None
@@ -38,6 +42,9 @@ class Updates:
     def start(self, optimizer: opt.Optimizer) -> None:
         """Update with `optimizer` from now on."""
         self._updater = opt.get_updater(optimizer)
+        self._by_name &= not self._updater.in_one_call
+        if self._by_name:
+            optimizer.idx2name = {**optimizer.idx2name, **{n: n for n in self._names}}
         self._replicas = Replicas(self._updater) if len(self._devices) > 1 else None
 
     @property
@@ -67,7 +74,11 @@ class Updates:
     def _update_first(self, sums: Sequence[NDArray]) -> None:
         """Update the first context's parameters, and copy them to the others."""
         main = self._devices[0]
-        self._update(sums, [main.args[n] for n in self._names])
+        if self._by_name:
+            for name, total in zip(self._names, sums, strict=True):
+                self._started(name, total, main.args[name])
+        else:
+            self._update(sums, [main.args[n] for n in self._names])
         for other in self._devices[1:]:
             for n in self._names:
                 main.args[n].copyto(other.args[n])
@@ -205,7 +216,7 @@ def make_updates(
         if is_distributed(name) or name in KVStoreBase.kv_registry or (compression and len(devices) > 1):
             kvstore = create_store(name)
     if kvstore is None or isinstance(kvstore, str):
-        return Updates(devices, names, index_of)
+        return Updates(devices, names, index_of, kvstore is not None and len(devices) > 1)
     if not keeps_values(kvstore) and not hasattr(kvstore, "pushpull"):
         raise ArgumentTypeError(f"Module.init_optimizer: kvstore={kvstore!r}: expected a store, its name, or None")
     if compression:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import jax
@@ -24,7 +25,7 @@ from .fluent import Fluent
 from .flush import concrete
 from .handle import assign, check_writable, copy_across, exposed, invoke1, on_device, set_array_class
 from .lending import Lent
-from .trace import Unrecorded, engine, failed_later, local
+from .trace import Unrecorded, backward_mode, engine, failed_later, local
 
 
 class NDArray(Lent, Fluent):
@@ -418,9 +419,11 @@ class NDArray(Lent, Fluent):
         Args:
             out_grad: gradient of this array, ones by default.
             retain_graph: keep the recorded graph for another backward.
-            train_mode: accepted; the mode of each operation was fixed when it was recorded.
+            train_mode: training flag in the backward of a `Function`; other operations keep the mode in which they
+                were recorded.
         """
-        tape.backward([self], None if out_grad is None else [out_grad], retain_graph)
+        with nullcontext() if train_mode else backward_mode(False):
+            tape.backward([self], None if out_grad is None else [out_grad], retain_graph)
 
     # -- interoperability
 

@@ -152,6 +152,11 @@ class Layout:
         self.op_type, self.prop = op_type, prop
         self.arguments, self.outputs = list(prop.list_arguments()), list(prop.list_outputs())
         self.states = list(prop.list_auxiliary_states())
+        self._inferred: Any = None
+        if isinstance(prop, CustomOpProp):
+            ins, outs = len(self.arguments), len(self.outputs)
+            order = list(range(2 * outs + ins))
+            prop.declare_backward_dependency(order[:outs], order[outs : outs + ins], order[outs + ins :])
 
     @classmethod
     def named(cls, op_type: Any, kwargs: Mapping[str, Any]) -> Layout:
@@ -188,8 +193,24 @@ class Layout:
         """Types of inputs, outputs and states from those of the inputs."""
         return self._three("infer_type", given)
 
-    def create(self, inputs: Sequence[NDArray]) -> CustomOp:
+    def _ask_storage(self, backward: bool, forward: bool = True, wanted: Sequence[bool] = ()) -> None:
+        """Call what a user may have overridden; everything is dense whatever it says."""
+        if not isinstance(self.prop, CustomOpProp):
+            return
+        ins, outs, aux = (["default"] * len(names) for names in (self.arguments, self.outputs, self.states))
+        if forward:
+            with surfacing(f"CustomOpProp.infer_storage_type of {self.op_type!r}"):
+                self.prop.infer_storage_type(list(ins))
+        if backward:
+            grads = ["default" if i < len(wanted) and wanted[i] else "undefined" for i in range(len(ins))]
+            with surfacing(f"CustomOpProp.infer_storage_type_backward of {self.op_type!r}"):
+                self.prop.infer_storage_type_backward(
+                    list(outs) if self.prop.need_top_grad_ else [], ins, outs, grads, aux
+                )
+
+    def create(self, inputs: Sequence[NDArray], in_graph: bool = True) -> CustomOp:
         """Make the operator for these inputs and states."""
+        self._ask_storage(backward=in_graph)
         shapes, types = [list(a.shape) for a in inputs], [np.dtype(a.dtype).type for a in inputs]
         with surfacing(f"CustomOpProp.create_operator of {self.op_type!r}"):
             return self.prop.create_operator(inputs[0].context if inputs else current_context(), shapes, types)
@@ -197,20 +218,28 @@ class Layout:
     def run(self, given: Sequence[NDArray], op: CustomOp | None = None) -> list[NDArray]:
         """Run the operator (a new one by default) on inputs and states; recorded like any other operator."""
         inputs, aux = list(given[: len(self.arguments)]), list(given[len(self.arguments) :])
-        shapes = self.shapes([list(a.shape) for a in inputs])[1]
-        types = self.dtypes([np.dtype(a.dtype).type for a in inputs])[1]
-        made = self.create(given) if op is None else op
+        like = [a.shape for a in inputs], [a.dtype for a in inputs]
+        known = self._inferred
+        if known is None or known[0] != like:
+            shapes = self.shapes([list(s) for s in like[0]])[1]
+            types = self.dtypes([np.dtype(t).type for t in like[1]])[1]
+            known = self._inferred = like, list(zip(shapes, types, strict=True))
+        made = self.create(given, in_graph=False) if op is None else op
         ctx = inputs[0].context if inputs else current_context()
-        run = _Run(self.op_type, made, list(zip(shapes, types, strict=True)), aux, ctx)
+        run = _Run(self, made, known[1], aux, ctx, op is not None)
         return list(run(*inputs))
 
 
 class _Run(Function):
     """One call of a custom operator."""
 
-    def __init__(self, op_type: str, op: CustomOp, outputs: list[tuple[Any, Any]], aux: list[NDArray], ctx: Context):
+    def __init__(
+        self, layout: Layout, op: CustomOp, outputs: list[tuple[Any, Any]], aux: list[NDArray], ctx: Context,
+        in_graph: bool,
+    ):  # fmt: skip
         super().__init__()
-        self.op_type, self.op, self.outputs, self.aux, self.ctx = op_type, op, outputs, aux, ctx
+        self.layout, self.op_type, self.op, self.outputs = layout, layout.op_type, op, outputs
+        self.aux, self.ctx, self.in_graph = aux, ctx, in_graph
 
     def forward(self, *inputs: NDArray) -> list[NDArray]:
         outs = [zeros(tuple(shape), self.ctx, dtype) for shape, dtype in self.outputs]
@@ -223,8 +252,11 @@ class _Run(Function):
     def backward(self, *out_grads: NDArray) -> list[NDArray]:
         given, outs = self.saved_tensors
         grads = [zeros(a.shape, a.context, a.dtype) for a in given]
+        req = ["write" if wanted else "null" for wanted in self._wants]
+        if not self.in_graph:
+            self.layout._ask_storage(backward=True, forward=False, wanted=self._wants)
         with surfacing(f"CustomOp.backward of {self.op_type!r}"):
-            self.op.backward(["write"] * len(grads), list(out_grads), given, outs, grads, self.aux)
+            self.op.backward(req, list(out_grads), given, outs, grads, self.aux)
         return grads
 
 

@@ -92,6 +92,8 @@ def export(a: Any, what: str, for_writing: bool = False) -> np.ndarray:
     x = a._extra()
     root, window = (a, ()) if x.root is None else (x.root, x.window)
     memory = exposed(root)
+    if root._extra().error is not None:
+        raise root._extra().error
     if root._tr is not None or memory is None:
         data = root._data if root._data is not None else root._force(None)
         memory = exposed(root)

@@ -29,8 +29,12 @@ class _Application:
         given = [zeros(s, c, d) if g is None else g for g, (s, d, c) in zip(full, self.outputs, strict=True)]
         given = [g.as_np_ndarray() if numpy else g for g, numpy in zip(given, self.numpy, strict=True)]
         name = type(self.function).__name__
-        with Unrecorded():
-            got = self.function.backward(*given)
+        before, local.training = local.training, local.backward_training
+        try:
+            with Unrecorded():
+                got = self.function.backward(*given)
+        finally:
+            local.training = before
         got = [got] if isinstance(got, NDArray) or got is None else list(got)
         got = [g.as_nd_ndarray() if g is not None and _is_numpy(g) else g for g in got]
         if len(got) != len(self.inputs):
@@ -77,6 +81,9 @@ class Function:
     Subclass it, define `forward(self, *inputs)` and `backward(self, *output_grads)` on NDArrays, and call an instance.
     Both run as they are written, without being recorded, and may convert to NumPy.
 
+    Attributes:
+        saved_tensors: what `save_for_backward` kept; may be set.
+
     Example:
         >>> import dualmx as mx
         >>> class Double(mx.autograd.Function):
@@ -91,18 +98,16 @@ class Function:
         [2.0, 2.0]
     """
 
+    saved_tensors: tuple[Any, ...] = ()
+    _wants: tuple[bool, ...] = ()
+
     def __init__(self) -> None:
         self._used = False
-        self._saved: tuple[Any, ...] = ()
+        self.saved_tensors = ()
 
     def save_for_backward(self, *args: Any) -> None:
         """Keep arrays for `backward`, which finds them in `saved_tensors`."""
-        self._saved = args
-
-    @property
-    def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` kept."""
-        return self._saved
+        self.saved_tensors = args
 
     def forward(self, *inputs: Any) -> Any:
         """Compute the outputs; to be overridden."""
@@ -126,7 +131,8 @@ class Function:
         outs = [got] if isinstance(got, NDArray) else list(got)
         if not all(isinstance(o, NDArray) for o in outs):
             raise ArgumentError(f"{name}.forward must return NDArrays")
-        if local.recording and any(_tracked(a) for a in before):
+        self._wants = tuple(_tracked(a) for a in before)
+        if any(self._wants):
             outs = [o.copy() if any(o is a for a in inputs) else o for o in outs]
             made = _Application(self, before, outs)
             for i, o in enumerate(outs):

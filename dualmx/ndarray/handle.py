@@ -82,6 +82,8 @@ class Handle:
                 raise x.error
             memory = exposed(self)
             if memory is not None and x is not None and (x.root is None or x.root._tr is None):
+                if x.root is not None and x.root._x is not None and x.root._x.error is not None:
+                    raise x.root._x.error
                 return memory.read(x.window, self._v.ctx)
             if self._data is not None:
                 return self._data

@@ -326,6 +326,8 @@ class Local(threading.local):
     def __init__(self) -> None:
         self.recording = False
         self.training = False
+        # The training flag that a user's Function finds in its backward.
+        self.backward_training = True
         self.scopes = 0
         self.traces: dict[Context, Trace] = {}
         self.tr: Trace = self.renew(current_context())
@@ -359,6 +361,16 @@ class Unrecorded:
     def __exit__(self, *exc: object) -> None:
         local.recording = self.before
         local.tr.set_mode(self.before)
+
+
+@contextmanager
+def backward_mode(training: bool) -> Iterator[None]:
+    """Set the training flag that a user's Function finds in its backward."""
+    before, local.backward_training = local.backward_training, bool(training)
+    try:
+        yield
+    finally:
+        local.backward_training = before
 
 
 @contextmanager

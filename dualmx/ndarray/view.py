@@ -67,7 +67,7 @@ def on_host(a: Any) -> np.ndarray | None:
     if a._tr is not None or a._data is not None or x is None or x.error is not None:
         return None
     memory = exposed(a)
-    if memory is not None and (x.root is None or x.root._tr is None):
+    if memory is not None and (x.root is None or (x.root._tr is None and x.root._x.error is None)):
         return np.array(through(memory.memory, x.window))
     if x.root is None:
         return None

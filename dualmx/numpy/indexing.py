@@ -53,6 +53,8 @@ def _plain(item: Any) -> Any:
     """Return an item of an index as None, an ellipsis, an integer, a slice or an array."""
     if _array_like(item):
         item = _values(item)
+    if isinstance(item, onp.ndarray) and item.ndim == 0 and item.dtype == bool:
+        item = bool(item)
     if item is True or item is onp.True_:
         return None  # a mask of no axis, which adds one
     if _is_bool(item):
@@ -293,10 +295,8 @@ def _rewrite(a: ndarray, value: NDArray) -> None:
 
 
 def iterate(a: ndarray) -> Iterator[ndarray]:
-    """Yield `a[0]`, `a[1]`, …"""
-    if not a.ndim:
-        raise ArgumentTypeError("iteration over a 0-d array")
-    for i in range(len(a)):
+    """Yield `a[0]`, `a[1]`, …; of a 0-d array nothing, as in MXNet."""
+    for i in range(len(a) if a.ndim else 0):
         yield a[i]
 
 

@@ -28,17 +28,17 @@ def entries(recorder: Recorder) -> Iterator[dict[str, Any]]:
 
 
 def _written(e: Event, pid: int) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": e.name, "cat": e.category, "pid": pid, "tid": e.thread, "ph": e.kind,
+    entry: dict[str, Any] = {"name": e.name, "cat": e.category, "pid": pid, "tid": e.thread, "ph": e.kind,
                             "ts": microseconds(e.began)}  # fmt: skip
     if e.kind == "X":
-        made["dur"] = round((e.seconds or 0.0) * 1e6, 3)
+        entry["dur"] = round((e.seconds or 0.0) * 1e6, 3)
     if e.kind == "i":
-        made["s"] = e.details
+        entry["s"] = e.details
     elif e.kind in "be":
-        made["id"] = e.details
+        entry["id"] = e.details
     elif e.details is not None:
-        made["args"] = e.details
-    return made
+        entry["args"] = e.details
+    return entry
 
 
 def write(recorder: Recorder, filename: str) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 
 from .drops import dropping
 from .job import Job
 from .journal import Journal
 from .postoffice import LEAST, Scheduler
+from .sockets import SocketVan
 from .talking import talk
+from .van import Taken
 
+BUSY = 10.0  # seconds that the port of a scheduler that comes back may be in use
 _log = logging.getLogger("dualmx.dist")
 
 
@@ -29,12 +33,13 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     van = job.van()
     journal = Journal(job.journal, 0, job.durable, "scheduler", job.comeback, van.pulse) if returns else None
     scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal, job.group)
-    if scheduler.restore(max(job.silence, LEAST)):
+    back = scheduler.restore(max(job.silence, LEAST))
+    if back:
         _log.warning("scheduler: took over from the journal in %s", job.journal)
     van.on_message, van.on_down = dropping(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
     van.start()
     try:
-        van.listen(job.bind_host(job.uri), job.port)
+        _listen(van, job, BUSY if back else 0.0)
     except BaseException:
         van.close()
         raise
@@ -47,6 +52,19 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
         scheduler.close()
 
     return serve
+
+
+def _listen(van: SocketVan, job: Job, patience: float) -> None:
+    """Listen where all others know this process, once that is free: the system may have used the port meanwhile."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            van.listen(job.bind_host(job.uri), job.port)
+            return
+        except Taken:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 def run_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -> None:

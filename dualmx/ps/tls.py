@@ -10,6 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 
 from ..core.network import is_loopback
@@ -82,7 +83,8 @@ class Tls:
             return False
         finally:
             self._unsent = memoryview(bytes(self._unsent) + self._out.read())
-            self.flush()
+            with suppress(OSError):  # it would hide why the handshake failed; the next read tells of it
+                self.flush()
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take what has come from the socket."""

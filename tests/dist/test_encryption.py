@@ -22,6 +22,7 @@ from dualmx.ps import Job, Worker, certificate
 from dualmx.ps import secret as handshake
 from dualmx.ps.frame import NOTE, Message, encode
 from dualmx.ps.sockets import SocketVan
+from dualmx.ps.status import ask
 from dualmx.ps.tls import Encryption
 from tests.dist.outside import ADDRESS, Wire, outside, records
 from tests.dist.test_members import SECRET, Running, _rounds
@@ -97,6 +98,9 @@ def test_a_job_between_hosts() -> None:
         links = list(worker._van._links.values())
         assert len(links) == 3 and all(link.tls is not None for link in links)
     _rounds(running)
+    assert ask(ADDRESS, running.job.port, SECRET, 0.05)["complete"]
+    with pytest.raises(MXNetError, match="demands encryption, this one has none"):
+        ask(ADDRESS, running.job.port, SECRET, 0.05, encrypt="0")
     running.end()
     assert not running.errors
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from dualmx.kvstore.residuals import Residuals
 from dualmx.launch.plan import Plan
 from dualmx.launch.process import Member as Launched
 from dualmx.launch.returns import Returns
-from dualmx.ps import dialing, journal
+from dualmx.ps import Job, dialing, journal, start_scheduler
 from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
 from dualmx.ps.journal import Journal, JournalError
 from dualmx.ps.postoffice import Scheduler
@@ -388,3 +390,24 @@ def test_a_job_that_does_not_come_together_names_who_is_missing(tmp_path: Path) 
     office.register(1, "worker", 1, 10)
     with pytest.raises(MXNetError, match="1 of 2 workers, 0 of 1 servers; missing: worker 0, server 0: see what"):
         office.scheduler.run(0.0)
+
+
+def test_a_scheduler_that_comes_back_waits_for_its_port(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.come_together()
+    for link in (1, 2, 3):
+        office.ask(link, "bye")
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    job = Job(
+        role="scheduler", uri="127.0.0.1", port=port, workers=2, servers=1, secret=b"of the test" * 2,
+        on_worker_death="wait", on_server_death="wait", journal=str(tmp_path),
+    )  # fmt: skip
+    closing = threading.Timer(0.3, taken.close)
+    closing.start()
+    start_scheduler(job)()
+    closing.join()
+    assert not list(tmp_path.iterdir())
+    with socket.create_server(("127.0.0.1", 0)) as taken:  # the control: a new job, whose port is another's for good
+        with pytest.raises(MXNetError, match="cannot listen"):
+            start_scheduler(replace(job, port=taken.getsockname()[1]))

@@ -46,6 +46,8 @@ def summary(value: Any) -> str:
         return str(int(value))
     if isinstance(value, (float, np.floating)):
         return f"{float(value):.6g}"
+    if isinstance(value, type):
+        return f"type {value.__name__}"
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         kind = "unknown" if value.dtype is None else np.dtype(value.dtype).name
         return f"{'np.' if isinstance(value, np.ndarray) else ''}{kind}{list(value.shape)}"
@@ -58,8 +60,6 @@ def summary(value: Any) -> str:
         return "{" + ", ".join(f"{summary(k)}: {summary(v)}" for k, v in value.items()) + "}"
     if isinstance(value, np.dtype):
         return f"dtype {value.name}"
-    if isinstance(value, type):
-        return f"type {value.__name__}"
     kind = type(value).__name__
     return "function" if inspect.isroutine(value) else "<private>" if kind.startswith("_") else f"<{kind}>"
 

@@ -17,7 +17,7 @@ sys.path.insert(0, HERE)
 
 from hooks_spy import pack  # noqa: E402
 
-AREAS = ("optimizer", "gluon")
+AREAS = ("optimizer", "gluon", "module", "custom")
 
 
 def main() -> None:

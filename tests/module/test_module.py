@@ -329,7 +329,7 @@ def test_wrong_names():
 def test_wrong_parameters():
     mod = bound(mx)
     args = arrays(mx, PLAIN)
-    with pytest.raises(MXNetError, match="'fc1_weight' is missing"):
+    with pytest.raises(MXNetError, match="'fc1_bias' is missing"):
         mod.set_params({}, {})
     mod.set_params({}, {}, allow_missing=True)
     mod.set_params({**args, "foo": mx.nd.ones(1)}, {})

@@ -713,13 +713,12 @@ def test_a_failure_reaches_the_array_and_goes_away_with_the_next_write():
     x = nd.ones((3, 3))
     shown = np.from_dlpack(x)
 
-    class Failing(mx.operator.CustomOp):
-        def forward(self, is_train, req, in_data, out_data, aux):
-            raise ValueError("no")
-
+    row = x[0]
     with pytest.raises(mx.MXNetError):
         x[:] = nd.linalg.potrf(-x)
-        x.wait_to_read()
+    for read in (x.asnumpy, x.wait_to_read, x.to_dlpack_for_read, row.asnumpy, lambda: (row + 1).wait_to_read()):
+        with pytest.raises(mx.MXNetError, match="positive-definite"):
+            read()
     x[:] = 4
     assert (shown == 4).all() and (x.asnumpy() == 4).all()
 
@@ -727,6 +726,7 @@ def test_a_failure_reaches_the_array_and_goes_away_with_the_next_write():
 def test_other_threads_see_what_is_written():
     x = nd.array(START)
     shown = np.from_dlpack(x)
+    assert "other libraries" in mx.debug.explain(x)
 
     def read(expected):
         seen = []

@@ -251,17 +251,20 @@ def test_redirects(web, tmp_path):
     web.answers.update({"/r1": to("/r2", 301), "/r2": to(f"{web.url}/r3", 307), "/r3": to("good.bin", 308)})
     assert Path(download(f"{web.url}/r1", str(tmp_path / "a"))).read_bytes() == CONTENT
     web.requests.clear()
-    web.answers.update({"/c1": to("/c2"), "/c2": to("/c1"), "/f": to("file:///etc/passwd"), "/n": to("")})
+    web.answers.update(
+        {"/c1": to("/c2"), "/c2": to("/c1"), "/f": to("file:///etc/passwd"), "/n": to(""), "/i": to("http://[::1/a")}
+    )
     web.answers.update({f"/m{i}": to(f"/m{i + 1}") for i in range(30)})
     for path, text in (
         ("/c1", "redirects in a circle"),
         ("/m0", "redirects more than 10 times"),
         ("/f", "redirected from http to file:///etc/passwd: refused"),
         ("/n", "HTTP 302 without a place"),
+        ("/i", "which is not an address|not an address"),
     ):
         with pytest.raises(DownloadError, match=text):
             download(web.url + path, str(tmp_path / "b"))
-    assert len(web.requests) == 2 + 11 + 1 + 1  # none is tried again
+    assert len(web.requests) == 2 + 11 + 1 + 1 + 1  # none is tried again
     assert files(tmp_path) == ["a"]
 
 
@@ -288,7 +291,7 @@ def test_errors_are_of_the_kinds_that_mxnet_has(tmp_path):
             download("http://127.0.0.1:9/a", str(tmp_path / "a"), retries=1)
     with pytest.raises(DownloadError, match="scheme 'ftp'"):
         download("ftp://127.0.0.1/a", str(tmp_path / "a"))
-    for url in ("http:///a", "http://127.0.0.1:x/a"):
+    for url in ("http:///a", "http://127.0.0.1:x/a", "http://[::1/a"):
         with pytest.raises(DownloadError, match="not an address"):
             download(url, str(tmp_path / "a"))
     (tmp_path / "file").touch()

@@ -294,10 +294,20 @@ class TestTables:
 
 class TestMessages:
     def test_a_job_of_very_many_batches(self) -> None:
-        told = {"batch": 1 << 60, "members": [0], "used": [], "since": 1, "before": [], "marks": [], "changes": []}
-        message = Message(NOTE, 0, {**told, "next": 0})
-        batches = Batches(0, 1, True, lambda ended, news: message, lambda start: message, lambda *_: None)
+        told = {"batch": 1 << 60, "members": [0], "used": []}
+        first = {"since": 1, "before": [0], "marks": [], "changes": [], "next": 0}
+        batches = Batches(
+            0, 1, True, lambda *_: Message(NOTE, 0, told), lambda start: Message(NOTE, 0, first), lambda *_: None
+        )
         with pytest.raises(FormatError, match="batch"):
+            batches.begin()
+
+    def test_a_history_that_never_ends(self) -> None:
+        told, page = {"batch": 3, "members": [0], "used": []}, {"changes": [], "next": 2}
+        batches = Batches(
+            0, 1, True, lambda *_: Message(NOTE, 0, told), lambda start: Message(NOTE, 0, page), lambda *_: None
+        )
+        with pytest.raises(FormatError, match="next=2: expected a batch after 2"):
             batches.begin()
 
     def test_numbers_that_are_none(self) -> None:

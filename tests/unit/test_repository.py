@@ -81,8 +81,8 @@ def test_a_damaged_copy_in_the_repository_is_not_taken(web, tmp_path):
 def test_mnist_of_the_test_functions(web, tmp_path, monkeypatch):
     add_mnist(web, monkeypatch)
     monkeypatch.chdir(tmp_path)
-    found = mx.test_utils.get_mnist()
-    assert found["train_data"].shape == (6, 1, 28, 28) and found["test_label"].tolist() == [0, 1, 2, 3]
+    digits = mx.test_utils.get_mnist()
+    assert digits["train_data"].shape == (6, 1, 28, 28) and digits["test_label"].tolist() == [0, 1, 2, 3]
     train, _ = mx.test_utils.get_mnist_iterator(2, (784,))
     assert next(iter(train)).data[0].shape == (2, 784) and len(web.requests) == 4
     assert len(os.listdir("data")) == 4
@@ -126,6 +126,7 @@ def test_pretrained_parameters(web, tmp_path, monkeypatch):
     web.add(f"models/{file.replace('.params', '.zip')}", b"no zip")
     with pytest.raises(DownloadError, match="no zip or tar file"):
         model_store.get_model_file("mobilenetv2_0.25", str(folder))
+    assert os.listdir(folder) == [file]
     with pytest.raises(DownloadError, match=r"alexnet-44335d1f\.zip: HTTP 404.*MXNET_GLUON_REPO.*model store"):
         zoo.alexnet(pretrained=True, root=str(folder))
 
@@ -145,8 +146,8 @@ def test_word_vectors(web, tmp_path, monkeypatch, kind, name, archive):
     table = embedding.REGISTRY[kind].pretrained_file_name_sha1
     monkeypatch.setitem(table, name, sha1(content))
     web.add(f"embeddings/{kind}/{archive}.zip", zipped(**{name: content, "readme": b""}))
-    found = embedding.create(kind, pretrained_file_name=name, embedding_root=str(tmp_path))
-    assert found.get_vecs_by_tokens("world").asnumpy().tolist() == [4, 5, 6]
+    vectors = embedding.create(kind, pretrained_file_name=name, embedding_root=str(tmp_path))
+    assert vectors.get_vecs_by_tokens("world").asnumpy().tolist() == [4, 5, 6]
     assert os.listdir(tmp_path / kind) == [name]
     os.unlink(tmp_path / kind / name)
     monkeypatch.setitem(table, name, sha1(b"other"))

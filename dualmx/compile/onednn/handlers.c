@@ -1,7 +1,7 @@
-/* What XLA calls for a convolution or product that oneDNN computes, without Python's lock.
+/* What XLA calls for a convolution or product that oneDNN computes. Nothing but a C compiler is needed to build it.
  *
- * Python prepares the plans (plan.py) and hands over the functions of oneDNN that run them, so that nothing of oneDNN is
- * needed to compile this file. Source: XLA's foreign function interface, xla/ffi/api/c_api.h.
+ * Nothing here waits for Python's lock: XLA calls from threads of its own, also while the interpreter shuts down.
+ * Sources: XLA's foreign function interface, version 0.3, a stable binary interface; the C API of oneDNN 3.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -9,72 +9,335 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "xla/ffi/api/c_api.h"
+/* XLA's structures, as far as they are read here. */
+
+enum { FFI_MAJOR = 0, FFI_MINOR = 3, EXTENSION_METADATA = 1, ERROR_INTERNAL = 13 };
+
+typedef struct Error Error;
 
 typedef struct {
-  void* primitive;
+  size_t size;
+  void* extension;
+  int major, minor;
+} Version;
+
+typedef struct {
+  size_t size;
+  Version version;
+} Metadata;
+
+typedef struct {
+  size_t size;
+  int type;
+  void* next;
+  Metadata* metadata; /* if it is of that type */
+} Extension;
+
+typedef struct {
+  size_t size;
+  void* extension;
+  const char* message;
+  int code;
+} Failure;
+
+typedef struct {
+  size_t size;
+  void* extension;
+  Version version;
+  void* internal;
+  Error* (*fail)(Failure*);
+} Api;
+
+typedef struct {
+  size_t size;
+  void* extension;
+  int dtype;
+  void* data;
+} Buffer;
+
+typedef struct {
+  size_t size;
+  void* extension;
+  int64_t count;
+  void* types;
+  Buffer** items;
+} Buffers;
+
+typedef struct {
+  const char* data;
+  size_t length;
+} Text;
+
+typedef struct {
+  size_t size;
+  void* extension;
+  int64_t count;
+  void* types;
+  void* names;
+  Text** items;
+} Attributes;
+
+typedef struct {
+  size_t size;
+  Extension* extension;
+  const Api* api;
+  void* context;
+  int stage;
+  Buffers args, rets;
+  Attributes attrs;
+} Frame;
+
+/* The functions of oneDNN that are called, and its numbers for element types, kinds, roles and queries. */
+
+typedef void* Handle;
+
+typedef struct {
+  int role;
+  Handle memory;
+} Argument;
+
+#define FUNCTIONS(X)                                                                                                   \
+  X(engine_create, (Handle*, int, size_t))                                                                             \
+  X(stream_create, (Handle*, Handle, unsigned))                                                                        \
+  X(stream_wait, (Handle))                                                                                             \
+  X(primitive_attr_create, (Handle*))                                                                                  \
+  X(primitive_attr_set_scratchpad_mode, (Handle, int))                                                                 \
+  X(memory_desc_create_with_strides, (Handle*, int, const int64_t*, int, const int64_t*))                              \
+  X(memory_desc_create_with_tag, (Handle*, int, const int64_t*, int, int))                                             \
+  X(memory_desc_equal, (Handle, Handle))                                                                               \
+  X(memory_desc_destroy, (Handle))                                                                                     \
+  X(convolution_forward_primitive_desc_create, (Handle*, Handle, int, int, Handle, Handle, Handle, Handle,             \
+    const int64_t*, const int64_t*, const int64_t*, const int64_t*, Handle))                                           \
+  X(convolution_backward_data_primitive_desc_create, (Handle*, Handle, int, Handle, Handle, Handle,                    \
+    const int64_t*, const int64_t*, const int64_t*, const int64_t*, Handle, Handle))                                   \
+  X(convolution_backward_weights_primitive_desc_create, (Handle*, Handle, int, Handle, Handle, Handle, Handle,         \
+    const int64_t*, const int64_t*, const int64_t*, const int64_t*, Handle, Handle))                                   \
+  X(reorder_primitive_desc_create, (Handle*, Handle, Handle, Handle, Handle, Handle))                                  \
+  X(primitive_desc_destroy, (Handle))                                                                                  \
+  X(primitive_create, (Handle*, Handle))                                                                               \
+  X(primitive_execute, (Handle, Handle, int, const Argument*))                                                         \
+  X(primitive_destroy, (Handle))                                                                                       \
+  X(memory_create, (Handle*, Handle, Handle, void*))                                                                   \
+  X(memory_set_data_handle, (Handle, void*))                                                                           \
+  X(memory_destroy, (Handle))                                                                                          \
+  X(sgemm, (char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float,         \
+    float*, int64_t))
+
+static struct {
+#define DECLARE(name, arguments) int(*name) arguments;
+  FUNCTIONS(DECLARE)
+  size_t (*memory_desc_get_size)(Handle);
+  Handle (*primitive_desc_query_md)(Handle, int, int);
+} dnnl;
+
+enum { CPU = 1, IN_ORDER = 1, FLOAT32 = 3, ANY = 1, DIRECT = 1, TRAINING = 64, CALLER = 1 };
+enum { SRC = 1, DST = 17, WEIGHTS = 33, SCRATCHPAD = 80, DIFF_SRC = 129, DIFF_DST = 145, DIFF_WEIGHTS = 161 };
+enum { SRC_MD = 129, DIFF_SRC_MD, WEIGHTS_MD, DIFF_WEIGHTS_MD, DST_MD, DIFF_DST_MD, SCRATCHPAD_MD = 136 };
+
+static Handle engine, stream;
+static Handle caller; /* attributes of all primitives: the memory they compute in is ours */
+
+/* Plans: convolutions prepared by oneDNN for fixed shapes. */
+
+enum { FORWARD, DATA, FILTERS, KINDS }; /* the result, or the gradient of the data or of the filters */
+enum { MESSAGE = 512, LINE = 64, MOST_KEPT = 32 };
+
+typedef struct {
+  Handle primitive;
   int count;
-  void* arguments;
+  Argument arguments[4];
 } Step;
 
-/* A prepared convolution; plan.py declares the same structure. */
 typedef struct Plan {
   struct Plan* next;
-  const char* text; /* what it computes */
+  char* text; /* what it computes */
   size_t length;
-  int64_t place[3];  /* of data, filters and result among the two operands and the output */
-  void* memories[3]; /* of data, filters and result */
-  int64_t used;      /* memories in the scratch memory: */
-  void* inner[7];    /* data, filters and result in oneDNN's own arrangement, and what the steps compute in */
-  size_t offset[7];  /* of those */
-  size_t scratch;    /* bytes for them */
-  int64_t count;
+  int place[3];       /* of data, filters and result among the two operands and the output */
+  Handle memories[3]; /* of data, filters and result */
+  int used;           /* memories in the scratch memory: */
+  Handle inner[7];    /* data, filters and result in oneDNN's own arrangement, and what the steps compute in */
+  size_t offset[7];   /* of those */
+  size_t scratch;     /* bytes for them */
+  int count;
   Step steps[4];
+  int kept; /* what is to be destroyed, and how */
+  Handle handles[MOST_KEPT];
+  int (*destroy[MOST_KEPT])(Handle);
 } Plan;
 
 typedef struct {
-  int (*set_data)(void* memory, void* data);
-  int (*execute)(void* primitive, void* stream, int count, void* arguments);
-  int (*wait)(void* stream);
-  int (*product)(char, char, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float, float*,
-                 int64_t);
-  void* stream;
-  int64_t most; /* plans kept */
-  /* A plan for a text, made by Python, which may destroy another one for it; NULL with a message where it cannot. */
-  Plan* (*make)(const char* text, size_t length, Plan* instead, char* message, size_t room);
-} Functions;
+  int64_t kind, groups, blocked, n;
+  int64_t data[6], filters[6], result[6], stride[6], dilate[6], low[6], high[6], order[6];
+} Convolution;
 
-enum { MESSAGE = 512 };
-
-static Functions call;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one runs at a time, on all cores */
 static Plan* latest;                                     /* plans, the latest used first */
-static int64_t known;
-static void* scratch;
+static void* scratch;                                    /* which every plan uses in turn */
 static size_t room;
+int64_t dualmx_onednn_plans, dualmx_onednn_most = 512; /* how many there are, and may be */
 
-void dualmx_onednn_start(const Functions* functions) { call = *functions; }
-
-static XLA_FFI_Error* failure(const XLA_FFI_CallFrame* frame, const char* message) {
-  XLA_FFI_Error_Create_Args args = {XLA_FFI_Error_Create_Args_STRUCT_SIZE, NULL, message, XLA_FFI_Error_Code_INTERNAL};
-  return frame->api->XLA_FFI_Error_Create(&args);
+/* Numbers up to the next semicolon or the end; how many, 0 if there are none or too many. */
+static int numbers(char** at, int64_t* out) {
+  for (int i = 0; i < 6; i++) {
+    char* end;
+    out[i] = strtoll(*at, &end, 10);
+    if (end == *at) return 0;
+    *at = end + (*end != 0);
+    if (*end != ',') return *end == ';' || !*end ? i + 1 : 0;
+  }
+  return 0;
 }
 
-static int asks_for_version(const XLA_FFI_CallFrame* frame) {
-  XLA_FFI_Extension_Base* extension = frame->extension_start;
-  if (!extension || extension->type != XLA_FFI_Extension_Metadata) return 0;
-  XLA_FFI_Metadata* metadata = ((XLA_FFI_Metadata_Extension*)extension)->metadata;
-  metadata->api_version.major_version = XLA_FFI_API_MAJOR;
-  metadata->api_version.minor_version = XLA_FFI_API_MINOR;
-  return 1;
+static int parse(char* text, Convolution* c) {
+  if (numbers(&text, &c->kind) != 1 || numbers(&text, &c->groups) != 1 || numbers(&text, &c->blocked) != 1) return 0;
+  int n = numbers(&text, c->data);
+  c->n = n;
+  if (n < 3 || n > 5 || c->kind < 0 || c->kind >= KINDS || c->groups < 1) return 0;
+  if (numbers(&text, c->filters) != n || numbers(&text, c->result) != n) return 0;
+  if (numbers(&text, c->stride) != n - 2 || numbers(&text, c->dilate) != n - 2) return 0;
+  if (numbers(&text, c->low) != n - 2 || numbers(&text, c->high) != n - 2 || numbers(&text, c->order) != n) return 0;
+  for (int i = 0; i < n; i++)
+    if (c->order[i] < 0 || c->order[i] >= n) return 0;
+  return !*text;
 }
 
-static void operands(const XLA_FFI_CallFrame* frame, void* out[3]) {
-  for (int i = 0; i < 2; i++) out[i] = ((XLA_FFI_Buffer*)frame->args.args[i])->data;
-  out[2] = ((XLA_FFI_Buffer*)frame->rets.rets[0])->data;
+static Handle keep(Plan* plan, Handle handle, int (*destroy)(Handle)) {
+  plan->handles[plan->kept] = handle;
+  plan->destroy[plan->kept++] = destroy;
+  return handle;
 }
 
-/* The plan for a text, moved to the front. */
+static void discard(Plan* plan) {
+  while (plan->kept--) plan->destroy[plan->kept](plan->handles[plan->kept]);
+  free(plan->text);
+  free(plan);
+}
+
+/* Call a function of oneDNN; if it reports a failure, say so and return from the function around. */
+#define TRY(name, ...)                                                                                    \
+  do {                                                                                                    \
+    int status = dnnl.name(__VA_ARGS__);                                                                  \
+    if (status) return snprintf(message, MESSAGE, "oneDNN: dnnl_" #name " failed with status %d", status); \
+  } while (0)
+
+/* Memory of a description inside the scratch memory. */
+static int in_scratch(Plan* plan, Handle description, Handle* memory, char* message) {
+  TRY(memory_create, memory, description, engine, NULL);
+  plan->inner[plan->used] = keep(plan, *memory, dnnl.memory_destroy);
+  plan->offset[plan->used++] = plan->scratch;
+  plan->scratch += (dnnl.memory_desc_get_size(description) + LINE - 1) / LINE * LINE;
+  return 0;
+}
+
+/* A step more, with the memory that it computes in. */
+static int add(Plan* plan, Handle description, const Argument* arguments, int count, char* message) {
+  Step* step = &plan->steps[plan->count++];
+  Handle needs = dnnl.primitive_desc_query_md(description, SCRATCHPAD_MD, 0);
+  TRY(primitive_create, &step->primitive, description);
+  keep(plan, step->primitive, dnnl.primitive_destroy);
+  memcpy(step->arguments, arguments, count * sizeof *arguments);
+  step->count = count;
+  if (!dnnl.memory_desc_get_size(needs)) return 0;
+  step->arguments[count].role = SCRATCHPAD;
+  step->count++;
+  return in_scratch(plan, needs, &step->arguments[count].memory, message);
+}
+
+/* The step that writes one memory into another one. */
+static int copy(Plan* plan, Handle from, Handle source, Handle to, Handle target, char* message) {
+  Handle description;
+  TRY(reorder_primitive_desc_create, &description, from, engine, to, engine, caller);
+  keep(plan, description, dnnl.primitive_desc_destroy);
+  return add(plan, description, (Argument[]){{SRC, source}, {DST, target}}, 2, message);
+}
+
+/* Strides of an array whose axes lie in this order, outermost first. */
+static void strides(const int64_t* sizes, const int64_t* order, int n, int64_t* out) {
+  int64_t step = 1;
+  for (int i = n; i--; step *= sizes[order[i]]) out[order[i]] = step;
+}
+
+/* A primitive, its memories, and their re-arrangements where it wants another one. Not 0 with a message on failure. */
+static int prepare(Plan* plan, const Convolution* c, char* message) {
+  static const int places[KINDS][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
+  static const int roles[KINDS][3] = {{SRC, WEIGHTS, DST}, {DIFF_SRC, WEIGHTS, DIFF_DST}, {SRC, DIFF_WEIGHTS, DIFF_DST}};
+  static const int asked[KINDS][3] = {
+      {SRC_MD, WEIGHTS_MD, DST_MD}, {DIFF_SRC_MD, WEIGHTS_MD, DIFF_DST_MD}, {SRC_MD, DIFF_WEIGHTS_MD, DIFF_DST_MD}};
+  int n = c->n, grouped = c->groups > 1;
+  int64_t last[6] = {0}, dilate[6];
+  for (int i = 1; i < n; i++) last[i] = i + 1 < n ? i + 1 : 1;
+  for (int i = 0; i < n - 2; i++) dilate[i] = c->dilate[i] - 1;
+
+  const int64_t* sizes[3] = {c->data, c->filters, c->result};
+  int64_t laid[3][7], split[7];
+  strides(c->data, last, n, laid[0]);
+  strides(c->filters, c->order, n, laid[1]);
+  strides(c->result, last, n, laid[2]);
+  if (grouped) {
+    memmove(laid[1] + 1, laid[1], n * sizeof **laid);
+    memcpy(split + 1, c->filters, n * sizeof *split);
+    split[0] = c->groups;
+    split[1] /= c->groups;
+    laid[1][0] *= split[1];
+    sizes[1] = split;
+  }
+  Handle plain[3], open[3];
+  for (int i = 0; i < 3; i++) {
+    int axes = n + (i == 1 && grouped);
+    TRY(memory_desc_create_with_strides, &plain[i], axes, sizes[i], FLOAT32, laid[i]);
+    keep(plan, plain[i], dnnl.memory_desc_destroy);
+    TRY(memory_desc_create_with_tag, &open[i], axes, sizes[i], FLOAT32, ANY);
+    keep(plan, open[i], dnnl.memory_desc_destroy);
+    TRY(memory_create, &plan->memories[i], plain[i], engine, NULL);
+    keep(plan, plan->memories[i], dnnl.memory_destroy);
+  }
+  Handle data = c->blocked ? open[0] : plain[0], filters = open[1], result = c->blocked ? open[2] : plain[2];
+
+  Handle forward, chosen;
+  TRY(convolution_forward_primitive_desc_create, &forward, engine, TRAINING, DIRECT, data, filters, NULL, result,
+      c->stride, dilate, c->low, c->high, caller);
+  keep(plan, forward, dnnl.primitive_desc_destroy);
+  if (c->kind == DATA)
+    TRY(convolution_backward_data_primitive_desc_create, &chosen, engine, DIRECT, data, filters, result, c->stride,
+        dilate, c->low, c->high, forward, caller);
+  else if (c->kind == FILTERS)
+    TRY(convolution_backward_weights_primitive_desc_create, &chosen, engine, DIRECT, data, filters, NULL, result,
+        c->stride, dilate, c->low, c->high, forward, caller);
+  else
+    chosen = forward;
+  if (chosen != forward) keep(plan, chosen, dnnl.primitive_desc_destroy);
+
+  Handle own[3];
+  Argument arguments[3];
+  int output = c->kind == FORWARD ? 2 : c->kind == DATA ? 0 : 1;
+  for (int i = 0; i < 3; i++) {
+    plan->place[i] = places[c->kind][i];
+    own[i] = dnnl.primitive_desc_query_md(chosen, asked[c->kind][i], 0);
+    arguments[i] = (Argument){roles[c->kind][i], plan->memories[i]};
+    if (dnnl.memory_desc_equal(own[i], plain[i])) continue;
+    if (in_scratch(plan, own[i], &arguments[i].memory, message)) return 1;
+    if (i != output && copy(plan, plain[i], plan->memories[i], own[i], arguments[i].memory, message)) return 1;
+  }
+  if (add(plan, chosen, arguments, 3, message)) return 1;
+  Handle computed = arguments[output].memory, wanted = plan->memories[output];
+  return computed != wanted && copy(plan, own[output], computed, plain[output], wanted, message);
+}
+
+static Plan* make(const char* text, size_t length, char* message) {
+  Convolution c;
+  Plan* plan = calloc(1, sizeof *plan);
+  if (plan) plan->text = malloc(length + 1);
+  if (!plan || !plan->text) return snprintf(message, MESSAGE, "oneDNN: out of memory"), free(plan), NULL;
+  memcpy(plan->text, text, length);
+  plan->text[plan->length = length] = 0;
+  if (!parse(plan->text, &c))
+    snprintf(message, MESSAGE, "oneDNN: no convolution: %.200s", plan->text);
+  else if (!prepare(plan, &c, message))
+    return plan;
+  return discard(plan), NULL;
+}
+
+/* The plan for a text, moved to the front; NULL with a message if there can be none. */
 static Plan* find(const char* text, size_t length, char* message) {
   Plan** at = &latest;
   Plan** last = at;
@@ -85,66 +348,101 @@ static Plan* find(const char* text, size_t length, char* message) {
     plan->next = latest;
     return latest = plan;
   }
-  Plan* instead = NULL;
-  if (known == call.most) {
-    instead = *last;
+  if (dualmx_onednn_plans >= dualmx_onednn_most && *last) {
+    discard(*last);
     *last = NULL;
-    known--;
+    dualmx_onednn_plans--;
   }
-  Plan* plan = call.make(text, length, instead, message, MESSAGE);
+  Plan* plan = make(text, length, message);
   if (!plan) return NULL;
-  known++;
+  dualmx_onednn_plans++;
   plan->next = latest;
   return latest = plan;
 }
 
-static int run(Plan* plan, void* buffers[3]) {
-  int status = 0;
-  for (int i = 0; i < 3; i++) status |= call.set_data(plan->memories[i], buffers[plan->place[i]]);
+static int run(Plan* plan, void* const* buffers, char* message) {
   if (plan->scratch > room) {
     free(scratch);
     room = 0;
-    if (posix_memalign(&scratch, 64, plan->scratch)) return scratch = NULL, 1;
+    if (posix_memalign(&scratch, LINE, plan->scratch))
+      return scratch = NULL, snprintf(message, MESSAGE, "oneDNN: no memory for %zu bytes", plan->scratch);
     room = plan->scratch;
   }
-  for (int i = 0; i < plan->used; i++) status |= call.set_data(plan->inner[i], (char*)scratch + plan->offset[i]);
-  for (int i = 0; i < plan->count && !status; i++)
-    status |= call.execute(plan->steps[i].primitive, call.stream, plan->steps[i].count, plan->steps[i].arguments);
-  return status | call.wait(call.stream);
+  for (int i = 0; i < 3; i++) TRY(memory_set_data_handle, plan->memories[i], buffers[plan->place[i]]);
+  for (int i = 0; i < plan->used; i++)
+    TRY(memory_set_data_handle, plan->inner[i], (char*)scratch + plan->offset[i]);
+  for (int i = 0; i < plan->count; i++)
+    TRY(primitive_execute, plan->steps[i].primitive, stream, plan->steps[i].count, plan->steps[i].arguments);
+  TRY(stream_wait, stream);
+  return 0;
 }
 
-XLA_FFI_Error* dualmx_onednn_convolution(XLA_FFI_CallFrame* frame) {
-  if (asks_for_version(frame)) return NULL;
-  XLA_FFI_ByteSpan* text = frame->attrs.attrs[0];
-  char message[MESSAGE] = "";
-  void* buffers[3];
-  operands(frame, buffers);
+/* Compute what a text describes on the two operands and the output at these addresses; with a message on failure. */
+void dualmx_onednn_compute(const char* text, size_t length, void* const* buffers, char message[MESSAGE]) {
+  *message = 0;
   pthread_mutex_lock(&lock);
-  Plan* plan = find(text->ptr, text->len, message);
-  int status = plan ? run(plan, buffers) : 0;
+  Plan* plan = find(text, length, message);
+  if (plan) run(plan, buffers, message);
   pthread_mutex_unlock(&lock);
-  if (status) snprintf(message, sizeof message, "oneDNN: a convolution failed with status %d", status);
+}
+
+/* Names of the functions that `dualmx_onednn_start` takes, NULL after the last. */
+const char* dualmx_onednn_name(int i) {
+#define NAME(name, arguments) "dnnl_" #name,
+  static const char* const names[] = {FUNCTIONS(NAME) "dnnl_memory_desc_get_size", "dnnl_primitive_desc_query_md", NULL};
+  return names[i];
+}
+
+/* Take the addresses of oneDNN's functions. To be called once, before all else; not 0 on failure. */
+int dualmx_onednn_start(void* const* functions) {
+  memcpy(&dnnl, functions, sizeof dnnl);
+  int status = dnnl.engine_create(&engine, CPU, 0) || dnnl.stream_create(&stream, engine, IN_ORDER);
+  return status || dnnl.primitive_attr_create(&caller) || dnnl.primitive_attr_set_scratchpad_mode(caller, CALLER);
+}
+
+/* What XLA calls. */
+
+static Error* failure(const Frame* frame, const char* message) {
+  char text[MESSAGE + 64];
+  snprintf(text, sizeof text, "%s; MXNET_MKLDNN_ENABLED=0 leaves all work to XLA", message);
+  Failure failure = {sizeof failure, NULL, text, ERROR_INTERNAL};
+  return frame->api->fail(&failure);
+}
+
+static int asks_for_version(const Frame* frame) {
+  if (!frame->extension || frame->extension->type != EXTENSION_METADATA) return 0;
+  frame->extension->metadata->version.major = FFI_MAJOR;
+  frame->extension->metadata->version.minor = FFI_MINOR;
+  return 1;
+}
+
+Error* dualmx_onednn_convolution(Frame* frame) {
+  if (asks_for_version(frame)) return NULL;
+  char message[MESSAGE];
+  void* buffers[3] = {frame->args.items[0]->data, frame->args.items[1]->data, frame->rets.items[0]->data};
+  Text* text = frame->attrs.items[0];
+  dualmx_onednn_compute(text->data, text->length, buffers, message);
   return *message ? failure(frame, message) : NULL;
 }
 
 /* aT b for (k, m) and (k, n). */
-XLA_FFI_Error* dualmx_onednn_product(XLA_FFI_CallFrame* frame) {
+Error* dualmx_onednn_product(Frame* frame) {
   if (asks_for_version(frame)) return NULL;
-  XLA_FFI_ByteSpan* text = frame->attrs.attrs[0];
-  char sizes[64];
-  long long m, n, k;
-  snprintf(sizes, sizeof sizes, "%.*s", (int)text->len, text->ptr);
-  if (sscanf(sizes, "%lld,%lld,%lld", &m, &n, &k) != 3) return failure(frame, "oneDNN: a product without sizes");
-  void* buffers[3];
-  operands(frame, buffers);
+  Text* text = frame->attrs.items[0];
+  char sizes[64], *at = sizes;
+  int64_t mnk[6], m, n, k;
+  snprintf(sizes, sizeof sizes, "%.*s", (int)text->length, text->data);
+  if (numbers(&at, mnk) != 3) return failure(frame, "oneDNN: a product without sizes");
+  m = mnk[0], n = mnk[1], k = mnk[2];
+  float *a = frame->args.items[0]->data, *b = frame->args.items[1]->data, *out = frame->rets.items[0]->data;
   pthread_mutex_lock(&lock);
-  int status = call.product('T', 'N', m, n, k, 1, buffers[0], m, buffers[1], n, 0, buffers[2], n);
+  int status = dnnl.sgemm('T', 'N', m, n, k, 1, a, m, b, n, 0, out, n);
   pthread_mutex_unlock(&lock);
   return status ? failure(frame, "oneDNN: a product failed") : NULL;
 }
 
 /* The operand, which is the result: XLA has computed it to hand it over. */
-XLA_FFI_Error* dualmx_keep(XLA_FFI_CallFrame* frame) {
+Error* dualmx_keep(Frame* frame) {
   asks_for_version(frame);
   return NULL;
 }

@@ -147,7 +147,7 @@ def keep(x: jax.Array) -> jax.Array:
     XLA computes a value again in every loop that reads it and could take it in. Along a chain of residual layers the
     gradient of each is the sum of all later ones, so that the work grows with the square of their number.
     """
-    if x.size < _LARGE_SUM or not available(KEEP):
+    if x.size < _LARGE_SUM or not available():
         return x
     return jax.ffi.ffi_call(KEEP, jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={0: 0})(x)
 

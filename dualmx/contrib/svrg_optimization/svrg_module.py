@@ -111,10 +111,10 @@ class SVRGModule(Module):
             raise MXNetError("SVRGModule.update_full_grads: train_data has no batches")
         self._param_dict = [{name: total / batches for name, total in device.items()} for device in sums]
 
-    def _train_epoch(self, epoch: int, train_data: Any, *rest: Any) -> None:
+    def _train_epoch(self, epoch: int, train_data: Any, *rest: Any) -> list[tuple[str, float]]:
         if epoch % self.update_freq == 0:
             self.update_full_grads(train_data)
-        super()._train_epoch(epoch, train_data, *rest)
+        return super()._train_epoch(epoch, train_data, *rest)
 
 
 __all__ = ["SVRGModule"]

@@ -83,9 +83,13 @@ class Cluster:
     Args:
         plan: what happens. folder: for its files; it is made.
         zygote: forks the members. patches: changes of the code in them.
+        longest: seconds after which a run is said to hang.
     """
 
-    def __init__(self, plan: Plan, folder: Path, zygote: Zygote, patches: tuple[str, ...] = ()):
+    def __init__(
+        self, plan: Plan, folder: Path, zygote: Zygote, patches: tuple[str, ...] = (), longest: float = LONGEST
+    ):
+        self._longest = longest
         self.plan, self.folder, self._zygote = plan, folder, zygote
         self._patches = ["", *patches, *(["small"] if plan.small else [])]
         shutil.rmtree(folder, ignore_errors=True)
@@ -122,6 +126,7 @@ class Cluster:
             "MXNET_KVSTORE_BIGARRAY_BOUND": "100", "PS_HEARTBEAT_INTERVAL": "1",
             "PS_HEARTBEAT_TIMEOUT": f"{SILENCE:g}", "DUALMX_RETURN_TIMEOUT": "30", "DUALMX_DIST_TIMEOUT": "60",
             "DUALMX_START_TIMEOUT": f"{START:g}", "DUALMX_TCP": str(int(self.plan.proxied)), "DUALMX_SHARED_MB": "64",
+            "DUALMX_ENCRYPT": str(int(self.plan.sealed)),
         }  # fmt: skip
         if mode.on_server_death == "wait":
             env["DUALMX_JOURNAL"] = str(self.folder / "journal")
@@ -168,7 +173,7 @@ class Cluster:
         for name, one in self.processes.items():
             if one.status is None and one.pid in self._zygote.ended:
                 one.status = self._zygote.ended.pop(one.pid)
-                one.late = one.status != 0 and self._ended > 0
+                one.late = one.status != 0 and self._job_ended()
                 if one.status and self._returns():
                     self._start(name)
         if self.plan.job.returns and not self._ended and self._job_ended():
@@ -274,7 +279,7 @@ class Cluster:
             else:
                 for name in MEMBERS:
                     self._start(name)
-            while not self._over() and time.monotonic() - self.began < max(LONGEST, 2 * limit):
+            while not self._over() and time.monotonic() - self.began < self._longest:
                 self._look()
                 self._mend()
                 while left:

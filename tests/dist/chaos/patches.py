@@ -1,12 +1,47 @@
-"""Changes of the code under test in the members of a job: other sizes, and faults put back for controls."""
+"""Changes of the code under test in the members of a job: sizes, deaths at a certain line, and faults put back."""
 
 from __future__ import annotations
 
 import faulthandler
+import os
 import signal
 import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from dualmx.ps import journal
+from dualmx.kvstore import compression
+from dualmx.kvstore.dist import DistKVStore
+from dualmx.kvstore.member import MemberStore
+from dualmx.ps import Worker, journal, member, node, postoffice, server_node, worker_node
+from dualmx.ps.frame import REPLY, Message
+from dualmx.ps.ledger import Ledger
+from dualmx.ps.node import Node
+from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.server import KVServer
+from dualmx.ps.sockets import SocketVan
+
+from .plan import ROUNDS
+
+
+def _wrapped(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    """Let `around(original, ...)` be called in the place of a method."""
+    original = getattr(owner, name)
+    setattr(owner, name, lambda *args, **more: around(original, *args, **more))
+
+
+def _die_once(what: str) -> None:
+    """Kill this process, if none has been killed there yet."""
+    mark = Path(sys.argv[1]) / f"{what}.died"
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _is(task: str, role: str = "worker") -> bool:
+    return (os.environ["DMLC_ROLE"], os.environ["DMLC_TASK_ID"]) == (role, task)
 
 
 def small() -> None:
@@ -14,7 +49,137 @@ def small() -> None:
     journal.LEAST, journal.LONGEST = 6000, 1
 
 
-PATCHES = {f.__name__: f for f in (small,)}
+# -- deaths at a certain line
+
+
+def dies_before_barrier() -> None:
+    """Worker 1 dies between its last push and a barrier in the midst of training."""
+
+    def barrier(original: Any, self: Worker, name: str = "") -> None:
+        if _is("1") and not name and self.kv.position:
+            _die_once("barrier")
+        original(self, name)
+
+    _wrapped(Worker, "barrier", barrier)
+
+
+def dies_in_last_barrier() -> None:
+    """Worker 1 dies when all have passed the last barrier, as others close."""
+
+    def barrier(original: Any, self: Worker, name: str = "") -> None:
+        original(self, name)
+        if _is("1") and (Path(sys.argv[1]) / "1.npz").exists():
+            _die_once("last")
+
+    _wrapped(Worker, "barrier", barrier)
+
+
+def dies_after_leaving() -> None:
+    """Worker 1 dies when the scheduler knows that it has left."""
+
+    def farewell(original: Any, self: Node, patience: float) -> None:
+        original(self, patience)
+        if _is("1"):
+            _die_once("left")
+
+    _wrapped(Node, "_farewell", farewell)
+
+
+def dies_in_round() -> None:
+    """Worker 1 dies when the pushes of round 9 are under way, and server 0 when its successor has asked for rounds."""
+
+    def open_(original: Any, self: KVServer, rank: int, number: int, message: Any) -> Any:
+        answer = original(self, rank, number, message)
+        if _is("0", "server") and message.meta.get("back") is True:
+            self._van.send(self.clients[rank].link, _reply(message, answer))
+            _die_once("server")
+        return answer
+
+    def settle(original: Any, self: Any, keys: Any) -> None:
+        if _is("1") and max(self._kv.rounds.values(), default=0) == 9:
+            self._kv.flush()
+            time.sleep(0.1)
+            _die_once("round")
+        original(self, keys)
+
+    _wrapped(KVServer, "_resumed", open_)
+    _wrapped(DistKVStore, "_settle", settle)
+
+
+def _reply(message: Any, answer: Any) -> Any:
+    return Message(REPLY, message.request, answer)
+
+
+def dies_in_replacement() -> None:
+    """The scheduler dies when it has written down who came back, and before it tells anybody."""
+
+    def enter(original: Any, self: Ledger, member: Any) -> None:
+        original(self, member)
+        if member.back and member.state == "alive":
+            _die_once("scheduler")
+
+    _wrapped(Ledger, "enter", enter)
+
+
+# -- slow networks
+
+
+def last_pushes_are_late() -> None:
+    """What worker 0 pushes in its last round arrives 0.3 s later than what it sends then."""
+
+    def send(original: Any, self: SocketVan, link: int, message: Message) -> bool:
+        parts = message.meta.get("parts") or [[]]
+        if not _is("0") or not str(message.meta.get("op")).startswith("push") or ROUNDS not in parts[0]:
+            return original(self, link, message)
+        threading.Timer(0.3, original, (self, link, message)).start()
+        return True
+
+    _wrapped(SocketVan, "send", send)
+
+
+# -- faults put back
+
+
+def without_residuals() -> None:
+    """What compression keeps back dies with the worker."""
+    _wrapped(compression.Compression, "_written", lambda original, self, residuals, slot, gradient, turn: (
+        gradient if slot not in self._residual else self._residual[slot] + gradient
+    ))  # fmt: skip
+
+
+def without_journal() -> None:
+    """Nothing is written down of rounds."""
+    setattr(KVServer, "_write_closed", lambda self, number, closed: None)  # noqa: B010
+
+
+def without_settled_barriers() -> None:
+    """A barrier of an asynchronous store waits for no pushes."""
+    DistKVStore.barrier = MemberStore.barrier  # type: ignore[method-assign]
+
+
+def without_remedy() -> None:
+    """Errors do not say what can be done."""
+    for module in (member, node, postoffice, server_node, worker_node):
+        module.with_remedy = lambda text, role, policy: text
+
+
+def without_positions() -> None:
+    """The scheduler takes no notice of where a worker goes on."""
+
+    def pass_(original: Any, self: Scheduler, link: int, message: Any) -> None:
+        self._members[link].past = -1
+
+    _wrapped(Scheduler, "_pass", pass_)
+
+
+PATCHES = {
+    f.__name__: f
+    for f in (
+        small, dies_before_barrier, dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement,
+        without_residuals, without_journal, without_remedy, without_positions, last_pushes_are_late,
+        without_settled_barriers,
+    )
+}  # fmt: skip
 
 
 def apply(name: str) -> None:

@@ -9,7 +9,7 @@ WORKERS, SERVERS, ROUNDS = 3, 2, 24
 LEAVING = "leaving"  # the stage of a worker after its last barrier
 STAGES = ("trained", "final", LEAVING)
 SILENCE = 2.0  # seconds of PS_HEARTBEAT_TIMEOUT
-LAUNCHED = 25  # one seed of so many is run by the launcher
+LAUNCHED = 27  # one seed of so many is run by the launcher
 
 MEMBERS = (
     "scheduler 0",
@@ -110,6 +110,7 @@ class Plan:
         proxied: connections are TCP and go through the proxy; else unix sockets and shared memory.
         launched: by the launcher.
         small: journals are small, so that snapshots take their places.
+        sealed: what goes through the proxy is encrypted.
         faults: what happens.
     """
 
@@ -118,6 +119,7 @@ class Plan:
     proxied: bool = True
     launched: bool = False
     small: bool = False
+    sealed: bool = False
     faults: tuple[Fault, ...] = field(default=())
 
     @property
@@ -127,6 +129,7 @@ class Plan:
 
     def __str__(self) -> str:
         how = ("proxy" if self.proxied else "unix") + (" launcher" if self.launched else "")
+        how += " TLS" if self.sealed else ""
         return f"{how}: " + "; ".join(map(str, self.faults))
 
 
@@ -169,4 +172,5 @@ def plan_of(seed: int, mode: str) -> Plan:
     faults: list[Fault] = []
     for _ in range(draw.choices([1, 2, 3, 4, 6], [3, 4, 4, 2, 1])[0]):
         faults.append(_fault(draw, proxied, job.on_server_death == "wait", faults[-1] if faults else None))
-    return Plan(seed, mode, proxied, launched, draw.random() < 0.3, tuple(faults))
+    small = draw.random() < 0.3
+    return Plan(seed, mode, proxied, launched, small, proxied and draw.random() < 0.25, tuple(faults))

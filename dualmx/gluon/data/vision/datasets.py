@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core import np_mode
 from ....core.errors import FormatError, unreadable
 from ....core.knobs import HOME
 from ....core.reader import Content
@@ -19,6 +20,7 @@ from ....image.iterator import read_list
 from ....io.idx import read_images_and_labels
 from ....io.records import unpack
 from ....ndarray import array
+from ...semantics import as_numpy
 from ..dataset import Dataset, RecordFileDataset
 from ..host import role, to_host
 
@@ -28,11 +30,11 @@ def _local(root: Path, names: Sequence[str]) -> Path | None:
 
 
 class _Images(Dataset):
-    """(image (H, W, C) uint8, label int32) pairs in memory."""
+    """(image (H, W, C) uint8, label int32) pairs in memory, of the kind that `npx.set_np()` chose when it was made."""
 
     _folder: str
-    _data: np.ndarray
-    _label: np.ndarray
+    _images: np.ndarray
+    _classes: np.ndarray
 
     def __init__(
         self,
@@ -42,27 +44,52 @@ class _Images(Dataset):
     ):
         folder = Path(HOME.read(), "datasets", self._folder) if root is None else Path(root)
         self._root, self._train, self._transform = folder.expanduser(), train, transform
+        self._numpy = np_mode.array.get()
         self._get_data()
 
     def _get_data(self) -> None:
         raise NotImplementedError
 
+    @property
+    def _data(self) -> Any:
+        """All images, as an array."""
+        return self._made(self._images)
+
+    @_data.setter
+    def _data(self, images: Any) -> None:
+        self._images = np.asarray(to_host(images))
+
+    @property
+    def _label(self) -> Any:
+        """All labels, as NumPy array; as `mx.np.ndarray` after `npx.set_np()`."""
+        return self._made(self._classes) if self._numpy else self._classes
+
+    @_label.setter
+    def _label(self, labels: Any) -> None:
+        self._classes = np.asarray(to_host(labels))
+
+    def _made(self, values: Any) -> Any:
+        if role.worker:
+            return values
+        made = array(values, dtype=values.dtype)
+        return as_numpy(made) if self._numpy else made
+
     def __len__(self) -> int:
-        return len(self._label)
+        return len(self._classes)
 
     def __getitem__(self, idx: int) -> Any:
-        image, label = self._data[idx], self._label[idx]
-        image = image if role.worker else array(image, dtype=image.dtype)
+        image, label = self._made(self._images[idx]), self._classes[idx]
+        label = self._made(label) if self._numpy else label
         return (image, label) if self._transform is None else self._transform(image, label)
 
     def host_item(self, idx: int) -> Any:
-        return (self._data[idx], self._label[idx]) if self._transform is None else to_host(self[idx])
+        return (self._images[idx], self._classes[idx]) if self._transform is None else to_host(self[idx])
 
     def host_batch(self, indices: Sequence[int]) -> Any:
         if self._transform is not None:
             return super().host_batch(indices)
         rows = np.asarray(indices)
-        return [self._data[rows], self._label[rows]]
+        return [self._images[rows], self._classes[rows]]
 
 
 class MNIST(_Images):
@@ -95,13 +122,13 @@ class MNIST(_Images):
         part = "train" if self._train else "t10k"
         self._sources = [self._file(f"{part}-{what}") for what in ("images-idx3", "labels-idx1")]
         images, labels = read_images_and_labels(*self._sources)
-        self._data, self._label = images[..., None], labels.astype(np.int32)
+        self._images, self._classes = images[..., None], labels.astype(np.int32)
 
     def _file(self, stem: str) -> Path:
         packed = f"{stem}-ubyte.gz"
-        found = _local(self._root, (packed, f"{stem}-ubyte"))
+        local = _local(self._root, (packed, f"{stem}-ubyte"))
         target, place = str(self._root / packed), f"dataset/{self._folder}/{packed}"
-        return found or Path(fetch_file(self._kind, place, target, self._checksums[packed]))
+        return local or Path(fetch_file(self._kind, place, target, self._checksums[packed]))
 
 
 class FashionMNIST(MNIST):
@@ -143,8 +170,8 @@ class CIFAR10(_Images):
                 raise content.error(f"{raw.size} bytes", None, f"a multiple of {width}")
             parts.append(raw.reshape(-1, width))
         rows = np.concatenate(parts)
-        self._data = np.ascontiguousarray(rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
-        self._label = rows[:, self._label_column].astype(np.int32)
+        self._images = np.ascontiguousarray(rows[:, self._labels :].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+        self._classes = rows[:, self._label_column].astype(np.int32)
 
     def _fetch(self, names: Sequence[str]) -> None:
         """Download the archive unless all files are there."""

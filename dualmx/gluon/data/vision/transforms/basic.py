@@ -268,9 +268,9 @@ class CenterCrop(Block):
         if self._interp > 1:
             return like(self.host(x.asnumpy()), x)
         out = nd.image.crop(x, **self._window(x.shape))
-        if out.shape[-3:-1] == self._size[::-1]:
-            return out
-        return nd.image.resize(out, size=self._size, interp=self._interp)
+        if out.shape[-3:-1] != self._size[::-1]:
+            out = nd.image.resize(out, size=self._size, interp=self._interp)
+        return x._like_own(out)
 
 
 def crop(x: np.ndarray, *, x0: int, y0: int, width: int, height: int) -> np.ndarray:

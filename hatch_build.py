@@ -1,0 +1,49 @@
+"""Puts the compiled handlers of oneDNN into the wheel; without a C compiler, or elsewhere than on Linux, it is pure."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_FOLDER = "dualmx/compile/onednn"
+_OLDEST = (2, 17)  # glibc of manylinux2014
+
+
+def _compiler(root: Path) -> ModuleType:
+    """The module that compiles; dualmx itself cannot be imported here, since JAX is not installed."""
+    spec = importlib.util.spec_from_file_location("build_handlers", root / _FOLDER / "build.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _platform(library: bytes) -> str:
+    """The tag of platforms that a library runs on, by the versions of glibc's functions that it calls."""
+    needs = max(tuple(map(int, v)) for v in re.findall(rb"GLIBC_(\d+)\.(\d+)", library))
+    return "manylinux_2_17_x86_64.manylinux2014_x86_64" if needs <= _OLDEST else "linux_x86_64"
+
+
+class Hook(BuildHookInterface):
+    """Called for wheels and editable installations."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile beside the source, where editable installations look for it as well."""
+        compiler = _compiler(Path(self.root))
+        if not compiler.supported():
+            return
+        try:
+            path = compiler.build()
+        except (OSError, subprocess.SubprocessError) as e:
+            said = (getattr(e, "stderr", None) or b"").decode(errors="replace")
+            self.app.display_warning(f"convolutions on the CPU are left to XLA: {e}\n{said}")
+            return
+        build_data["artifacts"].append(f"/{_FOLDER}/{path.name}")
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{_platform(path.read_bytes())}"

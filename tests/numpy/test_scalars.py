@@ -1,0 +1,42 @@
+"""Arrays of no axis and of no element where Python wants a sequence, a truth value or a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dualmx import np
+
+
+@pytest.mark.parametrize("value", [3.7, 3, True])
+def test_iteration_over_an_array_of_no_axis_ends_at_once(value: Any) -> None:
+    """As in MXNet, whose arrays Python iterates by index until an IndexError."""
+    scalar = np.array(value, dtype=type(value) if value is True else "float32" if value == 3.7 else "int32")
+    assert list(scalar) == [] and tuple(zip(scalar, scalar, strict=True)) == () and sum(scalar) == 0
+    assert [*enumerate(scalar)] == []
+    with pytest.raises(ValueError, match="empty"):
+        max(scalar)
+    with pytest.raises(TypeError, match="unsized"):
+        len(scalar)
+    with pytest.raises(TypeError, match="unsized"):
+        reversed(scalar)
+    with pytest.raises(IndexError):
+        scalar[0]
+    assert bool(scalar) and int(scalar) == int(value) and float(scalar) == pytest.approx(float(value))
+    assert scalar[()].item() == scalar.item()
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_arrays_of_no_element(shape: tuple[int, ...]) -> None:
+    empty = np.zeros(shape)
+    assert len(empty) == len(list(empty)) == shape[0]
+    for number in (int, float):
+        with pytest.raises(TypeError):
+            number(empty)
+    with pytest.raises(ValueError, match="size 1"):
+        empty.item()
+
+
+def test_a_truth_value_of_no_axis_as_index() -> None:
+    assert np.arange(3)[np.array(True, dtype="bool")].tolist() == [[0, 1, 2]]
