@@ -99,7 +99,7 @@ def params_in_memory(path: Path) -> None:
     load_ndarray_file(path.read_bytes())
 
 
-@_reader(corpus.parameters, mutate.damaged, ArgumentError)
+@_reader(corpus.parameters, mutate.damaged, MXNetError)
 def parameters_of_a_block(path: Path) -> None:
     mx.gluon.nn.Dense(1, in_units=2).load_parameters(str(path))
 
