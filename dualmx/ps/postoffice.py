@@ -210,7 +210,7 @@ class Scheduler:
             )
         known = next((m for m in self._members.values() if m.life == life and m.role == role), None)
         if known is not None:
-            self._register_again(known, link, message.request)
+            self._reregister(known, link, message.request)
             return
         member = Member(link, message.request, role, wish, life, address)
         if self._ledger.complete:
@@ -225,7 +225,7 @@ class Scheduler:
         if len(self._members) == sum(self._wanted.values()):
             self._begin()
 
-    def _register_again(self, member: Member, link: int, request: int) -> None:
+    def _reregister(self, member: Member, link: int, request: int) -> None:
         """A member asks again, as its connection broke before it was answered, or the scheduler was another one."""
         if member.link == link:
             member.requests.append(request)

@@ -97,8 +97,8 @@ class Office:
 
     def passed(self, number: int) -> bool:
         """Whether a barrier let somebody pass."""
-        found = self.answer(number)
-        return found is not None and found.kind == REPLY
+        reply = self.answer(number)
+        return reply is not None and reply.kind == REPLY
 
 
 # -- joining
@@ -108,15 +108,15 @@ def test_a_member_whose_registration_was_not_answered_asks_again(tmp_path: Path)
     office = Office(tmp_path)
     office.register(1, "worker", 0, 10)
     office.start()  # the first one was killed before all were there
-    again = office.register(4, "worker", 0, 10)
+    second = office.register(4, "worker", 0, 10)
     office.register(2, "worker", 1, 11)
     office.register(3, "server", 0, 12)
-    found = office.answer(again)
-    assert found is not None and found.meta["rank"] == 0 and not found.meta["back"]
+    reply = office.answer(second)
+    assert reply is not None and reply.meta["rank"] == 0 and not reply.meta["back"]
     office.start()  # the answer was lost with this one
     after = office.register(5, "worker", 0, 10)
-    found = office.answer(after)
-    assert found is not None and found.kind == REPLY and found.meta["rank"] == 0 and not found.meta["back"]
+    reply = office.answer(after)
+    assert reply is not None and reply.kind == REPLY and reply.meta["rank"] == 0 and not reply.meta["back"]
 
 
 def test_a_worker_that_came_back_is_known_to_the_next_scheduler(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_a_worker_that_came_back_is_known_to_the_next_scheduler(tmp_path: Path) 
     office.scheduler.on_down(2, "killed")
     assert office.answer(office.register(4, "worker", 1, 21)) is not None
     office.start()  # killed before the answer arrived
-    found = office.answer(office.register(5, "worker", 1, 21))
-    assert found is not None and found.kind == REPLY and found.meta["rank"] == 1 and found.meta["back"]
+    reply = office.answer(office.register(5, "worker", 1, 21))
+    assert reply is not None and reply.kind == REPLY and reply.meta["rank"] == 1 and reply.meta["back"]
 
 
 def test_all_requests_of_a_member_are_answered_when_the_job_begins(tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_a_new_address_reaches_those_who_missed_the_note(tmp_path: Path) -> None
     office.scheduler.on_down(1, "reset")
     office.scheduler.on_down(3, "killed")
     office.register(4, "server", 0, 22, port=99)
-    found = office.answer(office.ask(5, "rejoin", role="worker", rank=0, life=10))
-    assert found is not None and found.meta["servers"] == [{"port": 99}]
+    reply = office.answer(office.ask(5, "rejoin", role="worker", rank=0, life=10))
+    assert reply is not None and reply.meta["servers"] == [{"port": 99}]
 
 
 # -- leaving
@@ -155,17 +155,17 @@ def test_who_has_left_is_not_awaited_by_the_next_scheduler(tmp_path: Path) -> No
     office.come_together()
     assert office.answer(office.ask(1, "bye")) is not None
     office.start()
-    found = office.answer(office.ask(4, "rejoin", role="server", rank=0, life=12))
-    assert found is not None
-    assert [(role, rank, dead) for role, rank, _, dead in found.meta["gone"]] == [("worker", 0, False)]
+    reply = office.answer(office.ask(4, "rejoin", role="server", rank=0, life=12))
+    assert reply is not None
+    assert [(role, rank, dead) for role, rank, _, dead in reply.meta["gone"]] == [("worker", 0, False)]
 
 
 def test_a_worker_that_was_killed_after_it_had_left_has_nothing_to_do(tmp_path: Path) -> None:
     office = Office(tmp_path)
     office.come_together()
     office.ask(1, "bye")
-    found = office.answer(office.register(4, "worker", 0, 20))
-    assert found is not None and found.kind == REPLY and found.meta == {"over": True}
+    reply = office.answer(office.register(4, "worker", 0, 20))
+    assert reply is not None and reply.kind == REPLY and reply.meta == {"over": True}
 
 
 @pytest.mark.parametrize("killed", ["scheduler", "server 0", "worker 1"])
@@ -250,8 +250,8 @@ def test_others_are_told_that_one_has_left(tmp_path: Path) -> None:
     office.come_together()
     waits = office.barrier(1, 2)
     office.ask(2, "bye")
-    found = office.answer(waits)
-    assert found is not None and found.kind == ERROR and "worker 1 has left the job" in found.meta["text"]
+    reply = office.answer(waits)
+    assert reply is not None and reply.kind == ERROR and "worker 1 has left the job" in reply.meta["text"]
 
 
 # -- rounds
@@ -276,8 +276,8 @@ def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.Mo
 
 
 def _remembered(self: KVServer, rank: int, number: int, message: Message) -> dict[str, Any]:
-    held: list[Held] = list(self.stores[number].held.values())
-    return {"whole": False, "rounds": [[h.key, h.pushed_by(rank)] for h in held]}
+    slices: list[Held] = list(self.stores[number].held.values())
+    return {"whole": False, "rounds": [[h.key, h.pushed_by(rank)] for h in slices]}
 
 
 @pytest.mark.parametrize("kind", ["2bit", "1bit", "fp16"])
@@ -379,10 +379,10 @@ def test_who_is_lost_and_what_can_be_done(tmp_path: Path) -> None:
     waits = office.barrier(1, 1)
     office.ask(2, "crash", NOTE, text="ValueError: of the test")
     office.scheduler.on_down(2, "closed the connection")
-    found = office.answer(waits)
-    assert found is not None and found.kind == ERROR
-    assert "worker 1 died: ValueError: of the test" in found.meta["text"]
-    assert "dualmx-launch --on-worker-death wait (DUALMX_ON_WORKER_DEATH)" in found.meta["text"]
+    reply = office.answer(waits)
+    assert reply is not None and reply.kind == ERROR
+    assert "worker 1 died: ValueError: of the test" in reply.meta["text"]
+    assert "dualmx-launch --on-worker-death wait (DUALMX_ON_WORKER_DEATH)" in reply.meta["text"]
 
 
 def test_a_job_that_does_not_come_together_names_who_is_missing(tmp_path: Path) -> None:

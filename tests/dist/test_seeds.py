@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def zygote() -> Iterator[Zygote]:
-    made = Zygote()
-    yield made
-    made.close()
+    server = Zygote()
+    yield server
+    server.close()
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

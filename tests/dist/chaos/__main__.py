@@ -19,10 +19,10 @@ def table(results: dict[str, list[Result]]) -> str:
     verdicts = ("equal", "named", "late", "unequal", "failed", "unnamed", "hung")
     rows = ["| mode | seeds | " + " | ".join(verdicts) + " | median s | longest s |"]
     rows.append("|---" * (len(verdicts) + 4) + "|")
-    for mode, found in [*results.items(), ("all", [r for one in results.values() for r in one])]:
-        counts = " | ".join(str(sum(r.verdict == v for r in found)) for v in verdicts)
-        times = sorted(r.seconds for r in found)
-        rows.append(f"| {mode} | {len(found)} | {counts} | {times[len(times) // 2]:.1f} | {times[-1]:.1f} |")
+    for mode, runs in [*results.items(), ("all", [r for one in results.values() for r in one])]:
+        counts = " | ".join(str(sum(r.verdict == v for r in runs)) for v in verdicts)
+        times = sorted(r.seconds for r in runs)
+        rows.append(f"| {mode} | {len(runs)} | {counts} | {times[len(times) // 2]:.1f} | {times[-1]:.1f} |")
     return "\n".join(rows)
 
 
@@ -58,7 +58,7 @@ def main() -> int:
     finally:
         zygote.close()
     print(table(dict(sorted(results.items()))))
-    return int(not all(r.good for found in results.values() for r in found))
+    return int(not all(r.good for runs in results.values() for r in runs))
 
 
 if __name__ == "__main__":

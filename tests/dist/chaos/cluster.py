@@ -81,7 +81,7 @@ class Cluster:
     """A job whose members are forked by the zygote, or started by the launcher.
 
     Args:
-        plan: what happens. folder: for its files; it is made.
+        plan: what happens. folder: for its files.
         zygote: forks the members. patches: changes of the code in them.
         longest: seconds after which a run is said to hang.
     """
@@ -196,14 +196,14 @@ class Cluster:
     # -- faults
 
     def _stage(self) -> list[tuple[int, str]]:
-        found = []
+        stages = []
         for rank in range(64) if "elastic" in self.plan.mode else range(WORKERS):
             try:
                 turn, stage = (self.folder / f"{rank}.progress").read_text().split()
             except (OSError, ValueError):
                 break
-            found.append((int(turn), stage))
-        return found
+            stages.append((int(turn), stage))
+        return stages
 
     def _since(self, fault: Fault, met: dict[str, float]) -> float | None:
         """Since when what a fault waits for is there; None while it is not."""
@@ -213,7 +213,7 @@ class Cluster:
         if when.what == "fault":
             return self._last
         if when.what == "back":
-            one = self.processes[fault.who]
+            one = self.processes[fault.target]
             return one.began if one.began > self._last else None
         label = f"{when.what} {when.value}"
         if label not in met:
@@ -226,14 +226,16 @@ class Cluster:
     def _harm(self, fault: Fault) -> None:
         hit = False
         if fault.kind in ("kill", "stop"):
-            hit = self._signal(fault.who, signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP)
-            self.processes[fault.who].hit |= hit
+            hit = self._signal(fault.target, signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP)
+            self.processes[fault.target].hit |= hit
         elif fault.kind == "full":
-            hit = self._limit(fault.who, 1)
+            hit = self._limit(fault.target, 1)
         elif self._proxy is not None:
-            hit = self._proxy.harm(fault.kind, fault.who, fault.pick, fault.seconds)
+            hit = self._proxy.harm(fault.kind, fault.target, fault.pick, fault.seconds)
         self._last = time.monotonic()
-        self.happened.append(f"{self._last - self.began:.2f} {fault.kind} {fault.who}" + ("" if hit else " (missed)"))
+        self.happened.append(
+            f"{self._last - self.began:.2f} {fault.kind} {fault.target}" + ("" if hit else " (missed)")
+        )
         if fault.kind in ("stop", "full"):
             self._due.append((self._last + fault.seconds, fault.kind, fault))
 
@@ -262,9 +264,9 @@ class Cluster:
         for one in [d for d in self._due if everything or d[0] <= now]:
             self._due.remove(one)
             if one[1] == "stop":
-                self._signal(one[2].who, signal.SIGCONT)
+                self._signal(one[2].target, signal.SIGCONT)
             else:
-                self._limit(one[2].who, resource.RLIM_INFINITY)
+                self._limit(one[2].target, resource.RLIM_INFINITY)
 
     # -- the run
 
@@ -356,8 +358,8 @@ class Cluster:
             return "failed", f"{len(names)} workers have saved something"
         expected = self.expected()
         for path in names:
-            with np.load(path) as found:
-                values = [found[k] for k in found.files]
+            with np.load(path) as arrays:
+                values = [arrays[k] for k in arrays.files]
             for i, (value, right) in enumerate(zip(values, expected, strict=True)):
                 if value.tobytes() != right.tobytes():
                     n = int((value != right).sum())
@@ -402,7 +404,7 @@ _LAUNCHED = (
 
 def _children(launcher: int) -> list[tuple[int, str]]:
     """Process ids and names of the members that a launcher has started."""
-    found = []
+    members = []
     for task in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((task / "stat").read_text().rpartition(")")[2].split()[1])
@@ -412,8 +414,8 @@ def _children(launcher: int) -> list[tuple[int, str]]:
         except (OSError, ValueError):
             continue
         if "DMLC_ROLE" in env:
-            found.append((int(task.name), f"{env['DMLC_ROLE']} {env['DMLC_TASK_ID']}"))
-    return found
+            members.append((int(task.name), f"{env['DMLC_ROLE']} {env['DMLC_TASK_ID']}"))
+    return members
 
 
 _quiet: dict[str, list[np.ndarray]] = {}
@@ -430,6 +432,6 @@ def quiet(mode: str, folder: Path, zygote: Zygote) -> list[np.ndarray]:
         path = cluster.folder / "0.npz"
         if not path.exists():
             raise RuntimeError(f"the run of mode {mode!r} without faults failed: {result}")
-        with np.load(path) as found:
-            _quiet[mode] = [found[k] for k in found.files]
+        with np.load(path) as arrays:
+            _quiet[mode] = [arrays[k] for k in arrays.files]
     return _quiet[mode]

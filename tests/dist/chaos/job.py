@@ -26,7 +26,7 @@ class Progress:
 
 
 def save(folder: Path, name: str, values: list[Any]) -> None:
-    """Write arrays as a whole."""
+    """Write arrays, all or none of them."""
     with open(folder / f"{name}.draft", "wb") as f:
         np.savez(f, *(v.asnumpy() for v in values))
     (folder / f"{name}.draft").replace(folder / f"{name}.npz")
@@ -61,13 +61,13 @@ def train(kv: Any, rounds: int, rows: bool, compression: str, optimizer: str, pr
     out = [mx.nd.zeros(s) for s in SHAPES.values()]
     for turn in range(kv.completed_rounds, rounds):
         kv.pull(keys, out=out)
-        found = gradients(out, kv.rank, turn)
+        grads = gradients(out, kv.rank, turn)
         if rows:
-            found[0] = rows_of(found[0], kv.rank, turn)
+            grads[0] = rows_of(grads[0], kv.rank, turn)
         if turn % 3:
-            kv.push(keys, found)
+            kv.push(keys, grads)
         else:
-            for key, one in zip(keys, found, strict=True):
+            for key, one in zip(keys, grads, strict=True):
                 kv.push(key, one)
         progress(turn + 1)
         time.sleep(0.003)
@@ -141,13 +141,13 @@ def run() -> None:
     name, _, special = kind.partition(" ")
     kv = mx.kv.create(name)
     if special == "elastic":
-        found = sample(kv, progress)
+        values = sample(kv, progress)
     elif "async" in name:
-        found = count(kv, int(rounds), int(workers), special == "rows", progress)
+        values = count(kv, int(rounds), int(workers), special == "rows", progress)
     else:
-        found = train(kv, int(rounds), special == "rows", compression, optimizer, progress)
+        values = train(kv, int(rounds), special == "rows", compression, optimizer, progress)
     progress(int(rounds), "final")
-    save(Path(folder), task, found)
+    save(Path(folder), task, values)
     if special != "elastic":
         kv.barrier()
     progress(int(rounds), "leaving")

@@ -79,26 +79,26 @@ class Fault:
     Attributes:
         kind: "kill", "stop", "full" (no room for the journal), and of a connection "sever", "reset", "delay",
             "corrupt".
-        who: the process, or for connections the one that listens.
+        target: the process, or for connections the one that listens.
         when: the moment. seconds: how long it lasts.
         pick: which of the connections.
     """
 
     kind: str
-    who: str
+    target: str
     when: When
     seconds: float = 0.0
     pick: int = 0
 
     def __str__(self) -> str:
         lasts = f" {self.seconds:.2f} s" if self.seconds else ""
-        return f"{self.kind} {self.who}{lasts} at {self.when}"
+        return f"{self.kind} {self.target}{lasts} at {self.when}"
 
     @property
     def cost(self) -> float:
         """Seconds that it may cost the job: those that it lasts, and the time-outs until all have noticed."""
         notice = {"kill": 6.0, "stop": 2 * SILENCE, "delay": 2 * SILENCE, "full": 1.0}.get(self.kind, 1.0)
-        return self.seconds + notice + (10.0 if self.who.startswith("scheduler") else 0.0)
+        return self.seconds + notice + (10.0 if self.target.startswith("scheduler") else 0.0)
 
 
 @dataclass(frozen=True)
@@ -150,17 +150,17 @@ def _fault(draw: random.Random, proxied: bool, journal: bool, before: Fault | No
         kinds |= {"full": 1}
     kind = draw.choices(list(kinds), list(kinds.values()))[0]
     listens = [m for m in MEMBERS if not m.startswith("worker")]
-    who = draw.choice(MEMBERS if kind in ("kill", "stop") else listens)
+    target = draw.choice(MEMBERS if kind in ("kill", "stop") else listens)
     when = _moment(draw)
     if before is not None:
         turn = draw.random()
         if turn < 0.3:  # several at once, or nearly so
             when = When("fault", 0.0, round(draw.choice([0.0, 0.01, 0.1]) * draw.random(), 4))
         elif turn < 0.5 and before.kind == "kill":  # the same one again, while it is coming back
-            kind, who, when = "kill", before.who, When("back", 0.0, round(draw.random() * 0.6, 3))
+            kind, target, when = "kill", before.target, When("back", 0.0, round(draw.random() * 0.6, 3))
     longest = {"stop": 3.5, "delay": 3.5, "full": 1.5}.get(kind, 0.0)
     short = draw.random() < 0.6
-    return Fault(kind, who, when, round(draw.random() * (0.5 if short else 1.0) * longest, 3), draw.randrange(64))
+    return Fault(kind, target, when, round(draw.random() * (0.5 if short else 1.0) * longest, 3), draw.randrange(64))
 
 
 def plan_of(seed: int, mode: str) -> Plan:

@@ -17,14 +17,14 @@ class Way:
 
     Attributes:
         source, sink: where bytes come from and go to.
-        held: bytes that are not forwarded yet.
+        pending: bytes that are not forwarded yet.
         until: nothing is forwarded before.
         corrupts: the next bytes are damaged.
     """
 
     def __init__(self, source: socket.socket, sink: socket.socket):
         self.source, self.sink = source, sink
-        self.held = bytearray()
+        self.pending = bytearray()
         self.until = 0.0
         self.corrupts = False
         self.ended = False
@@ -105,22 +105,22 @@ class Proxy:
     def _move(self, name: str, pair: tuple[Way, Way], way: Way) -> None:
         """Read what has come, and forward what may be."""
         try:
-            if len(way.held) < 1 << 20 and not way.ended:
+            if len(way.pending) < 1 << 20 and not way.ended:
                 with contextlib.suppress(BlockingIOError):
                     data = way.source.recv(1 << 16)
                     if not data:
                         way.ended = True
                         self._selector.unregister(way.source)
-                    way.held += data
-            if way.held and way.until <= time.monotonic():
+                    way.pending += data
+            if way.pending and way.until <= time.monotonic():
                 if way.corrupts:
                     way.corrupts = False
-                    way.held[len(way.held) // 2] ^= 0x10
+                    way.pending[len(way.pending) // 2] ^= 0x10
                 with contextlib.suppress(BlockingIOError):
-                    del way.held[: way.sink.send(way.held)]
-            if way.ended and not way.held:
+                    del way.pending[: way.sink.send(way.pending)]
+            if way.ended and not way.pending:
                 way.sink.shutdown(socket.SHUT_WR)
-                if all(w.ended and not w.held for w in pair):
+                if all(w.ended and not w.pending for w in pair):
                     self._cut(name, pair, reset=False)
         except OSError:
             self._cut(name, pair, reset=True)
@@ -137,7 +137,7 @@ class Proxy:
                 for name, pairs in self._pairs.items():
                     for pair in list(pairs):
                         for way in pair:
-                            if (way.held or way.ended) and pair in self._pairs[name]:
+                            if (way.pending or way.ended) and pair in self._pairs[name]:
                                 self._move(name, pair, way)
 
     def close(self) -> None:
