@@ -17,12 +17,13 @@ from .zygote import Zygote
 def table(results: dict[str, list[Result]]) -> str:
     """How often which verdict was given in each mode, and how long the runs took."""
     verdicts = ("equal", "named", "late", "unequal", "failed", "unnamed", "hung")
-    rows = ["| mode | seeds | " + " | ".join(verdicts) + " | median s | longest s |"]
-    rows.append("|---" * (len(verdicts) + 4) + "|")
+    rows = ["| mode | seeds | faults | " + " | ".join(verdicts) + " | median s | longest s |"]
+    rows.append("|---" * (len(verdicts) + 5) + "|")
     for mode, runs in [*results.items(), ("all", [r for one in results.values() for r in one])]:
         counts = " | ".join(str(sum(r.verdict == v for r in runs)) for v in verdicts)
+        hits = sum(r.hits for r in runs)
         times = sorted(r.seconds for r in runs)
-        rows.append(f"| {mode} | {len(runs)} | {counts} | {times[len(times) // 2]:.1f} | {times[-1]:.1f} |")
+        rows.append(f"| {mode} | {len(runs)} | {hits} | {counts} | {times[len(times) // 2]:.1f} | {times[-1]:.1f} |")
     return "\n".join(rows)
 
 
@@ -54,7 +55,8 @@ def main() -> int:
                 results[plan.mode].append(result)
                 line = "" if result.good else f"  {result.text}\n    happened: {'; '.join(result.happened)}"
                 line += f"\n    planned: {plan}" if options.show or not result.good else ""
-                print(f"seed {seed:4} {plan.mode:10} {result.verdict:8} {result.seconds:5.1f} s{line}", flush=True)
+                head = f"seed {seed:4} {plan.mode:10} {result.verdict:8} {result.seconds:5.1f} s {result.hits} faults"
+                print(head + line, flush=True)
     finally:
         zygote.close()
     print(table(dict(sorted(results.items()))))

@@ -47,6 +47,11 @@ class Result(NamedTuple):
     happened: list[str]
 
     @property
+    def hits(self) -> int:
+        """How many faults have hit anything."""
+        return sum("missed" not in one for one in self.happened)
+
+    @property
     def good(self) -> bool:
         """Whether the promise was kept."""
         return self.verdict in ("equal", "named")

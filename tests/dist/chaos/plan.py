@@ -136,7 +136,7 @@ class Plan:
 def _moment(draw: random.Random) -> When:
     what = draw.choices(["time", "round", "stage"], [3, 5, 2])[0]
     if what == "time":
-        return When(what, round(draw.random() * 1.5, 3))
+        return When(what, round(draw.random() * 0.8, 3))
     if what == "round":
         return When(what, draw.randrange(ROUNDS), round(draw.random() * 0.03, 3))
     return When(what, draw.randrange(len(STAGES)), round(draw.choice([0.0, 0.002, 0.01, 0.05, 0.3]) * draw.random(), 4))
