@@ -113,7 +113,8 @@ class Cluster:
         self._launcher: subprocess.Popen[bytes] | None = None
         self._due: list[tuple[float, str, Fault]] = []  # what ends a fault
         self.happened: list[str] = []
-        self.began = self._last = time.monotonic()
+        self._hit: dict[int, float] = {}  # when faults have hit, by their place in the plan
+        self.began = time.monotonic()
         self._ended = 0.0  # when the job was over
 
     # -- processes
@@ -210,16 +211,17 @@ class Cluster:
             stages.append((int(turn), stage))
         return stages
 
-    def _since(self, fault: Fault, met: dict[str, float]) -> float | None:
-        """Since when what a fault waits for is there; None while it is not."""
-        when = fault.when
+    def _since(self, at: int, met: dict[str, float]) -> float | None:
+        """Since when what a fault waits for, by its place in the plan, is there; None while it is not."""
+        fault = self.plan.faults[at]
+        when, before = fault.when, self._hit.get(at - 1)
         if when.what == "time":
             return self.began + when.value
         if when.what == "fault":
-            return self._last
+            return before
         if when.what == "back":
             one = self.processes[fault.target]
-            return one.began if one.began > self._last else None
+            return one.began if before is not None and one.began > before else None
         label = f"{when.what} {when.value}"
         if label not in met:
             for turn, stage in self._stage():
@@ -228,8 +230,8 @@ class Cluster:
                     met[label] = time.monotonic()
         return met.get(label)
 
-    def _harm(self, fault: Fault) -> None:
-        hit = False
+    def _harm(self, at: int) -> None:
+        fault, hit = self.plan.faults[at], False
         if fault.kind in ("kill", "stop"):
             hit = self._signal(fault.target, signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP)
             self.processes[fault.target].hit |= hit
@@ -237,12 +239,10 @@ class Cluster:
             hit = self._limit(fault.target, 1)
         elif self._proxy is not None:
             hit = self._proxy.harm(fault.kind, fault.target, fault.pick, fault.seconds)
-        self._last = time.monotonic()
-        self.happened.append(
-            f"{self._last - self.began:.2f} {fault.kind} {fault.target}" + ("" if hit else " (missed)")
-        )
+        self._hit[at] = now = time.monotonic()
+        self.happened.append(f"{now - self.began:.2f} {fault.kind} {fault.target}" + ("" if hit else " (missed)"))
         if fault.kind in ("stop", "full"):
-            self._due.append((self._last + fault.seconds, fault.kind, fault))
+            self._due.append((now + fault.seconds, fault.kind, fault))
 
     def _signal(self, name: str, number: int) -> bool:
         one = self.processes[name]
@@ -279,7 +279,7 @@ class Cluster:
         """Run the job to its end."""
         own = OWN * (3 if self.plan.launched else 1)
         limit = limits(self.plan.faults, own if self.plan.job.returns else own + START)
-        left, met = list(self.plan.faults), dict[str, float]()
+        met: dict[str, float] = {}
         try:
             if self.plan.launched:
                 self._launch()
@@ -289,11 +289,10 @@ class Cluster:
             while not self._over() and time.monotonic() - self.began < self._longest:
                 self._look()
                 self._mend()
-                while left:
-                    since = self._since(left[0], met)
-                    if since is None or time.monotonic() < since + left[0].when.after:
-                        break
-                    self._harm(left.pop(0))
+                for at, fault in enumerate(self.plan.faults):
+                    since = None if at in self._hit else self._since(at, met)
+                    if since is not None and time.monotonic() >= since + fault.when.after:
+                        self._harm(at)
                 time.sleep(0.002)
             seconds = time.monotonic() - self.began
             return self._judge(seconds, limit)

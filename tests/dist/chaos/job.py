@@ -13,6 +13,7 @@ import dualmx as mx
 
 SHAPES: dict[str, tuple[int, ...]] = {"w": (30, 8), "b": (7,), "c": (5, 3)}
 SAMPLES, EPOCHS = 96, 2
+PAUSE = 0.012  # seconds between two rounds, so that faults hit in their midst
 
 
 class Progress:
@@ -70,7 +71,7 @@ def train(kv: Any, rounds: int, rows: bool, compression: str, optimizer: str, pr
             for key, one in zip(keys, grads, strict=True):
                 kv.push(key, one)
         progress(turn + 1)
-        time.sleep(0.003)
+        time.sleep(PAUSE)
         if turn % 10 == 4:
             kv.barrier()
     progress(rounds, "trained")
@@ -100,7 +101,7 @@ def count(kv: Any, rounds: int, workers: int, rows: bool, progress: Progress) ->
             each = mx.nd.array(each)
         kv.push(keys, [each, mx.nd.ones((120,))])
         progress(turn + 1)
-        time.sleep(0.003)
+        time.sleep(PAUSE)
     progress(rounds, "trained")
     kv.barrier()
     if rows:
@@ -128,7 +129,7 @@ def sample(kv: Any, progress: Progress) -> list[Any]:
             kv.pull("each", out=out)
             turn += 1
             progress(turn)
-            time.sleep(0.003)
+            time.sleep(PAUSE)
     progress(turn, "trained")
     kv.pull("each", out=out)
     return [out]
