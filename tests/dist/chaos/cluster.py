@@ -24,6 +24,7 @@ from .proxy import Proxy
 from .zygote import ROOT, Zygote
 
 JOB = Path(job.__file__)
+SLOWER = 6.0  # times as long it takes until processes of the launcher, which import everything, are there
 GRACE = 2.0  # seconds that those have to end by themselves who were started again and find nobody
 OWN = 8.0  # seconds that a run may take without faults, on a busy machine
 RESTARTS = 60  # most processes that are started in the place of others
@@ -216,7 +217,7 @@ class Cluster:
         fault = self.plan.faults[at]
         when, before = fault.when, self._hit.get(at - 1)
         if when.what == "time":
-            return self.began + when.value
+            return self.began + when.value * (SLOWER if self.plan.launched else 1.0)
         if when.what == "fault":
             return before
         if when.what == "back":
