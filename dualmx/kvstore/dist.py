@@ -345,13 +345,14 @@ class DistKVStore(MemberStore):
         Raises:
             ArgumentError: an unknown type or setting.
         """
+        back = self.is_recovery and self._packing is None
         self._packing = make(compression_params)
         job = self._worker.job
         if job.on_worker_death == "wait" and job.journal:
             journal = Journal(job.journal, self.rank, job.durable, f"residuals-{self._number}", job.comeback)
-            self._packing.residuals = residuals = Residuals(journal, self.is_recovery)
+            self._packing.residuals = residuals = Residuals(journal, back)
             self._worker.journals.append(journal)
-            if self._completed and residuals.empty:
+            if back and self._completed and residuals.empty:
                 _log.warning(
                     "kvstore.set_gradient_compression: worker %d goes on without what the one before it had kept back: "
                     "DUALMX_JOURNAL=%r: it is not there; give a folder that all hosts see", self.rank, job.journal

@@ -243,7 +243,7 @@ class Worker(Node):
         """
         self.kv.flush()
         self.kv.forget()
-        at = self.kv.position
+        at = self.kv.position if self.job.on_worker_death == "wait" else 0
         if not name:
             if at != self._at:
                 self._at, self._barriers = at, 0
