@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import json
@@ -87,8 +88,16 @@ def images(folder: Path) -> list[bytes]:
     return [*found, cv2.imencode(".png", PICTURE.astype(np.uint16) * 200)[1].tobytes()]
 
 
+@functools.cache
+def one_colour() -> bytes:
+    """A small file of a large image, all of which is there."""
+    return cv2.imencode(".png", np.zeros((7500, 7500, 3), np.uint8))[1].tobytes()
+
+
 def resized(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """An image whose header tells of another size, with the checksum that belongs to it; or a damaged one."""
+    """An image whose header tells of another size, with the checksum that belongs to it; a damaged one; or a large one."""
+    if rng.random() < 0.01:
+        return one_colour()
     size = [rng.choice((0, 1, 255, 4000, 9000, 30000, 65535, 1 << 20, (1 << 31) - 1)) for _ in range(2)]
     out = bytearray(data)
     if rng.random() < 0.8:

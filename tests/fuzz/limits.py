@@ -37,7 +37,7 @@ class Limits:
         signal.signal(signal.SIGPROF, _expired)
         self._peak = open("/proc/self/clear_refs", "w")  # noqa: SIM115 - as long as the process lives
         self._now = open("/proc/self/statm", "rb")  # noqa: SIM115
-        self._status = open("/proc/self/status", "rb")  # noqa: SIM115
+        self._status = open("/proc/self/status", "rb", buffering=0)  # noqa: SIM115
         self._factor = factor
 
     def _pages(self) -> tuple[int, int]:
@@ -48,7 +48,7 @@ class Limits:
     def _most(self) -> int:
         """The most memory in use since it was forgotten; `ru_maxrss` includes that of the process this one is forked from."""
         self._status.seek(0)
-        return next(int(line.split()[1]) << 10 for line in self._status if line.startswith(b"VmHWM:"))
+        return int(self._status.read(1 << 14).partition(b"VmHWM:")[2].split(maxsplit=1)[0]) << 10
 
     def run(self, call: Any, size: int) -> int:
         """Call, and return the bytes of memory that were touched meanwhile.
