@@ -81,7 +81,7 @@ class Returns:
             if member in self._settled or member.stopped:
                 continue
             killed = self._waits and (member.code or 0) < 0
-            if killed and (over or _ended_well(members, "scheduler")):
+            if killed and over:
                 self._settled.add(member)  # it had nothing left to do
             elif not over:
                 self._decide(member, members)
