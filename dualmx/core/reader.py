@@ -66,9 +66,9 @@ class Content:
         data, source, kind, remedy: see above.
 
     Example:
-        >>> Content(b"[1, 2", "'a.json'", "JSON").json()
+        >>> Content(b"[1, 2", "'a.json'", "JSON").json()  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        dualmx.core.errors.FormatError: 'a.json', at byte 6: not JSON: Expecting ',' delimiter; it is damaged or of ...
+        dualmx.core.errors.FormatError: 'a.json', at byte 5: not JSON: Expecting ',' delimiter; it is damaged or ...
     """
 
     __slots__ = ("_left", "data", "kind", "remedy", "source")
