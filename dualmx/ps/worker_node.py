@@ -94,7 +94,7 @@ class Worker(Node):
 
     def _on_message(self, link: int, message: Message) -> None:
         try:
-            if message.kind == REPLY:
+            if message.kind == REPLY and "gone" not in message.meta:  # else it is the scheduler's view of the members
                 self._customer.on_message(message)
             elif link == self._scheduler.link:
                 self._scheduler_said(message)
