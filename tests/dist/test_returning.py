@@ -27,6 +27,7 @@ from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import Held
 from dualmx.ps.van import Van
+from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 
 SEATS = (("scheduler", 0), ("server", 0), ("worker", 0), ("worker", 1))
@@ -148,6 +149,19 @@ def test_a_new_address_reaches_those_who_missed_the_note(tmp_path: Path) -> None
 
 
 # -- leaving
+
+
+def test_a_worker_takes_over_the_view_of_a_scheduler_that_it_has_connected_to() -> None:
+    """Seed 26: a server came back, with another address, while the worker had no scheduler."""
+    job = Running(1, 1)
+    job.whole()
+    try:
+        worker = job.workers[0]
+        view = {"servers": [{"host": "127.0.0.1", "port": 7}], "gone": [["worker", 5, "worker 5 died", True]]}
+        worker._van.on_message(worker._scheduler.link, Message(REPLY, 0, view))
+        assert worker._servers[0].address["port"] == 7 and ("worker", 5) in worker.dead
+    finally:
+        job.end()
 
 
 def test_who_has_left_is_not_awaited_by_the_next_scheduler(tmp_path: Path) -> None:
