@@ -108,7 +108,6 @@ class DistKVStore(MemberStore):
                 gone.
         """
         pairs = self._initial(key, value, self._like)
-        arrays: dict[Any, np.ndarray] = {}
         for k, group in pairs:
             a = group[0]
             if 0 in a.shape:
@@ -116,15 +115,28 @@ class DistKVStore(MemberStore):
             self._key_type = str if isinstance(k, str) else int
             self._like[k] = _Like(a.shape, a.dtype, a.context, a.stype)
             self._kv.know(self._number, k, a.shape, np.dtype(a.dtype), self._whole)
-            if self.rank == 0:
-                arrays[k] = a.asnumpy()
         if self.rank == 0:
-            tables = [k for k in arrays if self._like[k].stype == "row_sparse"]
-            more: dict[str, Any] = {"tables": tables} if tables else {}
-            self._kv.wait(self._kv.put(self._number, arrays, **more))
+            self._put(pairs)
             if self._optimizer is not None:
                 self._tell([k for k, _ in pairs])
         self._prepared("init", [k for k, _ in pairs])
+        if self._replaces_first():
+            self._put(pairs)
+
+    def _put(self, pairs: Sequence[tuple[Any, Sequence[NDArray]]]) -> None:
+        """Send initial values; servers keep what they have already."""
+        arrays = {k: group[0].asnumpy() for k, group in pairs}
+        tables = [k for k in arrays if self._like[k].stype == "row_sparse"]
+        more: dict[str, Any] = {"tables": tables} if tables else {}
+        self._kv.wait(self._kv.put(self._number, arrays, **more))
+
+    def _replaces_first(self) -> bool:
+        """Whether worker 0 of an elastic job is gone: it may have died in a preparation for which others did not wait.
+
+        The scheduler tells of a death before it lets others pass the barrier at the end of a preparation.
+        """
+        worker = self._worker
+        return worker.job.elastic and not worker.back and self.rank != 0 and ("worker", 0) in worker.gone
 
     def _prepared(self, what: str, keys: Any = ()) -> None:
         """Wait until all workers have made the same preparation; one that comes back has made it before."""
@@ -410,14 +422,19 @@ class DistKVStore(MemberStore):
             self._gather()
         self._optimizer = optimizer
         if self.rank == 0:
-            told = factors(optimizer, self._like)
-            step, order = self._kv.step(self._number), list(self._order)
-            message = self._meta("optimizer", config=config, factors=told, order=order, step=step)
-            self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
+            self._send_optimizer(optimizer, config)
         self._told, self._told_schedule = settings(optimizer), schedule_of(optimizer)
         self._told_order = len(self._order)
         self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
         self._prepared(f"set_optimizer({type(optimizer).__name__})")
+        if self._replaces_first():
+            self._send_optimizer(optimizer, config)
+
+    def _send_optimizer(self, optimizer: Optimizer, config: Any) -> None:
+        told = factors(optimizer, self._like)
+        step, order = self._kv.step(self._number), list(self._order)
+        message = self._meta("optimizer", config=config, factors=told, order=order, step=step)
+        self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
 
     def _gather(self) -> None:
         """Put keys that lie in slices together on one server each."""

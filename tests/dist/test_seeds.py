@@ -47,6 +47,8 @@ def run(zygote: Zygote, folder: Path, mode: str, *patches: str, faults: tuple[Fa
         ("1bit", ("dies_before_barrier", "dies_in_replacement")),
         ("rows", ("dies_in_round", "dies_in_replacement")),
         ("async", ("dies_in_last_barrier", "dies_in_replacement")),
+        ("elastic", ("dies_before_init",)),
+        ("elastic", ("dies_before_optimizer",)),
     ],
     ids=str,
 )

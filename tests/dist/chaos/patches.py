@@ -63,6 +63,28 @@ def dies_before_barrier() -> None:
     _wrapped(Worker, "barrier", barrier)
 
 
+def dies_before_init() -> None:
+    """Worker 0 dies before its initial values, which count for all, have left."""
+
+    def init(original: Any, self: DistKVStore, *args: Any) -> None:
+        if _is("0"):
+            _die_once("init")
+        original(self, *args)
+
+    _wrapped(DistKVStore, "init", init)
+
+
+def dies_before_optimizer() -> None:
+    """Worker 0 dies before it tells the servers of the optimizer."""
+
+    def set_optimizer(original: Any, self: DistKVStore, *args: Any) -> None:
+        if _is("0"):
+            _die_once("optimizer")
+        original(self, *args)
+
+    _wrapped(DistKVStore, "set_optimizer", set_optimizer)
+
+
 def dies_in_last_barrier() -> None:
     """Worker 1 dies when all have passed the last barrier, as others close."""
 
@@ -175,9 +197,9 @@ def without_positions() -> None:
 PATCHES = {
     f.__name__: f
     for f in (
-        small, dies_before_barrier, dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement,
-        without_residuals, without_journal, without_remedy, without_positions, last_pushes_are_late,
-        without_settled_barriers,
+        small, dies_before_init, dies_before_optimizer, dies_before_barrier, dies_in_last_barrier, dies_after_leaving,
+        dies_in_round, dies_in_replacement, without_residuals, without_journal, without_remedy, without_positions,
+        last_pushes_are_late, without_settled_barriers,
     )
 }  # fmt: skip
 
