@@ -65,9 +65,10 @@ class Ledger:
         self._write(member.record())
 
     def enter_batch(self) -> None:
-        """Write down the batch that has begun."""
+        """Write down the batch that has begun, and the epochs, which workers do not tell the next scheduler of."""
         assert self.attendance is not None
-        self._write({"op": "batch", "members": self.attendance.members, "used": self.attendance.used})
+        here, marks = self.attendance, [[name, *mark] for name, mark in self.attendance.marks.items()]
+        self._write({"op": "batch", "members": here.members, "used": here.used, "marks": marks})
 
     def pass_barrier(self, name: str, place: Place) -> None:
         """A barrier is passed: that of a name, or without one that of a place."""
@@ -130,6 +131,7 @@ class Ledger:
             at, number = record.take("last", list)
             self.last = max(self.last, (at, number))
         elif op == "batch" and self.attendance is not None:
+            self.attendance.mark(record.take("marks", list))
             self.attendance.begin(record.take("members", list), record.take("used", list))
         elif op == "attendance" and self.attendance is not None:
             self.attendance.restore(record)

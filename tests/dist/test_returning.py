@@ -23,6 +23,7 @@ from dualmx.launch.returns import Returns
 from dualmx.ps import Job, dialing, journal, start_scheduler
 from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
 from dualmx.ps.journal import Journal, JournalError
+from dualmx.ps.ledger import Ledger
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import Held
@@ -162,6 +163,21 @@ def test_a_worker_takes_over_the_view_of_a_scheduler_that_it_has_connected_to() 
         assert worker._servers[0].address["port"] == 7 and ("worker", 5) in worker.dead
     finally:
         job.end()
+
+
+def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path: Path) -> None:
+    """Seed 488: a worker that joined just after a scheduler's death began another order of the samples."""
+    first = Ledger(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
+    assert first.attendance is not None
+    first.read()
+    first.attendance.mark([["train", 0, 1]])
+    first.attendance.ask(0, 0, (1, 1))
+    assert first.attendance.settle({0})
+    first.enter_batch()
+    second = Ledger(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
+    second.read()
+    assert second.attendance is not None and second.attendance.number == 1
+    assert second.attendance.marks == {"train": (0, 1)}
 
 
 def test_who_has_left_is_not_awaited_by_the_next_scheduler(tmp_path: Path) -> None:
