@@ -102,7 +102,7 @@ class Attendance:
     def ask(self, rank: int, ended: int, request: Request) -> dict[str, Any] | None:
         """Worker `rank` has ended batch `ended` (`NEW` for none) and asks for the next; the answer, if there is one."""
         if rank in self.members and ended < self.number:
-            return self._told()
+            return self._answer()
         self._waiting[rank] = (ended, request)
         return None
 
@@ -116,7 +116,7 @@ class Attendance:
         ended = {rank for rank, (last, _) in self._waiting.items() if last == self.number and self.number}
         waiting, self._waiting = self._waiting, {}
         self.begin(members, sorted(ended.intersection(self.members)))
-        self._answers = [(waiting[rank][1], self._told()) for rank in members]
+        self._answers = [(waiting[rank][1], self._answer()) for rank in members]
         return True
 
     def begin(self, members: list[int], used: list[int]) -> None:
@@ -196,7 +196,7 @@ class Attendance:
         answers, self._answers = self._answers, []
         return answers
 
-    def _told(self) -> dict[str, Any]:
+    def _answer(self) -> dict[str, Any]:
         return {"batch": self.number, "members": self.members, "used": self.used}
 
     def waits_for(self) -> list[int]:

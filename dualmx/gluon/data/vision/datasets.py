@@ -53,7 +53,7 @@ class _Images(Dataset):
     @property
     def _data(self) -> Any:
         """All images, as an array."""
-        return self._made(self._images)
+        return self._as_array(self._images)
 
     @_data.setter
     def _data(self, images: Any) -> None:
@@ -62,13 +62,13 @@ class _Images(Dataset):
     @property
     def _label(self) -> Any:
         """All labels, as NumPy array; as `mx.np.ndarray` after `npx.set_np()`."""
-        return self._made(self._classes) if self._numpy else self._classes
+        return self._as_array(self._classes) if self._numpy else self._classes
 
     @_label.setter
     def _label(self, labels: Any) -> None:
         self._classes = np.asarray(to_host(labels))
 
-    def _made(self, values: Any) -> Any:
+    def _as_array(self, values: Any) -> Any:
         if role.worker:
             return values
         made = array(values, dtype=values.dtype)
@@ -78,8 +78,8 @@ class _Images(Dataset):
         return len(self._classes)
 
     def __getitem__(self, idx: int) -> Any:
-        image, label = self._made(self._images[idx]), self._classes[idx]
-        label = self._made(label) if self._numpy else label
+        image, label = self._as_array(self._images[idx]), self._classes[idx]
+        label = self._as_array(label) if self._numpy else label
         return (image, label) if self._transform is None else self._transform(image, label)
 
     def host_item(self, idx: int) -> Any:
