@@ -29,13 +29,13 @@ class Barrier:
     Attributes:
         name, place: see `Ledger.has_passed`.
         came: link and request of the workers that are there, by rank.
-        early: one of them has pushed nothing yet.
+        early: none of them has pushed anything yet.
     """
 
     def __init__(self, name: str, place: Place):
         self.name, self.place = name, place
         self.came: dict[int, tuple[int, int]] = {}
-        self.early = False
+        self.early = True
 
     def has(self, member: Member) -> bool:
         """Whether it need not wait for a worker: it is there, or came back behind it."""
@@ -77,6 +77,7 @@ class Scheduler:
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
+        self._skipping: dict[int, tuple[int, Message]] = {}  # at barriers whose numbers are not known yet, by rank
         self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
         self._crossed = 0.0  # since when all workers wait at different ones
         self._last_gone: Member | None = None  # the worker that died or left last
@@ -373,15 +374,46 @@ class Scheduler:
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
         at = message.take("at", int) if "at" in message.meta else 0
-        name, place = message.take("name", str), (at, message.take("number", int))
+        name, number = message.take("name", str), message.take("number", int)
+        if message.meta.get("skips") is True:
+            if not self._knows_skipped(member):
+                self._skipping[member.rank] = link, message
+                return
+            number += member.skipped
+        place = at, number
         if self._ledger.has_passed(name, place):
             self._van.answer(link, Message(REPLY, message.request))
             return
         label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
         barrier = self._barriers.setdefault(label, Barrier(name, place))
         barrier.came[member.rank] = (link, message.request)
-        barrier.early |= message.meta.get("idle") is True
+        barrier.early &= message.meta.get("idle") is True
         self._settle(label)
+        self._serve_skipping()
+
+    def _knows_skipped(self, member: Member) -> bool:
+        """Whether it is known how many barriers a worker left out that came back before it had pushed anything.
+
+        They have been passed when somebody waits who has pushed, and those behind them have not, as they lack this
+        worker. Nobody comes to them any more when all others have left them out, or are gone for good.
+        """
+        if member.skipped < 0:
+            behind = any(not b.name and not b.early for b in self._barriers.values())
+            others = (m for m in self._ledger.workers() if not m.early)
+            if not behind and any(m.present or self._awaited(m) for m in others):
+                return False
+            member.skipped = self._ledger.last[1]
+            self._ledger.enter(member)
+        return True
+
+    def _serve_skipping(self) -> None:
+        """Let workers wait at the barriers whose numbers have become known."""
+        for rank, (link, message) in list(self._skipping.items()):
+            member = self._members.get(link)
+            if member is None or self._knows_skipped(member):
+                del self._skipping[rank]
+            if member is not None and rank not in self._skipping:
+                self._barrier(link, message)
 
     def _pass(self, link: int, message: Message) -> None:
         """A worker that came back goes on behind some barriers: they wait for it no more."""
@@ -391,6 +423,7 @@ class Scheduler:
         self._van.answer(link, Message(REPLY, message.request))
         for label in list(self._barriers):
             self._settle(label)
+        self._serve_skipping()
 
     def _worker(self, link: int, what: str) -> Member:
         member = self._members.get(link)
@@ -509,6 +542,7 @@ class Scheduler:
         self._note(about, "gone", text, dead=dead)
         for label in list(self._barriers):
             self._settle(label)
+        self._serve_skipping()
         if self._met:
             self._introduce()
         self._settle_batch()
@@ -569,6 +603,7 @@ class Scheduler:
                 self._bury(member)
         for label in list(self._barriers):
             self._settle(label)
+        self._serve_skipping()
         self._uncross(now)
         self._tell_who_is_missing(now)
         self._settle_assembly()

@@ -50,6 +50,7 @@ class Worker(Node):
         self.newcomers: set[int] = set()
         self.journals: list[Journal] = []
         self._at, self._met = 0, False  # where the last barrier without a name was, and whether there was one
+        self._skips = False  # barriers are counted from the first push on: how many were before it is not known here
         self.traffic = Traffic()
         self._van.sign = self._sign
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
@@ -253,6 +254,7 @@ class Worker(Node):
             self._barriers += 1
         what = f"barrier {name or self._barriers}"
         meta = {"op": "barrier", "name": name, "at": at, "number": self._barriers, "idle": self.kv.idle}
+        meta["skips"] = self._skips and not name
         self._customer.wait([self._customer.ask(self._scheduler, what, meta)])
 
     def _began(self, at: int, idle: bool) -> None:
@@ -264,6 +266,8 @@ class Worker(Node):
         """
         lockstep = self.kv.lockstep
         if lockstep or idle:
+            if not lockstep:
+                self._barriers, self._skips = 0, True
             meta = {"op": "past", "at": at if lockstep else -1, "early": not lockstep}
             self._customer.ask(self._scheduler, "telling where this worker is", meta)
 

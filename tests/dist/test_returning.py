@@ -93,9 +93,16 @@ class Office:
         ]
         assert all(self.answer(a) is not None for a in asked)
 
-    def barrier(self, link: int, number: int, at: int = 0, idle: bool = False) -> int:
+    def barrier(self, link: int, number: int, at: int = 0, idle: bool = False, skips: bool = False) -> int:
         """Come to a barrier without a name."""
-        return self.ask(link, "barrier", name="", number=number, at=at, idle=idle)
+        return self.ask(link, "barrier", name="", number=number, at=at, idle=idle, skips=skips)
+
+    def skip_first(self) -> None:
+        """Worker 1 dies before the first barrier, and its successor, on link 4, pushes."""
+        self.come_together()
+        self.scheduler.on_down(2, "killed")
+        self.register(4, "worker", 1, 21)
+        self.ask(4, "past", at=-1, early=True)
 
     def passed(self, number: int) -> bool:
         """Whether a barrier let somebody pass."""
@@ -261,6 +268,48 @@ def test_the_first_barrier_of_an_asynchronous_job_waits_for_nobody_who_pushes(tm
     assert office.passed(waits)
     last = office.barrier(1, 2)
     assert not office.passed(last)  # which is to come behind all pushes
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["the other first", "the successor first"])
+def test_a_successor_that_left_the_first_barrier_out_meets_others_at_the_second(first: int, tmp_path: Path) -> None:
+    """Seed 167: it passed for its first what was the first of others, while these still pushed."""
+    office = Office(tmp_path)
+    office.skip_first()
+    last = [office.barrier(4, 1, skips=True)] if first else []
+    assert office.passed(office.barrier(1, 1, idle=True))
+    last += [] if first else [office.barrier(4, 1, skips=True)]
+    assert not office.passed(last[0])
+    last.append(office.barrier(1, 2))
+    assert all(map(office.passed, last))
+    office.start()  # the answer was lost with this one
+    office.ask(5, "rejoin", role="worker", rank=1, life=21)
+    assert office.passed(office.barrier(5, 1, skips=True)) and not office.passed(office.barrier(5, 2, skips=True))
+
+
+def test_successors_that_all_left_the_first_barrier_out_meet_each_other(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.skip_first()
+    waits = office.barrier(4, 1, skips=True)
+    office.scheduler.on_down(1, "killed")
+    office.register(5, "worker", 0, 20)
+    office.ask(5, "past", at=-1, early=True)
+    assert not office.passed(waits)
+    assert office.passed(office.barrier(5, 1, skips=True)) and office.passed(waits)
+
+
+def test_a_successor_that_left_a_barrier_out_waits_for_nobody_who_is_gone_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(tmp_path)
+    office.skip_first()
+    waits = office.barrier(4, 1, skips=True)
+    office.ask(1, "crash", NOTE, text="of the test")
+    office.scheduler.on_down(1, "killed")
+    assert office.answer(waits) is None
+    monkeypatch.setattr(office.scheduler, "_comeback", 0.0)
+    office.scheduler._watch()
+    reply = office.answer(waits)
+    assert reply is not None and reply.kind == ERROR and "worker 0 died: of the test" in reply.meta["text"]
 
 
 def test_nobody_waits_for_those_who_left_where_workers_came_back(tmp_path: Path) -> None:

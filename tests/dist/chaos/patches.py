@@ -63,6 +63,17 @@ def dies_before_barrier() -> None:
     _wrapped(Worker, "barrier", barrier)
 
 
+def dies_before_first_barrier() -> None:
+    """Worker 1 dies before it has come to any barrier of the script, and has pushed nothing."""
+
+    def barrier(original: Any, self: Worker, name: str = "") -> None:
+        if _is("1") and not name and self.kv.idle:
+            _die_once("first")
+        original(self, name)
+
+    _wrapped(Worker, "barrier", barrier)
+
+
 def dies_before_init() -> None:
     """Worker 0 dies before its initial values, which count for all, have left."""
 
@@ -146,6 +157,17 @@ def dies_in_replacement() -> None:
 # -- slow networks
 
 
+def last_round_is_late() -> None:
+    """Worker 2 begins its last round 1 s late, while others come to the barrier behind it."""
+
+    def push(original: Any, self: DistKVStore, *args: Any) -> None:
+        if _is("2") and max(self._kv.rounds.values(), default=0) == ROUNDS - 1:
+            time.sleep(1.0)
+        original(self, *args)
+
+    _wrapped(DistKVStore, "push", push)
+
+
 def last_pushes_are_late() -> None:
     """What worker 0 pushes in its last round arrives 0.3 s later than what it sends then."""
 
@@ -197,9 +219,10 @@ def without_positions() -> None:
 PATCHES = {
     f.__name__: f
     for f in (
-        small, dies_before_init, dies_before_optimizer, dies_before_barrier, dies_in_last_barrier, dies_after_leaving,
-        dies_in_round, dies_in_replacement, without_residuals, without_journal, without_remedy, without_positions,
-        last_pushes_are_late, without_settled_barriers,
+        small, dies_before_init, dies_before_optimizer, dies_before_first_barrier, dies_before_barrier,
+        dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement, without_residuals,
+        without_journal, without_remedy, without_positions, last_pushes_are_late, last_round_is_late,
+        without_settled_barriers,
     )
 }  # fmt: skip
 
