@@ -92,6 +92,8 @@ class Node:
         if message.kind in (REPLY, ERROR):
             if "gone" in message.meta:
                 self._reconcile(message)
+            if message.meta.get("excluded") is True:
+                self._excluded(message.take("text", str))
             self._customer.on_message(message)
             return
         if message.meta.get("op") == "waiting":
@@ -132,6 +134,9 @@ class Node:
         self.gone.setdefault((role, rank), text)
         if dead:
             self.dead.add((role, rank))
+
+    def _excluded(self, text: str) -> None:
+        """The job goes on without this process."""
 
     def _joined(self, rank: int) -> None:
         """One more worker joins the job."""

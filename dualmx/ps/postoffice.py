@@ -323,7 +323,9 @@ class Scheduler:
         if member is None or not (member.present or self._awaited(member)):
             if member is not None:
                 member.parted = True
-            raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
+            text = f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}"
+            self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True, "excluded": True}))
+            return
         if member.link != link:
             self._move(member, link)
         self._revive(member)

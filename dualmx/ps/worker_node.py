@@ -85,6 +85,8 @@ class Worker(Node):
         """Connect to a server, or to the one that takes its place meanwhile."""
         until = time.monotonic() + self.job.start
         while True:
+            if peer.gone:
+                raise MXNetError(f"joining {peer.name}: {peer.gone}")
             try:
                 return self._van.connect(peer.address, self.job.start, self.job.on_server_death != "wait")
             except Refused:
@@ -140,6 +142,10 @@ class Worker(Node):
                 self._peers.lost_worker(rank, text)
         if role == "server" and rank < len(self._servers) and self.job.on_server_death != "wait":
             self._customer.give_up(self._servers[rank], text)
+
+    def _excluded(self, text: str) -> None:
+        for peer in self._servers:  # which serve it no more, and may have ended
+            self._customer.give_up(peer, text)
 
     def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
         if role == "server":

@@ -172,6 +172,34 @@ def test_a_worker_takes_over_the_view_of_a_scheduler_that_it_has_connected_to() 
         job.end()
 
 
+def test_a_worker_without_which_the_job_went_on_waits_for_no_server() -> None:
+    """Seed 327: it was stopped for long, and then waited for a server that had ended."""
+    job = Running(1, 1)
+    job.whole()
+    try:
+        worker = job.workers[0]
+        ticket = worker._customer.ask(worker._servers[0], "a push", {"op": "of nobody"})
+        refusal = {"text": "the job goes on without worker 0: silent", "final": True, "excluded": True}
+        worker._van.on_message(worker._scheduler.link, Message(ERROR, 0, refusal))
+        with pytest.raises(MXNetError, match="the job goes on without worker 0: silent"):
+            worker.kv.wait([ticket, *worker.kv.ask_all("another one", {"op": "of nobody"})])
+        with pytest.raises(MXNetError, match="joining server 0: the job goes on without worker 0"):
+            worker._reach(worker._servers[0])
+    finally:
+        job.end()
+
+
+def test_a_worker_that_was_silent_for_long_is_told_that_the_job_went_on(tmp_path: Path) -> None:
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    office.scheduler.on_down(2, "no sign of life for 9 s")
+    reply = office.answer(office.ask(4, "rejoin", role="worker", rank=0, life=10))
+    assert reply is not None and reply.kind == REPLY
+    office.scheduler.on_down(4, "no sign of life for 9 s")  # the last one, which is waited for
+    reply = office.answer(office.ask(5, "rejoin", role="worker", rank=1, life=11))
+    assert reply is not None and reply.kind == ERROR and reply.meta["excluded"] and reply.meta["final"]
+
+
 def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path: Path) -> None:
     """Seed 488: a worker that joined just after a scheduler's death began another order of the samples."""
     first = Ledger(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
