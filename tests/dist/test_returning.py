@@ -16,11 +16,14 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import compression
+from dualmx.kvstore.config import describe
 from dualmx.kvstore.residuals import Residuals
+from dualmx.kvstore.server import Control
 from dualmx.launch.plan import Plan
 from dualmx.launch.process import Member as Launched
 from dualmx.launch.returns import Returns
 from dualmx.ps import Job, dialing, journal, start_scheduler
+from dualmx.ps.batch_store import BatchStore
 from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
 from dualmx.ps.journal import Journal, JournalError
 from dualmx.ps.ledger import Ledger
@@ -154,6 +157,20 @@ def test_a_new_address_reaches_those_who_missed_the_note(tmp_path: Path) -> None
     office.register(4, "server", 0, 22, port=99)
     reply = office.answer(office.ask(5, "rejoin", role="worker", rank=0, life=10))
     assert reply is not None and reply.meta["servers"] == [{"port": 99}]
+
+
+def test_the_optimizer_of_a_worker_that_joins_counts_where_there_is_none() -> None:
+    """Seed 522: all first workers had died before theirs had arrived, and sums took the places of values."""
+    control, store = Control(), BatchStore([0], True, print, print)
+
+    def tell(name: str, default: bool) -> str:
+        told = {"config": describe(mx.optimizer.create(name)), "factors": [], "order": [], "default": default}
+        control("optimizer", store, 0, Message(REQUEST, 1, told))
+        return next(iter(control.records(0)))[0]["config"]["name"]
+
+    assert [tell("sgd", True), tell("adam", True), tell("adam", False), tell("sgd", True)] == [
+        "sgd", "sgd", "adam", "adam",
+    ]  # fmt: skip
 
 
 # -- leaving

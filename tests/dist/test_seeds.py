@@ -50,6 +50,8 @@ def run(zygote: Zygote, folder: Path, mode: str, *patches: str, faults: tuple[Fa
         ("async", ("dies_before_first_barrier", "last_round_is_late")),
         ("elastic", ("dies_before_init",)),
         ("elastic", ("dies_before_optimizer",)),
+        ("elastic", ("dies_before_init_like_all",)),
+        ("elastic", ("dies_before_optimizer_like_all",)),
     ],
     ids=str,
 )

@@ -96,6 +96,27 @@ def dies_before_optimizer() -> None:
     _wrapped(DistKVStore, "set_optimizer", set_optimizer)
 
 
+def _first_ones_die(method: str) -> None:
+    """All workers that the job began with die before a call of their store; those that join later do not."""
+
+    def call(original: Any, self: DistKVStore, *args: Any) -> None:
+        if not self.is_recovery:
+            _die_once(f"first {os.environ['DMLC_TASK_ID']}")
+        original(self, *args)
+
+    _wrapped(DistKVStore, method, call)
+
+
+def dies_before_init_like_all() -> None:
+    """None of the first workers sends initial values."""
+    _first_ones_die("init")
+
+
+def dies_before_optimizer_like_all() -> None:
+    """The first workers send initial values, and no optimizer."""
+    _first_ones_die("set_optimizer")
+
+
 def dies_in_last_barrier() -> None:
     """Worker 1 dies when all have passed the last barrier, as others close."""
 
@@ -219,7 +240,8 @@ def without_positions() -> None:
 PATCHES = {
     f.__name__: f
     for f in (
-        small, dies_before_init, dies_before_optimizer, dies_before_first_barrier, dies_before_barrier,
+        small, dies_before_init, dies_before_optimizer, dies_before_init_like_all, dies_before_optimizer_like_all,
+        dies_before_first_barrier, dies_before_barrier,
         dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement, without_residuals,
         without_journal, without_remedy, without_positions, last_pushes_are_late, last_round_is_late,
         without_settled_barriers,
