@@ -128,7 +128,19 @@ class DistKVStore(MemberStore):
         arrays = {k: group[0].asnumpy() for k, group in pairs}
         tables = [k for k in arrays if self._like[k].stype == "row_sparse"]
         more: dict[str, Any] = {"tables": tables} if tables else {}
+        if self._whole and self._worker.back:
+            self._drop_slices(list(arrays))
         self._kv.wait(self._kv.put(self._number, arrays, **more))
+
+    def _drop_slices(self, keys: Sequence[Any]) -> None:
+        """Make servers forget all slices of whole keys but the first, which a worker left that died in `_gather`."""
+        self._know(keys, whole=False)
+        self._kv.wait(self._kv.drop(self._number, keys, first=1))
+        self._know(keys, whole=True)
+
+    def _know(self, keys: Sequence[Any], whole: bool) -> None:
+        for k in keys:
+            self._kv.know(self._number, k, self._like[k].shape, np.dtype(self._like[k].dtype), whole)
 
     def _replaces_first(self) -> bool:
         """Whether worker 0 of an elastic job may have died in a preparation for which others did not wait.
@@ -449,8 +461,7 @@ class DistKVStore(MemberStore):
         self._prepared("gathering of slices")
         if self.rank == 0:
             self._kv.wait(self._kv.drop(self._number, sliced))
-        for k in sliced:
-            self._kv.know(self._number, k, self._like[k].shape, np.dtype(self._like[k].dtype), whole=True)
+        self._know(sliced, whole=True)
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, values, mode="fresh"))
 

@@ -50,6 +50,8 @@ def run(zygote: Zygote, folder: Path, mode: str, *patches: str, faults: tuple[Fa
         ("async", ("dies_before_first_barrier", "last_round_is_late")),
         ("elastic", ("dies_before_init",)),
         ("elastic", ("dies_before_optimizer",)),
+        ("sgd", ("whole_arrays", "dies_between_drops", "dies_in_round")),
+        ("elastic", ("whole_arrays", "dies_before_put")),
         ("elastic", ("dies_before_init_like_all",)),
         ("elastic", ("dies_before_optimizer_like_all",)),
     ],

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dualmx.kvstore import compression
+from dualmx.kvstore import compression, config
 from dualmx.kvstore.dist import DistKVStore
 from dualmx.kvstore.member import MemberStore
 from dualmx.ps import Worker, journal, member, node, postoffice, server_node, worker_node
@@ -22,6 +22,7 @@ from dualmx.ps.node import Node
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.sockets import SocketVan
+from dualmx.ps.worker import KVWorker
 
 from .plan import ROUNDS
 
@@ -47,6 +48,12 @@ def _is(task: str, role: str = "worker") -> bool:
 def small() -> None:
     """Snapshots after a few records, not after many megabytes."""
     journal.LEAST, journal.LONGEST = 6000, 1
+
+
+def whole_arrays() -> None:
+    """The optimizers need arrays in one piece, which lie in slices before."""
+    os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = "50"
+    config.ELEMENTWISE = frozenset()
 
 
 # -- deaths at a certain line
@@ -115,6 +122,29 @@ def dies_before_init_like_all() -> None:
 def dies_before_optimizer_like_all() -> None:
     """The first workers send initial values, and no optimizer."""
     _first_ones_die("set_optimizer")
+
+
+def _dies_in_gathering(op: str, server: int) -> None:
+    """Worker 0 dies as it puts slices together, when a server has served one kind of request."""
+
+    def ask(original: Any, self: KVWorker, at: int, what: str, meta: dict[str, Any], *args: Any, **more: Any) -> Any:
+        ticket = original(self, at, what, meta, *args, **more)
+        if _is("0") and at == server and meta["op"] == op and meta.get("mode") != "init":
+            self.wait([ticket])
+            _die_once(f"{op} {server}")
+        return ticket
+
+    _wrapped(KVWorker, "ask", ask)
+
+
+def dies_between_drops() -> None:
+    """Worker 0 dies when the first server has dropped its slices, and the last one has not."""
+    _dies_in_gathering("drop", 0)
+
+
+def dies_before_put() -> None:
+    """Worker 0 dies when all servers have dropped slices, whose values are nowhere then."""
+    _dies_in_gathering("drop", 1)
 
 
 def dies_in_last_barrier() -> None:
@@ -240,11 +270,11 @@ def without_positions() -> None:
 PATCHES = {
     f.__name__: f
     for f in (
-        small, dies_before_init, dies_before_optimizer, dies_before_init_like_all, dies_before_optimizer_like_all,
-        dies_before_first_barrier, dies_before_barrier,
-        dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement, without_residuals,
-        without_journal, without_remedy, without_positions, last_pushes_are_late, last_round_is_late,
-        without_settled_barriers,
+        small, whole_arrays, dies_before_init, dies_before_optimizer, dies_before_init_like_all,
+        dies_before_optimizer_like_all, dies_before_first_barrier, dies_before_barrier, dies_between_drops,
+        dies_before_put, dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement,
+        without_residuals, without_journal, without_remedy, without_positions, last_pushes_are_late,
+        last_round_is_late, without_settled_barriers,
     )
 }  # fmt: skip
 
