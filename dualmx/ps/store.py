@@ -144,12 +144,12 @@ class Store:
     ) -> None:
         """Store a slice: if it is not there yet (`init`), anew (`fresh`), or another value of it (`reset`).
 
-        One of another size is a part of what is kept in one piece now.
+        One of the same array that has another size is a part of what is kept in one piece now.
         """
         old = self.held.get((key, number))
         if old is not None and mode == "reset":
             old.value, old.previous = value, None
-        elif old is None or mode == "fresh" or old.value.size != value.size:
+        elif old is None or mode == "fresh" or (old.shape == shape and old.value.size != value.size):
             self.held[key, number] = made = Held(key, number, value, shape)
             made.table = table
 

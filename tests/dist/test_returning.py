@@ -29,7 +29,7 @@ from dualmx.ps.journal import Journal, JournalError
 from dualmx.ps.ledger import Ledger
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
-from dualmx.ps.store import Held
+from dualmx.ps.store import Held, Store
 from dualmx.ps.van import Van
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
@@ -379,6 +379,14 @@ def test_others_are_told_that_one_has_left(tmp_path: Path) -> None:
 
 
 # -- rounds
+
+
+def test_an_array_in_one_piece_takes_the_place_of_its_first_slice() -> None:
+    """Worker 0 may have died when one server had dropped its slices, and the one that gets the array had not."""
+    store = Store([0], True, print, print)
+    for size, shape in ((4, (8,)), (8, (8,)), (8, (8,)), (5, (5,))):
+        store.put("w", 0, np.full(size, size, np.float32), shape)
+    assert store.at("w", 0).value.tolist() == [8.0] * 8
 
 
 def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
