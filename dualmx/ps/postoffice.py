@@ -80,7 +80,8 @@ class Scheduler:
         self._skipping: dict[int, tuple[int, Message]] = {}  # at barriers whose numbers are not known yet, by rank
         self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
         self._crossed = 0.0  # since when all workers wait at different ones
-        self._last_gone: Member | None = None  # the worker that died or left last
+        self._last_gone: Member | None = None  # the worker that died or left last, and when it did so
+        self._last_end = 0.0
         self._asked = 0.0  # since when a worker waits for the next batch
         self._lock = threading.RLock()
         self.over = threading.Event()
@@ -180,11 +181,13 @@ class Scheduler:
                 self._note(member, "lost", member.end)
 
     def _bury(self, member: Member) -> None:
-        member.state, member.since = "dead", time.monotonic()
+        now = time.monotonic()
+        died = member.since if member.state == "lost" else now
+        member.state, member.since = "dead", now
         self._ledger.enter(member)
         _log.warning("scheduler: %s died: %s", member.name, member.end)
         text = f"{member.name} died: {member.end}"
-        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), dead=True)
+        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), True, died)
 
     def _awaited(self, member: Member) -> bool:
         """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
@@ -529,7 +532,7 @@ class Scheduler:
         if member is not None and member.state == "alive":
             member.state = "left"
             self._ledger.enter(member)
-            self._tell(member, f"{member.name} has left the job", dead=False)
+            self._tell(member, f"{member.name} has left the job", False, time.monotonic())
 
     def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
@@ -537,10 +540,11 @@ class Scheduler:
             if m.state == "alive" and m is not about:
                 self._van.answer(m.link, Message(NOTE, 0, note))
 
-    def _tell(self, about: Member, text: str, dead: bool) -> None:
+    def _tell(self, about: Member, text: str, dead: bool, at: float) -> None:
+        """Tell of a death that was at a certain time, although it was not sure then, or of a leave."""
         about.end = text
-        if about.role == "worker":
-            self._last_gone = about
+        if about.role == "worker" and at >= self._last_end:
+            self._last_gone, self._last_end = about, at
         self._note(about, "gone", text, dead=dead)
         for label in list(self._barriers):
             self._settle(label)

@@ -22,8 +22,9 @@ from dualmx.kvstore.server import Control
 from dualmx.launch.plan import Plan
 from dualmx.launch.process import Member as Launched
 from dualmx.launch.returns import Returns
-from dualmx.ps import Job, dialing, journal, start_scheduler
+from dualmx.ps import Job, Worker, dialing, journal, postoffice, start_scheduler
 from dualmx.ps.batch_store import BatchStore
+from dualmx.ps.customer import Peer
 from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
 from dualmx.ps.journal import Journal, JournalError
 from dualmx.ps.ledger import Ledger
@@ -230,6 +231,41 @@ def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path:
     second.read()
     assert second.attendance is not None and second.attendance.number == 1
     assert second.attendance.marks == {"train": (0, 1)}
+
+
+@pytest.mark.parametrize("last", ["killed", "left"])
+def test_the_scheduler_waits_for_others_where_the_last_worker_has_died(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the order of what happened, not by that in which it became sure."""
+    monkeypatch.setattr(postoffice, "GRACE", -1.0)
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    if last == "killed":
+        office.ask(1, "bye")
+    office.scheduler.on_down(2, "killed")
+    if last == "left":
+        office.ask(1, "bye")
+    office.ask(3, "bye")
+    office.scheduler._watch()
+    assert office.scheduler.over.is_set() == (last == "left")
+
+
+def test_nobody_is_waited_for_when_the_last_worker_left_after_another_had_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 604: its death was certain only after the last one had left, and the servers waited for others."""
+    job = Running(1, 1)
+    job.job = replace(job.job, on_worker_death="elastic")
+    job.whole()
+
+    def reach(self: Worker, peer: Peer) -> int:
+        raise MXNetError("of the test")
+
+    monkeypatch.setattr(Worker, "_reach", reach)
+    with pytest.raises(MXNetError, match="of the test"):
+        Worker(job.job)  # it has joined, and no server knows it
+    job.workers.pop(0).close()
+    job.join("scheduler", "server 0")
+    assert not job.errors
 
 
 def test_who_has_left_is_not_awaited_by_the_next_scheduler(tmp_path: Path) -> None:
