@@ -72,7 +72,7 @@ class Node:
             resumed = self._customer.resume(self._scheduler, link, self._hello)
         reply = self._customer.wait([ticket], job.start + 10)[0]
         if reply.meta.get("over") is True:
-            _log.warning("%s: the process before this one has finished; there is nothing left to do", job.role)
+            _log.warning("%s: the job, or its part in it, is finished; there is nothing left to do", job.role)
             raise SystemExit(0)
         self.rank = reply.take("rank", int)
         self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.life}

@@ -278,7 +278,14 @@ class Scheduler:
         self._note(member, "back", f"{member.name} is back")
 
     def _admit(self, member: Member) -> None:
-        """Let one more worker join an elastic job; it gets a number that nobody had before."""
+        """Let one more worker join an elastic job; it gets a number that nobody had before.
+
+        It may end if all others have finished: servers end then, and need not hear of it in time.
+        """
+        last = self._last_gone
+        if last is not None and last.state == "left" and all(m.state != "alive" for m in self._ledger.workers()):
+            self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
+            return
         member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
         self._members[member.link] = member
         self._ledger.enter(member)

@@ -251,6 +251,19 @@ def test_the_scheduler_waits_for_others_where_the_last_worker_has_died(
     assert office.scheduler.over.is_set() == (last == "left")
 
 
+def test_who_joins_when_all_have_left_has_nothing_to_do(tmp_path: Path) -> None:
+    """Seed 700: one server had ended, and the other served the worker that had joined, which waited for the first."""
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    office.scheduler.on_down(2, "killed")
+    reply = office.answer(office.register(4, "worker", 1, 20))
+    assert reply is not None and reply.meta["rank"] == 2
+    for link in (1, 4):
+        office.ask(link, "bye")
+    reply = office.answer(office.register(5, "worker", 1, 21))
+    assert reply is not None and reply.kind == REPLY and reply.meta == {"over": True}
+
+
 def test_nobody_is_waited_for_when_the_last_worker_left_after_another_had_died(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seed 604: its death was certain only after the last one had left, and the servers waited for others."""
     job = Running(1, 1)
