@@ -120,6 +120,8 @@ class Node:
         for rank, address in enumerate(message.take("servers", list)):
             if isinstance(address, dict):
                 self._returned("server", rank, address)
+        for rank in message.take("workers", list):
+            self._joined(rank)
         absent = {(role, rank): (text, dead) for role, rank, text, dead in message.take("gone", list)}
         for role, rank in [k for k in self.gone if k[0] != "scheduler" and k not in absent]:
             self.dead.discard((role, rank))
@@ -198,18 +200,25 @@ class Node:
         self._lost("scheduler", 0, text, True)
         self._customer.give_up(self._scheduler, text)
 
-    def _farewell(self, patience: float) -> None:
+    def _farewell(self, patience: float, **more: Any) -> Message | None:
         """Take leave of the scheduler; it has written that down when this returns, unless it is gone for good.
 
         Args:
             patience: seconds for a scheduler that is started again at this moment.
+            more: what the scheduler is told.
+
+        Returns:
+            its answer, if there was one.
         """
-        ticket = self._customer.ask(self._scheduler, "leaving the job", {"op": "bye"})
+        ticket = self._customer.ask(self._scheduler, "leaving the job", {"op": "bye", **more})
         try:
-            self._customer.wait([ticket], patience)
-            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "parted"}))
+            reply = self._customer.wait([ticket], patience)[0]
         except MXNetError as e:
             _log.info("%s %d: %s", self.job.role, self.rank, e)
+            return None
+        if "workers" not in reply.meta:
+            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "parted"}))
+        return reply
 
     def _leave(self) -> None:
         self._closed = True

@@ -142,9 +142,11 @@ class Scheduler:
         elif message.kind == REQUEST and op == "past":
             self._pass(link, message)
         elif op == "bye":
-            self._leave(link)
+            workers = self._unknown(link, message)
+            if not workers:
+                self._leave(link)
             if message.kind == REQUEST:
-                self._van.answer(link, Message(REPLY, message.request))
+                self._van.answer(link, Message(REPLY, message.request, {"workers": workers} if workers else {}))
         elif message.kind == NOTE and op == "parted" and link in self._members:
             self._members[link].parted = True
         elif message.kind == NOTE and op == "crash" and link in self._members:
@@ -345,13 +347,12 @@ class Scheduler:
         """What a member must know of the others, whatever notes it has missed."""
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
         gone = [[m.role, m.rank, m.end, m.state == "dead"] for m in ordered if not m.present]
-        return {"servers": [m.address for m in ordered if m.role == "server"], "gone": gone}
+        workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
+        return {"servers": [m.address for m in ordered if m.role == "server"], "gone": gone, "workers": workers}
 
     def _welcome(self, member: Member) -> None:
-        ordered = sorted(self._members.values(), key=lambda m: m.rank)
-        workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
         at, number = self._ledger.last
-        meta = {**self._view(), "rank": member.rank, "back": member.back, "workers": workers}
+        meta = {**self._view(), "rank": member.rank, "back": member.back}
         if self._attendance is not None:
             meta["gone"] = []  # they may be many by now, and are none of a newcomer's concern
         meta["barriers"] = number if at == 0 else 0
@@ -540,6 +541,14 @@ class Scheduler:
             member.state = "left"
             self._ledger.enter(member)
             self._tell(member, f"{member.name} has left the job", False, time.monotonic())
+
+    def _unknown(self, link: int, message: Message) -> list[int]:
+        """Workers that have joined an elastic job, of which a server that is about to leave has not heard yet."""
+        member = self._members.get(link)
+        if self._attendance is None or member is None or member.role != "server" or "newest" not in message.meta:
+            return []
+        newest = message.take("newest", int)
+        return [m.rank for m in self._ledger.workers() if m.state == "alive" and m.rank > newest]
 
     def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}

@@ -233,11 +233,16 @@ class Server(Node):
                 _log.warning("server %d: took over from the journal in %s", self.rank, self.job.journal)
             if self.back:
                 self._expect_all()
-            while self.kv.workers - self.kv.gone.keys() - self.kv.excluded.keys() or self._deserted():
-                self._next()
-                if ("scheduler", 0) in self.gone and self.kv.workers - self.kv.clients.keys():
-                    raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
-            self._farewell(FAREWELL)
+            while True:
+                while self.kv.workers - self.kv.gone.keys() - self.kv.excluded.keys() or self._deserted():
+                    self._next()
+                    if ("scheduler", 0) in self.gone and self.kv.workers - self.kv.clients.keys():
+                        raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
+                reply = self._farewell(FAREWELL, newest=max(self.kv.workers, default=-1))
+                if reply is None or "workers" not in reply.meta:
+                    break
+                for rank in reply.take("workers", list):  # which joined meanwhile
+                    self.kv.expect(rank)
             if self._journal is not None and self.kv.left >= self.kv.workers:
                 self._journal.remove()
         except MXNetError as e:

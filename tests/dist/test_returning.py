@@ -22,7 +22,7 @@ from dualmx.kvstore.server import Control
 from dualmx.launch.plan import Plan
 from dualmx.launch.process import Member as Launched
 from dualmx.launch.returns import Returns
-from dualmx.ps import Job, Worker, dialing, journal, postoffice, start_scheduler
+from dualmx.ps import Job, Server, Worker, dialing, journal, postoffice, start_scheduler
 from dualmx.ps.batch_store import BatchStore
 from dualmx.ps.customer import Peer
 from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
@@ -184,6 +184,7 @@ def test_a_worker_takes_over_the_view_of_a_scheduler_that_it_has_connected_to() 
     try:
         worker = job.workers[0]
         view = {"servers": [{"host": "127.0.0.1", "port": 7}], "gone": [["worker", 5, "worker 5 died", True]]}
+        view["workers"] = [0]
         worker._van.on_message(worker._scheduler.link, Message(REPLY, 0, view))
         assert worker._servers[0].address["port"] == 7 and ("worker", 5) in worker.dead
     finally:
@@ -262,6 +263,40 @@ def test_who_joins_when_all_have_left_has_nothing_to_do(tmp_path: Path) -> None:
         office.ask(link, "bye")
     reply = office.answer(office.register(5, "worker", 1, 21))
     assert reply is not None and reply.kind == REPLY and reply.meta == {"over": True}
+
+
+def test_a_server_serves_who_joined_while_the_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds 698 and 895: it had not heard of that worker, and ended."""
+    job = Running(1, 1)
+    job.job = replace(job.job, on_worker_death="elastic")
+    job.whole()
+    joined, parted = threading.Event(), threading.Event()
+    original = Worker._reach
+
+    def reach(self: Worker, peer: Peer) -> int:
+        joined.set()
+        parted.wait(10)
+        return original(self, peer)
+
+    monkeypatch.setattr(Worker, "_reach", reach)
+    monkeypatch.setattr(Server, "_joined", lambda self, rank: None)  # the note is lost
+    job.worker(1)
+    assert joined.wait(10)
+    job.workers.pop(0).close()
+    job.threads["server 0"].join(0.3)
+    parted.set()
+    job.join("worker 1")
+    job.end()
+    assert not job.errors
+
+
+def test_a_server_that_connects_again_hears_of_those_who_joined(tmp_path: Path) -> None:
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    office.scheduler.on_down(3, "reset")
+    office.register(4, "worker", -1, 20)
+    reply = office.answer(office.ask(5, "rejoin", role="server", rank=0, life=12))
+    assert reply is not None and reply.meta["workers"] == [0, 1, 2]
 
 
 def test_nobody_is_waited_for_when_the_last_worker_left_after_another_had_died(monkeypatch: pytest.MonkeyPatch) -> None:
