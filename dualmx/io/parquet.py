@@ -136,7 +136,7 @@ class ParquetReader:
                 if count:
                     yield block
         finally:
-            # Not joined: the garbage collector may end this generator while its thread holds the lock that joining takes.
+            # Not joined: the garbage collector may end this where its thread holds the lock that joining takes.
             thread.shutdown(wait=False, cancel_futures=True)
 
     def batches(self, batch_size: int, discard: bool = False) -> Iterator[Columns]:
