@@ -230,7 +230,7 @@ def test_no_secret_is_told(client: Client, folder: Path) -> None:
 
 def test_the_page_can_only_be_read(client: Client) -> None:
     status, body, headers = client.ask("/status.json", "HEAD")
-    assert status == 200 and body == "" and int(headers["Content-Length"]) > 100
+    assert status == 200 and body == "" and int(headers["Content-Length"]) > len("{}")
     for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
         status, _, headers = client.ask("/", method)
         assert status == 405 and headers["Allow"] == "GET, HEAD"
