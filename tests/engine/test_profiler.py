@@ -285,6 +285,7 @@ def test_deprecated_names(trace, tmp_path):
     assert json.loads((tmp_path / "old.json").read_text())["traceEvents"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["0", "1"])
 def test_autostart(tmp_path, mode):
     env = {**os.environ, "MXNET_PROFILER_AUTOSTART": "1", "MXNET_PROFILER_MODE": mode}

@@ -6,6 +6,7 @@ import datetime
 import io
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,16 @@ def test_module_trains_on_it(tmp_path) -> None:
     module = mx.mod.Module(net)
     module.fit(batches, num_epoch=8, optimizer_params={"learning_rate": 1.0}, initializer=mx.init.Xavier())
     assert module.score(batches, "acc")[0][1] > 0.95
+
+
+def test_an_epoch_that_is_given_up_waits_for_no_thread(tmp_path, monkeypatch) -> None:
+    # The garbage collector ends it, perhaps inside `Thread.start`, whose lock joining would wait for.
+    blocks = mx.io.ParquetReader(numbered(tmp_path / "rows", 9, group=3)).blocks()
+    next(blocks)
+    joined: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "join", lambda thread, timeout=None: joined.append(thread))
+    blocks.close()
+    assert not joined
 
 
 @pytest.mark.parametrize("n", [3, 8, 10])

@@ -161,6 +161,7 @@ def client(folder: Path) -> Iterator[Client]:
     process.stdout.close()
 
 
+@pytest.mark.slow
 def test_jobs_are_told_while_they_run(client: Client) -> None:
     """Rounds, who is behind, who is late, and what workers report: of a job with servers, and of one without."""
     until, found = time.monotonic() + 60, {}
@@ -255,6 +256,7 @@ def test_a_client_that_sends_nothing_keeps_nobody_from_reading(client: Client) -
         assert one.recv(64).startswith(b"HTTP/1.1 414")
 
 
+@pytest.mark.slow
 def test_watching_goes_on_until_interrupted(folder: Path) -> None:
     process = started("status", "--watch", "--interval", "0.2", XDG_CONFIG_HOME=str(folder))
     assert process.stdout is not None
@@ -365,6 +367,7 @@ def test_wrong_options_are_named(arguments: list[str], text: str, capsys: pytest
     assert ended.value.code == 2 and text in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_address_that_is_taken_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
