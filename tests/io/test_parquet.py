@@ -21,6 +21,8 @@ import dualmx as mx
 from dualmx.io import ParquetIter, ParquetReader
 from dualmx.io.codec import encode
 
+ROOT = Path(__file__).parents[2]
+
 
 def npy(a: np.ndarray) -> bytes:
     out = io.BytesIO()
@@ -313,15 +315,16 @@ def test_files_larger_than_memory(tmp_path) -> None:
             values = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), 100)
             out.write_table(pa.table({"x": values}), row_group_size=5000)
     program = (
-        "import resource, sys\n"
+        "import sys\n"
         "from dualmx.io import ParquetReader\n"
+        "from tests.fuzz.limits import peak\n"
         "reader = ParquetReader(sys.argv[1], shuffle=True)\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "print(sum(len(b['x']) for b in reader.batches(64)), "
-        "(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)\n"
+        "before = peak()\n"
+        "print(sum(len(b['x']) for b in reader.batches(64)), (peak() - before) >> 20)\n"
     )
     out = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "t.parquet")], capture_output=True, text=True, check=True
-    ).stdout
+        [sys.executable, "-c", program, str(tmp_path / "t.parquet")],
+        capture_output=True, text=True, check=True, cwd=ROOT,
+    ).stdout  # fmt: skip
     count, grown = map(int, out.split())
     assert count == 400_000 and grown < 200
