@@ -128,15 +128,29 @@ class DistKVStore(MemberStore):
         arrays = {k: group[0].asnumpy() for k, group in pairs}
         tables = [k for k in arrays if self._like[k].stype == "row_sparse"]
         more: dict[str, Any] = {"tables": tables} if tables else {}
+        if self._whole and self._worker.back:
+            self._drop_slices(list(arrays))
         self._kv.wait(self._kv.put(self._number, arrays, **more))
 
-    def _replaces_first(self) -> bool:
-        """Whether worker 0 of an elastic job is gone: it may have died in a preparation for which others did not wait.
+    def _drop_slices(self, keys: Sequence[Any]) -> None:
+        """Make servers forget all slices of whole keys but the first, which a worker left that died in `_gather`."""
+        self._know(keys, whole=False)
+        self._kv.wait(self._kv.drop(self._number, keys, first=1))
+        self._know(keys, whole=True)
 
-        The scheduler tells of a death before it lets others pass the barrier at the end of a preparation.
+    def _know(self, keys: Sequence[Any], whole: bool) -> None:
+        for k in keys:
+            self._kv.know(self._number, k, self._like[k].shape, np.dtype(self._like[k].dtype), whole)
+
+    def _replaces_first(self) -> bool:
+        """Whether worker 0 of an elastic job may have died in a preparation for which others did not wait.
+
+        The scheduler tells of a death before it lets others pass the barrier at the end of a preparation. Workers that
+        join have not heard of all deaths, but where the first workers prepared nothing, no batch is over.
         """
         worker = self._worker
-        return worker.job.elastic and not worker.back and self.rank != 0 and ("worker", 0) in worker.gone
+        missed = self._completed == 0 if worker.back else ("worker", 0) in worker.gone
+        return worker.job.elastic and self.rank != 0 and missed
 
     def _prepared(self, what: str, keys: Any = ()) -> None:
         """Wait until all workers have made the same preparation; one that comes back has made it before."""
@@ -428,12 +442,13 @@ class DistKVStore(MemberStore):
         self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
         self._prepared(f"set_optimizer({type(optimizer).__name__})")
         if self._replaces_first():
-            self._send_optimizer(optimizer, config)
+            self._send_optimizer(optimizer, config, default=self.is_recovery)
 
-    def _send_optimizer(self, optimizer: Optimizer, config: Any) -> None:
+    def _send_optimizer(self, optimizer: Optimizer, config: Any, default: bool = False) -> None:
+        """Hand the servers the optimizer; one that is a `default` only where they have none."""
         told = factors(optimizer, self._like)
         step, order = self._kv.step(self._number), list(self._order)
-        message = self._meta("optimizer", config=config, factors=told, order=order, step=step)
+        message = self._meta("optimizer", config=config, factors=told, order=order, step=step, default=default)
         self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
 
     def _gather(self) -> None:
@@ -446,8 +461,7 @@ class DistKVStore(MemberStore):
         self._prepared("gathering of slices")
         if self.rank == 0:
             self._kv.wait(self._kv.drop(self._number, sliced))
-        for k in sliced:
-            self._kv.know(self._number, k, self._like[k].shape, np.dtype(self._like[k].dtype), whole=True)
+        self._know(sliced, whole=True)
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, values, mode="fresh"))
 

@@ -344,6 +344,8 @@ class Control:
         if op == "command":
             return command(message)
         if op == "optimizer":
+            if message.meta.get("default") is True and number in self._updaters:
+                return {}, []
             made = StoreUpdater(build(message.meta.get("config")), store)
             made.set_factors(message.meta.get("factors"))
             made.set_order(message.meta.get("order"))

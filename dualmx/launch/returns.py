@@ -13,6 +13,7 @@ from .plan import Plan
 from .process import Keeper, Member, Process, Start, describe_exit
 
 PAUSE = 1.0  # seconds until one that could not even be started is tried again
+LATER = 1.0  # seconds that a process must end behind the scheduler to have outlived it, since ends are seen in turn
 
 Starts = Callable[[Sequence[Member]], Sequence[Start]]
 
@@ -85,8 +86,18 @@ class Returns:
                 self._settled.add(member)  # it had nothing left to do
             elif not over:
                 self._decide(member, members)
-            elif member in self._again:  # it came too late to find the others
+            elif member in self._again or self._outlived(member, members):  # it came too late to find the others
                 self._settled.add(member)
+
+    def _outlived(self, member: Member, members: Sequence[Member]) -> bool:
+        """Whether an elastic job went on without a member, as one that was stopped for long: its scheduler had ended.
+
+        The scheduler waits for all workers but those.
+        """
+        if self._policy.get(member.role) != "elastic" or member.ended is None:
+            return False
+        ends = [m.begun + m.ended for m in members if m.role == "scheduler" and m.code == 0 and m.ended is not None]
+        return bool(ends) and member.begun + member.ended > max(ends) + LATER
 
     def due(self, starts: Starts, keeper: Keeper) -> list[Process]:
         """Start again those whose time has come, as the launcher starts members."""

@@ -50,6 +50,7 @@ class Member:
         past: position, see `KVWorker.position`, up to which it comes to no barrier, as it was back later; -1 for none.
         parted: it knows that its leave was taken note of.
         early: it comes to no barrier at which others wait that have pushed nothing.
+        skipped: barriers without a name before which nothing is pushed, which it left out; -1 while that is not known.
     """
 
     def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
@@ -57,7 +58,7 @@ class Member:
         self.life = life
         self.requests: list[int] = []
         self.back = self.early = self.parted = False
-        self.past = -1
+        self.past = self.skipped = -1
         self.rank = -1
         self.state = "alive"
         self.since = self.patience = 0.0
@@ -87,6 +88,7 @@ class Member:
         return {
             "op": "member", "role": self.role, "rank": self.rank, "life": self.life, "address": self.address,
             "state": self.state, "end": self.end, "back": self.back, "past": self.past, "early": self.early,
+            "skipped": self.skipped,
         }  # fmt: skip
 
     @staticmethod
@@ -95,9 +97,8 @@ class Member:
         role, rank = record.take("role", str), record.take("rank", int)
         made = Member(link, 0, role, rank, record.take("life", int), record.take("address", dict))
         made.rank, made.state, made.end = rank, record.take("state", str), record.take("end", str)
-        made.back, made.past, made.early = (
-            record.take("back", bool), record.take("past", int), record.take("early", bool)
-        )  # fmt: skip
+        made.back, made.early = record.take("back", bool), record.take("early", bool)
+        made.past, made.skipped = record.take("past", int), record.take("skipped", int)
         return made
 
 

@@ -72,7 +72,7 @@ class Node:
             resumed = self._customer.resume(self._scheduler, link, self._hello)
         reply = self._customer.wait([ticket], job.start + 10)[0]
         if reply.meta.get("over") is True:
-            _log.warning("%s: the process before this one has finished; there is nothing left to do", job.role)
+            _log.warning("%s: the job, or its part in it, is finished; there is nothing left to do", job.role)
             raise SystemExit(0)
         self.rank = reply.take("rank", int)
         self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.life}
@@ -92,6 +92,8 @@ class Node:
         if message.kind in (REPLY, ERROR):
             if "gone" in message.meta:
                 self._reconcile(message)
+            if message.meta.get("excluded") is True:
+                self._excluded(message.take("text", str))
             self._customer.on_message(message)
             return
         if message.meta.get("op") == "waiting":
@@ -132,6 +134,9 @@ class Node:
         self.gone.setdefault((role, rank), text)
         if dead:
             self.dead.add((role, rank))
+
+    def _excluded(self, text: str) -> None:
+        """The job goes on without this process."""
 
     def _joined(self, rank: int) -> None:
         """One more worker joins the job."""

@@ -29,13 +29,13 @@ class Barrier:
     Attributes:
         name, place: see `Ledger.has_passed`.
         came: link and request of the workers that are there, by rank.
-        early: one of them has pushed nothing yet.
+        early: none of them has pushed anything yet.
     """
 
     def __init__(self, name: str, place: Place):
         self.name, self.place = name, place
         self.came: dict[int, tuple[int, int]] = {}
-        self.early = False
+        self.early = True
 
     def has(self, member: Member) -> bool:
         """Whether it need not wait for a worker: it is there, or came back behind it."""
@@ -77,9 +77,11 @@ class Scheduler:
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
+        self._skipping: dict[int, tuple[int, Message]] = {}  # at barriers whose numbers are not known yet, by rank
         self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
         self._crossed = 0.0  # since when all workers wait at different ones
-        self._last_gone: Member | None = None  # the worker that died or left last
+        self._last_gone: Member | None = None  # the worker that died or left last, and when it did so
+        self._last_end = 0.0
         self._asked = 0.0  # since when a worker waits for the next batch
         self._lock = threading.RLock()
         self.over = threading.Event()
@@ -179,11 +181,13 @@ class Scheduler:
                 self._note(member, "lost", member.end)
 
     def _bury(self, member: Member) -> None:
-        member.state, member.since = "dead", time.monotonic()
+        now = time.monotonic()
+        died = member.since if member.state == "lost" else now
+        member.state, member.since = "dead", now
         self._ledger.enter(member)
         _log.warning("scheduler: %s died: %s", member.name, member.end)
         text = f"{member.name} died: {member.end}"
-        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), dead=True)
+        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), True, died)
 
     def _awaited(self, member: Member) -> bool:
         """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
@@ -274,7 +278,14 @@ class Scheduler:
         self._note(member, "back", f"{member.name} is back")
 
     def _admit(self, member: Member) -> None:
-        """Let one more worker join an elastic job; it gets a number that nobody had before."""
+        """Let one more worker join an elastic job; it gets a number that nobody had before.
+
+        It may end if all others have finished: servers end then, and need not hear of it in time.
+        """
+        last = self._last_gone
+        if last is not None and last.state == "left" and all(m.state != "alive" for m in self._ledger.workers()):
+            self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
+            return
         member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
         self._members[member.link] = member
         self._ledger.enter(member)
@@ -322,7 +333,9 @@ class Scheduler:
         if member is None or not (member.present or self._awaited(member)):
             if member is not None:
                 member.parted = True
-            raise MXNetError(f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}")
+            text = f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}"
+            self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True, "excluded": True}))
+            return
         if member.link != link:
             self._move(member, link)
         self._revive(member)
@@ -373,15 +386,46 @@ class Scheduler:
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
         at = message.take("at", int) if "at" in message.meta else 0
-        name, place = message.take("name", str), (at, message.take("number", int))
+        name, number = message.take("name", str), message.take("number", int)
+        if message.meta.get("skips") is True:
+            if not self._knows_skipped(member):
+                self._skipping[member.rank] = link, message
+                return
+            number += member.skipped
+        place = at, number
         if self._ledger.has_passed(name, place):
             self._van.answer(link, Message(REPLY, message.request))
             return
         label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
         barrier = self._barriers.setdefault(label, Barrier(name, place))
         barrier.came[member.rank] = (link, message.request)
-        barrier.early |= message.meta.get("idle") is True
+        barrier.early &= message.meta.get("idle") is True
         self._settle(label)
+        self._serve_skipping()
+
+    def _knows_skipped(self, member: Member) -> bool:
+        """Whether it is known how many barriers a worker left out that came back before it had pushed anything.
+
+        They have been passed when somebody waits who has pushed, and those behind them have not, as they lack this
+        worker. Nobody comes to them any more when all others have left them out, or are gone for good.
+        """
+        if member.skipped < 0:
+            behind = any(not b.name and not b.early for b in self._barriers.values())
+            others = (m for m in self._ledger.workers() if not m.early)
+            if not behind and any(m.present or self._awaited(m) for m in others):
+                return False
+            member.skipped = self._ledger.last[1]
+            self._ledger.enter(member)
+        return True
+
+    def _serve_skipping(self) -> None:
+        """Let workers wait at the barriers whose numbers have become known."""
+        for rank, (link, message) in list(self._skipping.items()):
+            member = self._members.get(link)
+            if member is None or self._knows_skipped(member):
+                del self._skipping[rank]
+            if member is not None and rank not in self._skipping:
+                self._barrier(link, message)
 
     def _pass(self, link: int, message: Message) -> None:
         """A worker that came back goes on behind some barriers: they wait for it no more."""
@@ -391,6 +435,7 @@ class Scheduler:
         self._van.answer(link, Message(REPLY, message.request))
         for label in list(self._barriers):
             self._settle(label)
+        self._serve_skipping()
 
     def _worker(self, link: int, what: str) -> Member:
         member = self._members.get(link)
@@ -494,7 +539,7 @@ class Scheduler:
         if member is not None and member.state == "alive":
             member.state = "left"
             self._ledger.enter(member)
-            self._tell(member, f"{member.name} has left the job", dead=False)
+            self._tell(member, f"{member.name} has left the job", False, time.monotonic())
 
     def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
@@ -502,13 +547,15 @@ class Scheduler:
             if m.state == "alive" and m is not about:
                 self._van.answer(m.link, Message(NOTE, 0, note))
 
-    def _tell(self, about: Member, text: str, dead: bool) -> None:
+    def _tell(self, about: Member, text: str, dead: bool, at: float) -> None:
+        """Tell of a death that was at a certain time, although it was not sure then, or of a leave."""
         about.end = text
-        if about.role == "worker":
-            self._last_gone = about
+        if about.role == "worker" and at >= self._last_end:
+            self._last_gone, self._last_end = about, at
         self._note(about, "gone", text, dead=dead)
         for label in list(self._barriers):
             self._settle(label)
+        self._serve_skipping()
         if self._met:
             self._introduce()
         self._settle_batch()
@@ -569,6 +616,7 @@ class Scheduler:
                 self._bury(member)
         for label in list(self._barriers):
             self._settle(label)
+        self._serve_skipping()
         self._uncross(now)
         self._tell_who_is_missing(now)
         self._settle_assembly()

@@ -47,6 +47,7 @@ class Server(Node):
         self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
         self._kept = 0.0  # when housekeeping was done last
         self._died = 0.0  # when a worker was given up last
+        self._last_left = False  # the worker whose connection ended last had taken its leave
         self._departed: dict[int, str] = {}  # workers that have left the job, as the scheduler knows
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
@@ -135,11 +136,13 @@ class Server(Node):
     def _bye(self, link: int) -> None:
         rank = self.kv.ranks.get(link)
         if rank is not None:
+            self._last_left = True
             self.kv.lose(rank, f"worker {rank} has left the job", left=True)
 
     def _down(self, link: int, reason: str, sure: bool) -> None:
         rank = self.kv.ranks.pop(link, None)
         if rank is not None and self.kv.clients[rank].link == link:
+            self._last_left = rank in self.kv.left
             sure = sure or reason.startswith(SILENCE) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
             self._miss(rank, f"worker {rank} died: {reason}", sure)
 
@@ -162,6 +165,8 @@ class Server(Node):
     def _give_up(self, rank: int, reason: str) -> None:
         self._missing.pop(rank, None)
         self._died = time.monotonic()
+        if self._connected(rank):  # only the scheduler knows of its death so far
+            self._last_left = False
         if self.job.on_worker_death == "continue":
             self.kv.exclude(rank, reason)
         elif self.job.on_worker_death == "wait":
@@ -196,9 +201,13 @@ class Server(Node):
     def _maybe_unmet(self, rank: int, text: str) -> None:
         """A worker that is not connected cannot say goodbye here; one that is has its own link for that."""
         self._departed[rank] = text
-        client = self.kv.clients.get(rank)
-        if client is None or client.link not in self.kv.ranks:
+        if not self._connected(rank):
+            self._last_left = True
             self.kv.lose(rank, text, left=True)
+
+    def _connected(self, rank: int) -> bool:
+        client = self.kv.clients.get(rank)
+        return client is not None and client.link in self.kv.ranks
 
     def _joined(self, rank: int) -> None:
         self._hand(lambda: self.kv.expect(rank))
@@ -207,8 +216,7 @@ class Server(Node):
         """Those who came back are not missed; those who did not in time are given up."""
         now = time.monotonic()
         for rank, (until, reason) in list(self._missing.items()):
-            client = self.kv.clients.get(rank)
-            if client is not None and client.link in self.kv.ranks:
+            if self._connected(rank):
                 del self._missing[rank]
             elif now > until:
                 self._give_up(rank, reason)
@@ -243,8 +251,7 @@ class Server(Node):
 
     def _deserted(self) -> bool:
         """Whether the last worker of an elastic job has died, so that it waits for others."""
-        last = next(reversed(self.kv.gone), None)
-        waits = self.job.elastic and last not in self.kv.left and ("scheduler", 0) not in self.gone
+        waits = self.job.elastic and not self._last_left and ("scheduler", 0) not in self.gone
         return waits and time.monotonic() - self._died < self.job.comeback
 
     def _expect_all(self) -> None:

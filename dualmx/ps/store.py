@@ -142,11 +142,14 @@ class Store:
     def put(
         self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init", table: bool = False
     ) -> None:
-        """Store a slice: if it is not there yet (`init`), anew (`fresh`), or another value of it (`reset`)."""
+        """Store a slice: if it is not there yet (`init`), anew (`fresh`), or another value of it (`reset`).
+
+        One of the same array that has another size is a part of what is kept in one piece now.
+        """
         old = self.held.get((key, number))
         if old is not None and mode == "reset":
             old.value, old.previous = value, None
-        elif old is None or mode == "fresh":
+        elif old is None or mode == "fresh" or (old.shape == shape and old.value.size != value.size):
             self.held[key, number] = made = Held(key, number, value, shape)
             made.table = table
 

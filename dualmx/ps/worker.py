@@ -329,11 +329,11 @@ class KVWorker:
         with self._lock:
             self._ahead.clear()
 
-    def drop(self, store: int, keys: Sequence[Key], **more: Any) -> list[Ticket]:
-        """Make the servers forget keys; from now on keys are kept in one piece."""
+    def drop(self, store: int, keys: Sequence[Key], first: int = 0, **more: Any) -> list[Ticket]:
+        """Make the servers forget the slices of keys from number `first` on; from now on keys are kept in one piece."""
         sent = self._Batches(self, "drop", {"op": "drop", "store": store, **more})
         for key in keys:
-            for s in self.keys[store, key].slices:
+            for s in self.keys[store, key].slices[first:]:
                 sent.add(s.server, [key, s.number], None)
         return sent.send()
 

@@ -50,6 +50,7 @@ class Worker(Node):
         self.newcomers: set[int] = set()
         self.journals: list[Journal] = []
         self._at, self._met = 0, False  # where the last barrier without a name was, and whether there was one
+        self._skips = False  # barriers are counted from the first push on: how many were before it is not known here
         self.traffic = Traffic()
         self._van.sign = self._sign
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
@@ -84,6 +85,8 @@ class Worker(Node):
         """Connect to a server, or to the one that takes its place meanwhile."""
         until = time.monotonic() + self.job.start
         while True:
+            if peer.gone:
+                raise MXNetError(f"joining {peer.name}: {peer.gone}")
             try:
                 return self._van.connect(peer.address, self.job.start, self.job.on_server_death != "wait")
             except Refused:
@@ -139,6 +142,10 @@ class Worker(Node):
                 self._peers.lost_worker(rank, text)
         if role == "server" and rank < len(self._servers) and self.job.on_server_death != "wait":
             self._customer.give_up(self._servers[rank], text)
+
+    def _excluded(self, text: str) -> None:
+        for peer in self._servers:  # which serve it no more, and may have ended
+            self._customer.give_up(peer, text)
 
     def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
         if role == "server":
@@ -253,6 +260,7 @@ class Worker(Node):
             self._barriers += 1
         what = f"barrier {name or self._barriers}"
         meta = {"op": "barrier", "name": name, "at": at, "number": self._barriers, "idle": self.kv.idle}
+        meta["skips"] = self._skips and not name
         self._customer.wait([self._customer.ask(self._scheduler, what, meta)])
 
     def _began(self, at: int, idle: bool) -> None:
@@ -264,6 +272,8 @@ class Worker(Node):
         """
         lockstep = self.kv.lockstep
         if lockstep or idle:
+            if not lockstep:
+                self._barriers, self._skips = 0, True
             meta = {"op": "past", "at": at if lockstep else -1, "early": not lockstep}
             self._customer.ask(self._scheduler, "telling where this worker is", meta)
 

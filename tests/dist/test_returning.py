@@ -16,17 +16,21 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import compression
+from dualmx.kvstore.config import describe
 from dualmx.kvstore.residuals import Residuals
+from dualmx.kvstore.server import Control
 from dualmx.launch.plan import Plan
 from dualmx.launch.process import Member as Launched
 from dualmx.launch.returns import Returns
-from dualmx.ps import Job, dialing, journal, start_scheduler
+from dualmx.ps import Job, Worker, dialing, journal, postoffice, start_scheduler
+from dualmx.ps.batch_store import BatchStore
+from dualmx.ps.customer import Peer
 from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
 from dualmx.ps.journal import Journal, JournalError
 from dualmx.ps.ledger import Ledger
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
-from dualmx.ps.store import Held
+from dualmx.ps.store import Held, Store
 from dualmx.ps.van import Van
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
@@ -93,9 +97,16 @@ class Office:
         ]
         assert all(self.answer(a) is not None for a in asked)
 
-    def barrier(self, link: int, number: int, at: int = 0, idle: bool = False) -> int:
+    def barrier(self, link: int, number: int, at: int = 0, idle: bool = False, skips: bool = False) -> int:
         """Come to a barrier without a name."""
-        return self.ask(link, "barrier", name="", number=number, at=at, idle=idle)
+        return self.ask(link, "barrier", name="", number=number, at=at, idle=idle, skips=skips)
+
+    def skip_first(self) -> None:
+        """Worker 1 dies before the first barrier, and its successor, on link 4, pushes."""
+        self.come_together()
+        self.scheduler.on_down(2, "killed")
+        self.register(4, "worker", 1, 21)
+        self.ask(4, "past", at=-1, early=True)
 
     def passed(self, number: int) -> bool:
         """Whether a barrier let somebody pass."""
@@ -149,6 +160,20 @@ def test_a_new_address_reaches_those_who_missed_the_note(tmp_path: Path) -> None
     assert reply is not None and reply.meta["servers"] == [{"port": 99}]
 
 
+def test_the_optimizer_of_a_worker_that_joins_counts_where_there_is_none() -> None:
+    """Seed 522: all first workers had died before theirs had arrived, and sums took the places of values."""
+    control, store = Control(), BatchStore([0], True, print, print)
+
+    def tell(name: str, default: bool) -> str:
+        told = {"config": describe(mx.optimizer.create(name)), "factors": [], "order": [], "default": default}
+        control("optimizer", store, 0, Message(REQUEST, 1, told))
+        return next(iter(control.records(0)))[0]["config"]["name"]
+
+    assert [tell("sgd", True), tell("adam", True), tell("adam", False), tell("sgd", True)] == [
+        "sgd", "sgd", "adam", "adam",
+    ]  # fmt: skip
+
+
 # -- leaving
 
 
@@ -165,6 +190,34 @@ def test_a_worker_takes_over_the_view_of_a_scheduler_that_it_has_connected_to() 
         job.end()
 
 
+def test_a_worker_without_which_the_job_went_on_waits_for_no_server() -> None:
+    """Seed 327: it was stopped for long, and then waited for a server that had ended."""
+    job = Running(1, 1)
+    job.whole()
+    try:
+        worker = job.workers[0]
+        ticket = worker._customer.ask(worker._servers[0], "a push", {"op": "of nobody"})
+        refusal = {"text": "the job goes on without worker 0: silent", "final": True, "excluded": True}
+        worker._van.on_message(worker._scheduler.link, Message(ERROR, 0, refusal))
+        with pytest.raises(MXNetError, match="the job goes on without worker 0: silent"):
+            worker.kv.wait([ticket, *worker.kv.ask_all("another one", {"op": "of nobody"})])
+        with pytest.raises(MXNetError, match="joining server 0: the job goes on without worker 0"):
+            worker._reach(worker._servers[0])
+    finally:
+        job.end()
+
+
+def test_a_worker_that_was_silent_for_long_is_told_that_the_job_went_on(tmp_path: Path) -> None:
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    office.scheduler.on_down(2, "no sign of life for 9 s")
+    reply = office.answer(office.ask(4, "rejoin", role="worker", rank=0, life=10))
+    assert reply is not None and reply.kind == REPLY
+    office.scheduler.on_down(4, "no sign of life for 9 s")  # the last one, which is waited for
+    reply = office.answer(office.ask(5, "rejoin", role="worker", rank=1, life=11))
+    assert reply is not None and reply.kind == ERROR and reply.meta["excluded"] and reply.meta["final"]
+
+
 def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path: Path) -> None:
     """Seed 488: a worker that joined just after a scheduler's death began another order of the samples."""
     first = Ledger(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
@@ -178,6 +231,54 @@ def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path:
     second.read()
     assert second.attendance is not None and second.attendance.number == 1
     assert second.attendance.marks == {"train": (0, 1)}
+
+
+@pytest.mark.parametrize("last", ["killed", "left"])
+def test_the_scheduler_waits_for_others_where_the_last_worker_has_died(
+    last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the order of what happened, not by that in which it became sure."""
+    monkeypatch.setattr(postoffice, "GRACE", -1.0)
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    if last == "killed":
+        office.ask(1, "bye")
+    office.scheduler.on_down(2, "killed")
+    if last == "left":
+        office.ask(1, "bye")
+    office.ask(3, "bye")
+    office.scheduler._watch()
+    assert office.scheduler.over.is_set() == (last == "left")
+
+
+def test_who_joins_when_all_have_left_has_nothing_to_do(tmp_path: Path) -> None:
+    """Seed 700: one server had ended, and the other served the worker that had joined, which waited for the first."""
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    office.scheduler.on_down(2, "killed")
+    reply = office.answer(office.register(4, "worker", 1, 20))
+    assert reply is not None and reply.meta["rank"] == 2
+    for link in (1, 4):
+        office.ask(link, "bye")
+    reply = office.answer(office.register(5, "worker", 1, 21))
+    assert reply is not None and reply.kind == REPLY and reply.meta == {"over": True}
+
+
+def test_nobody_is_waited_for_when_the_last_worker_left_after_another_had_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 604: its death was certain only after the last one had left, and the servers waited for others."""
+    job = Running(1, 1)
+    job.job = replace(job.job, on_worker_death="elastic")
+    job.whole()
+
+    def reach(self: Worker, peer: Peer) -> int:
+        raise MXNetError("of the test")
+
+    monkeypatch.setattr(Worker, "_reach", reach)
+    with pytest.raises(MXNetError, match="of the test"):
+        Worker(job.job)  # it has joined, and no server knows it
+    job.workers.pop(0).close()
+    job.join("scheduler", "server 0")
+    assert not job.errors
 
 
 def test_who_has_left_is_not_awaited_by_the_next_scheduler(tmp_path: Path) -> None:
@@ -263,6 +364,48 @@ def test_the_first_barrier_of_an_asynchronous_job_waits_for_nobody_who_pushes(tm
     assert not office.passed(last)  # which is to come behind all pushes
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["the other first", "the successor first"])
+def test_a_successor_that_left_the_first_barrier_out_meets_others_at_the_second(first: int, tmp_path: Path) -> None:
+    """Seed 167: it passed for its first what was the first of others, while these still pushed."""
+    office = Office(tmp_path)
+    office.skip_first()
+    last = [office.barrier(4, 1, skips=True)] if first else []
+    assert office.passed(office.barrier(1, 1, idle=True))
+    last += [] if first else [office.barrier(4, 1, skips=True)]
+    assert not office.passed(last[0])
+    last.append(office.barrier(1, 2))
+    assert all(map(office.passed, last))
+    office.start()  # the answer was lost with this one
+    office.ask(5, "rejoin", role="worker", rank=1, life=21)
+    assert office.passed(office.barrier(5, 1, skips=True)) and not office.passed(office.barrier(5, 2, skips=True))
+
+
+def test_successors_that_all_left_the_first_barrier_out_meet_each_other(tmp_path: Path) -> None:
+    office = Office(tmp_path)
+    office.skip_first()
+    waits = office.barrier(4, 1, skips=True)
+    office.scheduler.on_down(1, "killed")
+    office.register(5, "worker", 0, 20)
+    office.ask(5, "past", at=-1, early=True)
+    assert not office.passed(waits)
+    assert office.passed(office.barrier(5, 1, skips=True)) and office.passed(waits)
+
+
+def test_a_successor_that_left_a_barrier_out_waits_for_nobody_who_is_gone_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(tmp_path)
+    office.skip_first()
+    waits = office.barrier(4, 1, skips=True)
+    office.ask(1, "crash", NOTE, text="of the test")
+    office.scheduler.on_down(1, "killed")
+    assert office.answer(waits) is None
+    monkeypatch.setattr(office.scheduler, "_comeback", 0.0)
+    office.scheduler._watch()
+    reply = office.answer(waits)
+    assert reply is not None and reply.kind == ERROR and "worker 0 died: of the test" in reply.meta["text"]
+
+
 def test_nobody_waits_for_those_who_left_where_workers_came_back(tmp_path: Path) -> None:
     office = Office(tmp_path)
     office.come_together()
@@ -285,6 +428,14 @@ def test_others_are_told_that_one_has_left(tmp_path: Path) -> None:
 
 
 # -- rounds
+
+
+def test_an_array_in_one_piece_takes_the_place_of_its_first_slice() -> None:
+    """Worker 0 may have died when one server had dropped its slices, and the one that gets the array had not."""
+    store = Store([0], True, print, print)
+    for size, shape in ((4, (8,)), (8, (8,)), (8, (8,)), (5, (5,))):
+        store.put("w", 0, np.full(size, size, np.float32), shape)
+    assert store.at("w", 0).value.tolist() == [8.0] * 8
 
 
 def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

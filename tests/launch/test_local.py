@@ -326,8 +326,10 @@ def test_a_host_file_means_ssh_unless_something_else_is_said(
         assert main(arguments) == 0 and "DMLC_JOB_CLUSTER=mpi " in capsys.readouterr().out
 
 
-def settled(policy: str, workers: list[int | None], scheduler: int | None, again: bool) -> tuple[Returns, Member]:
-    """What became of worker 1, which has failed, and whether it had been started again before."""
+def settled(
+    policy: str, workers: list[int | None], scheduler: int | None, again: bool, later: float = 0.0
+) -> tuple[Returns, Member]:
+    """What became of worker 1, which has failed: whether it had been started `again`, how much `later` it ended."""
     returns = Returns(Plan(["true"], len(workers) + 1, 0, policy={"worker": policy}, restarts=3))
     failed = Member("worker", 1)
     failed.code = 1
@@ -336,10 +338,22 @@ def settled(policy: str, workers: list[int | None], scheduler: int | None, again
     others = [Member("worker", 2 + k) for k in range(len(workers))]
     first = Member("scheduler", 0)
     for member, code in zip([*others, first], [*workers, scheduler], strict=True):
-        member.code = code
+        member.code, member.ended = code, 3.0
+    failed.ended = failed.begun - first.begun + 3.0 + later
     returns.decide([failed], [failed, *others, first])
     returns.close()
     return returns, failed
+
+
+@pytest.mark.parametrize(
+    ("policy", "later", "forgiven"), [("elastic", 9.0, True), ("elastic", 0.0, False), ("fail", 9.0, False)]
+)
+def test_an_elastic_job_does_not_fail_for_a_worker_that_woke_when_it_was_over(
+    policy: str, later: float, forgiven: bool
+) -> None:
+    """Seed 674: the job had gone on without it, and the scheduler, which waits for all others, had ended."""
+    returns, failed = settled(policy, [0, 0], 0, again=False, later=later)
+    assert returns.forgiven(failed) == forgiven and not returns.pending
 
 
 def test_who_is_started_again_when_the_others_have_finished_needs_no_place() -> None:

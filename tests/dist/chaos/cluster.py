@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import job
-from .plan import MEMBERS, ROUNDS, SERVERS, SILENCE, STAGES, WORKERS, Fault, Plan
+from .plan import INTERVAL, MEMBERS, RETURN, ROUNDS, SERVERS, SILENCE, STAGES, WORKERS, Fault, Plan
 from .proxy import Proxy
 from .zygote import ROOT, Zygote
 
@@ -78,9 +78,10 @@ class Process:
     late: bool = False
 
 
-def limits(faults: tuple[Fault, ...], own: float = OWN) -> float:
+def limits(plan: Plan) -> float:
     """Seconds that a run may take: its own time, and the time-outs that its faults cost."""
-    return own + sum(f.cost for f in faults)
+    own = OWN * (3 if plan.launched else 1) + (0 if plan.job.returns else START)
+    return own + sum(f.cost(plan.job) for f in plan.faults)
 
 
 class Cluster:
@@ -130,8 +131,8 @@ class Cluster:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "PS_", "DUALMX_", "MXNET_"))}
         env |= {
             "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "OPENBLAS_NUM_THREADS": "1",
-            "MXNET_KVSTORE_BIGARRAY_BOUND": "100", "PS_HEARTBEAT_INTERVAL": "1",
-            "PS_HEARTBEAT_TIMEOUT": f"{SILENCE:g}", "DUALMX_RETURN_TIMEOUT": "30", "DUALMX_DIST_TIMEOUT": "60",
+            "MXNET_KVSTORE_BIGARRAY_BOUND": "100", "PS_HEARTBEAT_INTERVAL": f"{INTERVAL:g}",
+            "PS_HEARTBEAT_TIMEOUT": f"{SILENCE:g}", "DUALMX_RETURN_TIMEOUT": f"{RETURN:g}", "DUALMX_DIST_TIMEOUT": "60",
             "DUALMX_START_TIMEOUT": f"{START:g}", "DUALMX_TCP": str(int(self.plan.proxied)), "DUALMX_SHARED_MB": "64",
             "DUALMX_ENCRYPT": str(int(self.plan.sealed)),
         }  # fmt: skip
@@ -278,8 +279,7 @@ class Cluster:
 
     def run(self) -> Result:
         """Run the job to its end."""
-        own = OWN * (3 if self.plan.launched else 1)
-        limit = limits(self.plan.faults, own if self.plan.job.returns else own + START)
+        limit = limits(self.plan)
         met: dict[str, float] = {}
         try:
             if self.plan.launched:

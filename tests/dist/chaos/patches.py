@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dualmx.kvstore import compression
+from dualmx.kvstore import compression, config
 from dualmx.kvstore.dist import DistKVStore
 from dualmx.kvstore.member import MemberStore
 from dualmx.ps import Worker, journal, member, node, postoffice, server_node, worker_node
@@ -22,6 +22,7 @@ from dualmx.ps.node import Node
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.sockets import SocketVan
+from dualmx.ps.worker import KVWorker
 
 from .plan import ROUNDS
 
@@ -49,6 +50,12 @@ def small() -> None:
     journal.LEAST, journal.LONGEST = 6000, 1
 
 
+def whole_arrays() -> None:
+    """The optimizers need arrays in one piece, which lie in slices before."""
+    os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = "50"
+    config.ELEMENTWISE = frozenset()
+
+
 # -- deaths at a certain line
 
 
@@ -58,6 +65,17 @@ def dies_before_barrier() -> None:
     def barrier(original: Any, self: Worker, name: str = "") -> None:
         if _is("1") and not name and self.kv.position:
             _die_once("barrier")
+        original(self, name)
+
+    _wrapped(Worker, "barrier", barrier)
+
+
+def dies_before_first_barrier() -> None:
+    """Worker 1 dies before it has come to any barrier of the script, and has pushed nothing."""
+
+    def barrier(original: Any, self: Worker, name: str = "") -> None:
+        if _is("1") and not name and self.kv.idle:
+            _die_once("first")
         original(self, name)
 
     _wrapped(Worker, "barrier", barrier)
@@ -83,6 +101,50 @@ def dies_before_optimizer() -> None:
         original(self, *args)
 
     _wrapped(DistKVStore, "set_optimizer", set_optimizer)
+
+
+def _first_ones_die(method: str) -> None:
+    """All workers that the job began with die before a call of their store; those that join later do not."""
+
+    def call(original: Any, self: DistKVStore, *args: Any) -> None:
+        if not self.is_recovery:
+            _die_once(f"first {os.environ['DMLC_TASK_ID']}")
+        original(self, *args)
+
+    _wrapped(DistKVStore, method, call)
+
+
+def dies_before_init_like_all() -> None:
+    """None of the first workers sends initial values."""
+    _first_ones_die("init")
+
+
+def dies_before_optimizer_like_all() -> None:
+    """The first workers send initial values, and no optimizer."""
+    _first_ones_die("set_optimizer")
+
+
+def _dies_in_gathering(op: str, server: int) -> None:
+    """Worker 0 dies as it puts slices together, when a server has served one kind of request."""
+
+    def ask(original: Any, self: KVWorker, at: int, what: str, meta: dict[str, Any], *args: Any, **more: Any) -> Any:
+        ticket = original(self, at, what, meta, *args, **more)
+        if _is("0") and at == server and meta["op"] == op and meta.get("mode") != "init":
+            self.wait([ticket])
+            _die_once(f"{op} {server}")
+        return ticket
+
+    _wrapped(KVWorker, "ask", ask)
+
+
+def dies_between_drops() -> None:
+    """Worker 0 dies when the first server has dropped its slices, and the last one has not."""
+    _dies_in_gathering("drop", 0)
+
+
+def dies_before_put() -> None:
+    """Worker 0 dies when all servers have dropped slices, whose values are nowhere then."""
+    _dies_in_gathering("drop", 1)
 
 
 def dies_in_last_barrier() -> None:
@@ -146,6 +208,17 @@ def dies_in_replacement() -> None:
 # -- slow networks
 
 
+def last_round_is_late() -> None:
+    """Worker 2 begins its last round 1 s late, while others come to the barrier behind it."""
+
+    def push(original: Any, self: DistKVStore, *args: Any) -> None:
+        if _is("2") and max(self._kv.rounds.values(), default=0) == ROUNDS - 1:
+            time.sleep(1.0)
+        original(self, *args)
+
+    _wrapped(DistKVStore, "push", push)
+
+
 def last_pushes_are_late() -> None:
     """What worker 0 pushes in its last round arrives 0.3 s later than what it sends then."""
 
@@ -197,9 +270,11 @@ def without_positions() -> None:
 PATCHES = {
     f.__name__: f
     for f in (
-        small, dies_before_init, dies_before_optimizer, dies_before_barrier, dies_in_last_barrier, dies_after_leaving,
-        dies_in_round, dies_in_replacement, without_residuals, without_journal, without_remedy, without_positions,
-        last_pushes_are_late, without_settled_barriers,
+        small, whole_arrays, dies_before_init, dies_before_optimizer, dies_before_init_like_all,
+        dies_before_optimizer_like_all, dies_before_first_barrier, dies_before_barrier, dies_between_drops,
+        dies_before_put, dies_in_last_barrier, dies_after_leaving, dies_in_round, dies_in_replacement,
+        without_residuals, without_journal, without_remedy, without_positions, last_pushes_are_late,
+        last_round_is_late, without_settled_barriers,
     )
 }  # fmt: skip
 

@@ -9,6 +9,8 @@ WORKERS, SERVERS, ROUNDS = 3, 2, 24
 LEAVING = "leaving"  # the stage of a worker after its last barrier
 STAGES = ("trained", "final", LEAVING)
 SILENCE = 2.0  # seconds of PS_HEARTBEAT_TIMEOUT
+INTERVAL = 1.0  # seconds of PS_HEARTBEAT_INTERVAL
+RETURN = 30.0  # seconds of DUALMX_RETURN_TIMEOUT
 LAUNCHED = 27  # one seed of so many is run by the launcher
 
 MEMBERS = (
@@ -94,11 +96,16 @@ class Fault:
         lasts = f" {self.seconds:.2f} s" if self.seconds else ""
         return f"{self.kind} {self.target}{lasts} at {self.when}"
 
-    @property
-    def cost(self) -> float:
-        """Seconds that it may cost the job: those that it lasts, and the time-outs until all have noticed."""
+    def cost(self, mode: Mode) -> float:
+        """Seconds that it may cost a job: those that it lasts, and the time-outs until all have noticed.
+
+        An elastic job goes on without a worker that is silent for too long. Where the job has ended before that worker
+        wakes, nobody is left to tell it so, and it waits for the others to come back.
+        """
         notice = {"kill": 6.0, "stop": 2 * SILENCE, "delay": 2 * SILENCE, "full": 1.0}.get(self.kind, 1.0)
-        return self.seconds + notice + (10.0 if self.target.startswith("scheduler") else 0.0)
+        notice += 10.0 if self.target.startswith("scheduler") else 0.0
+        left = self.kind == "stop" and self.target.startswith("worker") and self.seconds > SILENCE - INTERVAL
+        return self.seconds + notice + (RETURN if left and mode.on_worker_death == "elastic" else 0.0)
 
 
 @dataclass(frozen=True)
