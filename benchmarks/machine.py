@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 
 
 def process_age() -> float:
@@ -24,5 +23,6 @@ def busy_seconds() -> tuple[float, float]:
 
 
 def peak_megabytes() -> float:
-    """Largest resident size of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Largest resident size of this process so far; `ru_maxrss` would include that of the process that started it."""
+    with open("/proc/self/status") as f:
+        return int(f.read().partition("VmHWM:")[2].split(maxsplit=1)[0]) / 1024

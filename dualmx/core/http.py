@@ -166,16 +166,17 @@ def _next(url: str, location: str | None, status: int) -> str:
 
 
 def _open(opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float) -> Any:
+    host = request.host
     try:
         return opener.open(request, timeout=timeout)
-    except urllib.error.URLError as e:
-        raise failure(e.reason if isinstance(e.reason, Exception) else e) from None
     except (OSError, http.client.HTTPException, ValueError) as e:
-        raise failure(e) from None
+        cause = e.reason if isinstance(e, urllib.error.URLError) and isinstance(e.reason, Exception) else e
+        # A handler of `opener` has put the proxy, without its password, in place of the host.
+        raise failure(cause, "" if request.host == host else f", by the proxy {request.host}") from None
 
 
-def failure(cause: Exception) -> TransferError:
-    """Return the error for what a connection raised."""
+def failure(cause: Exception, by: str = "") -> TransferError:
+    """Return the error for what a connection raised; `by` says through whom it went."""
     if isinstance(cause, ssl.SSLCertVerificationError):
         return TransferError(
             f"the server's certificate is not trusted ({cause.verify_message}); name the certificates of your network "
@@ -183,9 +184,9 @@ def failure(cause: Exception) -> TransferError:
             lasting=True,
         )
     if isinstance(cause, TimeoutError):
-        return TransferError("no byte within the time-out (DUALMX_DOWNLOAD_TIMEOUT)")
+        return TransferError(f"no byte within the time-out (DUALMX_DOWNLOAD_TIMEOUT){by}")
     text = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
-    return TransferError(text, lasting=isinstance(cause, ValueError) and not isinstance(cause, OSError))
+    return TransferError(text + by, lasting=isinstance(cause, ValueError) and not isinstance(cause, OSError))
 
 
 def _reply(response: Any, offset: int) -> Reply:

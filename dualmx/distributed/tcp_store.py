@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import time
 import weakref
 from collections.abc import Sequence
@@ -15,6 +16,19 @@ from ..ps.van import Van
 from .stores import TIMEOUT, Store, changed, seconds_of
 
 HERE = "init/"  # the key that counts those who have come
+_vans: weakref.WeakSet[Van] = weakref.WeakSet()  # of stores in use
+
+
+@atexit.register
+def _close_vans() -> None:
+    for van in list(_vans):
+        van.close()
+
+
+def _close_with(store: TCPStore, van: Van) -> None:
+    """Close `van` when `store` is dropped, or at the exit of the process, which waits until all is sent."""
+    _vans.add(van)
+    weakref.finalize(store, van.begin_to_close)
 
 
 class _Keeper:
@@ -115,7 +129,7 @@ class TCPStore(Store):
             van = job.van()
             _Keeper(van)
             van.start()
-            weakref.finalize(self, van.close)
+            _close_with(self, van)
             self.port = van.listen(job.bind_host(host_name), port)["port"]
         van = job.van()
         self._customer = Customer(van)
@@ -125,7 +139,7 @@ class TCPStore(Store):
         van.on_message = lambda link, message, customer=self._customer: customer.on_message(message)
         van.on_down = lambda link, reason: give_up(peer, f"{name} is gone: {reason}")
         van.start()
-        weakref.finalize(self, van.close)
+        _close_with(self, van)
         peer.link = van.connect(peer.address, self.timeout.total_seconds())
         if world_size is not None and world_size > 0:
             self.add(HERE, 1)

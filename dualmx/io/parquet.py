@@ -122,7 +122,8 @@ class ParquetReader:
         if self._shuffle:
             pieces, step = [pieces[i] for i in draw.permutation(len(pieces))], self._mix
         together = [pieces[i : i + step] for i in range(0, len(pieces), step)]
-        with ThreadPoolExecutor(1, "dualmx-parquet") as thread:
+        thread = ThreadPoolExecutor(1, "dualmx-parquet")
+        try:
             ahead = thread.submit(self._load, together[0])
             for following in (*together[1:], None):
                 block = ahead.result()
@@ -134,6 +135,9 @@ class ParquetReader:
                     block = {name: values[order] for name, values in block.items()}
                 if count:
                     yield block
+        finally:
+            # Not joined: the garbage collector may end this where its thread holds the lock that joining takes.
+            thread.shutdown(wait=False, cancel_futures=True)
 
     def batches(self, batch_size: int, discard: bool = False) -> Iterator[Columns]:
         """Give the rows of an epoch, so many at a time; the last ones may be fewer, unless they are discarded."""

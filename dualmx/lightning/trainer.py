@@ -45,7 +45,7 @@ class Trainer(Evaluation):
             change operators for the whole process; see `contrib.amp`.
         logger: a `Logger`, a list of them, True for a `CSVLogger`, False for none.
         callbacks: callbacks.
-        max_epochs, max_steps: when training ends; 1000 epochs if neither is given.
+        max_epochs, max_steps: when training ends, -1 for no such end; 1000 epochs if neither is given.
         limit_train_batches, limit_val_batches, limit_test_batches: most batches of an epoch, or a share of them.
         check_val_every_n_epoch: epochs from one validation to the next.
         log_every_n_steps: steps from one report of numbers of a batch to the next.
@@ -243,7 +243,7 @@ class Trainer(Evaluation):
                 self._check_validation(model, val, seed)
             self.current_epoch, self._epoch = start, start - 1
             self._tell("on_train_start", model)
-            for epoch in range(start, self.max_epochs if self.max_epochs is not None else 2**31):
+            for epoch in range(start, 2**31 if self.max_epochs in (None, -1) else self.max_epochs):
                 if (self.should_stop and epoch >= self.min_epochs) or 0 <= self.max_steps <= self.global_step:
                     break
                 self.current_epoch = self._epoch = epoch

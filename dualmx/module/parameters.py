@@ -8,7 +8,7 @@ from typing import Any
 from ..core.context import cpu
 from ..core.errors import ArgumentError, MXNetError, suggest
 from ..initializer import InitDesc
-from ..ndarray import NDArray, flush
+from ..ndarray import NDArray, flush, zeros
 from .base import SMALL_UNIFORM
 from .inner import ModuleParts
 
@@ -76,8 +76,15 @@ class Parameters(ModuleParts):
             return
         if given is not None and not allow_missing:
             raise MXNetError(f"Module: parameter {name!r} is missing; give it, or pass allow_missing=True")
-        if initializer is not None:
+        if initializer is None:
+            return
+        main = self._contexts[0]
+        if target.context == main or target.stype != "default":
             initializer(InitDesc(name, attrs), target)
+        else:  # drawn where all others are, since each context has a random stream: groups do not change values
+            value = zeros(target.shape, ctx=main, dtype=target.dtype)
+            initializer(InitDesc(name, attrs), value)
+            value.copyto(target)
 
     def _spread(self) -> None:
         """Copy parameters and states of the first context to the others."""

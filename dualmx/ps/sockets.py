@@ -213,10 +213,13 @@ class SocketVan(Van):
                 self._fresh.append(held)  # the thread that watches the socket closes it
             self._ring()
 
-    def close(self) -> None:
+    def begin_to_close(self) -> None:
         if self._closing is None:
             self._closing = time.monotonic() + 2.0
             self._ring()
+
+    def close(self) -> None:
+        self.begin_to_close()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(5.0)
 

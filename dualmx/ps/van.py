@@ -95,6 +95,10 @@ class Van:
     def pulse(self) -> None:
         """Give signs of life, for a thread that keeps this van from doing so."""
 
+    def begin_to_close(self) -> None:
+        """Close without waiting for it: joining a thread where the garbage collector runs can block for ever."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """Send what is left, and close all links."""
         raise NotImplementedError

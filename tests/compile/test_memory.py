@@ -37,6 +37,7 @@ def faults(**env: str) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="only the GNU C library can be told")
 def test_kept_memory_is_not_mapped_again():
     given_back = faults(DUALMX_KEEP_MEMORY="0")

@@ -190,6 +190,7 @@ def test_small_convolutions_stay_with_xla(kinds):
     assert not kinds()
 
 
+@pytest.mark.slow
 def test_switched_off():
     code = (
         "import dualmx as mx\nfrom dualmx.compile.onednn import ffi\nffi.handlers = None\n"
@@ -214,6 +215,7 @@ def test_threshold_counts_operations():
     assert c.flops() == 2 * 9 * 6 < LARGE
 
 
+@pytest.mark.slow
 def test_plans_make_room_under_several_threads():
     done = subprocess.run([sys.executable, "-c", _MANY], capture_output=True, text=True)
     assert done.stdout.split() == ["3", "True"], done.stderr

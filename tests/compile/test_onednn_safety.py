@@ -45,6 +45,7 @@ def run(code, *arguments, **env):
     return subprocess.run(command, capture_output=True, text=True, cwd=here, env={**os.environ, **env})
 
 
+@pytest.mark.slow
 def test_what_one_thread_prepared_another_one_computes():
     done = run(_COMPUTE + _IN_ANOTHER_THREAD + _VERDICT, _GENERATOR_FILTERS, build.target())
     assert done.stdout == "[]\n", done.stderr
@@ -122,6 +123,7 @@ def test_generator_of_dcgan(form):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_while_a_convolution_is_prepared():
     """XLA's threads need nothing of an interpreter that shuts down."""
     code = (
@@ -136,6 +138,7 @@ def test_a_program_that_ends_while_a_convolution_is_prepared():
     assert subprocess.run(command, timeout=120).returncode == 0
 
 
+@pytest.mark.slow
 def test_arrays_between_guard_pages():
     assert guard_pages.search(0, 60) == {}
 
@@ -170,6 +173,7 @@ def test_handlers_of_another_source_are_not_loaded(tmp_path, monkeypatch):
         library.handlers()
 
 
+@pytest.mark.slow
 def test_without_handlers_xla_computes():
     code = (
         "from pathlib import Path\nfrom dualmx.compile.onednn import build, ffi\n"

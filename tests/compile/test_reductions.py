@@ -83,6 +83,7 @@ def reductions(x, axes, name="reduce_sum"):
     return 1 if made is None else str(jax.make_jaxpr(lambda v: in_two_stages(name, v, axes))(x)).count(name + "[")
 
 
+@pytest.mark.slow
 def test_where_two_stages_are_taken():
     assert reductions(jnp.ones((64, 4096)), (0,)) == 1
     assert reductions(jnp.ones((1023, 257)), (0,)) == 1

@@ -179,6 +179,7 @@ print("ok")
 """
 
 
+@pytest.mark.slow
 def test_casts_around_operators_and_scaled_losses() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert done.stdout == "ok\n", done.stderr

@@ -79,6 +79,7 @@ def convolutional() -> nn.HybridSequential:
     return net
 
 
+@pytest.mark.slow
 def test_programs_run_where_there_is_only_jax(tmp_path) -> None:
     net, x = convolutional(), mx.nd.random.normal(shape=(2, 3, 8, 8))
     stablehlo.export_model(tmp_path / "net", net, x)

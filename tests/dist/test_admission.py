@@ -171,6 +171,7 @@ van.close()
 """
 
 
+@pytest.mark.slow
 def test_a_listener_without_a_descriptor_left_waits_and_says_why() -> None:
     """The connections over the limit are let in when others are closed; meanwhile the listener does not spin."""
     command = [sys.executable, "-W", "ignore", "-c", LISTENER, SECRET.decode()]
@@ -222,6 +223,7 @@ def test_a_listener_without_a_descriptor_left_waits_and_says_why() -> None:
         van.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_may_not_open_enough_files_says_so_at_its_start() -> None:
     code = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))\nfrom dualmx.ps import Job, Server\n"
     code += f"Server(Job('server', '127.0.0.1', 1, 80, 2, {SECRET!r}))"

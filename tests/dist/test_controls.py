@@ -186,6 +186,7 @@ def test_who_waits_at_different_places_is_told(watched: bool, two: Running, monk
         assert "worker 0 at the barrier here; worker 1 at the barrier there" in str(two.errors["one"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [True, False])
 def test_who_waits_at_a_barrier_for_long_is_told(
     told: bool, two: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -88,6 +88,7 @@ def test_on_the_loopback_address_nothing_is_encrypted_unless_it_is_asked_for() -
             assert [end is not None for end in ends] == [encrypt == "1" or (encrypt, host) == ("auto", ADDRESS)] * 2
 
 
+@pytest.mark.slow
 @outside
 def test_a_job_between_hosts() -> None:
     running = Running(2, 2)
@@ -222,6 +223,7 @@ def test_a_changed_byte_ends_the_connection_and_is_not_heard() -> None:
     assert changes and not heard and "do not open" in down[0]
 
 
+@pytest.mark.slow
 def test_a_record_that_takes_long_to_arrive_is_a_sign_of_life() -> None:
     more = {"encrypt": "1", "interval": 0.1, "timeout": 0.5}
     with _van(**more) as (there, heard, down), _van(**more) as (here, _, _):

@@ -206,6 +206,7 @@ def test_a_store_needs_a_job() -> None:
     assert done.returncode == 1 and "in no distributed job" in done.stderr and "dualmx-launch -n 2" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_role_that_does_not_exist_is_an_error() -> None:
     env = {**ENV, "DMLC_ROLE": "boss"}
     done = subprocess.run([sys.executable, "-c", "import dualmx"], env=env, capture_output=True, text=True, timeout=60)
@@ -301,6 +302,7 @@ except mx.MXNetError as e:
     assert all(text in line and "; worker 1 at the barrier after " in line for line in told), told
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_cannot_use_its_parents_place_and_does_no_harm_to_it() -> None:
     script = """
@@ -331,7 +333,8 @@ print("sum", out.asnumpy().tolist())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what other processes have computed")
-@pytest.mark.parametrize("busy", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("busy", [True, False])
 def test_a_worker_in_a_long_call_that_computes_is_not_dead(busy: bool) -> None:
     """The call holds Python's lock for more than twice the timeout. One that only sleeps looks like a stopped one."""
     script = f"""
@@ -359,6 +362,7 @@ except mx.MXNetError as e:
     assert (len(sums), len(told)) == ((2, 0) if busy else (0, 1)), lines
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_processes_of_multiprocessing_take_leave(tmp_path: Path) -> None:
     """What such a process pushes last arrives, and its end is no death."""

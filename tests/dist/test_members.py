@@ -121,6 +121,7 @@ def test_a_barrier_names_who_has_left(two: Running) -> None:
         two.workers[0].barrier()
 
 
+@pytest.mark.slow
 def test_a_broken_connection_is_a_death(two: Running) -> None:
     two.workers[1]._van.close()  # without a goodbye
     with pytest.raises(MXNetError, match="barrier 1: worker 1 died"):
@@ -245,6 +246,7 @@ def test_one_too_many_and_other_counts_are_refused(two: Running) -> None:
         Worker(replace(two.job, on_worker_death="continue"))
 
 
+@pytest.mark.slow
 def test_a_job_that_ends_well_leaves_no_journal_and_that_of_another_is_refused(tmp_path: Path) -> None:
     for left_over in (False, True):
         if left_over:
@@ -288,6 +290,7 @@ def test_the_port_may_be_taken(two: Running) -> None:
         run_scheduler(two.job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silence", [1.0, 0.0])
 def test_silence_is_noticed_unless_it_is_allowed(silence: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that is stopped keeps its connections open; only the signs of life tell."""

@@ -77,6 +77,7 @@ def test_a_job_that_waits_for_workers_is_refused() -> None:
     assert "the sums need all workers, but the job has --on-worker-death wait; take 'dist_sync'" in said
 
 
+@pytest.mark.slow
 def test_it_needs_a_job() -> None:
     done = subprocess.run([sys.executable, "-c", "; ".join(CREATE)], env=ENV, capture_output=True, text=True)
     assert done.returncode == 1 and "name='dist_mixed': this process is in no distributed job" in done.stderr

@@ -129,6 +129,7 @@ def trickle(port: int, nbytes: int, pause: float) -> int:
     return listener.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_who_sends_slowly_is_not_silent() -> None:
     reader, writer = (SocketVan(SECRET, 0.2, 1.0, memory=0, tcp=True) for _ in range(2))
     heard: list[int] = []

@@ -31,6 +31,7 @@ class Threads:
         self._here = threading.local()
         monkeypatch.setattr(dist, "seat", lambda what: self._here.worker)
         monkeypatch.setattr(dist, "_numbers", self)
+        monkeypatch.setattr(dist, "set_kvstore_handle", lambda store: None)  # the profiler would keep it
 
     def __next__(self) -> int:
         self._here.number = getattr(self._here, "number", -1) + 1
@@ -93,6 +94,7 @@ def test_weights_are_in_place_before_the_first_gradients(jobs: int, threads: Thr
         assert one_job(threads, seed) == "", seed
 
 
+@pytest.mark.slow
 def test_control_without_waiting_for_the_first_worker(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dist.DistKVStore, "_prepared", lambda self, what, keys=(): None)
     put = dist.DistKVStore.init

@@ -77,6 +77,7 @@ def test_each_device_has_its_own_random_stream():
     np.testing.assert_array_equal(nd.random.uniform(shape=(4,), ctx=mx.cpu(1)).asnumpy(), c)
 
 
+@pytest.mark.slow
 def test_on_several_devices():
     """The same on eight real (virtual) devices, in a process that has them."""
     if os.environ.get("DUALMX_TEST_DEVICES"):

@@ -311,6 +311,7 @@ def test_values_of_an_ended_thread_can_be_read():
     assert y.asnumpy().tolist() == [5.0, 10.0]
 
 
+@pytest.mark.slow
 def test_threads_record_and_read_each_other_without_interference():
     shared = [nd.array(np.full((8,), float(i))) * 2 for i in range(20)]
 

@@ -1,6 +1,7 @@
 """Random programs give the same values and gradients lazily, naively, and with values forced at random points."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,9 +85,7 @@ def run(actions, seed, mode):
     return seen, [a.asnumpy() for a in variables + plain + tracked + [v.grad for v in variables]]
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(action, min_size=4, max_size=24), st.integers(0, 5))
-def test_modes_agree(actions, seed):
+def check_modes(actions, seed):
     messages, lazy = run(actions, seed, "lazy")
     with mx.engine.naive():
         naive_messages, naive = run(actions, seed, "naive")
@@ -95,3 +94,19 @@ def test_modes_agree(actions, seed):
     for a, b, c in zip(lazy, naive, forced, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(a, c, rtol=1e-5, atol=1e-6)
+
+
+PROGRAMS = given(st.lists(action, min_size=4, max_size=24), st.integers(0, 5))
+
+
+@settings(max_examples=15, deadline=None)
+@PROGRAMS
+def test_modes_agree(actions, seed):
+    check_modes(actions, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@PROGRAMS
+def test_modes_agree_in_many_programs(actions, seed):
+    check_modes(actions, seed)

@@ -135,6 +135,7 @@ SAMPLERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_parameters_of_distributions(monkeypatch, name):
     draw, rtol = SAMPLERS[name]
@@ -309,6 +310,7 @@ def test_a_numbers_gradient_of_second_order():
         np.testing.assert_allclose(x.grad.asnumpy(), s * (s - 1) * np.array([0.5, 2.0]) ** (s - 2), 1e-5)
 
 
+@pytest.mark.slow
 def test_annealing_a_training_step():
     net = mx.gluon.nn.Dense(3)
     net.initialize()

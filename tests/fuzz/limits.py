@@ -22,6 +22,15 @@ class Excess(BaseException):
     """An input made a reader take more memory than it promises."""
 
 
+def peak() -> int:
+    """The most bytes of memory that this process has used since `clear_refs` forgot it.
+
+    `ru_maxrss` would include those of the process that started this one.
+    """
+    with open("/proc/self/status", "rb") as f:
+        return int(f.read().partition(b"VmHWM:")[2].split(maxsplit=1)[0]) << 10
+
+
 def _expired(*_: Any) -> None:
     raise Hang(f"more than {SECONDS} s of processor time")
 
@@ -37,18 +46,12 @@ class Limits:
         signal.signal(signal.SIGPROF, _expired)
         self._peak = open("/proc/self/clear_refs", "w")  # noqa: SIM115 - as long as the process lives
         self._now = open("/proc/self/statm", "rb")  # noqa: SIM115
-        self._status = open("/proc/self/status", "rb", buffering=0)  # noqa: SIM115
         self._factor = factor
 
     def _pages(self) -> tuple[int, int]:
         self._now.seek(0)
         whole, resident = self._now.read().split()[:2]
         return int(whole) * _PAGE, int(resident) * _PAGE
-
-    def _most(self) -> int:
-        """The most memory in use since it was forgotten; `ru_maxrss` includes that of the process this one is forked from."""
-        self._status.seek(0)
-        return int(self._status.read(1 << 14).partition(b"VmHWM:")[2].split(maxsplit=1)[0]) << 10
 
     def run(self, call: Any, size: int) -> int:
         """Call, and return the bytes of memory that were touched meanwhile.
@@ -70,7 +73,7 @@ class Limits:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-            touched = self._most() - before
+            touched = peak() - before
             if touched > promised + NOISE:
                 raise Excess(f"{touched >> 20} MiB for {size} bytes")
         return max(touched, 0)

@@ -32,6 +32,7 @@ class Net(linen.Module):
         return linen.Dense(2)(x)
 
 
+@pytest.mark.slow
 def test_flax_forward_and_gradient() -> None:
     module = linen.Dense(3)
     block = FlaxBlock(module, nd.array(X), prefix="f_")
@@ -102,6 +103,7 @@ def build() -> nn.HybridSequential:
     return net
 
 
+@pytest.mark.slow
 def test_functional_equals_the_block() -> None:
     net = build()
     fn, params = functional(net, nd.array(X))
@@ -131,6 +133,7 @@ def test_functional_needs_a_key_where_it_draws(mode) -> None:
         fn({}, np.ones((2, 1), "f"))
 
 
+@pytest.mark.slow
 def test_functional_in_an_optax_loop() -> None:
     fn, params = functional(build(), nd.array(X), train=True)
     tx = optax.adam(0.05)
@@ -188,6 +191,7 @@ def make() -> nn.Dense:
     return net
 
 
+@pytest.mark.slow
 def test_optax_equals_optax() -> None:
     net = make()
     tx = optax.chain(optax.clip_by_global_norm(0.1), optax.adam(0.1))

@@ -111,6 +111,7 @@ def test_compiled_models_of_keras_are_compiled_anew() -> None:
         other.fit(rows, np.ones(8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [convolutions, lambda: mx.gluon.rnn.LSTM(4)], ids=["convolutions", "recurrent"])
 def test_another_process(make: Any, tmp_path: Path) -> None:
     net = make()

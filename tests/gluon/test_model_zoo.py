@@ -26,6 +26,7 @@ def test_structure_and_names_are_those_of_mxnet(name):
     assert facts(mx, vision, name) == RECORD[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 2])
 def test_small_residual_networks_train(version):
     net_class, block = (

@@ -307,6 +307,7 @@ def test_auto_reload():
     loader.clean()
 
 
+@pytest.mark.slow
 @wrappers()
 def test_workers_draw_different_numbers_that_follow_the_seed(wrap):
     def draw():

@@ -18,6 +18,7 @@ from dualmx.launch.plan import Plan
 from dualmx.launch.process import Member
 from dualmx.launch.returns import Returns
 
+SLOW = pytest.mark.slow
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
 
 
@@ -43,6 +44,7 @@ def wait_for(condition: object, seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_everyone_gets_role_rank_secret_and_variables() -> None:
     code = (
         "import os; e = os.environ; print(e['DMLC_ROLE'], e['DMLC_TASK_ID'], e['DMLC_NUM_WORKER'],"
@@ -62,6 +64,7 @@ def test_everyone_gets_role_rank_secret_and_variables() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_first_failure_decides_and_is_reported(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys, time\n"
@@ -86,6 +89,7 @@ def test_the_first_failure_decides_and_is_reported(tmp_path: Path) -> None:
     assert "worker 0, which exited with status 3" in report
 
 
+@pytest.mark.slow
 def test_a_signal_gives_its_status_and_the_rest_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import os, signal, time\n"
@@ -101,9 +105,11 @@ def test_a_signal_gives_its_status_and_the_rest_is_stopped(monkeypatch: pytest.M
     "options, program, text",
     [
         ([], "absent", "there is no program 'absent' here, in PATH="),
-        ([], "./absent", "the program './absent' does not exist here, in "),
-        ([], "plain", "the program '{folder}/plain' cannot be executed here"),
-        (["--env-worker", "PATH:/none"], "touch", "there is no program 'touch' here, in PATH=/none"),
+        pytest.param([], "./absent", "the program './absent' does not exist here, in ", marks=SLOW),
+        pytest.param([], "plain", "the program '{folder}/plain' cannot be executed here", marks=SLOW),
+        pytest.param(
+            ["--env-worker", "PATH:/none"], "touch", "there is no program 'touch' here, in PATH=/none", marks=SLOW
+        ),
     ],
 )
 def test_a_missing_program_ends_the_launcher_before_anything_is_started(tmp_path, options, program, text) -> None:
@@ -124,12 +130,14 @@ def _limited(soft: int, hard: int, *arguments: str) -> subprocess.CompletedProce
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_the_limit_of_open_files_is_raised_as_far_as_it_may_be() -> None:
     show = "import os, resource; os.environ['DMLC_ROLE'] == 'worker' and print(resource.getrlimit(7))"
     done = _limited(100, 500, "-n", "1", "-s", "1", "--launcher", "local", sys.executable, "-S", "-c", show)
     assert (done.returncode, done.stdout) == (0, "[worker 0] (500, 500)\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_too_low_a_limit_of_open_files_is_named_before_anything_is_started() -> None:
     arguments = ("-n", "100", "-s", "2", "--launcher", "local", sys.executable, "-S", "-c", "print('started')")
     done = _limited(100, 280, *arguments)
@@ -139,6 +147,7 @@ def test_too_low_a_limit_of_open_files_is_named_before_anything_is_started() -> 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
     code = f"import os, sys; sys.exit(0 if os.environ['DMLC_NUM_ATTEMPT'] == '1' else 5)  # {tmp_path}"
     assert launch("-n", "1", code=code, DMLC_NUM_ATTEMPT="2").returncode == 0
@@ -152,6 +161,7 @@ def hasty(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_the_only_worker_has_all_the_time_after_it_was_started_again(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys, time\n"
@@ -167,6 +177,7 @@ def test_the_only_worker_has_all_the_time_after_it_was_started_again(tmp_path: P
     assert done.returncode == 0 and (tmp_path / "worker").read_text() == "done", done.stderr
 
 
+@pytest.mark.slow
 def test_the_last_lines_are_printed_although_they_are_read_late() -> None:
     run = (
         "import sys, time; from dualmx.launch import process; copy = process.Process._copy\n"
@@ -179,6 +190,7 @@ def test_the_last_lines_are_printed_although_they_are_read_late() -> None:
     assert done.returncode == 0 and sorted(done.stdout.splitlines()) == [f"[{name}] a line" for name in who], done
 
 
+@pytest.mark.slow
 def test_a_job_whose_workers_never_come_far_fails() -> None:
     code = "import os, sys, time; time.sleep(0.8); sys.exit(7 if os.environ['DMLC_ROLE'] == 'worker' else 0)"
     done = hasty("-n", "1", "-s", "1", "--on-worker-death", "elastic", "--restarts", "2", code=code)
@@ -195,6 +207,7 @@ SLEEPERS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "seconds"), [(signal.SIGKILL, 5.0), (signal.SIGTERM, 8.0), (signal.SIGINT, 8.0)], ids=lambda x: str(x)
 )
@@ -224,6 +237,7 @@ NO_KEEPER = (
 )
 
 
+@pytest.mark.slow
 def test_control_without_the_keeper_children_of_children_are_left(tmp_path: Path) -> None:
     command = [sys.executable, "-c", NO_KEEPER, "-n", "1", "-s", "1", sys.executable, "-S", "-c", SLEEPERS]
     env = {**os.environ, "FOLDER": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -245,6 +259,7 @@ def test_control_without_the_keeper_children_of_children_are_left(tmp_path: Path
                 os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not guard.defaults(), reason="an older C library, or another one")
 def test_children_get_huge_pages_unless_the_user_decides(tmp_path: Path) -> None:
     code = "import os; print(os.environ['GLIBC_TUNABLES'])"

@@ -182,6 +182,7 @@ SAYS = (
 )
 
 
+@pytest.mark.slow
 def test_every_process_is_told_what_it_is_and_a_failure_is_reported(remote: Remote) -> None:
     options = ["-n", "2", "-s", "1", "--env", "A:x y'z", "--env-worker", "B:1"]
     env = {**os.environ, **remote.env, "DUALMX_SECRET": SECRET, "PS_VERBOSE": "1", "AWS_SECRET_ACCESS_KEY": "aws"}
@@ -219,6 +220,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("remote", [k for k in KINDS if k not in ("mpi-fake", "slurm-fake")], indirect=True)
 def test_no_process_outlives_a_killed_launcher(remote: Remote, tmp_path: Path) -> None:
     pids = tmp_path / "pids"
@@ -259,6 +261,7 @@ def test_a_dead_task_is_started_again_alone(remote: Remote, tmp_path: Path) -> N
     assert (tmp_path / "worker1").read_text() == "xx" and (tmp_path / "worker0").read_text() == "x"
 
 
+@pytest.mark.slow
 def test_unreachable_hosts_are_all_named_before_anything_starts(tmp_path: Path) -> None:
     remote = fake("ssh", tmp_path)
     (tmp_path / "hosts").write_text("unreachable\none\nunreachable:23\n")

@@ -115,6 +115,7 @@ def test_gradients_of_networks() -> None:
     assert all(np.isfinite(a).all() and np.allclose(a, b, atol=1e-3) for a, b in zip(after, before, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["dist_sync", "collective"])
 def test_a_measurement_here(store: str) -> None:
     """A step in one process, and exchanges of the network's gradients in jobs of two workers."""
@@ -137,6 +138,7 @@ def test_a_measurement_here(store: str) -> None:
     assert page(found).startswith("lenet: 1.7 MB in 8 array(s), " + store)
 
 
+@pytest.mark.slow
 def test_a_job_that_fails_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MXNET_KVSTORE_BIGARRAY_BOUND", "many")
     told = ["--tcomp", "0.1", "--batch-sizes", "32", "--bytes", "4096", "--workers", "2", "--gc-type", "none"]

@@ -55,6 +55,7 @@ def tasks_of(script: Path, folder: Path, job: str, count: int, **env: str) -> li
     return out
 
 
+@pytest.mark.slow
 def test_tasks_of_grid_engine_find_each_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ def dualmx(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=90)
 
 
+@pytest.mark.slow
 def test_status_of_a_running_job(tmp_path: Path) -> None:
     env = {"XDG_CONFIG_HOME": str(tmp_path), "READY": str(tmp_path / "ready")}
     launch = [sys.executable, "-m", "dualmx.launch", "-n", "2", "-s", "1", sys.executable, "-c", JOB]
@@ -135,6 +136,7 @@ def test_jobs_are_noted_while_they_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert jobs() == [] and not list((tmp_path / "dualmx" / "jobs").glob("*"))
 
 
+@pytest.mark.slow
 def test_bandwidth_of_local_and_distributed_stores() -> None:
     local = dualmx("bandwidth", "--kv-store", "device", "--devices", "2", "--sizes", "4KB", "--rounds", "2")
     assert local.returncode == 0 and "4KB" in local.stdout, local.stderr

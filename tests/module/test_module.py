@@ -402,6 +402,23 @@ def test_joined_outputs_are_where_the_first_part_is():
     assert mod.get_outputs()[0].asnumpy().tolist() == [[1.0] * 3] * 4
 
 
+def test_initial_values_do_not_depend_on_groups():
+    def drawn(**groups):
+        with mx.AttrScope(ctx_group="first"):
+            hidden = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="a")
+        with mx.AttrScope(ctx_group="second"):
+            net = mx.sym.FullyConnected(hidden, num_hidden=2, name="b")
+        mx.random.seed(1)
+        mod = mx.mod.Module(net, ["data"], None, **groups)
+        mod.bind([("data", (4, 3))], for_training=False)
+        mod.init_params(mx.init.Xavier())
+        return mod.get_params()[0]
+
+    plain, grouped = drawn(), drawn(group2ctxs={"first": mx.cpu(1), "second": mx.cpu(2)})
+    for name, value in plain.items():
+        np.testing.assert_array_equal(grouped[name].asnumpy(), value.asnumpy(), err_msg=name)
+
+
 def test_several_contexts_average_batch_statistics():
     mod = mx.mod.Module(network(mx), context=[mx.cpu(0), mx.cpu(1)])
     mod.bind([("data", (4, 3))], [("softmax_label", (4,))])

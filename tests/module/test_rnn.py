@@ -111,6 +111,7 @@ def test_batches_of_a_bucket() -> None:
         mx.rnn.BucketSentenceIter(sentences, 2, layout="XX")
 
 
+@pytest.mark.slow
 def test_a_language_model_over_buckets(tmp_path: Path) -> None:
     random.seed(1)
     np.random.seed(1)

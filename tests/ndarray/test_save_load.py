@@ -173,6 +173,7 @@ def test_exchange_with_mxnet(tmp_path):
         assert got.dtype == np.dtype(name) and got.asnumpy().tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
+@pytest.mark.slow
 def test_loading_in_a_fresh_process_sets_nothing_else_up(tmp_path):
     nd.save(tmp_path / "w", {"w": nd.ones((2, 2))})
     code = f"import dualmx as mx; print(mx.nd.load({str(tmp_path / 'w')!r})['w'].asnumpy().sum())"

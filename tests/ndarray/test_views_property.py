@@ -117,6 +117,7 @@ def play(data, steps):
         assert np.array_equal(a.asnumpy(), m)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["lazy", "naive"])
 def test_views_behave_as_numpys(mode):
     @settings(max_examples=60 if mode == "lazy" else 30, deadline=None)

@@ -14,6 +14,7 @@ from tests.goldens import np_cases
 RECORDED = json.loads((Path(__file__).parents[1] / "goldens" / "np.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_as_mxnet():
     """All calls are recorded before the first one is computed, so that they are few programs."""
     found = {name: np_cases.evaluate(np_cases.EXPRESSIONS[name], mx.np, onp) for name in RECORDED}

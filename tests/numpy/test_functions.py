@@ -94,6 +94,7 @@ class Run:
         onp.testing.assert_allclose(slope, (sums[0] - sums[1]) / (2 * step), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS, ids=lambda g: f"{g[0].name}..{g[-1].name}")
 def test_values_and_gradients(group):
     runs = [Run(case) for case in group]
@@ -111,6 +112,7 @@ def test_values_and_gradients(group):
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.slow
 def test_reductions_of_a_single_number_may_be_asked_for_an_axis():
     x = mx.np.array(2.5)
     for axis in (0, -1):

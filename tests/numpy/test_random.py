@@ -30,6 +30,7 @@ DISTRIBUTIONS: dict[str, tuple[tuple[float, ...], float, float]] = {
 }
 
 
+@pytest.mark.slow
 def test_moments() -> None:
     mx.random.seed(11)
     drawn = {name: getattr(R, name)(*params, size=(20000,)) for name, (params, _, _) in DISTRIBUTIONS.items()}

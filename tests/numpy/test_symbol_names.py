@@ -88,6 +88,7 @@ GRID = onp.arange(6.0, dtype="float32").reshape(2, 3)
 WHOLE = onp.array([1, 5], "int32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "values", "want"),
     [

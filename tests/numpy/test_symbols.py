@@ -51,6 +51,7 @@ def build(name: str, F, given):
     return expression(F, *(given[n] for n in names(expression)))
 
 
+@pytest.mark.slow
 def test_nodes_give_what_arrays_give():
     made = [build(name, snp, SYMBOLS) for name in EXPRESSIONS]
     assert all(isinstance(s, type(SYMBOLS["m"])) for s in made)

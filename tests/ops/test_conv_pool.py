@@ -79,6 +79,7 @@ def test_channels_last_is_the_same_function(op, layout, n, platform):
     np.testing.assert_allclose(np.moveaxis(last, -1, 1), first, 1e-5, 1e-5)
 
 
+@pytest.mark.slow
 def test_max_gradient_goes_to_the_first_maximum():
     for kernel, stride in (((2, 2), (2, 2)), ((3, 3), (1, 1)), ((6, 6), (1, 1))):
         x = jnp.ones((1, 1, 6, 6))
@@ -115,6 +116,7 @@ def test_half_precision_sums_in_float32():
     assert y.dtype == np.float16 and float(y[0, 0, 0, 0]) == 3
 
 
+@pytest.mark.slow
 def test_deconvolution_is_the_adjoint_of_convolution():
     rng = np.random.default_rng(0)
     p = {"kernel": (3, 2), "stride": (2, 1), "pad": (1, 0), "num_group": 2, "no_bias": True}

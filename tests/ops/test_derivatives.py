@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dualmx as mx
 from tests.ops.fronts import call, cast, groups, is_float, is_random, named
@@ -85,6 +86,7 @@ def near(got: float, want: float) -> bool:
     return bool(np.isclose(got, want, 2e-5, 2e-5 * max(1.0, abs(want))))
 
 
+@pytest.mark.slow
 @named(groups(SMOOTH))
 def test_derivatives_agree_with_differences(samples):
     here, above, below = (Probe(samples, shift) for shift in (0.0, STEP, -STEP))

@@ -219,6 +219,7 @@ def check_naive(samples: Sequence[Sample], gradients: bool) -> None:
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.slow
 @named(groups(ONE_EACH, 60))
 def test_the_naive_engine_computes_the_same(samples):
     check_naive(samples, gradients=False)

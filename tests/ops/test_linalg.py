@@ -81,6 +81,7 @@ def test_cholesky_gradient_is_symmetric_and_consistent():
     np.testing.assert_allclose(np.sum(grad * direction), (up - down) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_factorisations_of_stacks():
     a, wide = positive(2, 3, 4, 4), stack(2, 3, 5)
     low = run("_linalg_potrf", a)

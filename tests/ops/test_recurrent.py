@@ -47,6 +47,7 @@ def test_rnn_gradients(mode):
     gradients("RNN", [a.shape for a in arrays], order=1, **params)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["lstm", "gru"])
 @pytest.mark.parametrize("both", [False, True])
 def test_sequence_lengths_equal_shorter_runs(mode, both):
@@ -69,6 +70,7 @@ def test_lstm_states_are_clipped():
     assert float(cell.min()) >= -0.1 and float(cell.max()) <= 0.2
 
 
+@pytest.mark.slow
 def test_rnn_dropout_acts_between_layers_when_training():
     params, arrays = rnn_inputs("gru", 2)
     still = run("RNN", *arrays, p=0.5, **params)[0]
@@ -152,6 +154,7 @@ def test_ctc_errors():
         OPS["CTCLoss"].call(use_label_lengths=True).infer((((4, 2, 5), F4), ((2, 3), F4), ((3,), F4)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("both", [False, True])
 def test_quantized_rnn_is_close_to_rnn(both):
     params, arrays = rnn_inputs("lstm", layers=2, both=both)

@@ -82,6 +82,7 @@ def test_law_of_each_element(stem, params, law):
     assert draw(f"_sample_{stem}", *arrays).shape == (2, 2)
 
 
+@pytest.mark.slow
 def test_each_element_has_its_own_parameters():
     x = draw("_sample_normal", np.array([0, 100], np.float32), np.array([1, 5], np.float32), shape=5000)
     np.testing.assert_allclose(x.mean(1), [0, 100], atol=0.4)
@@ -154,6 +155,7 @@ def test_randint():
 P = np.array([[0.1, 0.2, 0.7], [0.5, 0.5, 0.0]], np.float32)
 
 
+@pytest.mark.slow
 def test_multinomial_frequencies_and_shapes():
     x = draw("_sample_multinomial", P * 3, shape=N)
     assert (x.shape, x.dtype) == ((2, N), np.int32)

@@ -95,6 +95,7 @@ def test_bad_arguments(op, shapes, params, text):
         OPS[op].call(**params).infer(tuple((s, f4) for s in shapes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DRAWN, ids=lambda c: c.name)
 def test_drawn_colours_match_record(case: Case):
     (data,) = case.arrays().values()

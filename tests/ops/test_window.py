@@ -94,6 +94,7 @@ def test_advanced_indexing_agrees_with_numpy(items, arrays, platform):
         np.testing.assert_array_equal(run("_advanced_set", FOUR, floats([7]), *arrays, spec=spec), want)
 
 
+@pytest.mark.slow
 def test_gradients():
     def pull(name, arrays, head, **params):
         call = OPS[name].call(**params)

@@ -114,6 +114,7 @@ def test_processes_that_disagree_are_told(compared: bool, three: Together, monke
         assert {three.found[rank][0] for rank in range(SIZE)} == {6, 8}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_process_that_ends_ends_the_exchange_of_the_others(noticed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not noticed:
@@ -130,6 +131,7 @@ def test_a_process_that_ends_ends_the_exchange_of_the_others(noticed: bool, monk
         three.running.workers[rank].close(wait=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silence", [1.0, 0.0])
 def test_a_process_that_is_stopped_ends_the_exchange_of_the_others(silence: float) -> None:
     """Its connections stay open; the control listens for no signs of life."""

@@ -102,6 +102,13 @@ def test_accumulated_batches_are_one() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-14)
 
 
+def test_epochs_without_an_end_stop_at_the_last_step() -> None:
+    for options in ({"max_epochs": -1}, {}):
+        trainer = quiet(max_steps=5, **options)
+        trainer.fit(Line(), loader(24))
+        assert trainer.global_step == 5
+
+
 def test_gradients_are_clipped() -> None:
     class Plain(Line):
         def configure_optimizers(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -215,3 +216,13 @@ def test_stores_of_groups_are_checked() -> None:
             dist.init_process_group("gloo", **arguments)  # type: ignore[arg-type]
     dist.init_process_group("gloo", store=store, rank=0, world_size=1)
     dist.destroy_process_group()
+
+
+def test_a_store_that_is_dropped_waits_for_no_thread(monkeypatch) -> None:
+    kept, other = by_tcp(Path())
+    joining: list[threading.Thread] = []  # the threads of vans join some of their own
+    monkeypatch.setattr(threading.Thread, "join", lambda *_: joining.append(threading.current_thread()))
+    del other
+    del kept
+    gc.collect()
+    assert threading.current_thread() not in joining

@@ -14,14 +14,6 @@ from dualmx.op.registry import OPS
 from tests.ops.fronts import call
 from tests.ops.samples import Sample, all_samples, registered, wave
 
-# Without dense inputs: their arrays are sparse, and NumPy or SciPy computes on the host.
-SPARSE = {
-    "_contrib_getnnz", "_contrib_edge_id", "_contrib_dgl_adjacency", "_contrib_dgl_subgraph",
-    "_contrib_dgl_csr_neighbor_uniform_sample", "_contrib_dgl_csr_neighbor_non_uniform_sample",
-    "_contrib_dgl_graph_compact",
-}  # fmt: skip
-# Its weights are made by `contrib.quantization` alone.
-WITHOUT = {"_contrib_quantized_rnn"}
 INTEGERS = np.array([[3, 4, 7], [2, 5, 6]], np.int32)
 
 
@@ -68,6 +60,76 @@ def _integers() -> Iterator[Sample]:
     yield Sample("_npi_eigvals", (wave((3, 3)),))
 
 
+def _quantized_lstms() -> Iterator[Sample]:
+    """uint8 data; the length of the vector of parameters follows from all other lengths."""
+    for steps, batch, features, units, layers, ways in ((1, 1, 1, 1, 1, 1), (3, 2, 5, 17, 1, 2), (2, 1, 3, 1, 2, 1)):
+        widths = [features] + [units * ways] * (layers - 1)
+        count = sum(ways * 4 * units * (width + units + 2) for width in widths)
+        data = (wave((steps, batch, features)) * 100).astype(np.uint8)
+        states = [wave((layers * ways, batch, units), k) for k in (1, 2)]
+        arrays = (data, wave((count,), 3) - 1.5, *states, np.float32([40]), np.float32([100]))
+        sizes = {"state_size": units, "num_layers": layers, "bidirectional": ways == 2, "mode": "lstm"}
+        yield Sample("_contrib_quantized_rnn", arrays, {**sizes, "state_outputs": True}, smooth=(2, 3))
+
+
+# Rows of adjacency matrices: no vertex, one without edges, one with an edge to itself, rows without edges, all edges.
+GRAPHS: dict[str, np.ndarray] = {
+    "no vertex": np.zeros((0, 0), np.int64),
+    "one vertex": np.zeros((1, 1), np.int64),
+    "one loop": np.ones((1, 1), np.int64),
+    "a path": np.int64([[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]),
+    "all edges": 1 - np.eye(5, dtype=np.int64),
+}
+
+
+def _graph(name: str, edges: np.ndarray, *more: np.ndarray, **params: Any) -> Iterator[Case]:
+    """Calls of an operator on graphs: (edge numbers, columns, row pointer, further inputs), in csr matrices."""
+    rows, columns = np.nonzero(edges)
+    pointer = np.searchsorted(rows, np.arange(len(edges) + 1)).astype(np.int64)
+    pieces = (np.arange(1, len(rows) + 1), columns.astype(np.int64), pointer)
+
+    def run(inputs: Sequence[Any]) -> list[Any]:
+        graph = mx.nd.sparse.csr_matrix(tuple(inputs[:3]), shape=edges.shape, dtype="int64")
+        if name == "dgl_graph_compact":  # takes what a sampler gives
+            vertices, sampled, _ = mx.nd.contrib.dgl_csr_neighbor_uniform_sample(
+                graph, inputs[3], num_args=2, num_hops=1, num_neighbor=len(edges), max_num_vertices=len(edges) + 1
+            )
+            count = int(vertices[-1].asscalar())
+            found = mx.nd.contrib.dgl_graph_compact(sampled, vertices, graph_sizes=(count,), return_mapping=True)
+        else:
+            found = getattr(mx.nd.contrib, name)(graph, *inputs[3:], **params)
+        flat: list[Any] = []
+        for out in found if isinstance(found, list) else [found]:
+            flat += [out.data, out.indices, out.indptr] if out.stype == "csr" else [out]
+        return flat
+
+    shown = ", ".join(f"{k}={v}" for k, v in params.items())
+    what = f"_contrib_{name}({shown}) on {len(edges)} vertices, {len(rows)} edges, {[m.tolist() for m in more]}"
+    yield Case(what, [*pieces, *more], (), False, run)
+
+
+def graphs() -> Iterator[Case]:
+    """Every operator on graphs, on graphs without vertices or edges too."""
+    for edges in GRAPHS.values():
+        size = len(edges)
+        ends = np.arange(size), np.arange(size)[::-1].copy()
+        for axis in (None, 1):
+            yield from _graph("getnnz", edges, axis=axis)
+        yield from _graph("edge_id", edges, *ends)
+        yield from _graph("dgl_adjacency", edges)
+        for chosen in dict.fromkeys((0, min(size, 1), size)):
+            vertices = np.arange(chosen)
+            yield from _graph("dgl_subgraph", edges, vertices, num_args=2, return_mapping=True)
+            for hops, neighbors, most in ((1, 1, 1), (2, 3, 6)):
+                if chosen > most:
+                    continue
+                sizes = {"num_hops": hops, "num_neighbor": neighbors, "max_num_vertices": most}
+                yield from _graph("dgl_csr_neighbor_uniform_sample", edges, vertices, num_args=2, **sizes)
+                chances = wave((size,))
+                yield from _graph("dgl_csr_neighbor_non_uniform_sample", edges, chances, vertices, num_args=3, **sizes)
+            yield from _graph("dgl_graph_compact", edges, vertices)
+
+
 def shrunk(sample: Sample, lengths: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Sample | None:
     """A sample with other shapes of its inputs, not longer ones; None if nothing changes."""
     arrays = tuple(a[tuple(map(slice, lengths(a.shape)))].copy() for a in sample.arrays)
@@ -93,10 +155,10 @@ def operators() -> list[Case]:
     table = all_samples()
     for sample in _integers():
         table.setdefault(OPS[sample.op].name, []).append(sample)
-    missing = {op.name for op in registered()} - set(table) - SPARSE - WITHOUT
+    found = [*map(_of, _quantized_lstms()), *graphs()]
+    missing = {op.name for op in registered()} - set(table) - {c.name.partition("(")[0] for c in found}
     if missing:
         raise LookupError(f"operators without a sample: {sorted(missing)}; add one to tests/ops or to _integers")
-    found = []
     for k, name in enumerate(sorted(table)):
         found += [_of(s, (k + i) % 2 == 0) for i, s in enumerate(_variants(table[name][0]))]
     return found

@@ -60,6 +60,7 @@ print(total, late[0, 0].asscalar(), found)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", ["0", "1"])
 def test_released_memory_is_poisoned(poison: str) -> None:
     settings = {"DUALMX_POISON": poison, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "DUALMX_CACHE_DIR": ""}

@@ -36,6 +36,7 @@ def recorded() -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     return found, weights
 
 
+@pytest.mark.slow
 def test_operators(recorded: Any) -> None:
     """Everything is recorded before anything is read, so that few programs are compiled."""
     results = {name: call() for name, call in calls(mx) if KINDS[name] != ["error"]}

@@ -69,6 +69,7 @@ def assert_alike(found: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> N
         np.testing.assert_allclose(found[name] / scale, value / scale, atol=1e-11, err_msg=name)
 
 
+@pytest.mark.slow
 def test_the_environment_asks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     want, whole = gradients(layers(), 2048)
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "1")

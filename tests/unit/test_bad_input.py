@@ -337,6 +337,7 @@ def usable(x):
     assert w.grad.asnumpy().tolist() == [2.0, 4.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action, text", [c[1:] for c in CASES], ids=[c[0] for c in CASES])
 @pytest.mark.filterwarnings("ignore")
 def test_wrong_input_is_an_error_at_the_call(tmp_path, action, text):

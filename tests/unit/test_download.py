@@ -349,6 +349,10 @@ def test_proxies_of_the_environment(web, tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     assert Path(download(f"{web.url}/good.bin", str(tmp_path))).read_bytes() == CONTENT
     assert web.paths() == ["http://far.invalid/a.bin", "/good.bin"]
+    monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:1")
+    with pytest.raises(DownloadError, match="far.invalid/b.bin: Connection refused, by the proxy 127.0.0.1:1") as e:
+        download("http://far.invalid/b.bin", str(tmp_path), retries=0)
+    assert "secret" not in str(e.value)
     monkeypatch.delenv("http_proxy")
     monkeypatch.setenv("all_proxy", "socks5://me:secret@127.0.0.1:1")
     with pytest.raises(DownloadError, match="proxy socks5://127.0.0.1:1 of the environment") as e:

@@ -118,11 +118,13 @@ class TestArrays:
             raw = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(8)
             refused(Content(raw, "'a.npy'", "an array").npy)
 
+    @pytest.mark.slow
     def test_archives_of_zeros(self) -> None:
         content = npz(data=np.zeros(1 << 27, np.uint8))
         error = refused(lambda: serve._arrays(content, 1 << 30), content)
         assert "DUALMX_READ_LIMIT_MB" in str(error)
 
+    @pytest.mark.slow
     def test_gzipped_zeros(self, tmp_path) -> None:
         content = gzip.compress(b"\0\0\x08\x01" + struct.pack(">I", 1 << 27) + bytes(1 << 27))
         path = written(tmp_path, content)

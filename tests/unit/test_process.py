@@ -124,6 +124,7 @@ def test_numbers(monkeypatch):
     assert BULK.integer(1) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_fork_of_a_process_that_computes_ends_and_does_not_compute():
     code = """
@@ -159,6 +160,7 @@ def test_doctor():
     assert "x64       off" in out
 
 
+@pytest.mark.slow
 def test_doctor_tells_which_variables_change_nothing():
     given = {"PS_RESEND": "1", "MXNET_KVSTORE_USETREE": "1", "MXNET_KVSTORE_BIGARRY_BOUND": "9", "MXNET_SOMETHING": "x"}
     out, _ = python("-m", "dualmx.cli", "doctor", status=0, **given)
@@ -168,6 +170,7 @@ def test_doctor_tells_which_variables_change_nothing():
     assert told["MXNET_SOMETHING"] == "not known" and "program" in told["MXNET_KVSTORE_USETREE"]
 
 
+@pytest.mark.slow
 def test_variables_that_are_none_warn_once_with_the_nearest_name():
     given = {
         "DUALMX_ONEDNN": "MXNET_MKLDNN_ENABLED",

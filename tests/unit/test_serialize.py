@@ -116,6 +116,7 @@ def test_bfloat16_bytes():
     assert body.endswith(raw("0c000000 803f"))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(

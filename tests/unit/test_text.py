@@ -48,6 +48,7 @@ def written(path, content):
     return str(path)
 
 
+@pytest.mark.slow
 def test_embeddings(tmp_path):
     embedding = text.embedding
     path = written(tmp_path / "a.txt", "a 0.5 2 3\nb 1 2 3\nb 9 9 9\n<unk> 7 7 7\nc 4 5 6\n")
