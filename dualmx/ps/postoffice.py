@@ -142,11 +142,11 @@ class Scheduler:
         elif message.kind == REQUEST and op == "past":
             self._pass(link, message)
         elif op == "bye":
-            workers = self._unknown(link, message)
-            if not workers:
+            told = self._stays(link, message)
+            if not told:
                 self._leave(link)
             if message.kind == REQUEST:
-                self._van.answer(link, Message(REPLY, message.request, {"workers": workers} if workers else {}))
+                self._van.answer(link, Message(REPLY, message.request, told))
         elif message.kind == NOTE and op == "parted" and link in self._members:
             self._members[link].parted = True
         elif message.kind == NOTE and op == "crash" and link in self._members:
@@ -284,8 +284,9 @@ class Scheduler:
 
         It may end if all others have finished: servers end then, and need not hear of it in time.
         """
-        last = self._last_gone
-        if last is not None and last.state == "left" and all(m.state != "alive" for m in self._ledger.workers()):
+        last, others = self._last_gone, self._ledger.workers()
+        later = any(m.state == "alive" or (m.state == "lost" and m.since > self._last_end) for m in others)
+        if last is not None and last.state == "left" and not later:
             self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
             return
         member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
@@ -542,13 +543,14 @@ class Scheduler:
             self._ledger.enter(member)
             self._tell(member, f"{member.name} has left the job", False, time.monotonic())
 
-    def _unknown(self, link: int, message: Message) -> list[int]:
-        """Workers that have joined an elastic job, of which a server that is about to leave has not heard yet."""
-        member = self._members.get(link)
-        if self._attendance is None or member is None or member.role != "server" or "newest" not in message.meta:
-            return []
+    def _stays(self, link: int, message: Message) -> dict[str, Any]:
+        """What a server of an elastic job is told that must not leave yet: the workers of which it has not heard."""
+        member, workers = self._members.get(link), self._ledger.workers()
+        serves = self._attendance is not None and member is not None and member.role == "server"
+        if not serves or not any(m.present or self._awaited(m) for m in workers):
+            return {}
         newest = message.take("newest", int)
-        return [m.rank for m in self._ledger.workers() if m.state == "alive" and m.rank > newest]
+        return {"workers": [m.rank for m in workers if m.state == "alive" and m.rank > newest]}
 
     def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}

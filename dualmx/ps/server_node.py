@@ -46,8 +46,6 @@ class Server(Node):
         self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
         self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
         self._kept = 0.0  # when housekeeping was done last
-        self._died = 0.0  # when a worker was given up last
-        self._last_left = False  # the worker whose connection ended last had taken its leave
         self._departed: dict[int, str] = {}  # workers that have left the job, as the scheduler knows
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
@@ -136,13 +134,11 @@ class Server(Node):
     def _bye(self, link: int) -> None:
         rank = self.kv.ranks.get(link)
         if rank is not None:
-            self._last_left = True
             self.kv.lose(rank, f"worker {rank} has left the job", left=True)
 
     def _down(self, link: int, reason: str, sure: bool) -> None:
         rank = self.kv.ranks.pop(link, None)
         if rank is not None and self.kv.clients[rank].link == link:
-            self._last_left = rank in self.kv.left
             sure = sure or reason.startswith(SILENCE) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
             self._miss(rank, f"worker {rank} died: {reason}", sure)
 
@@ -164,9 +160,6 @@ class Server(Node):
 
     def _give_up(self, rank: int, reason: str) -> None:
         self._missing.pop(rank, None)
-        self._died = time.monotonic()
-        if self._connected(rank):  # only the scheduler knows of its death so far
-            self._last_left = False
         if self.job.on_worker_death == "continue":
             self.kv.exclude(rank, reason)
         elif self.job.on_worker_death == "wait":
@@ -202,7 +195,6 @@ class Server(Node):
         """A worker that is not connected cannot say goodbye here; one that is has its own link for that."""
         self._departed[rank] = text
         if not self._connected(rank):
-            self._last_left = True
             self.kv.lose(rank, text, left=True)
 
     def _connected(self, rank: int) -> bool:
@@ -234,7 +226,7 @@ class Server(Node):
             if self.back:
                 self._expect_all()
             while True:
-                while self.kv.workers - self.kv.gone.keys() - self.kv.excluded.keys() or self._deserted():
+                while self.kv.workers - self.kv.gone.keys() - self.kv.excluded.keys():
                     self._next()
                     if ("scheduler", 0) in self.gone and self.kv.workers - self.kv.clients.keys():
                         raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
@@ -243,6 +235,7 @@ class Server(Node):
                     break
                 for rank in reply.take("workers", list):  # which joined meanwhile
                     self.kv.expect(rank)
+                self._next()  # the job waits for others, as the last worker has died
             if self._journal is not None and self.kv.left >= self.kv.workers:
                 self._journal.remove()
         except MXNetError as e:
@@ -253,11 +246,6 @@ class Server(Node):
             self._van.close()
             if self._journal is not None:
                 self._journal.close()
-
-    def _deserted(self) -> bool:
-        """Whether the last worker of an elastic job has died, so that it waits for others."""
-        waits = self.job.elastic and not self._last_left and ("scheduler", 0) not in self.gone
-        return waits and time.monotonic() - self._died < self.job.comeback
 
     def _expect_all(self) -> None:
         """After a restart, wait for the workers to connect again, but for those that have left meanwhile."""

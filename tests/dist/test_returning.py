@@ -247,8 +247,8 @@ def test_the_scheduler_waits_for_others_where_the_last_worker_has_died(
     office.scheduler.on_down(2, "killed")
     if last == "left":
         office.ask(1, "bye")
-    office.ask(3, "bye")
     office.scheduler._watch()
+    office.ask(3, "bye", newest=1)
     assert office.scheduler.over.is_set() == (last == "left")
 
 
@@ -263,6 +263,24 @@ def test_who_joins_when_all_have_left_has_nothing_to_do(tmp_path: Path) -> None:
         office.ask(link, "bye")
     reply = office.answer(office.register(5, "worker", 1, 21))
     assert reply is not None and reply.kind == REPLY and reply.meta == {"over": True}
+
+
+def test_who_joins_when_the_last_worker_has_died_goes_on(tmp_path: Path) -> None:
+    """Also while that is not sure yet; the servers stay until then, and until the one that joins has left."""
+    office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
+    office.come_together()
+    office.ask(1, "bye")
+    office.scheduler.on_down(2, "killed")
+    reply = office.answer(office.ask(3, "bye", newest=1))
+    assert reply is not None and reply.meta == {"workers": []}
+    reply = office.answer(office.register(4, "worker", 1, 20))
+    assert reply is not None and reply.meta["rank"] == 2
+    reply = office.answer(office.ask(3, "bye", newest=1))
+    assert reply is not None and reply.meta == {"workers": [2]}
+    office.scheduler._bury(office.scheduler._members[2])
+    office.ask(4, "bye")
+    reply = office.answer(office.ask(3, "bye", newest=2))
+    assert reply is not None and reply.meta == {}
 
 
 def test_a_server_serves_who_joined_while_the_others_left(monkeypatch: pytest.MonkeyPatch) -> None:
