@@ -353,6 +353,7 @@ def test_a_worker_in_words() -> None:
     assert "1.5 KB/s between the workers" in page(DIRECTLY, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -261,6 +261,7 @@ def test_whole_numbers(samples, dtype):
 PRECISIONS = pytest.mark.parametrize(("dtype", "tol"), [("float64", 3e-4), ("float16", 5e-2)])
 
 
+@pytest.mark.slow
 @PRECISIONS
 @named(groups(ONE_EACH, 60))
 def test_other_precisions(samples, dtype, tol):

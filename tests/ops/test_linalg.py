@@ -43,6 +43,7 @@ def test_agrees_with_mxnet(case):
     check_recorded(case)
 
 
+@pytest.mark.slow
 @named([c for c in MATRIX if c.smooth and c.op not in OTHER_GRADIENT])
 def test_derivatives_agree_with_differences(case):
     check_numeric(case)

@@ -58,6 +58,7 @@ def test_every_operator_is_covered():
     assert set(defined_in("sample")) == known | others
 
 
+@pytest.mark.slow
 @family
 def test_law_of_one_distribution(stem, params, law):
     x = draw(f"_random_{stem}", shape=(N // 4, 4), **params)
@@ -65,6 +66,7 @@ def test_law_of_one_distribution(stem, params, law):
     check_law(x.ravel().astype(np.float64), law)
 
 
+@pytest.mark.slow
 @family
 def test_law_of_samples_like_an_array(stem, params, law):
     x = draw(f"_random_{stem}_like", np.zeros((N // 4, 4), np.float64), **params)
@@ -73,6 +75,7 @@ def test_law_of_samples_like_an_array(stem, params, law):
     assert draw(f"_random_{stem}_like", np.zeros((2, 3), np.int32), **params).dtype == np.int32
 
 
+@pytest.mark.slow
 @family
 def test_law_of_each_element(stem, params, law):
     arrays = [np.full((2, 2), v, np.float32) for v in params.values()]
