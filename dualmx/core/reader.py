@@ -13,6 +13,7 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -27,7 +28,7 @@ REMEDY = "it is damaged or of another kind; write or fetch it anew"
 PARSING = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, EOFError, RecursionError, struct.error)
 _NUMBERS = {code: struct.Struct("<" + code) for code in "bBhHiIqQfd"}
 _PIECE = 1 << 16
-_LONG = 1 << 20  # bytes from which the objects of a text are counted before they are made
+_LONG = 1 << 20  # bytes from which the objects of a text are counted before they are made; of a line
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _NPY = re.compile(
     r"\s*\{\s*'descr':\s*'([<>|=]?[?biufcSUVmM]\d*(?:\[\w+\])?)',\s*'fortran_order':\s*(True|False),"
@@ -133,6 +134,22 @@ class Content:
             return str(self.data, encoding)
         except UnicodeDecodeError as e:
             raise self.error(f"not {encoding} text ({e.reason})", e.start) from None
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Give the lines of UTF-8 text, each after its number, from 1 on.
+
+        Raises:
+            FormatError: they are no such text, or a line is longer than 1 MiB.
+        """
+        start = 0
+        for number, line in enumerate(io.BytesIO(self.data), 1):
+            if len(line) > _LONG:
+                raise self.error(f"line {number} has {len(line):,} bytes", start, f"at most {_LONG:,}")
+            try:
+                yield number, line.decode()
+            except UnicodeDecodeError as e:
+                raise self.error(f"not utf-8 text ({e.reason})", start + e.start) from None
+            start += len(line)
 
     def json(self) -> Any:
         """Return the value of JSON text; strings in it can be written as UTF-8.

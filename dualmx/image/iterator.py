@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import random
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ def read_list(path: str | os.PathLike[str]) -> list[tuple[int, np.ndarray, str]]
     content = Content.of_file(name, "lines of index, label, path between tabs")
     content.reserve(_LINE * bytes(content.data).count(b"\n"), "its lines")
     out = []
-    for number, line in enumerate(io.StringIO(content.text()), 1):
+    for number, line in content.lines():
         fields = line.strip().split("\t")
         if fields == [""]:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 from collections.abc import Sequence
@@ -359,7 +358,7 @@ def _labels_of(path: str | os.PathLike[str]) -> dict[int, np.ndarray]:
     out = {}
     content = Content.of_file(path, "lines of index, labels, path between tabs")
     content.reserve(_LINE * bytes(content.data).count(b"\n"), "its lines")
-    for number, line in enumerate(io.StringIO(content.text()), 1):
+    for number, line in content.lines():
         parts = line.strip().split("\t")
         try:
             if parts != [""]:

@@ -184,6 +184,13 @@ class TestText:
             path = written(tmp_path, content)
             refused(lambda p=path: read_list(p))
 
+    def test_a_line_of_two_megabytes_in_a_list_of_images(self, tmp_path) -> None:
+        from dualmx.image.iterator import read_list
+
+        path = written(tmp_path, b"0\t1\ta\n1\t1\t" + b"[" * (2 << 20))
+        error = refused(lambda: read_list(path))
+        assert error.offset == 6 and "line 2 has 2,097,156 bytes: expected at most 1,048,576" in str(error)
+
     def test_word_vectors(self, tmp_path) -> None:
         for content in (b"a 1 2\n\xff 1 2\n", b"a 1 x\n", b"a 1 2\nb 1 2 3\n", b"<unk> 1 2 3\na 1 2\n"):
             path = written(tmp_path, content)
