@@ -98,7 +98,7 @@ def unreadable(what: str, cause: OSError) -> MXNetError:
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return a "did you mean" clause for `word`, or the list of known words when none is close."""
     known = sorted(known)
-    near = difflib.get_close_matches(str(word), known, 1)
+    near = difflib.get_close_matches(str(word)[:100], known, 1)  # takes 40 times the memory of the word
     if near:
         return f"did you mean {near[0]!r}?"
     shown = ", ".join(known[:40]) + (", …" if len(known) > 40 else "")
