@@ -64,17 +64,17 @@ class Kernels:
 
     def __init__(self) -> None:
         import dualmx  # noqa: F401  (fills the registry)
-        from dualmx.compile.executable import options_for
+        from dualmx.compile.executable import compiler_options
         from dualmx.compile.layout import sink_transposes
         from dualmx.compile.onednn.ffi import available
-        from dualmx.compile.onednn.rewrite import BY_LIBRARY
-        from dualmx.op.backend import lowering_for
+        from dualmx.compile.onednn.rewrite import REWRITE_RULES
+        from dualmx.op.backend import lowering_on_platform
         from dualmx.op.registry import get_op
 
         self._op = get_op
-        self._sink = partial(sink_transposes, library=BY_LIBRARY)
-        self._lowering = partial(lowering_for, "cpu", available)
-        self.compiler_options = options_for("cpu")
+        self._sink = partial(sink_transposes, library=REWRITE_RULES)
+        self._lowering = partial(lowering_on_platform, "cpu", available)
+        self.compiler_options = compiler_options("cpu")
 
     def through(self, step: Any) -> Any:
         """The step after the layout pass, which works on flat lists of arrays."""

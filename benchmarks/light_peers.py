@@ -20,7 +20,7 @@ import numpy as np
 
 from dualmx.core.network import free_port
 from dualmx.core.open_files import raise_limit
-from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
+from dualmx.ps.frame import ERROR, NOTICE, REPLY, REQUEST, Message
 from dualmx.ps.sockets import SocketVan
 
 SECRET = "the secret of light peers, long enough"
@@ -74,7 +74,7 @@ class LightJob:
     # -- messages
 
     def _on_message(self, link: int, message: Message) -> None:
-        if message.kind == NOTE:
+        if message.kind == NOTICE:
             self.notes.append((link, message.meta))
         elif message.kind in (REPLY, ERROR):
             self._answers[link, message.request] = message
@@ -189,7 +189,7 @@ class LightJob:
         self.answers([self.ask(self.links[rank][0], {"op": "bye"}) for rank in sorted(self.alive)])
         for rank in sorted(self.alive):
             for link in self.links[rank][1:]:
-                self._van.send(link, Message(NOTE, 0, {"op": "bye"}))
+                self._van.send(link, Message(NOTICE, 0, {"op": "bye"}))
         self.alive.clear()
         return {name: p.wait(self.seconds) for name, p in self.processes.items()}
 

@@ -15,18 +15,18 @@ from collections.abc import Callable
 import numpy as np
 
 import dualmx as mx
-from dualmx.compile.watch import Compilation, Watcher, watchers
+from dualmx.compile.watch import CompileEvent, Listener, listeners
 
 ROWS, SIDE = 16, 160
 TURNS = 12
 
 
-class Largest(Watcher):
+class Largest(Listener):
     """Notes the most bytes that a compiled program needs for what lies between its operations."""
 
     bytes = 0
 
-    def compiled(self, compilation: Compilation) -> None:
+    def compiled(self, compilation: CompileEvent) -> None:
         self.bytes = max(self.bytes, compilation.compiled.memory_analysis().temp_size_in_bytes)
 
 
@@ -55,10 +55,10 @@ def main() -> None:
     for mirror in "01":
         os.environ["MXNET_BACKWARD_DO_MIRROR"] = mirror
         step, largest = made(), Largest()
-        watchers.append(largest)
+        listeners.append(largest)
         for _ in range(3):
             step()
-        watchers.remove(largest)
+        listeners.remove(largest)
         steps.append(step)
         sizes.append(largest.bytes / 1e6)
     times: list[list[float]] = [[], []]

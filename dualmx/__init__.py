@@ -164,7 +164,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_MODES})
 
 
-_alias.follow()
+_alias.install_finder()
 _accepted.warn_unknown()
 
 if _knobs.PROFILER_AUTOSTART.read() == "1":

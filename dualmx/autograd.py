@@ -19,13 +19,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from .core.checks import instance
+from .core.checks import require_instance
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .ndarray import tape
 from .ndarray.array import NDArray, make_variable
 from .ndarray.function import Function
 from .ndarray.handle import is_tracked
-from .ndarray.recorded import recorded_steps
+from .ndarray.recorded import recorded_ops
 from .ndarray.trace import backward_mode, engine, local
 from .symbol.node import Node, topological
 from .symbol.symbol import Symbol
@@ -142,8 +142,8 @@ def mark_variables(variables: Any, gradients: Any, grad_reqs: Any = "write") -> 
     if isinstance(variables, NDArray):
         variables, gradients = [variables], [gradients]
     for name, given in (("variables", variables), ("gradients", gradients)):
-        for a in instance("mark_variables", name, given, (list, tuple), "an NDArray or a list of them"):
-            instance("mark_variables", name, a, NDArray, "NDArrays")
+        for a in require_instance("mark_variables", name, given, (list, tuple), "an NDArray or a list of them"):
+            require_instance("mark_variables", name, a, NDArray, "NDArrays")
     reqs = [grad_reqs] * len(variables) if isinstance(grad_reqs, str) else list(grad_reqs)
     if not len(variables) == len(gradients) == len(reqs):
         raise ArgumentError(
@@ -168,7 +168,7 @@ def _listed(what: str, heads: Any) -> list[NDArray]:
 
 def _last_of_each(what: str, heads: list[NDArray], head_grads: Any) -> tuple[list[NDArray], Any]:
     """Heads once each: of an array that is a head several times, MXNet takes the last gradient."""
-    seeds = tape.check_seeds(what, heads, head_grads)
+    seeds = tape.check_head_grads(what, heads, head_grads)
     last = {id(h): (h, s) for h, s in zip(heads, seeds, strict=True)}
     return [h for h, _ in last.values()], [s for _, s in last.values()]
 
@@ -261,7 +261,7 @@ def get_symbol(x: NDArray) -> Symbol:
         >>> get_symbol(y).eval(var0=mx.nd.array([-1, 2]))[0].asnumpy().tolist()
         [0.0, 6.0]
     """
-    steps, head = recorded_steps(x)
+    steps, head = recorded_ops(x)
     entries: dict[Any, tuple[Node, int]] = {}
 
     def entry(v: Any) -> tuple[Node, int]:

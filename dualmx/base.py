@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .core.errors import MXNetError
-from .core.second_place import stand_for
+from .core.second_place import lazy_reexport
 
 string_types = (str,)
 numeric_types = (float, int, np.generic)
@@ -126,7 +126,7 @@ def build_param_doc(
     return "\n".join(lines) + "\n"
 
 
-_find, _ = stand_for(__name__, "dualmx.symbol.arithmetic", "dualmx.sparse")
+_find, _ = lazy_reexport(__name__, "dualmx.symbol.arithmetic", "dualmx.sparse")
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ import platform
 import sys
 from importlib import metadata
 
-from .core.accepted import accepted
+from .core.accepted import ignored_variables
 from .core.knobs import KNOBS, SECRET
 from .launch import main as launch
 
@@ -33,8 +33,8 @@ def doctor() -> int:
     """Print versions, devices, and every recognised environment variable with its value and effect; return 0 or 1."""
     import jax
 
-    from .compile.devices import devices_of
-    from .compile.executable import options_for
+    from .compile.devices import local_devices
+    from .compile.executable import compiler_options
     from .compile.onednn.ffi import unavailable
     from .compile.onednn.library import WHEEL
 
@@ -46,10 +46,10 @@ def doctor() -> int:
         except metadata.PackageNotFoundError:
             print(f"{name:9} not installed")
     for kind in ("cpu", "gpu", "tpu"):
-        found = devices_of(kind)
+        found = local_devices(kind)
         if found:
             print(f"{kind:9} {len(found)} device(s): {', '.join(str(d) for d in found)}")
-            print(f"          compiler options: {options_for(found[0].platform) or 'none'}")
+            print(f"          compiler options: {compiler_options(found[0].platform) or 'none'}")
         if kind == "cpu":
             why = unavailable()
             print(f"          large convolutions by {f'XLA: {why}' if why else 'oneDNN, compiled handlers'}")
@@ -67,7 +67,7 @@ def doctor() -> int:
             problems += 1
             shown = f"INVALID: {e}"
         print(f"  {knob.name}={shown}\n      {knob.doc}")
-    without = accepted()
+    without = ignored_variables()
     if without:
         print("\nenvironment (set, and without effect on dualmx):")
     for name, why in without.items():

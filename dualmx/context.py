@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from .compile.devices import device_of, devices_of
+from .compile.devices import device_of, local_devices
 from .core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
 from .core.errors import MXNetError
 
 
 def num_gpus() -> int:
     """Return how many GPUs this process can use."""
-    return len(devices_of("gpu"))
+    return len(local_devices("gpu"))
 
 
 def num_tpus() -> int:
     """Return how many TPU cores this process can use."""
-    return len(devices_of("tpu"))
+    return len(local_devices("tpu"))
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from .compile.counters import counters
-from .compile.watch import Compilation, Watcher, format_where, watchers
+from .compile.watch import CompileEvent, Listener, format_where, listeners
 from .core.errors import MXNetError
-from .graph.trie import LEAF, chain
+from .graph.trie import LEAF, steps_of
 from .ndarray.handle import Handle, exposed
 from .ndarray.storage import waitall
 from .ndarray.trace import local
@@ -38,7 +38,7 @@ def explain(x: Handle) -> str:
         if exposed(x) is not None:
             return f"{x._v!r}: in memory that other libraries see; each operation reads it again"
         return f"{x._v!r}: a view whose base was written; it is read again when needed"
-    steps = chain(x._tr.state)
+    steps = steps_of(x._tr.state)
     wanted = {x._v}
     lines = []
     for s in reversed(steps):
@@ -75,12 +75,12 @@ def assert_compiles(n: int) -> Iterator[None]:
     """
     waitall()
     seen = _Compilations()
-    watchers.append(seen)
+    listeners.append(seen)
     try:
         yield
         waitall()
     finally:
-        watchers.remove(seen)
+        listeners.remove(seen)
     if len(seen.lines) != n:
         details = "".join(seen.lines[:_MOST_DESCRIBED])
         more = len(seen.lines) - _MOST_DESCRIBED
@@ -88,13 +88,13 @@ def assert_compiles(n: int) -> Iterator[None]:
         raise AssertionError(f"expected {n} compiled programs in this scope, {len(seen.lines)} were compiled{details}")
 
 
-class _Compilations(Watcher):
+class _Compilations(Listener):
     """Notes each compilation."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def compiled(self, event: Compilation) -> None:
+    def compiled(self, event: CompileEvent) -> None:
         """Note the last line of the program and the reason."""
         operations = sum(s.call is not None for s in event.steps)
         self.lines.append(f"\n  {operations} operations, the last at {format_where(event.where)}: {event.reason}")

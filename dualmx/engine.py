@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from .core.checks import whole
+from .core.checks import integer
 from .ndarray.flush import flush
 from .ndarray.trace import engine
 
@@ -20,7 +20,7 @@ def set_bulk_size(size: int) -> int:
         >>> set_bulk_size(before)
         30
     """
-    size = whole("set_bulk_size", "size", size, 0)
+    size = integer("set_bulk_size", "size", size, 0)
     flush()
     before = engine.limit
     engine.limit = engine.bound = engine.quiet = max(1, size)

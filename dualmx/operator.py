@@ -6,13 +6,13 @@ Also the names and arguments of all operators.
 from __future__ import annotations
 
 from .ndarray.custom import REGISTRY, CustomOp, CustomOpProp, register
-from .op.describe import OperatorArguments, arguments
+from .op.describe import OperatorArguments, operator_arguments
 from .op.registry import OPS, Op, get_op
-from .op.schema import Free
+from .op.schema import UntypedTensor
 from .symbol.native import NDArrayOp, NumpyOp, PythonOp
 
 
-def _custom(data: Free, *, op_type: str) -> None:
+def _custom(data: UntypedTensor, *, op_type: str) -> None:
     """Arguments of `Custom`, which front ends call without a body in the registry."""
 
 
@@ -43,7 +43,7 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
         >>> found.narg, found.names, found.types
         (1, ['data'], ['NDArray-or-Symbol'])
     """
-    return arguments(_CUSTOM if op_name == _CUSTOM.name else get_op(op_name))
+    return operator_arguments(_CUSTOM if op_name == _CUSTOM.name else get_op(op_name))
 
 
 __all__ = [

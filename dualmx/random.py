@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .core.context import Context
-from .core.seeds import streams
+from .core.seeds import rng_streams
 from .namespace.random_functions import (
     bernoulli,
     exponential,
@@ -37,7 +37,7 @@ def seed(seed_state: int, ctx: Any = "all") -> None:
         >>> bool((x == mx.nd.random.uniform(shape=(3,))).min())
         True
     """
-    streams.seed(seed_state, None if ctx == "all" else Context(ctx))
+    rng_streams.seed(seed_state, None if ctx == "all" else Context(ctx))
 
 
 __all__ = [

@@ -12,7 +12,7 @@ import importlib.util
 from collections import OrderedDict
 from typing import NamedTuple
 
-from .compile.devices import devices_of
+from .compile.devices import local_devices
 from .compile.onednn.library import WHEEL
 from .core.errors import MXNetError, suggest
 
@@ -50,16 +50,16 @@ def _installed(wheel: str) -> bool:
 
 def feature_list() -> list[Feature]:
     """Return all features; devices are looked for, libraries are not loaded."""
-    gpus = devices_of("gpu")
+    gpus = local_devices("gpu")
     # ROCm devices are GPUs too; only NVIDIA's platform calls itself CUDA.
     cuda = any("cuda" in str(d).lower() or "nvidia" in d.device_kind.lower() for d in gpus)
     found = {
         "JAX": True,
         "XLA": True,
-        "CPU": bool(devices_of("cpu")),
+        "CPU": bool(local_devices("cpu")),
         "CUDA": cuda,
         "ROCM": bool(gpus) and not cuda,
-        "TPU": bool(devices_of("tpu")),
+        "TPU": bool(local_devices("tpu")),
         "FLAX": _there("flax"),
         "OPTAX": _there("optax"),
         "PROFILER": True,

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .compile.devices import device_of, devices_of
+from .compile.devices import device_of, local_devices
 from .core import np_mode
 from .core.context import Context
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
@@ -172,7 +172,7 @@ def setenv(name: str, value: str | None) -> None:
 
 def get_gpu_count() -> int:
     """Return the number of GPUs of this process."""
-    return len(devices_of("gpu"))
+    return len(local_devices("gpu"))
 
 
 def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:

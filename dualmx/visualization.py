@@ -10,7 +10,7 @@ from .core.dtypes import as_dtype
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .graph.passes.infer import Key, infer_shapes
 from .symbol import Symbol
-from .symbol.inference import by_variable, known_shapes
+from .symbol.inference import initial_shapes, match_by_name
 from .symbol.node import Node, topological
 
 PARAMETER_ENDINGS = (
@@ -35,8 +35,8 @@ OTHER_COLOR = "#fccde5"
 def _shapes(symbol: Symbol, shape: Mapping[str, tuple[int, ...]] | None) -> tuple[list[Node], dict[Key, Any]]:
     """Nodes of the graph, and the shapes that follow from `shape`."""
     order = topological(symbol.entries)
-    given = by_variable(order, (), shape or {}, "shape")
-    found = infer_shapes(order, known_shapes(order, given)) if shape is not None else {}
+    given = match_by_name(order, (), shape or {}, "shape")
+    found = infer_shapes(order, initial_shapes(order, given)) if shape is not None else {}
     if shape is not None and any(not found.get((id(n), i)) for n, i in symbol.entries):
         raise MXNetError(f"shape={dict(shape)}: the shapes of the outputs do not follow; give those of more inputs")
     return order, found

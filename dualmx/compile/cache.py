@@ -11,7 +11,7 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from ..core import knobs
-from .quiet import hushed
+from .quiet import quiet_jax_logging
 
 _lock = threading.RLock()
 _SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0.0, "jax_persistent_cache_min_entry_size_bytes": -1}
@@ -27,7 +27,7 @@ def persistent_cache() -> Iterator[None]:
     if not folder or jax.config.values["jax_compilation_cache_dir"]:
         yield
         return
-    with _lock, hushed():
+    with _lock, quiet_jax_logging():
         before = {name: getattr(jax.config, name) for name in _SETTINGS}
         # The folder's state is settled at first use, so both changes need a reset to be seen.
         compilation_cache.reset_cache()

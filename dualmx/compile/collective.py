@@ -10,9 +10,9 @@ import jax
 from jax import lax
 
 from ..core.context import Context
-from ..op.joint import joint_over, summed
+from ..op.joint import device_axis, psum
 from .devices import context_of
-from .spmd import AXIS, Group
+from .spmd import AXIS, DeviceGroup
 from .x64 import x64
 
 
@@ -27,7 +27,7 @@ def process_index() -> int:
 
 
 @cache
-def processes(ctx: Context) -> Group:
+def process_group(ctx: Context) -> DeviceGroup:
     """Return the group of one device of each process, of the kind of `ctx`; `ctx` is this process's member."""
     from .devices import device_of
 
@@ -37,19 +37,19 @@ def processes(ctx: Context) -> Group:
     for d in jax.devices(kind):
         first.setdefault(d.process_index, d)
     first[mine.process_index] = mine
-    return Group((ctx,), [first[p] for p in sorted(first)])
+    return DeviceGroup((ctx,), [first[p] for p in sorted(first)])
 
 
 @cache
-def _program(kind: str, root: int, group: Group, types: tuple[Any, ...]) -> Any:
+def _program(kind: str, root: int, group: DeviceGroup, types: tuple[Any, ...]) -> Any:
     shapes = [shape for shape, _ in types]
 
     def add(*values: Any) -> list[Any]:
-        return summed(values)
+        return psum(values)
 
     def broadcast(*values: Any) -> list[Any]:
         here = lax.axis_index(AXIS) == root
-        return summed([lax.select(lax.broadcast(here, v.shape), v, lax.full_like(v, 0)) for v in values])
+        return psum([lax.select(lax.broadcast(here, v.shape), v, lax.full_like(v, 0)) for v in values])
 
     def gather(*values: Any) -> list[Any]:
         return [lax.all_gather(v, AXIS) for v in values]
@@ -58,12 +58,12 @@ def _program(kind: str, root: int, group: Group, types: tuple[Any, ...]) -> Any:
     ndims = [len(s) for s in shapes]
     after = [n + 1 for n in ndims] if kind == "gather" else ndims
     body = group.over_members(bodies[kind], ndims, after)
-    with x64(), joint_over(AXIS, group.size, True):
+    with x64(), device_axis(AXIS, group.size, True):
         specs = [group.struct(shape, dtype) for shape, dtype in types]
         return jax.jit(body).lower(*specs).compile()
 
 
-def exchange(kind: str, arrays: Sequence[Any], root: int = 0) -> list[Any]:
+def launch_collective(kind: str, arrays: Sequence[Any], root: int = 0) -> list[Any]:
     """Start an exchange of this process's arrays with those of the same types of all processes.
 
     Args:
@@ -73,7 +73,7 @@ def exchange(kind: str, arrays: Sequence[Any], root: int = 0) -> list[Any]:
     Returns:
         The results on that device; they may not be there yet.
     """
-    group = processes(context_of(arrays[0]))
+    group = process_group(context_of(arrays[0]))
     program = _program(kind, root, group, tuple((a.shape, a.dtype) for a in arrays))
     with x64():
         results = program(*[group.join([a]) for a in arrays])

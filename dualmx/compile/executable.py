@@ -12,21 +12,21 @@ import numpy as np
 
 from ..core import memory
 from ..core.context import Context
-from ..graph.departure import departure
+from ..graph.departure import cache_miss_reason
 from ..graph.trie import State, Value, trie
-from ..op.backend import lowering_for
-from ..op.joint import joint_over, lowering_on
+from ..op.backend import lowering_on_platform
+from ..op.joint import device_axis, lowering_on
 from .cache import persistent_cache
 from .counters import counters
 from .devices import device_of, sharding_of
 from .layout import sink_transposes
 from .lower import lower
 from .onednn.ffi import available
-from .onednn.rewrite import BY_LIBRARY, keep
-from .remade import makes_again
-from .spmd import AXIS, Group
-from .spread import multiplies_spread
-from .watch import Compilation, watchers
+from .onednn.rewrite import REWRITE_RULES, materialize_once
+from .remade import has_remat
+from .spmd import AXIS, DeviceGroup
+from .spread import has_broadcast_dot
+from .watch import CompileEvent, listeners
 from .x64 import x64
 
 
@@ -66,7 +66,7 @@ class Executable:
         scratch: Sequence[Value],
         ctx: Context,
         leaf_shardings: Sequence[Any],
-        group: Group | None = None,
+        group: DeviceGroup | None = None,
     ):
         last = steps[-1]
         self.wanted, self.donate, self.scratch = tuple(wanted), tuple(donate), tuple(scratch)
@@ -79,7 +79,12 @@ class Executable:
         self.run = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
 
     def _compile(
-        self, steps: Sequence[State], last: State, ctx: Context, leaf_shardings: Sequence[Any], group: Group | None
+        self,
+        steps: Sequence[State],
+        last: State,
+        ctx: Context,
+        leaf_shardings: Sequence[Any],
+        group: DeviceGroup | None,
     ) -> Any:
         began = time.perf_counter()
         leaves = [s.out for s in steps if s.kind == "leaf"]
@@ -100,10 +105,14 @@ class Executable:
         library = available if platform == "cpu" and alone else None
         body: Any = flat
         if platform == "cpu":
-            body = sink_transposes(flat, BY_LIBRARY, keep) if alone else sink_transposes(flat, alone=False)
+            body = (
+                sink_transposes(flat, REWRITE_RULES, materialize_once)
+                if alone
+                else sink_transposes(flat, single_device=False)
+            )
         if group is None:
             place = sharding_of(ctx)
-            specs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _scalars(last)]
+            specs = [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in _scalar_input_types(last)]
             specs += [
                 jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=s or place)
                 for v, s in zip(leaves, leaf_shardings, strict=True)
@@ -116,12 +125,12 @@ class Executable:
                 kept = [leaf_shardings[i] or place for i in self.donate]
                 out = [*kept, *[None] * (len(self.wanted) - len(kept))]
         else:
-            types = [*_scalars(last), *((v.shape, v.dtype) for v in (*leaves, *self.scratch))]
+            types = [*_scalar_input_types(last), *((v.shape, v.dtype) for v in (*leaves, *self.scratch))]
             specs = [group.struct(shape, dtype) for shape, dtype in types]
             body = group.over_members(body, [len(s) for s, _ in types], [len(v.shape) for v in self.wanted])
             out = None
-        exchange = joint_over(AXIS, group.size, group.remote) if group is not None else nullcontext()
-        with x64(), lowering_for(platform, library), lowering_on(mesh), exchange:
+        exchange = device_axis(AXIS, group.size, group.remote) if group is not None else nullcontext()
+        with x64(), lowering_on_platform(platform, library), lowering_on(mesh), exchange:
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
             lowered = traced.lower()
@@ -132,18 +141,18 @@ class Executable:
         seconds = time.perf_counter() - began
         counters.compile_seconds += seconds
         if seconds > 0.2:  # a small one leaves little behind
-            memory.tidy()
-        if watchers:
-            reason, results, donated = departure(last), len(self.wanted), len(taken)
+            memory.trim()
+        if listeners:
+            reason, results, donated = cache_miss_reason(last), len(self.wanted), len(taken)
             where = next((s.where for s in reversed(steps) if s.where), None)
-            for w in list(watchers):
+            for w in list(listeners):
                 w.compiled(
-                    Compilation(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)
+                    CompileEvent(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)
                 )
         return compiled
 
 
-def _scalars(last: State) -> list[tuple[tuple[int, ...], Any]]:
+def _scalar_input_types(last: State) -> list[tuple[tuple[int, ...], Any]]:
     """Shapes and types of the runtime scalars and random keys of a program, where it has any."""
     runtime = [((last.n_runtime,), np.float32)] if last.n_runtime else []
     return [*runtime, ((last.n_keys, 2), np.uint32)] if last.n_keys else [*runtime]
@@ -154,24 +163,24 @@ _OPTIONS: dict[str, dict[str, Any] | None] = {
     # (docs/performance.md); dots stay with the library.
     "cpu": {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT"},
 }
-_ALONE = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
+_DOT_OPTIONS = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
 # By itself XLA:CPU finds that values that are made again are the first ones, and computes as soon as it can.
-_SPARING = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
+_REMAT_OPTIONS = {"xla_disable_hlo_passes": "cse", "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"}
 
 
-def options_for(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
+def compiler_options(platform: str, jaxpr: Any = None) -> dict[str, Any] | None:
     """Return compiler options for a program on a platform, None once this XLA has refused them."""
     options = _OPTIONS.get(platform)
     if options and platform == "cpu" and jaxpr is not None:
-        options = _ALONE if multiplies_spread(jaxpr) else options
-        options = {**options, **_SPARING} if makes_again(jaxpr) else options
+        options = _DOT_OPTIONS if has_broadcast_dot(jaxpr) else options
+        options = {**options, **_REMAT_OPTIONS} if has_remat(jaxpr) else options
     return options
 
 
 def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
     """Compile with the options of the platform, without those that this XLA does not know."""
-    options = options_for(platform, jaxpr)
+    options = compiler_options(platform, jaxpr)
     try:
         return lowered.compile(compiler_options=options)
     except jax.errors.JaxRuntimeError as e:
@@ -181,4 +190,4 @@ def _compiled(lowered: Any, platform: str, jaxpr: Any) -> Any:
         return lowered.compile()
 
 
-__all__ = ["Executable", "options_for"]
+__all__ = ["Executable", "compiler_options"]

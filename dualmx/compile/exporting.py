@@ -11,10 +11,12 @@ from jax import export as jax_export
 from .x64 import x64
 
 
-def exported(fn: Callable[..., Any], args: Sequence[jax.Array], platforms: Sequence[str] | None) -> jax_export.Exported:
+def export_stablehlo(
+    fn: Callable[..., Any], args: Sequence[jax.Array], platforms: Sequence[str] | None
+) -> jax_export.Exported:
     """Return the program of a function for arrays like `args`; see `jax.export.export` for `platforms`."""
     with x64():
         return jax_export.export(jax.jit(fn), platforms=platforms)(*args)
 
 
-__all__ = ["exported"]
+__all__ = ["export_stablehlo"]

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..graph.trie import OP, Value
 from ..op.registry import Call, Op
-from ..op.schema import FREE, Input
-from .lower import Plan, differentiated, gather_targets, pull_back, seed_cotangents, vjp_step
+from ..op.schema import UNTYPED, Input
+from .lower import BackwardPlan, backpropagate, collect_grads, differentiated_inputs, head_cotangents, vjp_step
 
-_OP = Op("_gradient", lambda *data: data, (Input("data", FREE, variadic=True),), {})
+_OP = Op("_gradient", lambda *data: data, (Input("data", UNTYPED, variadic=True),), {})
 
 
 class GradCall(Call):
@@ -25,7 +25,7 @@ class GradCall(Call):
 
     __slots__ = ("plan", "boundary", "key_at", "runtime_at")
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: BackwardPlan):
         super().__init__(_OP, {}, False)
         self.plan = plan
         steps = list(reversed(plan.path))
@@ -48,7 +48,7 @@ class GradCall(Call):
         """Run the steps forward from the boundary values, then backward."""
         env: dict[Value, Any] = dict(zip(self.boundary, inputs, strict=True))
         where: dict[Any, set[int]] = {}
-        differentiated(self.plan, where)
+        differentiated_inputs(self.plan, where)
         pulls: dict[Any, Any] = {}
         used_keys = used_rates = 0
         for s in reversed(self.plan.path):
@@ -61,9 +61,9 @@ class GradCall(Call):
             pulls[s] = (pull, at, outs)
             if s.kind == OP:
                 env.update(zip(s.outs, outs, strict=True))
-        cotangents = seed_cotangents(self.plan, env)
-        pull_back(self.plan.path, pulls, cotangents)
-        return tuple(gather_targets(self.plan, cotangents, env))
+        cotangents = head_cotangents(self.plan, env)
+        backpropagate(self.plan.path, pulls, cotangents)
+        return tuple(collect_grads(self.plan, cotangents, env))
 
     def infer(self, avals: tuple[Any, ...]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
         """Gradients have the shapes and dtypes of what they are taken with respect to."""

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from .reductions import in_two_stages
+from .reductions import two_stage_reduction
 
 _ELEMENTWISE = frozenset(
     """abs add add_any and atan2 cbrt ceil clamp convert_element_type copy cos div eq erf erf_inv erfc exp exp2 expm1
@@ -31,7 +31,7 @@ Axes = tuple[int, ...]
 Library = Mapping[str, Callable[..., Any]]
 
 
-class _Moved:
+class _LazyTranspose:
     """The value `transpose(base, axes)`, not yet computed."""
 
     def __init__(self, base: Any, axes: Axes):
@@ -44,7 +44,7 @@ class _Moved:
         return self.made
 
 
-class _Spread:
+class _LazyBroadcast:
     """The value `broadcast_in_dim(base, shape, dims)`, not yet computed; cheap in any order of axes."""
 
     def __init__(self, base: Any, shape: Axes, dims: Axes):
@@ -72,15 +72,15 @@ def _unpermute(values: Sequence[Any], axes: Axes) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _moved(base: Any, axes: Axes) -> Any:
-    return base if axes == tuple(range(len(axes))) else _Moved(base, axes)
+def _lazy_transpose(base: Any, axes: Axes) -> Any:
+    return base if axes == tuple(range(len(axes))) else _LazyTranspose(base, axes)
 
 
-def _real(v: Any) -> Any:
-    return v.real() if isinstance(v, (_Moved, _Spread)) else v
+def _materialized(v: Any) -> Any:
+    return v.real() if isinstance(v, (_LazyTranspose, _LazyBroadcast)) else v
 
 
-class _Twins:
+class _TransposedCopies:
     """Plain values that some equation has already transposed: these can join a computation in that order for free.
 
     Attributes:
@@ -91,11 +91,11 @@ class _Twins:
     """
 
     def __init__(self, library: Library, keep: Callable[[Any], Any], alone: bool) -> None:
-        self._found: dict[tuple[int, Axes], tuple[Any, _Moved]] = {}
+        self._found: dict[tuple[int, Axes], tuple[Any, _LazyTranspose]] = {}
         self.turned: dict[int, tuple[Any, Any, Axes]] = {}
         self.library, self.keep, self.alone = library, keep, alone
 
-    def add(self, value: Any, moved: _Moved) -> None:
+    def add(self, value: Any, moved: _LazyTranspose) -> None:
         inverse = tuple(int(i) for i in np.argsort(moved.axes))
         self._found.setdefault((id(value), inverse), (value, moved))
 
@@ -105,17 +105,17 @@ class _Twins:
         return found[1].real() if found else None
 
 
-def _join(values: Sequence[Any], size: int, twins: _Twins) -> tuple[Axes, list[Any]] | None:
+def _common_axis_order(values: Sequence[Any], size: int, twins: _TransposedCopies) -> tuple[Axes, list[Any]] | None:
     """The order of axes that takes no new transpose of `size` elements for any value, and the values in it."""
-    orders = {v.axes for v in values if isinstance(v, _Moved)}
+    orders = {v.axes for v in values if isinstance(v, _LazyTranspose)}
     if len(orders) != 1:
         return None
     axes = orders.pop()
     under = []
     for v in values:
-        if isinstance(v, _Moved):
+        if isinstance(v, _LazyTranspose):
             v = v.base
-        elif isinstance(v, _Spread):
+        elif isinstance(v, _LazyBroadcast):
             v = v.under(axes)
         elif np.ndim(v) > 0:
             v = lax.transpose(v, np.argsort(axes)) if np.size(v) < size else twins.get(v, axes)
@@ -133,88 +133,91 @@ def _bind(eqn: Any, values: Sequence[Any], **changed: Any) -> list[Any]:
     return list(out) if eqn.primitive.multiple_results else [out]
 
 
-def _reduce(eqn: Any, v: Any, twins: _Twins) -> list[Any]:
-    base, order = _ordered(v)
+def _reduce(eqn: Any, v: Any, twins: _TransposedCopies) -> list[Any]:
+    base, order = _as_transpose(v)
     axes = tuple(sorted(order[a] for a in eqn.params["axes"]))
     kept = [a for i, a in enumerate(order) if i not in eqn.params["axes"]]
     rank = {a: i for i, a in enumerate(sorted(kept))}
-    made = in_two_stages(eqn.primitive.name, base, axes) if twins.alone else None
+    made = two_stage_reduction(eqn.primitive.name, base, axes) if twins.alone else None
     out = _bind(eqn, [base], axes=axes) if made is None else [made]
-    return [_moved(r, tuple(rank[a] for a in kept)) for r in out]
+    return [_lazy_transpose(r, tuple(rank[a] for a in kept)) for r in out]
 
 
-def _slice(eqn: Any, v: _Moved) -> list[Any]:
+def _slice(eqn: Any, v: _LazyTranspose) -> list[Any]:
     p = eqn.params
     changed = {
         k: None if p[k] is None else _unpermute(p[k], v.axes) for k in ("start_indices", "limit_indices", "strides")
     }
-    return [_moved(r, v.axes) for r in _bind(eqn, [v.base], **changed)]
+    return [_lazy_transpose(r, v.axes) for r in _bind(eqn, [v.base], **changed)]
 
 
-def _ordered(v: Any) -> tuple[Any, Axes]:
+def _as_transpose(v: Any) -> tuple[Any, Axes]:
     """An array and the axes by which transposing it gives the value `v`."""
-    if isinstance(v, _Moved):
+    if isinstance(v, _LazyTranspose):
         return v.base, v.axes
-    v = _real(v)
+    v = _materialized(v)
     return v, tuple(range(np.ndim(v)))
 
 
-def _by_library(eqn: Any, values: list[Any], twins: _Twins) -> list[Any] | None:
+def _try_library(eqn: Any, values: list[Any], twins: _TransposedCopies) -> list[Any] | None:
     """Evaluate an equation by the library; None if XLA should."""
     turned = twins.turned.get(id(values[1]))
-    source = (*_ordered(turned[1]), turned[2]) if turned else None
-    made = twins.library[eqn.primitive.name](eqn, _ordered(values[0]), _ordered(values[1]), source)
-    return None if made is None else [_moved(*made)]
+    source = (*_as_transpose(turned[1]), turned[2]) if turned else None
+    made = twins.library[eqn.primitive.name](eqn, _as_transpose(values[0]), _as_transpose(values[1]), source)
+    return None if made is None else [_lazy_transpose(*made)]
 
 
-def _step(eqn: Any, values: list[Any], twins: _Twins) -> list[Any]:
+def _step(eqn: Any, values: list[Any], twins: _TransposedCopies) -> list[Any]:
     """Evaluate one equation, keeping transposes lazy where its primitive allows."""
     name, first = eqn.primitive.name, values[0] if values else None
     if name in twins.library:
-        made = _by_library(eqn, values, twins)
+        made = _try_library(eqn, values, twins)
         if made:
             return made
     if name == "rev" and twins.library:
-        out = _bind(eqn, [_real(first)])
+        out = _bind(eqn, [_materialized(first)])
         twins.turned[id(out[0])] = (out[0], first, tuple(sorted(eqn.params["dimensions"])))
         return out
     if name == "transpose" and np.ndim(_shape_source(first)) >= 3:
         axes = tuple(eqn.params["permutation"])
-        if isinstance(first, _Moved):
-            return [_moved(first.base, tuple(first.axes[a] for a in axes))]
-        made = _moved(_real(first), axes)
-        if isinstance(made, _Moved):
+        if isinstance(first, _LazyTranspose):
+            return [_lazy_transpose(first.base, tuple(first.axes[a] for a in axes))]
+        made = _lazy_transpose(_materialized(first), axes)
+        if isinstance(made, _LazyTranspose):
             twins.add(made.base, made)
         return [made]
     if name == "broadcast_in_dim" and len(values) == 1 and len(eqn.params["shape"]) >= 3:
-        base, shape = _real(first), tuple(eqn.params["shape"])
+        base, shape = _materialized(first), tuple(eqn.params["shape"])
         if np.size(base) < np.prod(shape) and eqn.params.get("sharding") is None:
-            return [_Spread(base, shape, tuple(eqn.params["broadcast_dimensions"]))]
+            return [_LazyBroadcast(base, shape, tuple(eqn.params["broadcast_dimensions"]))]
     if name in _CALLS and _plain_call(eqn):
         inner = eqn.params[_CALLS[name]]
         return _run(inner.jaxpr, inner.consts, values, twins)
     if name in _REDUCTIONS:
         return _reduce(eqn, first, twins)
-    if any(isinstance(v, _Moved) for v in values):
+    if any(isinstance(v, _LazyTranspose) for v in values):
         if name in _ELEMENTWISE:
-            joined = _join(values, eqn.outvars[0].aval.size, twins)
+            joined = _common_axis_order(values, eqn.outvars[0].aval.size, twins)
             if joined:
-                return [_moved(r, joined[0]) for r in _bind(eqn, joined[1])]
-        elif name == "slice" and isinstance(first, _Moved):
+                return [_lazy_transpose(r, joined[0]) for r in _bind(eqn, joined[1])]
+        elif name == "slice" and isinstance(first, _LazyTranspose):
             return _slice(eqn, first)
-        elif name == "pad" and isinstance(first, _Moved):
+        elif name == "pad" and isinstance(first, _LazyTranspose):
             config = _unpermute(eqn.params["padding_config"], first.axes)
-            return [_moved(r, first.axes) for r in _bind(eqn, [first.base, _real(values[1])], padding_config=config)]
+            return [
+                _lazy_transpose(r, first.axes)
+                for r in _bind(eqn, [first.base, _materialized(values[1])], padding_config=config)
+            ]
         elif name == "concatenate":
-            joined = _join(values, 0, twins)
+            joined = _common_axis_order(values, 0, twins)
             if joined:
                 at = joined[0][eqn.params["dimension"]]
-                return [_moved(r, joined[0]) for r in _bind(eqn, joined[1], dimension=at)]
-    return _bind(eqn, [_real(v) for v in values])
+                return [_lazy_transpose(r, joined[0]) for r in _bind(eqn, joined[1], dimension=at)]
+    return _bind(eqn, [_materialized(v) for v in values])
 
 
 def _shape_source(v: Any) -> Any:
-    return v.base if isinstance(v, _Moved) else _real(v)
+    return v.base if isinstance(v, _LazyTranspose) else _materialized(v)
 
 
 def _plain_call(eqn: Any) -> bool:
@@ -223,7 +226,7 @@ def _plain_call(eqn: Any) -> bool:
     return all(type(s).__name__ == "UnspecifiedValue" for s in shardings)
 
 
-def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _Twins) -> list[Any]:
+def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _TransposedCopies) -> list[Any]:
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -234,8 +237,8 @@ def _run(jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], twins: _Twins) 
     for eqn in jaxpr.eqns:
         found = _step(eqn, [read(v) for v in eqn.invars], twins)
         if eqn.primitive.name == "add_any" and readers[eqn.outvars[0]] > 1:  # a sum of cotangents
-            base, axes = _ordered(found[0])
-            found = [_moved(twins.keep(base), axes)]
+            base, axes = _as_transpose(found[0])
+            found = [_lazy_transpose(twins.keep(base), axes)]
         env.update(zip(eqn.outvars, found, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
@@ -244,7 +247,7 @@ def sink_transposes(
     fn: Callable[..., Any],
     library: Library = MappingProxyType({}),
     keep: Callable[[Any], Any] = lambda x: x,
-    alone: bool = True,
+    single_device: bool = True,
 ) -> Callable[..., list[Any]]:
     """Return a function equal to `fn` (arrays in, list of arrays out) with fewer transposes, for use under a trace.
 
@@ -260,6 +263,9 @@ def sink_transposes(
 
     def run(*args: Any) -> list[Any]:
         closed = jax.make_jaxpr(fn)(*args)
-        return [_real(v) for v in _run(closed.jaxpr, closed.consts, args, _Twins(library, keep, alone))]
+        return [
+            _materialized(v)
+            for v in _run(closed.jaxpr, closed.consts, args, _TransposedCopies(library, keep, single_device))
+        ]
 
     return run

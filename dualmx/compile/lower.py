@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..graph.trie import AGAIN, BACKWARD, LEAF, OP, VAR, State, Value
-from .whole import is_whole, whole_vjp
+from ..graph.trie import BACKWARD, LEAF, OP, REENTER, VARIABLE, State, Value
+from .whole import integer_vjp, is_integer
 
 
 @dataclass
-class Plan:
+class BackwardPlan:
     """What one backward step computes.
 
     Attributes:
@@ -36,7 +36,7 @@ class Plan:
     need: set[Value] = field(default_factory=set)
 
 
-def find_path(
+def backward_path(
     entries: Sequence[State], heads: Iterable[Value], targets: Iterable[Value]
 ) -> tuple[list[State], set[Value], set[Value]]:
     """Return the steps between `targets` and `heads` (last first), the values that depend on targets, those reached."""
@@ -54,13 +54,13 @@ def find_path(
     return path, need, wanted & targets
 
 
-def tape(steps: Sequence[State]) -> list[State]:
+def tape_steps(steps: Sequence[State]) -> list[State]:
     """Return the recorded steps of a chain that no backward has freed, in order of computation."""
     freed: set[State] = set()
     for s in steps:
         if s.kind == BACKWARD and not s.payload.retain:
             freed.update(s.payload.path)
-    again = [s for s in steps if s.kind == AGAIN and s not in freed]
+    again = [s for s in steps if s.kind == REENTER and s not in freed]
     return again + [s for s in steps if s.kind == OP and s.rec and s not in freed and any(v.tracked for v in s.outs)]
 
 
@@ -70,8 +70,8 @@ def vjp_step(
     """Apply one step and return its results and the function from their cotangents to those of inputs `at`."""
     call = step.call
     assert call is not None
-    if any(is_whole(ins[k]) for k in at) or any(v.tracked and is_whole(v) for v in step.outs):
-        return whole_vjp(call, ins, at, keys, runtime)
+    if any(is_integer(ins[k]) for k in at) or any(v.tracked and is_integer(v) for v in step.outs):
+        return integer_vjp(call, ins, at, keys, runtime)
 
     def partial(*chosen: Any) -> tuple[Any, ...]:
         full = list(ins)
@@ -89,16 +89,16 @@ def zero_cotangent(x: Any) -> Any:
     return np.zeros(x.shape, jax.dtypes.float0)
 
 
-def pull_back(
+def backpropagate(
     path: Sequence[State],
-    pulls: dict[State, tuple[Callable[[Any], Any], Sequence[int], tuple[Any, ...]]],
+    vjp_fns: dict[State, tuple[Callable[[Any], Any], Sequence[int], tuple[Any, ...]]],
     cotangents: dict[Value, Any],
 ) -> None:
     """Carry `cotangents` (updated in place) from the heads through `path`, last step first."""
     for step in path:
         if not any(v in cotangents for v in step.outs):
             continue
-        pull, at, results = pulls[step]
+        pull, at, results = vjp_fns[step]
         cts = tuple(
             cotangents[v] if v in cotangents else zero_cotangent(r) for v, r in zip(step.outs, results, strict=True)
         )
@@ -108,7 +108,7 @@ def pull_back(
                 cotangents[v] = cotangents[v] + ct if v in cotangents else ct
 
 
-def seed_cotangents(plan: Plan, env: dict[Value, Any]) -> dict[Value, Any]:
+def head_cotangents(plan: BackwardPlan, env: dict[Value, Any]) -> dict[Value, Any]:
     """Return the cotangents at the heads of `plan`."""
     found: dict[Value, Any] = {}
     for head, seed in zip(plan.heads, plan.seeds, strict=True):
@@ -117,7 +117,7 @@ def seed_cotangents(plan: Plan, env: dict[Value, Any]) -> dict[Value, Any]:
     return found
 
 
-def gather_targets(plan: Plan, cotangents: dict[Value, Any], env: dict[Value, Any]) -> list[Any]:
+def collect_grads(plan: BackwardPlan, cotangents: dict[Value, Any], env: dict[Value, Any]) -> list[Any]:
     """Return one gradient per target group, added to what the plan says."""
     results = []
     for group, old in zip(plan.targets, plan.adds, strict=True):
@@ -127,7 +127,7 @@ def gather_targets(plan: Plan, cotangents: dict[Value, Any], env: dict[Value, An
     return results
 
 
-def differentiated(plan: Plan, found: dict[State, set[int]]) -> None:
+def differentiated_inputs(plan: BackwardPlan, found: dict[State, set[int]]) -> None:
     """Add to `found` the input positions that each step on the plan's path is differentiated in."""
     for step in plan.path:
         places = found.setdefault(step, set())
@@ -143,11 +143,11 @@ def lower(
     that enter, in order. `shardings` tells how leaves are cut over a mesh; their gradients are cut alike.
     """
     cut = dict(shardings or {})
-    cut.update((s.out, cut[s.ins[0]]) for s in steps if s.kind == VAR and s.ins[0] in cut)
+    cut.update((s.out, cut[s.ins[0]]) for s in steps if s.kind == VARIABLE and s.ins[0] in cut)
     where: dict[State, set[int]] = {}
     for s in steps:
         if s.kind == BACKWARD:
-            differentiated(s.payload, where)
+            differentiated_inputs(s.payload, where)
     read = {v for s in steps for v in s.ins}
 
     def program(runtime: Any, keys: Any, leaves: Sequence[Any]) -> list[Any]:
@@ -157,7 +157,7 @@ def lower(
         for s in steps:
             if s.kind == LEAF:
                 env[s.out] = next(entering)
-            elif s.kind in (OP, AGAIN):
+            elif s.kind in (OP, REENTER):
                 call = s.call
                 assert call is not None
                 ins = [env[v] for v in s.ins]
@@ -174,12 +174,12 @@ def lower(
                 # Outputs of an earlier step are mostly leaves with their saved values; the others are made again.
                 for v, out in zip(s.outs, outs, strict=True):
                     env.setdefault(v, out)
-            elif s.kind == VAR:
+            elif s.kind == VARIABLE:
                 env[s.out] = env[s.ins[0]]
             elif s.kind == BACKWARD:
-                cotangents = seed_cotangents(s.payload, env)
-                pull_back(s.payload.path, pulls, cotangents)
-                found = gather_targets(s.payload, cotangents, env)
+                cotangents = head_cotangents(s.payload, env)
+                backpropagate(s.payload.path, pulls, cotangents)
+                found = collect_grads(s.payload, cotangents, env)
                 for v, group, gradient in zip(s.outs, s.payload.targets, found, strict=True):
                     sharding = cut.get(group[0])
                     env[v] = jax.lax.with_sharding_constraint(gradient, sharding) if sharding else gradient

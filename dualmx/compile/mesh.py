@@ -14,8 +14,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError, suggest
-from .quiet import hushed
-from .remote import agreed, moved
+from .quiet import quiet_jax_logging
+from .remote import broadcast_number, reshard
 from .x64 import x64
 
 Spec = tuple[Any, ...]
@@ -55,7 +55,7 @@ class Mesh(Context):
         count = math.prod(sizes.values())
         kind = current_context().device_type.split("_")[0]
         if devices is None:
-            with hushed():
+            with quiet_jax_logging():
                 found = jax.devices(kind)[:count]
         else:
             from .devices import device_of
@@ -84,7 +84,7 @@ class Mesh(Context):
 
     def common_seed(self, seed: int) -> int:
         """Return the seed of the process of the first device."""
-        return seed if not self.remote else agreed(self, seed)
+        return seed if not self.remote else broadcast_number(self, seed)
 
     @property
     def size(self) -> int:
@@ -115,7 +115,7 @@ class Mesh(Context):
         Raises:
             ArgumentError: the mesh has no such axis, one is used twice, or the array cannot be cut this way.
         """
-        spec = as_spec(spec)
+        spec = parse_spec(spec)
         for n in (used := _axes_of(spec)):
             if n not in self.axes:
                 raise ArgumentError(f"{what} {spec}: {self!r} has no axis {n!r}; {suggest(n, self.axes)}")
@@ -162,7 +162,7 @@ def _axes_of(spec: Spec) -> list[str]:
     return [n for part in cut for n in ((part,) if isinstance(part, str) else part)]
 
 
-def as_spec(spec: Any) -> Spec:
+def parse_spec(spec: Any) -> Spec:
     """Return a sharding spec, one entry per axis of an array: `None`, an axis of the mesh, or a tuple of them.
 
     One entry may be `...`: any number of axes that the spec says nothing about.
@@ -195,7 +195,7 @@ def _names(part: Any) -> bool:
     return isinstance(part, tuple) and all(isinstance(n, str) for n in part)
 
 
-def spread(mesh: Mesh, spec: Sequence[Any], shape: Sequence[int], axis: str) -> Spec:
+def shard_one_more_axis(mesh: Mesh, spec: Sequence[Any], shape: Sequence[int], axis: str) -> Spec:
     """Return a spec that cuts an array along one more axis of the mesh, where its parts are largest.
 
     The spec stays as it is if it uses that axis already or no axis of the array divides.
@@ -208,7 +208,7 @@ def spread(mesh: Mesh, spec: Sequence[Any], shape: Sequence[int], axis: str) -> 
         (None, 'data')
     """
     mesh.sharding((axis,))
-    spec = as_spec(spec)
+    spec = parse_spec(spec)
     if axis in _axes_of(spec):
         return spec
     parts = [(*spec, *[None] * len(shape))[k] for k in range(len(shape))]
@@ -230,13 +230,13 @@ def spec_of(array: Any) -> Spec | None:
     return spec + (None,) * (array.ndim - len(spec))
 
 
-def place(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: str = "sharding") -> jax.Array:
+def device_put_sharded(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: str = "sharding") -> jax.Array:
     """Copy a NumPy or JAX array to a mesh; each device receives its part only. Errors begin with `what`."""
     sharding = mesh.sharding(spec, value.shape, what)
     with x64():
         if mesh.remote and isinstance(value, jax.Array):
             if not value.is_fully_addressable:
-                return moved(value, sharding)
+                return reshard(value, sharding)
             value = np.asarray(value)
         if isinstance(value, np.ndarray):
             # Each part is made on its own, so that no device ever holds the whole.
@@ -244,7 +244,7 @@ def place(value: Any, mesh: Mesh, spec: Sequence[Any] = (), what: str = "shardin
         return jax.device_put(value, sharding, may_alias=False)
 
 
-def join_parts(part: np.ndarray, mesh: Mesh, spec: Sequence[Any], what: str) -> jax.Array:
+def from_process_local(part: np.ndarray, mesh: Mesh, spec: Sequence[Any], what: str) -> jax.Array:
     """Return the array of which each process has a part, cut over the processes along its first axis."""
     processes = len({d.process_index for d in mesh.mesh.devices.flat})
     whole = (part.shape[0] * processes, *part.shape[1:]) if part.ndim else ()

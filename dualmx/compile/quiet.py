@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def hushed() -> Iterator[None]:
+def quiet_jax_logging() -> Iterator[None]:
     """Let JAX log only warnings and worse in this scope."""
     log = logging.getLogger("jax")
     before = log.level

@@ -24,7 +24,7 @@ _CUT, _LEAST_IN_ROWS = 8, 1 << 13  # elements
 _REDUCE: dict[str, Callable[..., jax.Array]] = {"reduce_sum": jnp.sum, "reduce_max": jnp.max, "reduce_min": jnp.min}
 
 
-def in_two_stages(name: str, x: jax.Array, axes: tuple[int, ...]) -> jax.Array | None:
+def two_stage_reduction(name: str, x: jax.Array, axes: tuple[int, ...]) -> jax.Array | None:
     """The reduction of a primitive over `axes` in two stages; None where one serves as well.
 
     Example:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 
-def inside(eqn: Any) -> Iterator[tuple[Any, Any]]:
+def sub_jaxprs(eqn: Any) -> Iterator[tuple[Any, Any]]:
     """The programs inside an equation, as they stand in its parameters, and bare."""
     for value in eqn.params.values():
         for closed in value if isinstance(value, (tuple, list)) else (value,):
@@ -15,7 +15,7 @@ def inside(eqn: Any) -> Iterator[tuple[Any, Any]]:
                 yield closed, body
 
 
-def makes_again(jaxpr: Any) -> bool:
+def has_remat(jaxpr: Any) -> bool:
     """Whether a program has a backward pass that makes values again to save memory (`jax.checkpoint`).
 
     Example:
@@ -23,7 +23,7 @@ def makes_again(jaxpr: Any) -> bool:
         >>> makes_again(jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.5).jaxpr)
         True
     """
-    return any("prevent_cse" in e.params or any(makes_again(b) for _, b in inside(e)) for e in jaxpr.eqns)
+    return any("prevent_cse" in e.params or any(has_remat(b) for _, b in sub_jaxprs(e)) for e in jaxpr.eqns)
 
 
-__all__ = ["inside", "makes_again"]
+__all__ = ["has_remat", "sub_jaxprs"]

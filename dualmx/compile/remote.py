@@ -17,11 +17,11 @@ from ..core.knobs import DIST_TIMEOUT
 from .x64 import x64
 
 # Functions that say which processes are known to be gone, "" for none; asked while others are waited for.
-watchdogs: list[Callable[[], str]] = []
+failure_detectors: list[Callable[[], str]] = []
 GRACE = 1.0  # seconds that a program has to end here after others have left
 
 
-def completed(results: Sequence[Any]) -> None:
+def wait_or_raise_lost(results: Sequence[Any]) -> None:
     """Wait for the results of a program in which other processes take part.
 
     Several such programs must not be under way at once: each process could wait in another one.
@@ -34,7 +34,7 @@ def completed(results: Sequence[Any]) -> None:
         while not r.is_ready():
             time.sleep(pause)
             pause, now = min(2 * pause, 5e-3), time.monotonic()
-            gone = next((text for text in (w() for w in watchdogs) if text), "")
+            gone = next((text for text in (w() for w in failure_detectors) if text), "")
             # The program may be about to end here, with the others gone after it.
             noticed = noticed or (now if gone else 0.0)
             if not gone and now - began > limit:
@@ -51,15 +51,15 @@ def _mover(sharding: NamedSharding) -> Any:
     return jax.jit(jnp.copy, out_shardings=sharding)
 
 
-def moved(data: Any, sharding: NamedSharding) -> Any:
+def reshard(data: Any, sharding: NamedSharding) -> Any:
     """Return a copy that lies on the devices of a mesh in another way."""
     with x64():
         data = _mover(sharding)(data)
-    completed([data])
+    wait_or_raise_lost([data])
     return data
 
 
-def readable(data: Any) -> Any:
+def fully_replicated(data: Any) -> Any:
     """Return an array whose values this process can read: the whole, if other processes have parts of it.
 
     All processes that share the array must do this.
@@ -71,13 +71,13 @@ def readable(data: Any) -> Any:
         return data
     if not data.is_fully_replicated:
         assert isinstance(data.sharding, NamedSharding)
-        data = moved(data, NamedSharding(data.sharding.mesh, PartitionSpec()))
+        data = reshard(data, NamedSharding(data.sharding.mesh, PartitionSpec()))
     return data.addressable_data(0)
 
 
-def agreed(mesh: Any, number: int) -> int:
+def broadcast_number(mesh: Any, number: int) -> int:
     """Return the number that the process of the first device of a mesh has; all its processes must ask."""
     grid = mesh.mesh
     parts = NamedSharding(grid, PartitionSpec(grid.axis_names))
     given = jax.make_array_from_callback((mesh.size,), parts, lambda at: np.full(1, number, np.uint32))
-    return int(np.asarray(readable(given))[0])
+    return int(np.asarray(fully_replicated(given))[0])

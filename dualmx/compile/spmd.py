@@ -16,7 +16,7 @@ from .devices import device_of
 AXIS = "device"
 
 
-class Group:
+class DeviceGroup:
     """Several contexts on different devices, in order.
 
     An array of the group is the arrays of its members joined along the first axis, without a copy: member k's part lies
@@ -80,14 +80,14 @@ class Group:
 
 
 @cache
-def group_of(contexts: tuple[Context, ...]) -> Group | None:
+def group_of(contexts: tuple[Context, ...]) -> DeviceGroup | None:
     """Return the group of these contexts, None if two of them share a device."""
     devices = [device_of(c) for c in contexts]
-    return Group(contexts, devices) if len(set(devices)) == len(devices) > 1 else None
+    return DeviceGroup(contexts, devices) if len(set(devices)) == len(devices) > 1 else None
 
 
 @cache
-def group_everywhere(contexts: tuple[Context, ...]) -> Group | None:
+def group_over_processes(contexts: tuple[Context, ...]) -> DeviceGroup | None:
     """Return the group of these contexts and of those in their places in all processes that XLA has joined.
 
     None if XLA knows of no other process, or one has fewer devices.
@@ -102,4 +102,4 @@ def group_everywhere(contexts: tuple[Context, ...]) -> Group | None:
     at = [own.index(d) for d in here]
     if any(len(devices) <= max(at) for devices in by_process.values()):
         return None
-    return Group(contexts, [devices[i] for _, devices in sorted(by_process.items()) for i in at])
+    return DeviceGroup(contexts, [devices[i] for _, devices in sorted(by_process.items()) for i in at])

@@ -11,7 +11,7 @@ from typing import Any
 
 from jax.extend.core import Literal
 
-from .remade import inside
+from .remade import sub_jaxprs
 
 # Of these the first input alone decides: the others tell where to read.
 _BY_FIRST = frozenset({"gather", "dynamic_slice"})
@@ -20,7 +20,7 @@ _BY_ANY = frozenset({"concatenate", "pad"})
 _LOOPS = frozenset({"scan", "while"})
 
 
-def multiplies_spread(jaxpr: Any) -> bool:
+def has_broadcast_dot(jaxpr: Any) -> bool:
     """Whether a program multiplies matrices of which one may be made by repeating fewer numbers.
 
     Args:
@@ -34,10 +34,10 @@ def multiplies_spread(jaxpr: Any) -> bool:
         >>> multiplies_spread(jax.make_jaxpr(lambda x, s: x @ (x.T * s))(x, 0.5).jaxpr)
         False
     """
-    return _walk(jaxpr, [False] * len(jaxpr.invars))[0]
+    return _find_broadcast_dot(jaxpr, [False] * len(jaxpr.invars))[0]
 
 
-def _walk(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[bool]]:
+def _find_broadcast_dot(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[bool]]:
     """Whether there is such a product, and which results are spread, if the inputs `given` are."""
     spread = {v for v, is_spread in zip(jaxpr.invars, given, strict=True) if is_spread}
 
@@ -48,9 +48,9 @@ def _walk(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[bool]]:
         name, ins = eqn.primitive.name, [is_spread(v) for v in eqn.invars]
         if name == "dot_general" and any(ins):
             return True, []
-        results = [_results(name, eqn, ins)] * len(eqn.outvars)
-        for body, inputs in _bodies(name, eqn, ins):
-            found, made = _walk(body, inputs)
+        results = [_is_broadcast_result(name, eqn, ins)] * len(eqn.outvars)
+        for body, inputs in _sub_jaxprs_with_flags(name, eqn, ins):
+            found, made = _find_broadcast_dot(body, inputs)
             if found:
                 return True, []
             if name not in _LOOPS and len(made) == len(eqn.outvars):
@@ -59,7 +59,7 @@ def _walk(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[bool]]:
     return False, [is_spread(v) for v in jaxpr.outvars]
 
 
-def _results(name: str, eqn: Any, ins: list[bool]) -> bool:
+def _is_broadcast_result(name: str, eqn: Any, ins: list[bool]) -> bool:
     """Whether the results of an equation are spread, apart from what its bodies tell."""
     if name == "broadcast_in_dim":
         return ins[0] or eqn.outvars[0].aval.size > eqn.invars[0].aval.size
@@ -68,9 +68,9 @@ def _results(name: str, eqn: Any, ins: list[bool]) -> bool:
     return ins[0] if name in _BY_FIRST else any(ins) if name in _BY_ANY else all(ins)
 
 
-def _bodies(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bool]]]:
+def _sub_jaxprs_with_flags(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bool]]]:
     """The programs inside an equation, and which of their inputs are spread."""
-    for closed, body in inside(eqn):
+    for closed, body in sub_jaxprs(eqn):
         if name == "scan":
             constants, carried = eqn.params["num_consts"], eqn.params["num_carry"]
             once = eqn.params["length"] == 1  # such a loop is none
@@ -85,4 +85,4 @@ def _bodies(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bo
         yield body, known if len(known) == len(body.invars) else [True] * len(body.invars)
 
 
-__all__ = ["multiplies_spread"]
+__all__ = ["has_broadcast_dot"]

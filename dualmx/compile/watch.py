@@ -18,7 +18,7 @@ def format_where(where: tuple[str, int] | None) -> str:
 
 
 @dataclass(frozen=True)
-class Compilation:
+class CompileEvent:
     """One compilation.
 
     Attributes:
@@ -40,7 +40,7 @@ class Compilation:
     seconds: float
 
 
-class Watcher:
+class Listener:
     """Told about every program while it is in `watchers`; it must not keep the results it is shown.
 
     Attributes:
@@ -49,7 +49,7 @@ class Watcher:
 
     measures = False
 
-    def compiled(self, event: Compilation) -> None:
+    def compiled(self, event: CompileEvent) -> None:
         """A program was compiled."""
 
     def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
@@ -63,44 +63,46 @@ class Watcher:
         """A call whose shapes depend on values ran outside any program: at `started`, and once before if measured."""
 
 
-class Printer(Watcher):
+class DebugPrinter(Listener):
     """Prints what happens to stderr; more of it the higher `level`."""
 
     def __init__(self, level: int):
         self.level = level
 
-    def compiled(self, event: Compilation) -> None:
+    def compiled(self, event: CompileEvent) -> None:
         """Print the size, the reason, and from level 2 on the program's texts."""
         operations = sum(s.call is not None for s in event.steps)
-        say(
+        debug_print(
             f"compiled {operations} operations, {event.results} results, {event.donated} donated in "
             f"{event.seconds * 1e3:.0f} ms (last recorded at {format_where(event.where)}); reason: {event.reason}"
         )
         if self.level >= 2:
             for s in event.steps:
-                say(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.where)}")
+                debug_print(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.where)}")
         if self.level >= 3:
-            say(f"jaxpr: {event.traced.jaxpr}")
+            debug_print(f"jaxpr: {event.traced.jaxpr}")
         if self.level >= 4:
-            say(f"lowered: {event.lowered.as_text()}")
-            say(f"compiled: {event.compiled.as_text()}")
+            debug_print(f"lowered: {event.lowered.as_text()}")
+            debug_print(f"compiled: {event.compiled.as_text()}")
 
     def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """Print one line."""
         last: State | None = state
         while last is not None and last.where is None:
             last = last.parent
-        say(f"flush of {state.depth} steps, {len(results)} results at {format_where(last.where if last else None)}")
+        debug_print(
+            f"flush of {state.depth} steps, {len(results)} results at {format_where(last.where if last else None)}"
+        )
 
     def ran(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
         """Print one line."""
-        say(f"ran {call!r} at once: the shape of its result depends on values")
+        debug_print(f"ran {call!r} at once: the shape of its result depends on values")
 
 
-def say(text: str) -> None:
+def debug_print(text: str) -> None:
     """Print one message of the ladder."""
     print(f"[dualmx] {text}", file=sys.stderr)
 
 
 _level = int(knobs.DEBUG.read())
-watchers: list[Watcher] = [Printer(_level)] if _level else []
+listeners: list[Listener] = [DebugPrinter(_level)] if _level else []

@@ -17,15 +17,15 @@ CASTS = ("Cast", "amp_cast")
 # Likewise for these: what they combine are floats, and only the result becomes an integer, as `dtype` says.
 TOTALS = ("_np_sum", "_np_prod", "_np_cumsum", "_npi_mean")
 
-Pull = Callable[[Sequence[Any]], Sequence[Any]]
+VjpFn = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-def is_whole(x: Any) -> bool:
+def is_integer(x: Any) -> bool:
     """True for arrays and values of integers or truth values, to which `jax.vjp` gives no gradient."""
     return not jnp.issubdtype(x.dtype, jnp.inexact)
 
 
-def _strict(call: Call, count: int) -> list[bool]:
+def _same_dtype_inputs(call: Call, count: int) -> list[bool]:
     """Which inputs share one dtype."""
     if call.op.variadic:
         return [call.op.inputs[0].role is TENSOR] * count
@@ -33,9 +33,9 @@ def _strict(call: Call, count: int) -> list[bool]:
     return [i.role is TENSOR for i in live] + [False] * (count - len(live))
 
 
-def whole_vjp(
+def integer_vjp(
     call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
-) -> tuple[tuple[Any, ...], Pull]:
+) -> tuple[tuple[Any, ...], VjpFn]:
     """`jax.vjp` of a step on inputs `at`; integers among them are differentiated as the numbers they stand for.
 
     The second result maps cotangents, of the types of the results, to gradients; None stands for zero.
@@ -43,11 +43,13 @@ def whole_vjp(
     outs = call.apply_keys(ins, keys, runtime)
     if call.op.name in CASTS:
         return outs, lambda cotangents: [convert(cotangents[0], ins[0].dtype)]
-    shared = _strict(call, len(ins))
-    wide = {k for k in at if is_whole(ins[k])}
+    shared = _same_dtype_inputs(call, len(ins))
+    wide = {k for k in at if is_integer(ins[k])}
     if any(shared[k] for k in wide):
-        wide |= {k for k, together in enumerate(shared) if together and is_whole(ins[k])}
-    smooth = call.op.bind({**call.params, "dtype": "float64"}) if call.op.name in TOTALS and is_whole(outs[0]) else call
+        wide |= {k for k, together in enumerate(shared) if together and is_integer(ins[k])}
+    smooth = (
+        call.op.bind({**call.params, "dtype": "float64"}) if call.op.name in TOTALS and is_integer(outs[0]) else call
+    )
     raised = [x.astype(jnp.float64) if k in wide else x for k, x in enumerate(ins)]
 
     def partial(*chosen: Any) -> tuple[Any, ...]:
@@ -60,7 +62,7 @@ def whole_vjp(
         results, pull = jax.vjp(partial, *[raised[k] for k in at])
     except (TypeError, ValueError):
         # What takes integers only (bits, positions) does not change smoothly with them.
-        return outs, _floats_only(call, ins, at, keys, runtime)
+        return outs, _vjp_of_float_inputs(call, ins, at, keys, runtime)
 
     def back(cotangents: Sequence[Any]) -> list[Any]:
         return [convert(g, ins[k].dtype) for k, g in zip(at, pull(_seeds(cotangents, results)), strict=True)]
@@ -71,17 +73,19 @@ def whole_vjp(
 def _seeds(cotangents: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
     """The cotangents in the types that the vjp of `results` takes: integers have none."""
     return tuple(
-        jnp.zeros(r.shape, jax.dtypes.float0) if is_whole(r) else jnp.asarray(_number(ct)).astype(r.dtype)
+        jnp.zeros(r.shape, jax.dtypes.float0) if is_integer(r) else jnp.asarray(_dense_cotangent(ct)).astype(r.dtype)
         for ct, r in zip(cotangents, results, strict=True)
     )
 
 
-def _number(ct: Any) -> Any:
+def _dense_cotangent(ct: Any) -> Any:
     return jnp.zeros(ct.shape) if ct.dtype == jax.dtypes.float0 else ct
 
 
-def _floats_only(call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]) -> Pull:
-    floats = [k for k in at if not is_whole(ins[k])]
+def _vjp_of_float_inputs(
+    call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+) -> VjpFn:
+    floats = [k for k in at if not is_integer(ins[k])]
     if not floats:
         return lambda cotangents: [None] * len(at)
 

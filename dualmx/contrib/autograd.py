@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import autograd
-from ..core.checks import instance
+from ..core.checks import require_instance
 from ..namespace import nd
 from ..ndarray import NDArray
 
@@ -91,7 +91,7 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
         if argnum is not None:
             chosen = [args[i] for i in ([argnum] if isinstance(argnum, int) else argnum)]
         for x in chosen:
-            instance("grad_and_loss", "argument", x, NDArray, "an NDArray")
+            require_instance("grad_and_loss", "argument", x, NDArray, "an NDArray")
         grads = [nd.zeros_like(x) for x in chosen]
         mark_variables(chosen, grads)
         with train_section():

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 from jax import export as jax_export
 
-from ..compile.exporting import exported
+from ..compile.exporting import export_stablehlo
 from ..compile.x64 import x64
 from ..core.errors import ArgumentError, MXNetError
 from ..core.reader import Content
@@ -57,7 +57,7 @@ def export_model(
         raise ArgumentError("stablehlo.export_model: give example inputs, whose shapes the program is for")
     inputs = [(x if isinstance(x, NDArray) else array(x)).as_jax() for x in example]
     fn, values = functional(source, *example, params=params)
-    program = exported(lambda *xs: fn(values, *xs), inputs, platforms)
+    program = export_stablehlo(lambda *xs: fn(values, *xs), inputs, platforms)
     try:
         content = program.serialize()
     except ImportError as e:

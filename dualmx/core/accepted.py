@@ -13,7 +13,7 @@ _OWN_PREFIXES = ("MXNET_", "DMLC_", "PS_", "DUALMX_")  # Horovod has many more t
 # Of ps(1), of the tests of dualmx, and between its launchers and their processes.
 _OTHERS = ("PS_FORMAT", "PS_PERSONALITY", "PS_COLORS", "PS_SYSMAP", "PS_SYSTEM_MAP", "DUALMX_LAUNCH")
 _TESTS = ("DUALMX_ORACLE", "DUALMX_TEST_")
-_TOLD = "told by launchers to their processes"
+_REASONS = "told by launchers to their processes"
 _XLA = "XLA plans memory, threads and fusion by itself"
 _TREE = "sums over devices of one process are made by one program"
 _LIBRARY = "which operators run by oneDNN is measured, not set; see MXNET_MKLDNN_ENABLED"
@@ -27,8 +27,8 @@ _ACCEPTED = {
     "DMLC_PS_VAN_TYPE": "arrays travel in slices, by priority, whatever the type",
     "DMLC_PS_WATER_MARK": "a worker waits for its last push of a key before the next one",
     "DMLC_LOG_STACK_TRACE_DEPTH": "errors are exceptions of Python with their tracebacks",
-    **dict.fromkeys(("DMLC_JOB_CLUSTER", "DMLC_RANK", "DMLC_SERVER_ID", "DMLC_WORKER_ID"), _TOLD),
-    **dict.fromkeys(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT"), _TOLD),
+    **dict.fromkeys(("DMLC_JOB_CLUSTER", "DMLC_RANK", "DMLC_SERVER_ID", "DMLC_WORKER_ID"), _REASONS),
+    **dict.fromkeys(("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT"), _REASONS),
     "MXNET_SAFE_ACCUMULATION": "numbers of 16 bits are always added up in 32 bits",
     "PS_RESEND": "nothing is lost but with a connection, and is then sent again; see PS_RESEND_TIMEOUT",
     "MXNET_KVSTORE_REDUCTION_NTHREADS": _XLA,
@@ -82,7 +82,7 @@ _ACCEPTED = {
 }  # fmt: skip
 
 
-def accepted() -> dict[str, str]:
+def ignored_variables() -> dict[str, str]:
     """Return the variables that are set and that dualmx does not read, each with the reason."""
     read = {knob.name for knob in KNOBS}
     found = sorted(name for name in os.environ if name.startswith(_PREFIXES) and name not in read)
@@ -128,4 +128,4 @@ def _stem(name: str) -> str:
     return name.partition("_")[2].replace("ONEDNN", "MKLDNN")  # the library was renamed
 
 
-__all__ = ["accepted", "warn_unknown"]
+__all__ = ["ignored_variables", "warn_unknown"]

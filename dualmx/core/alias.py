@@ -12,7 +12,7 @@ from types import ModuleType
 _OWN = __name__.partition(".")[0]
 
 
-class _Same(Loader):
+class _AliasLoader(Loader):
     """Loads the module that `name` already is, or becomes."""
 
     def __init__(self, name: str):
@@ -28,7 +28,7 @@ class _Same(Loader):
         module.__spec__ = self._spec  # which importlib has replaced by that of the second name
 
 
-class _Finder(MetaPathFinder):
+class _AliasFinder(MetaPathFinder):
     """Finds `mxnet.gluon` where `mxnet` is this package: importlib would load its files a second time."""
 
     def find_spec(
@@ -37,10 +37,10 @@ class _Finder(MetaPathFinder):
         head, _, rest = fullname.partition(".")
         if not rest or head == _OWN or sys.modules.get(head) is not sys.modules.get(_OWN):
             return None
-        return ModuleSpec(fullname, _Same(f"{_OWN}.{rest}"))
+        return ModuleSpec(fullname, _AliasLoader(f"{_OWN}.{rest}"))
 
 
-def follow() -> None:
+def install_finder() -> None:
     """Let imports from second names of the package give the modules of the package."""
-    if not any(isinstance(f, _Finder) for f in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    if not any(isinstance(f, _AliasFinder) for f in sys.meta_path):
+        sys.meta_path.insert(0, _AliasFinder())

@@ -24,7 +24,7 @@ def number(what: str, name: str, value: Any) -> Any:
     raise ArgumentTypeError(f"{what}: {name}={value!r}: expected a number")
 
 
-def whole(what: str, name: str, value: Any, low: int | None = None) -> int:
+def integer(what: str, name: str, value: Any, low: int | None = None) -> int:
     """Return `value` as an int of at least `low`.
 
     Raises:
@@ -41,7 +41,7 @@ def whole(what: str, name: str, value: Any, low: int | None = None) -> int:
     return found
 
 
-def instance(what: str, name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
+def require_instance(what: str, name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
     """Return `value` if it is a `kind`; `ArgumentTypeError` says what was expected otherwise."""
     if isinstance(value, kind):
         return value

@@ -69,12 +69,12 @@ def is_float(dtype: np.dtype) -> bool:
     return dtype.kind == "f" or dtype == bfloat16
 
 
-def held(values: tuple[float, ...], dtype: Any) -> tuple[float, ...]:
+def cast_scalars(values: tuple[float, ...], dtype: Any) -> tuple[float, ...]:
     """Numbers as an array of `dtype` holds them: without their fractions if it is one of integers."""
     return values if is_float(np.dtype(dtype)) else tuple(float(int(v)) for v in values)
 
 
-def progression(start: float, stop: float, step: float, dtype: Any) -> np.ndarray:
+def arange_values(start: float, stop: float, step: float, dtype: Any) -> np.ndarray:
     """Numbers from `start` below `stop` at distance `step`; integers begin at and go on by the whole parts of these.
 
     Example:
@@ -82,5 +82,5 @@ def progression(start: float, stop: float, step: float, dtype: Any) -> np.ndarra
         (array([0., 1.]), array([0., 1., 2., 3.]))
     """
     values = np.arange(start, stop, step)
-    first, distance = held((start, step), dtype)
+    first, distance = cast_scalars((start, step), dtype)
     return values if (first, distance) == (start, step) else first + distance * np.arange(len(values))

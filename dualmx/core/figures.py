@@ -9,7 +9,7 @@ LENGTH = 64  # letters of a name
 _latest: dict[str, float] = {}
 
 
-def report(name: str, value: float) -> None:
+def report_metric(name: str, value: float) -> None:
     """Let `dualmx status` show the latest value of a figure of this process, such as its loss.
 
     `Speedometer`, `log_train_metric`, `LogValidationMetricsCallback` and the estimator's `LoggingHandler`
@@ -36,9 +36,9 @@ def report(name: str, value: float) -> None:
         _latest.pop(next(iter(_latest)), None)
 
 
-def latest() -> dict[str, float]:
+def latest_metrics() -> dict[str, float]:
     """Return the last value of each figure by its name."""
     return dict(_latest)
 
 
-__all__ = ["LENGTH", "MOST", "latest", "report"]
+__all__ = ["LENGTH", "MOST", "latest_metrics", "report_metric"]

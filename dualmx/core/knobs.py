@@ -224,11 +224,11 @@ ON_SERVER_DEATH = Knob(
     "When a server or the scheduler dies: fail, or wait for another in its place (needs DUALMX_JOURNAL).",
     ("fail", "wait"),
 )
-LEAST_WORKERS = Knob(
+MIN_WORKERS = Knob(
     "DUALMX_MIN_WORKERS", "1", "Workers of an elastic job that exchange arrays, at least: fewer wait for others."
 )
-MOST_WORKERS = Knob("DUALMX_MAX_WORKERS", "0", "The same, at most: more wait until one is gone; 0 for any number.")
-RETURN_TIMEOUT = Knob("DUALMX_RETURN_TIMEOUT", "120", "Most seconds that a job waits for the return of a process.")
+MAX_WORKERS = Knob("DUALMX_MAX_WORKERS", "0", "The same, at most: more wait until one is gone; 0 for any number.")
+RESTART_TIMEOUT = Knob("DUALMX_RETURN_TIMEOUT", "120", "Most seconds that a job waits for the return of a process.")
 JOURNAL = Knob("DUALMX_JOURNAL", "", "Folder where servers and scheduler write down what they know; empty for none.")
 JOURNAL_SYNC = Knob(
     "DUALMX_JOURNAL_SYNC", "0", "1 flushes each record to the disk, so that it outlives the host.", ("0", "1")

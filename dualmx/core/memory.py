@@ -25,7 +25,7 @@ def _library() -> ctypes.CDLL:
 
 
 @cache
-def keep() -> None:
+def retain_freed() -> None:
     """Let the C library keep the memory of arrays, once, as the user wants; before XLA's threads are started.
 
     Each run of a program takes memory for what lies between its operations, some 150 MB for a step of ResNet-18, and
@@ -43,7 +43,7 @@ def keep() -> None:
         _call("mallopt", what, value)
 
 
-def tidy() -> None:
+def trim() -> None:
     """Give back what is free now; after a large compilation much is, in pieces."""
     _call("malloc_trim", 0)
 
@@ -56,4 +56,4 @@ def poison(address: int, nbytes: int) -> None:
     ctypes.memset(address, 0xFF, nbytes)
 
 
-__all__ = ["keep", "poison", "poisons", "tidy"]
+__all__ = ["poison", "poisons", "retain_freed", "trim"]

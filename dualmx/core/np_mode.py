@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 
-class _Switch:
+class _ScopedFlag:
     """A flag with a value for the process, over which scopes put one for their thread."""
 
     def __init__(self) -> None:
@@ -23,13 +23,13 @@ class _Switch:
         self.here.__dict__.pop("value", None)
 
 
-shape, array = _Switch(), _Switch()
+shape, array = _ScopedFlag(), _ScopedFlag()
 
 
 class Scope:
     """Holds a switch at a value within a `with` block, in this thread; also a decorator of functions."""
 
-    def __init__(self, switch: _Switch, active: bool):
+    def __init__(self, switch: _ScopedFlag, active: bool):
         self.switch, self.active = switch, bool(active)
         self.before: list[Any] = []
 

@@ -8,7 +8,7 @@ import os
 from .errors import ForkError
 
 
-class _Process:
+class _ForkGuard:
     """State of this process.
 
     Attributes:
@@ -34,6 +34,6 @@ class _Process:
             )
 
 
-process = _Process()
+fork_guard = _ForkGuard()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=process.forked)
+    os.register_at_fork(after_in_child=fork_guard.forked)

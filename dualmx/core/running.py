@@ -17,7 +17,7 @@ def folder() -> Path:
 
 
 @contextmanager
-def noted(uri: str, port: int, secret: str, command: str, encrypt: str = "auto") -> Iterator[None]:
+def registered_job(uri: str, port: int, secret: str, command: str, encrypt: str = "auto") -> Iterator[None]:
     """While the block runs, `dualmx status` finds the job; where no file can be made, it has to be told."""
     path = folder() / f"{os.getpid()}.json"
     try:
@@ -35,7 +35,7 @@ def noted(uri: str, port: int, secret: str, command: str, encrypt: str = "auto")
         path.unlink(missing_ok=True)
 
 
-def jobs() -> list[dict[str, Any]]:
+def running_jobs() -> list[dict[str, Any]]:
     """Return the jobs whose launchers are alive, oldest first; files of others are removed."""
     found: list[tuple[float, dict[str, Any]]] = []
     for path in folder().glob("*.json") if folder().is_dir() else ():
@@ -53,4 +53,4 @@ def jobs() -> list[dict[str, Any]]:
     return [job for _, job in sorted(found, key=lambda f: f[0])]
 
 
-__all__ = ["folder", "jobs", "noted"]
+__all__ = ["folder", "registered_job", "running_jobs"]

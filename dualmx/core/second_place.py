@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def stand_for(module: str, *places: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_reexport(module: str, *modules: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and the `__dir__` of a module that has the public names of other modules.
 
     Args:
@@ -17,7 +17,7 @@ def stand_for(module: str, *places: str) -> tuple[Callable[[str], Any], Callable
 
     def find(name: str) -> Any:
         if not name.startswith("__"):
-            for place in places:
+            for place in modules:
                 try:
                     return getattr(importlib.import_module(place), name)
                 except AttributeError:
@@ -25,7 +25,7 @@ def stand_for(module: str, *places: str) -> tuple[Callable[[str], Any], Callable
         raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
 
     def names() -> list[str]:
-        found = {n for place in places for n in dir(importlib.import_module(place)) if not n.startswith("_")}
+        found = {n for place in modules for n in dir(importlib.import_module(place)) if not n.startswith("_")}
         return sorted(found)
 
     return find, names

@@ -17,7 +17,7 @@ from .errors import ArgumentError
 _MASK = 0xFFFFFFFF
 
 
-class Streams:
+class RngStreams:
     """One counter per context, so that what one device draws does not depend on what others draw."""
 
     def __init__(self, seed: int):
@@ -93,4 +93,4 @@ class Streams:
         return np.random.Generator(np.random.Philox(key=[seed, number]))
 
 
-streams = Streams(int(np.random.SeedSequence().generate_state(1)[0]) & _MASK)
+rng_streams = RngStreams(int(np.random.SeedSequence().generate_state(1)[0]) & _MASK)

@@ -11,8 +11,8 @@ from .. import autograd, parallel
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..namespace import nd
 from ..ndarray import NDArray
-from ..parallel import Group, Handle
-from .groups import outside, place
+from ..parallel import Handle, ProcessGroup
+from .groups import group_rank, is_not_member
 
 
 class ReduceOp:
@@ -62,7 +62,7 @@ class Work:
         return self._error
 
 
-def checked(what: str, name: str, a: Any) -> NDArray:
+def require_array(what: str, name: str, a: Any) -> NDArray:
     """Return an array.
 
     Raises:
@@ -83,10 +83,10 @@ def arrays(what: str, name: str, found: Any, count: int | None = None) -> list[N
         raise ArgumentTypeError(f"{what}: {name} of type {type(found).__name__}: expected a list of NDArrays")
     if count is not None and len(found) != count:
         raise ArgumentError(f"{what}: {name} has {len(found)} arrays: expected {count}, one for each process")
-    return [checked(what, name, a) for a in found]
+    return [require_array(what, name, a) for a in found]
 
 
-def put(what: str, values: Sequence[NDArray], targets: Sequence[NDArray]) -> None:
+def write_results(what: str, values: Sequence[NDArray], targets: Sequence[NDArray]) -> None:
     """Write values to arrays of their shapes.
 
     Raises:
@@ -101,14 +101,14 @@ def put(what: str, values: Sequence[NDArray], targets: Sequence[NDArray]) -> Non
         value.copyto(target)
 
 
-def _done(run: Callable[[], Any], async_op: bool) -> Work | None:
+def _run_now(run: Callable[[], Any], async_op: bool) -> Work | None:
     """Run an exchange now."""
     with autograd.pause():
         run()
     return Work(lambda: None, lambda: True) if async_op else None
 
 
-def _written(
+def _run_into(
     what: str, exchange: Callable[[], NDArray | Sequence[NDArray] | None], outs: Sequence[NDArray], async_op: bool
 ) -> Work | None:
     """Run an exchange now, and write to `outs` what it gives to this process, if anything."""
@@ -116,9 +116,9 @@ def _written(
     def run() -> None:
         found = exchange()
         if found is not None:
-            put(what, [found] if isinstance(found, NDArray) else found, outs)
+            write_results(what, [found] if isinstance(found, NDArray) else found, outs)
 
-    return _done(run, async_op)
+    return _run_now(run, async_op)
 
 
 def _name(what: str, op: Any, x: NDArray) -> str:
@@ -130,43 +130,45 @@ def _name(what: str, op: Any, x: NDArray) -> str:
     return ReduceOp.MAX if op == ReduceOp.SUM and np.dtype(x.dtype) == bool else op
 
 
-def _bits(how: str, x: NDArray, group: Group | None) -> NDArray:
+def _reduce_bitwise(how: str, x: NDArray, group: ProcessGroup | None) -> NDArray:
     """What an operation on bits makes of the arrays of all processes."""
     parts = parallel.all_gather(x, group=group).asnumpy()
     return nd.array(_BITS[how].reduce(parts), dtype=x.dtype, ctx=x.context)
 
 
-def _reduced_part(x: NDArray, how: str, group: Group | None) -> NDArray:
+def _reduced_part(x: NDArray, how: str, group: ProcessGroup | None) -> NDArray:
     """This process's rows of what `how` makes of the arrays of all processes."""
     if how not in _BITS:
         return parallel.reduce_scatter(x, how, group=group)
     rows = x.shape[0] // parallel.size(group)
     first = rows * parallel.rank(group)
-    return _bits(how, x, group)[first : first + rows]
+    return _reduce_bitwise(how, x, group)[first : first + rows]
 
 
-def all_reduce(tensor: NDArray, op: str = ReduceOp.SUM, group: Group | None = None, async_op: bool = False) -> Any:
+def all_reduce(
+    tensor: NDArray, op: str = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
+) -> Any:
     """Replace an array in all processes by what `op` makes of all; with `async_op` return a `Work`.
 
     Raises:
         ArgumentError: the processes call different things, or an unknown `op`. MXNetError: a process is gone.
     """
     what = "all_reduce"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    x, how = checked(what, "tensor", tensor), _name(what, op, tensor)
+    x, how = require_array(what, "tensor", tensor), _name(what, op, tensor)
     if how in _BITS:
-        return _written(what, lambda: _bits(how, x, group), [x], async_op)
+        return _run_into(what, lambda: _reduce_bitwise(how, x, group), [x], async_op)
     with autograd.pause():
         if not async_op:
             parallel.all_reduce(x, how, group=group, out=x)
             return None
         handle: Handle = parallel.all_reduce(x, how, group=group, wait=False)
-    return Work(lambda: put(what, [handle.wait()], [x]), handle.is_completed)
+    return Work(lambda: write_results(what, [handle.wait()], [x]), handle.is_completed)
 
 
 def broadcast(
-    tensor: NDArray, src: int | None = None, group: Group | None = None, async_op: bool = False,
+    tensor: NDArray, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
     group_src: int | None = None,
 ) -> Any:  # fmt: skip
     """Replace an array in all processes by that of process `src`, or `group_src` of the group.
@@ -177,14 +179,14 @@ def broadcast(
         ArgumentError: no such process, or shapes or dtypes differ. MXNetError: a process is gone.
     """
     what = "broadcast"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    x, root = checked(what, "tensor", tensor), place(what, "src", src, group, group_src)
-    return _done(lambda: parallel.broadcast(x, root, group, out=x), async_op)
+    x, root = require_array(what, "tensor", tensor), group_rank(what, "src", src, group, group_src)
+    return _run_now(lambda: parallel.broadcast(x, root, group, out=x), async_op)
 
 
 def reduce(
-    tensor: NDArray, dst: int | None = None, op: str = ReduceOp.SUM, group: Group | None = None,
+    tensor: NDArray, dst: int | None = None, op: str = ReduceOp.SUM, group: ProcessGroup | None = None,
     async_op: bool = False, group_dst: int | None = None,
 ) -> Any:  # fmt: skip
     """Replace an array in process `dst`, or `group_dst` of the group, by what `op` makes of all.
@@ -193,22 +195,22 @@ def reduce(
         ArgumentError: the processes call different things. MXNetError: a process is gone.
     """
     what = "reduce"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    x, how = checked(what, "tensor", tensor), _name(what, op, tensor)
-    root = place(what, "dst", dst, group, group_dst)
+    x, how = require_array(what, "tensor", tensor), _name(what, op, tensor)
+    root = group_rank(what, "dst", dst, group, group_dst)
 
     def exchange() -> NDArray | None:
         if how not in _BITS:
             return parallel.reduce(x, root, how, group=group)
-        found = _bits(how, x, group)
+        found = _reduce_bitwise(how, x, group)
         return found if parallel.rank(group) == root else None
 
-    return _written(what, exchange, [x], async_op)
+    return _run_into(what, exchange, [x], async_op)
 
 
 def all_gather(
-    tensor_list: Sequence[NDArray], tensor: NDArray, group: Group | None = None, async_op: bool = False
+    tensor_list: Sequence[NDArray], tensor: NDArray, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
     """Write the arrays of all processes to the arrays of a list, in their order; shapes may differ.
 
@@ -216,10 +218,10 @@ def all_gather(
         ArgumentError: another number of arrays, or arrays of other shapes. MXNetError: a process is gone.
     """
     what = "all_gather"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
     outs = arrays(what, "tensor_list", tensor_list, parallel.size(group))
-    x = checked(what, "tensor", tensor)
+    x = require_array(what, "tensor", tensor)
 
     def exchange() -> list[NDArray]:
         rows = [o.shape[0] if o.shape else 1 for o in outs]
@@ -230,11 +232,11 @@ def all_gather(
         parts = [joined[e - n : e] for e, n in zip(ends, rows, strict=True)]
         return [p if o.shape else p.reshape(()) for p, o in zip(parts, outs, strict=True)]
 
-    return _written(what, exchange, outs, async_op)
+    return _run_into(what, exchange, outs, async_op)
 
 
 def all_gather_into_tensor(
-    output_tensor: NDArray, input_tensor: NDArray, group: Group | None = None, async_op: bool = False
+    output_tensor: NDArray, input_tensor: NDArray, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
     """Write the arrays of all processes, joined along their first axis or stacked, to one array.
 
@@ -242,15 +244,15 @@ def all_gather_into_tensor(
         ArgumentError: an array of another shape. MXNetError: a process is gone.
     """
     what = "all_gather_into_tensor"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    out, x = checked(what, "output_tensor", output_tensor), checked(what, "input_tensor", input_tensor)
-    return _written(what, lambda: parallel.all_gather(x, out.ndim == x.ndim, group), [out], async_op)
+    out, x = require_array(what, "output_tensor", output_tensor), require_array(what, "input_tensor", input_tensor)
+    return _run_into(what, lambda: parallel.all_gather(x, out.ndim == x.ndim, group), [out], async_op)
 
 
 def gather(
     tensor: NDArray, gather_list: Sequence[NDArray] | None = None, dst: int | None = None,
-    group: Group | None = None, async_op: bool = False, group_dst: int | None = None,
+    group: ProcessGroup | None = None, async_op: bool = False, group_dst: int | None = None,
 ) -> Any:  # fmt: skip
     """Write the arrays of all processes to the arrays of a list in process `dst` (0); the others pass no list.
 
@@ -258,16 +260,16 @@ def gather(
         ArgumentError: another number of arrays. MXNetError: a process is gone.
     """
     what = "gather"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    x, root = checked(what, "tensor", tensor), place(what, "dst", dst, group, group_dst, 0)
+    x, root = require_array(what, "tensor", tensor), group_rank(what, "dst", dst, group, group_dst, 0)
     outs = _only(what, "gather_list", gather_list, root, group)
-    return _written(what, lambda: parallel.gather(x, root, group=group), outs or [], async_op)
+    return _run_into(what, lambda: parallel.gather(x, root, group=group), outs or [], async_op)
 
 
 def scatter(
     tensor: NDArray, scatter_list: Sequence[NDArray] | None = None, src: int | None = None,
-    group: Group | None = None, async_op: bool = False, group_src: int | None = None,
+    group: ProcessGroup | None = None, async_op: bool = False, group_src: int | None = None,
 ) -> Any:  # fmt: skip
     """Write to an array this process's part of the list of process `src` (0); the others pass no list.
 
@@ -275,14 +277,14 @@ def scatter(
         ArgumentError: another number of arrays. MXNetError: a process is gone.
     """
     what = "scatter"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    x, root = checked(what, "tensor", tensor), place(what, "src", src, group, group_src, 0)
+    x, root = require_array(what, "tensor", tensor), group_rank(what, "src", src, group, group_src, 0)
     given = _only(what, "scatter_list", scatter_list, root, group)
-    return _written(what, lambda: parallel.scatter(given, root, group, x.context), [x], async_op)
+    return _run_into(what, lambda: parallel.scatter(given, root, group, x.context), [x], async_op)
 
 
-def _only(what: str, name: str, found: Any, root: int, group: Group | None) -> list[NDArray] | None:
+def _only(what: str, name: str, found: Any, root: int, group: ProcessGroup | None) -> list[NDArray] | None:
     """The list of process `root`; an error if it is not where it should be."""
     if parallel.rank(group) == root:
         return arrays(what, name, found, parallel.size(group))
@@ -292,7 +294,7 @@ def _only(what: str, name: str, found: Any, root: int, group: Group | None) -> l
 
 
 def reduce_scatter(
-    output: NDArray, input_list: Sequence[NDArray], op: str = ReduceOp.SUM, group: Group | None = None,
+    output: NDArray, input_list: Sequence[NDArray], op: str = ReduceOp.SUM, group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:  # fmt: skip
     """Write to `output` what `op` makes of all processes' arrays at this one's place of the list.
@@ -301,10 +303,10 @@ def reduce_scatter(
         ArgumentError: another number of arrays, or shapes or dtypes differ. MXNetError: a process is gone.
     """
     what = "reduce_scatter"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
     given = arrays(what, "input_list", input_list, parallel.size(group))
-    out, how = checked(what, "output", output), _name(what, op, output)
+    out, how = require_array(what, "output", output), _name(what, op, output)
     for a in given:
         if a.shape != out.shape or a.dtype != out.dtype:
             raise ArgumentError(
@@ -315,11 +317,11 @@ def reduce_scatter(
     def exchange() -> NDArray:
         return _reduced_part(nd.stack(*given, axis=0), how, group).reshape(out.shape)
 
-    return _written(what, exchange, [out], async_op)
+    return _run_into(what, exchange, [out], async_op)
 
 
 def reduce_scatter_tensor(
-    output: NDArray, input: NDArray, op: str = ReduceOp.SUM, group: Group | None = None, async_op: bool = False
+    output: NDArray, input: NDArray, op: str = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
     """Write to `output` this process's equal part, along the first axis, of what `op` makes of all arrays.
 
@@ -327,17 +329,17 @@ def reduce_scatter_tensor(
         ArgumentError: rows that cannot be cut equally, or shapes or dtypes differ. MXNetError: a process is gone.
     """
     what = "reduce_scatter_tensor"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    out, x = checked(what, "output", output), checked(what, "input", input)
+    out, x = require_array(what, "output", output), require_array(what, "input", input)
     how = _name(what, op, x)
     if out.size * parallel.size(group) != x.size:
         raise ArgumentError(f"{what}: output of {list(out.shape)} for input of {list(x.shape)}: expected an equal part")
-    return _written(what, lambda: _reduced_part(x, how, group).reshape(out.shape), [out], async_op)
+    return _run_into(what, lambda: _reduced_part(x, how, group).reshape(out.shape), [out], async_op)
 
 
 def all_to_all(
-    output_tensor_list: Sequence[NDArray], input_tensor_list: Sequence[NDArray], group: Group | None = None,
+    output_tensor_list: Sequence[NDArray], input_tensor_list: Sequence[NDArray], group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:  # fmt: skip
     """Send to each process its array of a list, and write those that come to the arrays of another list.
@@ -346,17 +348,17 @@ def all_to_all(
         ArgumentError: another number of arrays, or arrays of other shapes. MXNetError: a process is gone.
     """
     what = "all_to_all"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
     count = parallel.size(group)
     outs = arrays(what, "output_tensor_list", output_tensor_list, count)
     given = arrays(what, "input_tensor_list", input_tensor_list, count)
-    return _written(what, lambda: parallel.all_to_all(given, group=group), outs, async_op)
+    return _run_into(what, lambda: parallel.all_to_all(given, group=group), outs, async_op)
 
 
 def all_to_all_single(
     output: NDArray, input: NDArray, output_split_sizes: Sequence[int] | None = None,
-    input_split_sizes: Sequence[int] | None = None, group: Group | None = None, async_op: bool = False,
+    input_split_sizes: Sequence[int] | None = None, group: ProcessGroup | None = None, async_op: bool = False,
 ) -> Any:  # fmt: skip
     """Send to each process its rows, and write those that come to `output`.
 
@@ -371,25 +373,25 @@ def all_to_all_single(
         ArgumentError: rows that cannot be cut so, or that do not fit. MXNetError: a process is gone.
     """
     what = "all_to_all_single"
-    if outside(what, group):
+    if is_not_member(what, group):
         return None
-    out, x = checked(what, "output", output), checked(what, "input", input)
+    out, x = require_array(what, "output", output), require_array(what, "input", input)
     if output_split_sizes and sum(output_split_sizes) != out.shape[0]:
         raise ArgumentError(f"{what}: output_split_sizes={list(output_split_sizes)}: expected {out.shape[0]} rows")
-    return _written(what, lambda: parallel.all_to_all(x, input_split_sizes, group), [out], async_op)
+    return _run_into(what, lambda: parallel.all_to_all(x, input_split_sizes, group), [out], async_op)
 
 
-def barrier(group: Group | None = None, async_op: bool = False, device_ids: Any = None) -> Any:
+def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None) -> Any:
     """Wait until all processes are here.
 
     Raises:
         MXNetError: a process is gone.
     """
-    if outside("barrier", group):
+    if is_not_member("barrier", group):
         return None
-    return _done(lambda: parallel.barrier(group), async_op)
+    return _run_now(lambda: parallel.barrier(group), async_op)
 
 
-def monitored_barrier(group: Group | None = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
+def monitored_barrier(group: ProcessGroup | None = None, timeout: Any = None, wait_all_ranks: bool = False) -> None:
     """`barrier`, whose errors name the processes that are missing, as all do here."""
     barrier(group)

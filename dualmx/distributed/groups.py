@@ -10,7 +10,7 @@ from .. import parallel
 from ..core import knobs
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.network import free_port, route_to
-from ..parallel import Group
+from ..parallel import ProcessGroup
 from .stores import Store
 
 DistError = DistBackendError = DistNetworkError = DistStoreError = MXNetError
@@ -36,7 +36,7 @@ class group:
         WORLD: all processes.
     """
 
-    WORLD: Group | None = None
+    WORLD: ProcessGroup | None = None
 
 
 def init_process_group(
@@ -95,7 +95,7 @@ def _by_store(store: Any, init_method: str | None, world_size: int, rank: int) -
     return f"tcp://{store.get(key).decode()}"
 
 
-def destroy_process_group(group: Group | None = None) -> None:
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leave the processes of the job; with a group, do nothing: it needs no end."""
     if group is None:
         require("destroy_process_group")
@@ -160,25 +160,30 @@ def require(what: str) -> None:
         raise BeginningError(f"{what}: Default process group has not been initialized; call init_process_group first")
 
 
-def group_of(what: str, group: Any) -> Group | None:
+def group_of(what: str, group: Any) -> ProcessGroup | None:
     """Return a group, None for all processes.
 
     Raises:
         BeginningError: `init_process_group` was not called. ArgumentTypeError: not a group.
     """
     require(what)
-    if group is not None and not isinstance(group, Group):
+    if group is not None and not isinstance(group, ProcessGroup):
         raise ArgumentTypeError(f"{what}: group={group!r}: expected what new_group returns")
     return group
 
 
-def outside(what: str, group: Group | None) -> bool:
+def is_not_member(what: str, group: ProcessGroup | None) -> bool:
     """Whether this process is in no position to take part, which torch lets pass."""
     return group_of(what, group) is not None and parallel.rank(group) < 0
 
 
-def place(
-    what: str, name: str, rank: int | None, group: Group | None, inside: int | None = None, default: int | None = None
+def group_rank(
+    what: str,
+    name: str,
+    rank: int | None,
+    group: ProcessGroup | None,
+    inside: int | None = None,
+    default: int | None = None,
 ) -> int:
     """Return the number in a group of a process.
 
@@ -205,23 +210,23 @@ def place(
     return list(ranks).index(rank)
 
 
-def get_rank(group: Group | None = None) -> int:
+def get_rank(group: ProcessGroup | None = None) -> int:
     """Return the number of this process, in a group -1 if it is not in it."""
     return parallel.rank(group_of("get_rank", group))
 
 
-def get_world_size(group: Group | None = None) -> int:
+def get_world_size(group: ProcessGroup | None = None) -> int:
     """Return how many processes there are, in a group -1 if this one is not in it."""
-    return -1 if outside("get_world_size", group) else parallel.size(group)
+    return -1 if is_not_member("get_world_size", group) else parallel.size(group)
 
 
-def get_backend(group: Group | None = None) -> str:
+def get_backend(group: ProcessGroup | None = None) -> str:
     """Return the backend's name."""
     group_of("get_backend", group)
     return _state.backend
 
 
-def new_group(ranks: Sequence[int] | None = None, timeout: Any = None, backend: Any = None, **_: Any) -> Group:
+def new_group(ranks: Sequence[int] | None = None, timeout: Any = None, backend: Any = None, **_: Any) -> ProcessGroup:
     """Return a group of some processes; all processes of the job call it.
 
     Raises:
@@ -232,8 +237,8 @@ def new_group(ranks: Sequence[int] | None = None, timeout: Any = None, backend: 
 
 
 def new_subgroups(
-    group_size: int | None = None, group: Group | None = None, **_: Any
-) -> tuple[Group | None, list[Group]]:
+    group_size: int | None = None, group: ProcessGroup | None = None, **_: Any
+) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
     """Cut a group into groups of neighbours; all processes of the job call it.
 
     Args:
@@ -254,7 +259,7 @@ def new_subgroups(
 
 def new_subgroups_by_enumeration(
     ranks_per_subgroup_list: Sequence[Sequence[int]], **_: Any
-) -> tuple[Group | None, list[Group]]:
+) -> tuple[ProcessGroup | None, list[ProcessGroup]]:
     """Return the group of this process among some that have no process in common, and all of them.
 
     Raises:
@@ -269,17 +274,17 @@ def new_subgroups_by_enumeration(
     return next((g for g in groups if g.rank >= 0), None), groups
 
 
-def get_process_group_ranks(group: Group | None = None) -> list[int]:
+def get_process_group_ranks(group: ProcessGroup | None = None) -> list[int]:
     """Return the numbers of a group's processes in the job."""
     found = group_of("get_process_group_ranks", group)
     return list(range(parallel.size())) if found is None else list(found.ranks)
 
 
-def get_group_rank(group: Group, global_rank: int) -> int:
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     """Return the number in a group of a process of the job."""
-    return place("get_group_rank", "global_rank", global_rank, group_of("get_group_rank", group))
+    return group_rank("get_group_rank", "global_rank", global_rank, group_of("get_group_rank", group))
 
 
-def get_global_rank(group: Group, group_rank: int) -> int:
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """Return the number in the job of a process of a group."""
     return get_process_group_ranks(group)[group_rank]

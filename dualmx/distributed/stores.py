@@ -19,7 +19,7 @@ TIMEOUT = timedelta(seconds=300)
 POLL = 0.01  # seconds between looks at a file
 
 
-def changed(table: dict[str, bytes], op: str, key: str, value: bytes, expected: bytes) -> bytes:
+def apply_op(table: dict[str, bytes], op: str, key: str, value: bytes, expected: bytes) -> bytes:
     """Change the value of a key; returns what it is then, or of a key that is not there, what was expected.
 
     Args:
@@ -227,7 +227,7 @@ class HashStore(Store):
 
     def _change(self, op: str, key: str, value: bytes = b"", expected: bytes = b"") -> bytes:
         with self._changed:
-            found = changed(self._table, op, key, value, expected)
+            found = apply_op(self._table, op, key, value, expected)
             self._changed.notify_all()
             return found
 
@@ -269,7 +269,7 @@ class FileStore(Store):
     def _change(self, op: str, key: str, value: bytes = b"", expected: bytes = b"") -> bytes:
         with self._lock, self._opened() as file:
             self._read(file)
-            found = changed(self._table, op, key, value, expected)
+            found = apply_op(self._table, op, key, value, expected)
             now = self._table.get(key)
             line = json.dumps([key, None if now is None else base64.b64encode(now).decode()]).encode() + b"\n"
             file.seek(self._at)

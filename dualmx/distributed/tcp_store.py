@@ -13,9 +13,9 @@ from ..ps import Job
 from ..ps.customer import Customer, Peer
 from ..ps.frame import ERROR, REPLY, REQUEST, Message
 from ..ps.van import Van
-from .stores import TIMEOUT, Store, changed, seconds_of
+from .stores import TIMEOUT, Store, apply_op, seconds_of
 
-HERE = "init/"  # the key that counts those who have come
+LOCAL = "init/"  # the key that counts those who have come
 _vans: weakref.WeakSet[Van] = weakref.WeakSet()  # of stores in use
 
 
@@ -31,7 +31,7 @@ def _close_with(store: TCPStore, van: Van) -> None:
     weakref.finalize(store, van.begin_to_close)
 
 
-class _Keeper:
+class _StoreServer:
     """Keeps the table; everything happens on the van's thread.
 
     Args:
@@ -64,7 +64,7 @@ class _Keeper:
             self._answer()
         else:
             data, n = bytes(message.data()), message.take("n", int)
-            found = changed(self._table, op, message.take("key", str), data[:n], data[n:])
+            found = apply_op(self._table, op, message.take("key", str), data[:n], data[n:])
             self._van.send(link, Message(REPLY, message.request, {}, [found] if found else ()))
             self._answer()
 
@@ -127,7 +127,7 @@ class TCPStore(Store):
         job = Job.at(host_name, port, 1)
         if is_master:
             van = job.van()
-            _Keeper(van)
+            _StoreServer(van)
             van.start()
             _close_with(self, van)
             self.port = van.listen(job.bind_host(host_name), port)["port"]
@@ -142,13 +142,13 @@ class TCPStore(Store):
         _close_with(self, van)
         peer.link = van.connect(peer.address, self.timeout.total_seconds())
         if world_size is not None and world_size > 0:
-            self.add(HERE, 1)
+            self.add(LOCAL, 1)
             if is_master and wait_for_workers:
                 self._gather(world_size)
 
     def _gather(self, count: int) -> None:
         until = time.monotonic() + self.timeout.total_seconds()
-        while (here := int(self.get(HERE))) < count:
+        while (here := int(self.get(LOCAL))) < count:
             if time.monotonic() > until:
                 seconds = self.timeout.total_seconds()
                 raise MXNetError(f"TCPStore: {here} of {count} processes came within {seconds:g} s")

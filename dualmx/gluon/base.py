@@ -10,7 +10,7 @@ from typing import Any
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..namespace import nd
-from ..parallel import match_rules
+from ..parallel import match_partition_rules
 from .hooks import HookHandle
 from .model_file import load_model, save_model
 from .parameter import Parameter, ParameterDict, brief
@@ -247,7 +247,7 @@ class Block:
             ('model', None)
         """
         params = self.collect_params()
-        found = match_rules(rules, list(params.keys()))
+        found = match_partition_rules(rules, list(params.keys()))
         for name, spec in found.items():
             params[name]._check_shard(spec)
         for name, spec in found.items():

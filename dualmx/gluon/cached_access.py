@@ -8,7 +8,7 @@ from ..core.errors import ArgumentError
 from ..symbol import Symbol
 from .base import Block
 from .cached_graph import CachedGraph
-from .structure import Format
+from .structure import TreeDef
 
 
 class CachedAccess(Block):
@@ -38,12 +38,12 @@ class CachedAccess(Block):
         object.__setattr__(self, "_graph", made)
 
     @property
-    def _in_format(self) -> Format:
+    def _in_format(self) -> TreeDef:
         """How inputs of the traced call are nested: 0 for an array, lists for lists; `None` if nothing is traced."""
         return None if self._graph is None else self._graph.in_format
 
     @property
-    def _out_format(self) -> Format:
+    def _out_format(self) -> TreeDef:
         """How the outputs of the traced call are nested; see `_in_format`."""
         return None if self._graph is None else self._graph.out_format
 

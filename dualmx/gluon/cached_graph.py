@@ -10,12 +10,12 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
 from ..namespace import sym
 from ..ndarray import NDArray, invoke
-from ..sparse import run_steps, wants_steps
+from ..sparse import needs_stepwise, run_program_stepwise
 from ..symbol import Symbol
-from ..symbol.stepwise import Steps, execute, lowered
-from .parameter import GENERATION, DeferredInitializationError, Parameter, brief
-from .semantics import classic, like
-from .structure import LEAF, Format, flatten, regroup
+from ..symbol.stepwise import EagerGraph, execute, lower_or_fallback
+from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, brief
+from .semantics import to_nd_class, with_class_of
+from .structure import LEAF, TreeDef, flatten, unflatten
 
 if TYPE_CHECKING:
     from .base import Block
@@ -26,7 +26,7 @@ class CachedGraph:
     """The symbol of a block, and how to feed it; made by `of_hybrid`, `of_block` or `of_symbol`."""
 
     where: str
-    in_format: Format
+    in_format: TreeDef
     inputs: list[Symbol]
     built = False  # whether a call has taken it as what the block runs
     _is_fed = False  # whether it knows its parameters
@@ -58,8 +58,8 @@ class CachedGraph:
         flat, self.in_format = flatten(args, f"{self.where} (hybridized)")
         names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
         self.inputs = [sym.var(name) for name in names]
-        traced = run(*regroup(like(flat, self.inputs), self.in_format))
-        outs, out_format = flatten(classic(traced), f"{self.where}, outputs")
+        traced = run(*unflatten(with_class_of(flat, self.inputs), self.in_format))
+        outs, out_format = flatten(to_nd_class(traced), f"{self.where}, outputs")
         symbol = outs[0] if len(outs) == 1 else sym.Group(outs)
         self._adopt(names, symbol, out_format)
         return self
@@ -74,7 +74,7 @@ class CachedGraph:
         self.read(params)
         return self
 
-    def _adopt(self, names: list[str], symbol: Symbol, out_format: Format) -> None:
+    def _adopt(self, names: list[str], symbol: Symbol, out_format: TreeDef) -> None:
         self.names, self.symbol, self.out_format = names, symbol, out_format
         self._calls: dict[bool, Any] = {}
         self._templates: dict[Context, list[Any]] = {}
@@ -125,18 +125,18 @@ class CachedGraph:
         call = self._calls.get(train)
         if call is None:
             # In inference parameters may be shared with other threads, so they are left alone.
-            call = self._calls[train] = lowered(self.symbol, train, states_only=not train)
-        if isinstance(call, Steps):
+            call = self._calls[train] = lower_or_fallback(self.symbol, train, states_only=not train)
+        if isinstance(call, EagerGraph):
             outs = execute(call, ins, flat[0].context)
         else:
-            outs = run_steps(call, ins) if wants_steps(call, ins) else invoke(call, ins)
-        return outs[0] if self.out_format == LEAF else regroup(outs, self.out_format)
+            outs = run_program_stepwise(call, ins) if needs_stepwise(call, ins) else invoke(call, ins)
+        return outs[0] if self.out_format == LEAF else unflatten(outs, self.out_format)
 
     def _template(self, ctx: Context) -> list[Any]:
         """The list of inputs with the parameters of `ctx` filled in, kept while no parameter array is replaced."""
-        if self._generation != GENERATION.count:
+        if self._generation != ARRAYS_VERSION.count:
             self._templates.clear()
-            self._generation = GENERATION.count
+            self._generation = ARRAYS_VERSION.count
         ins = self._templates.get(ctx)
         if ins is None:
             ins = list[Any]([None]) * self._size
@@ -189,7 +189,7 @@ class CachedGraph:
             ins[slot] = flat[i]
         inner = self.symbol.get_internals()
         with autograd.pause(train_mode=autograd.is_training()):
-            call = lowered(inner, autograd.is_training())
+            call = lower_or_fallback(inner, autograd.is_training())
             arg_names, aux_names = inner.list_arguments(), inner.list_auxiliary_states()
             order = [*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()]
             by_name = dict(zip(order, ins, strict=True))

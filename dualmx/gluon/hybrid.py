@@ -15,7 +15,7 @@ from ..symbol.symbol import check_backend
 from .base import Block
 from .cached_access import CachedAccess
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
-from .semantics import as_numpy, classic, is_numpy
+from .semantics import is_numpy, to_nd_class, to_np_class
 
 _ROOM = __name__.rpartition(".")[0] + "."
 _LAYERS = _ROOM + "nn."
@@ -182,12 +182,12 @@ class HybridBlock(CachedAccess, Block):
     def _on_numpy(self, ctx: Context, *args: Any) -> Any:
         """Run on arrays with NumPy semantics."""
         own = self._is_own()
-        x, *rest = classic(args) if own else args
+        x, *rest = to_nd_class(args) if own else args
         if self._active:
-            return as_numpy(self._call_cached_op(x, *rest))
+            return to_np_class(self._call_cached_op(x, *rest))
         if own and self._eager is not None and not rest and not self._gathers:
-            return as_numpy(self._eager(x))
-        return as_numpy(self._run_eager(ctx, x, *rest))
+            return to_np_class(self._eager(x))
+        return to_np_class(self._run_eager(ctx, x, *rest))
 
     def _is_own(self) -> bool:
         """True if this block and all its descendants are dualmx's, which compute with classic operators."""
@@ -234,11 +234,11 @@ class HybridBlock(CachedAccess, Block):
         numpy = is_numpy(_first_array((x, *args)))
         if numpy:
             own = self._is_own()
-            given = classic((x, *args)) if own else (x, *args)
-            x, args, params = given[0], given[1:], params if own else as_numpy(params)
+            given = to_nd_class((x, *args)) if own else (x, *args)
+            x, args, params = given[0], given[1:], params if own else to_np_class(params)
         with self.name_scope():
             out = self.hybrid_forward(sym, x, *args, **params)
-        return as_numpy(out) if numpy else out
+        return to_np_class(out) if numpy else out
 
     def register_op_hook(self, callback: Callable[[str, str, Any], None], monitor_all: bool = False) -> None:
         """When hybridized, call `callback(array name, op name, array)` for the outputs of all ops of each call.

@@ -10,7 +10,7 @@ from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
-from .semantics import like
+from .semantics import with_class_of
 
 
 def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
@@ -68,7 +68,7 @@ class Loss(HybridBlock):
                 return super().forward(x, *args)
             graph = self._graphs[key] = CachedGraph.of_hybrid(self, (x, *args))
         out = graph((x, *args))
-        return out if x.__class__ is NDArray else like(x, out)
+        return out if x.__class__ is NDArray else with_class_of(x, out)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute the loss; subclasses define it."""

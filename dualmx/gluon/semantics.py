@@ -13,14 +13,14 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 
 
-def mapped(function: Any, value: Any) -> Any:
+def tree_map(function: Any, value: Any) -> Any:
     """Return nested lists, tuples and dicts with `function` applied to every array and symbol."""
     if isinstance(value, (NDArray, Symbol)):
         return function(value)
     if isinstance(value, dict):
-        return {name: mapped(function, v) for name, v in value.items()}
+        return {name: tree_map(function, v) for name, v in value.items()}
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)(mapped(function, v) for v in value)
+        return type(value)(tree_map(function, v) for v in value)
     return value
 
 
@@ -33,26 +33,26 @@ def is_numpy(value: Any) -> bool:
 
 
 def _numpy(a: Any) -> Any:
-    from ..numpy.array import wrap
+    from ..numpy.array import as_np_class
 
-    return wrap(a) if a.__class__ is NDArray else a.as_np_ndarray() if a.__class__ is Symbol else a
+    return as_np_class(a) if a.__class__ is NDArray else a.as_np_ndarray() if a.__class__ is Symbol else a
 
 
-def as_numpy(fresh: Any) -> Any:
+def to_np_class(fresh: Any) -> Any:
     """Give the classic arrays and symbols in a fresh result, which nothing else holds, NumPy semantics."""
-    return mapped(_numpy, fresh)
+    return tree_map(_numpy, fresh)
 
 
-def classic(value: Any) -> Any:
+def to_nd_class(value: Any) -> Any:
     """Return nested arrays and symbols as classic ones on the same values."""
-    return mapped(lambda a: a.as_nd_ndarray() if is_numpy(a) else a, value)
+    return tree_map(lambda a: a.as_nd_ndarray() if is_numpy(a) else a, value)
 
 
-def like(value: Any, fresh: Any) -> Any:
+def with_class_of(value: Any, fresh: Any) -> Any:
     """Return a fresh result with the semantics of `value`."""
-    return as_numpy(fresh) if is_numpy(value) else fresh
+    return to_np_class(fresh) if is_numpy(value) else fresh
 
 
-def as_chosen(fresh: Any) -> Any:
+def with_default_class(fresh: Any) -> Any:
     """Return fresh arrays or symbols with the semantics that `npx.set_np()` chose."""
-    return as_numpy(fresh) if np_mode.array.get() else fresh
+    return to_np_class(fresh) if np_mode.array.get() else fresh

@@ -13,7 +13,7 @@ from .. import autograd
 from ..compile.mesh import Mesh
 from ..core import np_mode
 from ..core.checks import context as as_context
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..namespace import nd
@@ -21,7 +21,7 @@ from ..ndarray import NDArray
 from ..ndarray.handle import is_tracked
 from ..ndarray.placement import shard
 from ..sparse import BaseSparseNDArray
-from .semantics import as_chosen, like
+from .semantics import with_class_of, with_default_class
 
 
 def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True) -> list[NDArray]:
@@ -44,18 +44,18 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
         >>> [part.shape for part in split_data(mx.nd.ones((7, 2)), 3, even_split=False)]
         [(3, 2), (2, 2), (2, 2)]
     """
-    num_slice = whole("split_data", "num_slice", num_slice, 1)
-    ends = _ends(data.shape, num_slice, batch_axis, even_split)
+    num_slice = integer("split_data", "num_slice", num_slice, 1)
+    ends = _part_ends(data.shape, num_slice, batch_axis, even_split)
     if num_slice == 1:
         return [data]
     parts = [
         data[begin:end] if batch_axis == 0 else nd.slice_axis(data, axis=batch_axis, begin=begin, end=end)
         for begin, end in zip([0, *ends], ends, strict=False)
     ]
-    return like(data, parts)
+    return with_class_of(data, parts)
 
 
-def _ends(shape: tuple[int, ...], num_slice: int, batch_axis: int, even_split: bool) -> list[int]:
+def _part_ends(shape: tuple[int, ...], num_slice: int, batch_axis: int, even_split: bool) -> list[int]:
     """Where the parts of an array end along `batch_axis`."""
     if not -len(shape) <= batch_axis < len(shape):
         raise ArgumentError(f"split_data: batch_axis={batch_axis}: expected an axis of shape {shape}")
@@ -86,21 +86,21 @@ def split_and_load(data: Any, ctx_list: list[Context], batch_axis: int = 0, even
     if not ctx_list:
         raise ArgumentError("split_and_load: ctx_list=[]: expected at least one context")
     if len(ctx_list) == 1 and isinstance(ctx_list[0], Mesh):
-        return [_load_on_mesh(data, ctx_list[0], batch_axis)]
+        return [_load_sharded(data, ctx_list[0], batch_axis)]
     if len(ctx_list) == 1:
         if isinstance(data, NDArray):
             return [data.as_in_context(ctx_list[0])]
-        return as_chosen([nd.array(data, ctx=ctx_list[0], dtype=_dtype_of(data))])
+        return with_default_class([nd.array(data, ctx=ctx_list[0], dtype=_dtype_of(data))])
     if (
         isinstance(data, NDArray)
         and data.context.device_type == "cpu"
         and not (data.is_sparse or (autograd.is_recording() and is_tracked(data)))
     ):
-        return like(data, _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype))
+        return with_class_of(data, _load_parts(data.asnumpy(), ctx_list, batch_axis, even_split, data.dtype))
     if isinstance(data, np.ndarray):
-        return as_chosen(_load_parts(data, ctx_list, batch_axis, even_split, _dtype_of(data)))
+        return with_default_class(_load_parts(data, ctx_list, batch_axis, even_split, _dtype_of(data)))
     if not isinstance(data, NDArray):
-        data = as_chosen(nd.array(data, ctx=ctx_list[0]))
+        data = with_default_class(nd.array(data, ctx=ctx_list[0]))
     parts = split_data(data, len(ctx_list), batch_axis, even_split)
     return [part.as_in_context(ctx) for part, ctx in zip(parts, ctx_list, strict=True)]
 
@@ -110,10 +110,10 @@ def _dtype_of(data: Any) -> Any:
     return data.dtype if isinstance(data, np.ndarray) and np_mode.array.get() else "float32"
 
 
-def _load_on_mesh(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
+def _load_sharded(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
     """Cut an array along `batch_axis` over the first axis of a mesh."""
     if not isinstance(data, NDArray):
-        data = as_chosen(nd.array(data, dtype=_dtype_of(data)))
+        data = with_default_class(nd.array(data, dtype=_dtype_of(data)))
     spec: list[Any] = [None] * data.ndim
     spec[batch_axis] = next(iter(mesh.axes))
     return shard(data, spec, mesh)
@@ -121,7 +121,7 @@ def _load_on_mesh(data: Any, mesh: Mesh, batch_axis: int) -> NDArray:
 
 def _load_parts(host: Any, ctx_list: list[Context], batch_axis: int, even_split: bool, dtype: Any) -> list[NDArray]:
     """Cut an array in the host's memory, where parts are made without a program, and put each on its context."""
-    ends = _ends(host.shape, len(ctx_list), batch_axis, even_split)
+    ends = _part_ends(host.shape, len(ctx_list), batch_axis, even_split)
     whole_axes = (slice(None),) * (batch_axis % host.ndim)
     return [
         nd.array(host[(*whole_axes, slice(begin, end))], ctx=ctx, dtype=dtype)

@@ -10,7 +10,7 @@ from .. import autograd, kvstore
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import UPDATE_ON_KVSTORE
-from ..kvstore import is_asynchronous, is_distributed, keeps_values, pull_all, pull_copies, pushpull_each
+from ..kvstore import has_values, is_asynchronous, is_distributed, pull_all, pull_copies, pushpull_each
 from ..ndarray import NDArray
 from ..optimizer import get_updater
 from .parameter import Parameter
@@ -60,7 +60,7 @@ class StoreLink:
             return
         keys = [i for i, _ in chosen]
         grads = [p.list_grad() for _, p in chosen]
-        if not keeps_values(store):
+        if not has_values(store):
             pushpull_each(store, keys, grads, [p._arrays() for _, p in chosen] if self._update_on_kvstore else grads)
             return
         store.push(keys, grads)
@@ -70,7 +70,7 @@ class StoreLink:
     def _receive(self, chosen: list[tuple[int, Parameter]]) -> None:
         """Take over the weights that the store has updated."""
         store = self._kvstore
-        if not keeps_values(store):
+        if not has_values(store):
             return
         # Rows of tables are fetched when they are needed, where that is possible.
         pulled = [(i, p) for i, p in chosen if p._stype == "default" or not hasattr(store, "refresh")]
@@ -133,7 +133,7 @@ class StoreLink:
             self._stored |= set(keys)
             if hasattr(store, "expect_rows"):
                 store.expect_rows([i for i in keys if self._gives_rows(self._params[i])])
-            if not keeps_values(store):
+            if not has_values(store):
                 for i in keys:
                     store.broadcast(i, self._params[i]._arrays()[0], out=self._params[i]._arrays())
             else:

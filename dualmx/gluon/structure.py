@@ -9,11 +9,11 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 
 # A format is LEAF for one array, ABSENT for None, or the list of the formats of a list's items.
-LEAF, ABSENT = 0, -1
-Format = Any
+LEAF, NONE = 0, -1
+TreeDef = Any
 
 
-def flatten(value: Any, where: str, kinds: Any = (NDArray, Symbol)) -> tuple[list[Any], Format]:
+def flatten(value: Any, error_prefix: str, kinds: Any = (NDArray, Symbol)) -> tuple[list[Any], TreeDef]:
     """Return the arrays in `value` (an array, None, or nested lists of them) and its format.
 
     Args:
@@ -27,25 +27,25 @@ def flatten(value: Any, where: str, kinds: Any = (NDArray, Symbol)) -> tuple[lis
     if isinstance(value, kinds):
         return [value], LEAF
     if value is None:
-        return [], ABSENT
+        return [], NONE
     if isinstance(value, (list, tuple)):
         flat, formats = [], []
         for item in value:
-            arrays, fmt = flatten(item, where, kinds)
+            arrays, fmt = flatten(item, error_prefix, kinds)
             flat += arrays
             formats.append(fmt)
         return flat, formats
-    raise ArgumentTypeError(f"{where}: expected (nested lists of) arrays or symbols, got {type(value).__name__}")
+    raise ArgumentTypeError(f"{error_prefix}: expected (nested lists of) arrays or symbols, got {type(value).__name__}")
 
 
-def regroup(flat: list[Any], fmt: Format) -> Any:
+def unflatten(flat: list[Any], fmt: TreeDef) -> Any:
     """Return the arrays of `flat` nested as `fmt` says."""
     rest = iter(flat)
 
-    def build(fmt: Format) -> Any:
+    def build(fmt: TreeDef) -> Any:
         if fmt == LEAF:
             return next(rest)
-        return None if fmt == ABSENT else [build(f) for f in fmt]
+        return None if fmt == NONE else [build(f) for f in fmt]
 
     out = build(fmt)
     if next(rest, None) is not None:

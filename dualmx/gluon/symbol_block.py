@@ -18,7 +18,7 @@ from ..symbol.node import topological
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
 from .parameter import Parameter, ParameterDict
-from .semantics import classic, like
+from .semantics import to_nd_class, with_class_of
 
 
 class SymbolBlock(HybridBlock):
@@ -125,7 +125,7 @@ class SymbolBlock(HybridBlock):
     def forward(self, x: Any, *args: Any) -> Any:
         """Run the symbol on arrays, or put symbols in the place of its inputs."""
         if isinstance(x, NDArray):
-            return like(x, self._call_cached_op(*classic((x, *args))))
+            return with_class_of(x, self._call_cached_op(*to_nd_class((x, *args))))
         if not isinstance(x, Symbol):
             raise ArgumentTypeError(f"{self.name}: expected NDArrays or Symbols, got {type(x).__name__}")
         graph = self._symbol_graph

@@ -13,7 +13,7 @@ from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.reader import Content, read_file
 from ..kvstore import known
-from ..kvstore.replicas import step_together
+from ..kvstore.replicas import step_as_spmd
 from ..ndarray import flush
 from .bridge import OptaxOptimizer
 from .parameter import Parameter, ParameterDict
@@ -212,7 +212,7 @@ class Trainer(StoreLink):
         grads, weights = [p.list_grad() for _, p in chosen], [p._arrays() for _, p in chosen]
         if self._update_on_kvstore:
             return store.update_together(keys, grads, weights)
-        return step_together(self._updaters, keys, grads, weights, True, everywhere)
+        return step_as_spmd(self._updaters, keys, grads, weights, True, everywhere)
 
     def allreduce_grads(self) -> None:
         """Sum the gradients over contexts and workers, to be followed by `update`.
@@ -303,12 +303,12 @@ class Trainer(StoreLink):
         for param in self._params:
             param._arrays()
 
-    def _apply(self, chosen: list[tuple[int, Parameter]]) -> None:
-        if not self._update_on_kvstore and chosen:
-            own = {i: (p.list_data(), p.list_grad()) for i, p in chosen if p._lists_itself}
+    def _apply(self, params: list[tuple[int, Parameter]]) -> None:
+        if not self._update_on_kvstore and params:
+            own = {i: (p.list_data(), p.list_grad()) for i, p in params if p._lists_itself}
             for k, updater in enumerate(self._updaters):
                 # Without a store the contexts have nothing to do with each other.
-                held = [(i, p._arrays()[k]) for i, p in chosen]
+                held = [(i, p._arrays()[k]) for i, p in params]
                 if self._kvstore is None:
                     held = [(i, a) for i, a in held if a._fresh_grad]
                 weights, grads = [a for _, a in held], [a.grad for _, a in held]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .trie import BACKWARD, LEAF, MODE, State
+from .trie import BACKWARD, LEAF, RECORDING, State
 
 
-def describe(step: State) -> str:
+def describe_step(step: State) -> str:
     """Return what a step does, with the types of what it reads or lets enter."""
     if step.kind == LEAF:
         return f"input {step.out!r}" + (" that is a variable" if step.payload else "")
-    if step.kind == MODE:
+    if step.kind == RECORDING:
         return f"recording {'on' if step.rec else 'off'}"
     if step.kind == BACKWARD:
         return f"backward through {len(step.payload.path)} operations"
@@ -17,7 +17,7 @@ def describe(step: State) -> str:
     return f"{what} on ({', '.join(repr(v) for v in step.ins)})"
 
 
-def departure(state: State) -> str:
+def cache_miss_reason(state: State) -> str:
     """Return why the prefix that ends in `state` has no fitting executable yet, in one sentence."""
     if state.programs:
         return "the same operations ran before, with other results still in use"
@@ -28,7 +28,8 @@ def departure(state: State) -> str:
         others = [s for s in step.parent.next.values() if isinstance(s, State) and s is not step]
         if others:
             line = f" at {step.where[0]}:{step.where[1]}" if step.where else ""
-            return f"step {step.depth} of {state.depth}{line} is {describe(step)}; before it was {describe(others[-1])}"
+            before = describe_step(others[-1])
+            return f"step {step.depth} of {state.depth}{line} is {describe_step(step)}; before it was {before}"
         if step.parent.programs:
             return f"an earlier program ended {state.depth - step.parent.depth} steps before"
         step = step.parent

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..op.joint import UNSAVED
+from ..op.joint import REMAT_NAME
 from ..op.registry import Call, Op
-from ..op.schema import FREE, Input
+from ..op.schema import UNTYPED, Input
 
 
 class Instr(NamedTuple):
@@ -25,7 +25,7 @@ class Instr(NamedTuple):
     mirrored: bool = False
 
 
-def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any, drawn: int = 0) -> int:
+def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any, keys_used: int = 0) -> int:
     """Execute `instrs` on JAX values in `env` (slot -> value); the n-th random one draws from fold_in(key, n).
 
     Returns how many random ones there were, added to `drawn`.
@@ -33,19 +33,19 @@ def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any, drawn: int = 0) 
     for call, ins, outs, _ in instrs:
         sub = None
         if call.has_key:
-            sub = jax.random.fold_in(key, drawn)
-            drawn += 1
+            sub = jax.random.fold_in(key, keys_used)
+            keys_used += 1
         values = [env[i] for i in ins]
         call._check_dtypes([(v.shape, np.dtype(v.dtype)) for v in values])
         for slot, value in zip(outs, call.apply(values, sub), strict=False):
             env[slot] = value
-    return drawn
+    return keys_used
 
 
-def run_sparing(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> None:
+def run_with_remat(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> None:
     """Execute `instrs` as `run` does, of which the slots `wanted` are read, with a backward pass that makes again the
     outputs of mirrored ones; see "Training Deep Nets with Sublinear Memory Cost" (Chen et al., 2016)."""
-    drawn, groups = 0, _groups(instrs)
+    drawn, groups = 0, _remat_segments(instrs)
     for at, group in enumerate(groups):
         if not any(i.mirrored for i in group):
             drawn = run(group, env, key, drawn)
@@ -54,12 +54,12 @@ def run_sparing(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: 
         made = {s for i in group for s in i.outs}
         reads = [*dict.fromkeys(s for i in group for s in i.ins if s not in made)]
         writes = sorted(made & later)
-        part = jax.checkpoint(_part(group, reads, writes, key, drawn))
+        part = jax.checkpoint(_segment_fn(group, reads, writes, key, drawn))
         env.update(zip(writes, part(*[env[s] for s in reads]), strict=True))
         drawn += sum(i.call.has_key for i in group)
 
 
-def _part(
+def _segment_fn(
     group: Sequence[Instr], reads: Sequence[int], writes: Sequence[int], key: Any, drawn: int
 ) -> Callable[..., tuple[Any, ...]]:
     """Return a group as a function from the values of the slots it reads to those it writes."""
@@ -72,7 +72,7 @@ def _part(
     return part
 
 
-def _groups(instrs: Sequence[Instr]) -> list[list[Instr]]:
+def _remat_segments(instrs: Sequence[Instr]) -> list[list[Instr]]:
     """Cut a program before all that reads what is kept: gradients of that need nothing of what was made before."""
     groups: list[list[Instr]] = [[]]
     kept: set[int] = set()
@@ -86,18 +86,18 @@ def _groups(instrs: Sequence[Instr]) -> list[list[Instr]]:
     return groups
 
 
-def executed(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> tuple[Any, ...]:
+def run_and_collect(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> tuple[Any, ...]:
     """Execute `instrs` on the values in `env`, and return those of the slots `wanted`."""
     if any(i.mirrored for i in instrs):
-        run_sparing(instrs, env, key, wanted)
+        run_with_remat(instrs, env, key, wanted)
     else:
         run(instrs, env, key)
     return tuple(env[s] for s in wanted)
 
 
-def _remade(body: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+def _with_remat_policy(body: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
     """Return `body` with a backward pass that makes the values named UNSAVED again."""
-    policy = jax.checkpoint_policies.save_anything_except_these_names(UNSAVED)
+    policy = jax.checkpoint_policies.save_anything_except_these_names(REMAT_NAME)
 
     def again(*data: Any, key: Any = None) -> tuple[Any, ...]:
         # A new function each time: what JAX remembers of one would carry the mesh it was traced for to another.
@@ -161,12 +161,17 @@ def program_call(
     random = any(i.call.has_key for i in program)
 
     def body(*data: Any, key: Any = None) -> tuple[Any, ...]:
-        return executed(program, dict(enumerate(data)), key, result_slots)
+        return run_and_collect(program, dict(enumerate(data)), key, result_slots)
 
     unsaved = train and any(i.call.params.get("saved") is False for i in program)
-    inputs = (Input("data", FREE, variadic=True),)
+    inputs = (Input("data", UNTYPED, variadic=True),)
     op = Op(
-        name, _remade(body) if unsaved else body, inputs, {}, outputs=len(outputs), key_name="key" if random else ""
+        name,
+        _with_remat_policy(body) if unsaved else body,
+        inputs,
+        {},
+        outputs=len(outputs),
+        key_name="key" if random else "",
     )
     call = ProgramCall(op, train, len(outputs), aux, n_inputs, any(i.call.joint for i in program))
     call.steps = (program, tuple(outputs))

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.context import Context
 from ..op.registry import Call
 
-LEAF, OP, AGAIN, VAR, MODE, BACKWARD = "leaf", "op", "again", "var", "mode", "backward"
+LEAF, OP, REENTER, VARIABLE, RECORDING, BACKWARD = "leaf", "op", "again", "var", "mode", "backward"
 
 
 class Value:
@@ -118,7 +118,7 @@ def new_value(like: Value, state: State, index: int, tracked: bool) -> Value:
     return v
 
 
-def chain(state: State) -> list[State]:
+def steps_of(state: State) -> list[State]:
     """Return the steps of a prefix in order, without the root."""
     steps = []
     while state.parent is not None:
@@ -146,7 +146,7 @@ class Trie:
             self.clear()
         root = self._roots.get(ctx)
         if root is None:
-            root = self._roots.setdefault(ctx, State(None, MODE, None, (), ctx))
+            root = self._roots.setdefault(ctx, State(None, RECORDING, None, (), ctx))
         return root
 
     def add(self, parent: State, key: Any, made: State) -> State:

@@ -7,20 +7,20 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from ..ndarray import NDArray
-from ..ndarray.promise import promise
+from ..ndarray.promise import set_deferred
 from ..parallel.mail import Handle
-from .basics import require
-from .checks import chosen, listed, root_of, splits_of
+from .basics import require_init
+from .checks import as_list, as_splits, reduce_op_of, root_of
 from .process_sets import ProcessSet, global_process_set
-from .starting import broadcasting, gathering, reduction, scattering, swapping
+from .starting import enqueue_allgather, enqueue_allreduce, enqueue_alltoall, enqueue_broadcast, enqueue_reducescatter
 
 
-def first(handle: Handle) -> Handle:
+def first_of(handle: Handle) -> Handle:
     """Return the handle of the only array of a list."""
     return Handle(lambda: handle.wait()[0], handle.is_completed)
 
 
-def into(tensors: Sequence[NDArray], begin: Callable[[], Handle], process_set: ProcessSet) -> Handle:
+def enqueue_in_place(tensors: Sequence[NDArray], begin: Callable[[], Handle], process_set: ProcessSet) -> Handle:
     """Begin an exchange whose results arrays stand for from now on: what reads them waits."""
     handle = begin()
     if process_set._engine is None:
@@ -29,7 +29,7 @@ def into(tensors: Sequence[NDArray], begin: Callable[[], Handle], process_set: P
     else:
         for i, t in enumerate(tensors):
             # Sparse arrays have parts, which cannot be promised one by one.
-            promise(t, lambda i=i: handle.wait()[i]) if t.stype == "default" else handle.wait()[i].copyto(t)
+            set_deferred(t, lambda i=i: handle.wait()[i]) if t.stype == "default" else handle.wait()[i].copyto(t)
     return Handle(lambda: [t for t, _ in zip(tensors, handle.wait(), strict=True)], handle.is_completed)
 
 
@@ -65,10 +65,10 @@ def allreduce_async(
     prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
 ) -> Handle:  # fmt: skip
     """Begin an `allreduce`; returns a handle for `synchronize` and `poll`."""
-    require("allreduce_async")
-    how = chosen("allreduce_async", op, average)
-    found = reduction("allreduce_async", [tensor], how, prescale_factor, postscale_factor, process_set, name)
-    return first(found)
+    require_init("allreduce_async")
+    how = reduce_op_of("allreduce_async", op, average)
+    found = enqueue_allreduce("allreduce_async", [tensor], how, prescale_factor, postscale_factor, process_set, name)
+    return first_of(found)
 
 
 def allreduce_async_(
@@ -76,7 +76,9 @@ def allreduce_async_(
     prescale_factor: float = 1.0, postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set,
 ) -> Handle:  # fmt: skip
     """Begin an `allreduce_`."""
-    return first(grouped_allreduce_async_([tensor], average, name, op, prescale_factor, postscale_factor, process_set))
+    return first_of(
+        grouped_allreduce_async_([tensor], average, name, op, prescale_factor, postscale_factor, process_set)
+    )
 
 
 def grouped_allreduce_async(
@@ -85,9 +87,9 @@ def grouped_allreduce_async(
 ) -> Handle:  # fmt: skip
     """Begin a `grouped_allreduce`."""
     what = "grouped_allreduce_async"
-    require(what)
-    how = chosen(what, op, average)
-    return reduction(what, listed(what, tensors), how, prescale_factor, postscale_factor, process_set, name)
+    require_init(what)
+    how = reduce_op_of(what, op, average)
+    return enqueue_allreduce(what, as_list(what, tensors), how, prescale_factor, postscale_factor, process_set, name)
 
 
 def grouped_allreduce_async_(
@@ -98,40 +100,42 @@ def grouped_allreduce_async_(
     begin = lambda: grouped_allreduce_async(  # noqa: E731
         tensors, average, name, op, prescale_factor, postscale_factor, process_set
     )
-    return into(listed("grouped_allreduce_async_", tensors), begin, process_set)
+    return enqueue_in_place(as_list("grouped_allreduce_async_", tensors), begin, process_set)
 
 
 def allgather_async(tensor: NDArray, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:
     """Begin an `allgather`."""
-    require("allgather_async")
-    return first(gathering("allgather_async", [tensor], process_set, name))
+    require_init("allgather_async")
+    return first_of(enqueue_allgather("allgather_async", [tensor], process_set, name))
 
 
 def grouped_allgather_async(
     tensors: Sequence[NDArray], name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
     """Begin a `grouped_allgather`."""
-    require("grouped_allgather_async")
-    return gathering("grouped_allgather_async", listed("grouped_allgather_async", tensors), process_set, name)
+    require_init("grouped_allgather_async")
+    return enqueue_allgather("grouped_allgather_async", as_list("grouped_allgather_async", tensors), process_set, name)
 
 
 def broadcast_async(
     tensor: NDArray, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
     """Begin a `broadcast`."""
-    require("broadcast_async")
+    require_init("broadcast_async")
     root = root_of("broadcast_async", root_rank, process_set)
-    return first(broadcasting("broadcast_async", [tensor], root, process_set, name))
+    return first_of(enqueue_broadcast("broadcast_async", [tensor], root, process_set, name))
 
 
 def broadcast_async_(
     tensor: NDArray, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
     """Begin a `broadcast_`."""
-    require("broadcast_async_")
+    require_init("broadcast_async_")
     root = root_of("broadcast_async_", root_rank, process_set)
-    return first(
-        into([tensor], lambda: broadcasting("broadcast_async_", [tensor], root, process_set, name), process_set)
+    return first_of(
+        enqueue_in_place(
+            [tensor], lambda: enqueue_broadcast("broadcast_async_", [tensor], root, process_set, name), process_set
+        )
     )
 
 
@@ -141,8 +145,8 @@ def alltoall_async(
     """Begin an `alltoall`."""
     from ..namespace import nd
 
-    require("alltoall_async")
-    handle = swapping("alltoall_async", tensor, splits_of(splits), process_set, name)
+    require_init("alltoall_async")
+    handle = enqueue_alltoall("alltoall_async", tensor, as_splits(splits), process_set, name)
 
     def finish() -> Any:
         rows, counts = handle.wait()
@@ -157,7 +161,7 @@ def reducescatter_async(
 ) -> Handle:  # fmt: skip
     """Begin a `reducescatter`."""
     factors = (process_set, prescale_factor, postscale_factor)
-    return first(grouped_reducescatter_async([tensor], name, op, *factors))
+    return first_of(grouped_reducescatter_async([tensor], name, op, *factors))
 
 
 def grouped_reducescatter_async(
@@ -166,6 +170,8 @@ def grouped_reducescatter_async(
 ) -> Handle:  # fmt: skip
     """Begin a `grouped_reducescatter`."""
     what = "grouped_reducescatter_async"
-    require(what)
-    how = chosen(what, op, None)
-    return scattering(what, listed(what, tensors), how, prescale_factor, postscale_factor, process_set, name)
+    require_init(what)
+    how = reduce_op_of(what, op, None)
+    return enqueue_reducescatter(
+        what, as_list(what, tensors), how, prescale_factor, postscale_factor, process_set, name
+    )

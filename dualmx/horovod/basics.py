@@ -9,7 +9,7 @@ from .. import parallel
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import TIMELINE, TIMELINE_CYCLES
 from ..parallel import world
-from .process_sets import add_process_set, begin_sets, forget_sets
+from .process_sets import add_process_set, init_global_set, remove_all_sets
 from .timeline import timeline
 
 
@@ -34,7 +34,7 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
         raise ArgumentError("hvd.init: comm: all processes of the job take part; use process_sets for some of them")
     parallel.init()
     if not _state.begun:
-        begin_sets()
+        init_global_set()
         if TIMELINE.read() and parallel.rank() == 0 and not timeline.on:
             timeline.start(TIMELINE.read(), TIMELINE_CYCLES.read() == "1")
         atexit.register(shutdown)
@@ -47,13 +47,13 @@ def shutdown() -> None:
     """Leave the processes of the job."""
     if _state.begun:
         atexit.unregister(shutdown)
-        forget_sets()
+        remove_all_sets()
         parallel.shutdown()
         timeline.stop()
         _state.begun = False
 
 
-def begin_anew(broken: bool) -> None:
+def reinitialize(broken: bool) -> None:
     """Form the group of processes anew; process sets are to be added again.
 
     Args:
@@ -63,10 +63,10 @@ def begin_anew(broken: bool) -> None:
         MXNetError: a process that lives did not come.
     """
     if broken:
-        world.part()  # else engines would wait for each other
-    forget_sets()
+        world.leave_group()  # else engines would wait for each other
+    remove_all_sets()
     world.regroup()
-    begin_sets()
+    init_global_set()
 
 
 def is_initialized() -> bool:
@@ -74,7 +74,7 @@ def is_initialized() -> bool:
     return _state.begun
 
 
-def require(what: str) -> None:
+def require_init(what: str) -> None:
     """Raise if `init` was not called.
 
     Raises:
@@ -86,43 +86,43 @@ def require(what: str) -> None:
 
 def rank() -> int:
     """Return the number of this process."""
-    require("rank")
+    require_init("rank")
     return parallel.rank()
 
 
 def size() -> int:
     """Return how many processes there are."""
-    require("size")
+    require_init("size")
     return parallel.size()
 
 
 def local_rank() -> int:
     """Return the number of this process on its host."""
-    require("local_rank")
+    require_init("local_rank")
     return parallel.local_rank()
 
 
 def local_size() -> int:
     """Return how many processes are on this host."""
-    require("local_size")
+    require_init("local_size")
     return parallel.local_size()
 
 
 def cross_rank() -> int:
     """Return the number of this host."""
-    require("cross_rank")
+    require_init("cross_rank")
     return parallel.cross_rank()
 
 
 def cross_size() -> int:
     """Return how many hosts there are."""
-    require("cross_size")
+    require_init("cross_size")
     return parallel.cross_size()
 
 
 def is_homogeneous() -> bool:
     """Return whether all hosts have equally many processes."""
-    require("is_homogeneous")
+    require_init("is_homogeneous")
     return len(set(parallel.all_gather_object(parallel.local_size()))) == 1
 
 

@@ -14,7 +14,7 @@ from .starting import Adasum, Average, Max, Min, Product, Sum
 _OPS = (Average, Sum, Adasum, Min, Max, Product)
 
 
-def chosen(what: str, op: Any, average: Any) -> str:
+def reduce_op_of(what: str, op: Any, average: Any) -> str:
     """Return the operation of a call, which older scripts choose by `average`.
 
     Raises:
@@ -31,7 +31,7 @@ def chosen(what: str, op: Any, average: Any) -> str:
     return op
 
 
-def listed(what: str, tensors: Any) -> list[NDArray]:
+def as_list(what: str, tensors: Any) -> list[NDArray]:
     """Return several arrays as a list.
 
     Raises:
@@ -54,7 +54,7 @@ def root_of(what: str, root_rank: int, process_set: ProcessSet) -> int:
     return ranks.index(root_rank)
 
 
-def splits_of(splits: Any) -> list[int] | None:
+def as_splits(splits: Any) -> list[int] | None:
     """Return rows for each process as a list.
 
     Raises:

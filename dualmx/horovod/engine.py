@@ -16,19 +16,19 @@ import numpy as np
 
 from ..core import knobs
 from ..core.errors import ArgumentError, MXNetError
-from ..parallel import Group
-from ..ps import Lost
-from .hierarchy import Hierarchy, several_levels
-from .negotiation import REDUCTION, Ask, Negotiation, Order, packed, unpacked
+from ..parallel import ProcessGroup
+from ..ps import PeerLost
+from .hierarchy import HierarchicalAllReduce, is_hierarchical
+from .negotiation import REDUCTION, Controller, Request, Response, decode_response, encode_response
 from .timeline import timeline
-from .tuning import Settings, Tuner
+from .tuning import ParameterManager, TunableParams
 
 _log = logging.getLogger("dualmx.horovod")
-ALONE = 1 << 20  # bytes from which an array is worth a message of its own: copying it together would cost more
-ASKS = 500  # names of one message
+UNFUSED_ABOVE = 1 << 20  # bytes from which an array is worth a message of its own: copying it together would cost more
+MAX_REQUESTS = 500  # names of one message
 
 
-class Request:
+class TensorEntry:
     """An exchange of this process.
 
     Args:
@@ -40,21 +40,21 @@ class Request:
     """
 
     def __init__(
-        self, ask: Ask, arrays: Sequence[np.ndarray] = (), op: str = "sum", scale: float = 1.0,
-        run: Callable[[Group], Any] | None = None, kept: Any = None,
+        self, ask: Request, arrays: Sequence[np.ndarray] = (), op: str = "sum", scale: float = 1.0,
+        run: Callable[[ProcessGroup], Any] | None = None, kept: Any = None,
     ):  # fmt: skip
         self.ask, self.arrays, self.op, self.scale, self.run, self.kept = ask, list(arrays), op, scale, run, kept
         self.future: Future[Any] = Future()
 
 
-def settings() -> Settings:
+def settings() -> TunableParams:
     """Return what the environment says, `hierarchical` for "auto" too."""
-    return Settings(
+    return TunableParams(
         knobs.FUSION_THRESHOLD.integer(), knobs.CYCLE_TIME.number(), knobs.HIERARCHICAL.read() in ("auto", "1")
     )
 
 
-class Engine:
+class BackgroundLoop:
     """Makes the exchanges of a set of processes, on a thread of its own.
 
     Args:
@@ -64,18 +64,18 @@ class Engine:
         exchanges: how many were made over the wire.
     """
 
-    def __init__(self, group: Group):
+    def __init__(self, group: ProcessGroup):
         assert group.peers is not None
         self.group, self._peers = group, group.peers
         self._changed = group.peers.changed
         self._settings = settings()
-        levels = several_levels(group)
+        levels = is_hierarchical(group)
         self._hierarchical = self._settings.hierarchical and (levels or knobs.HIERARCHICAL.read() == "1")
         self._settings = replace(self._settings, hierarchical=self._hierarchical)
-        self._queue: deque[Request] = deque()
+        self._queue: deque[TensorEntry] = deque()
         self._oldest = 0.0
-        self._mine: dict[str, Request] = {}
-        self._orders: deque[Order] = deque()
+        self._mine: dict[str, TensorEntry] = {}
+        self._orders: deque[Response] = deque()
         self._joins: deque[Future[int]] = deque()
         self._joining: Future[int] | None = None
         self._hurried = 0
@@ -83,9 +83,9 @@ class Engine:
         self._numbers = itertools.count(1)
         self._groups: dict[tuple[Any, ...], Any] = {}
         self.exchanges = 0
-        self._negotiation = Negotiation(group.ranks) if group.rank == 0 else None
+        self._negotiation = Controller(group.ranks) if group.rank == 0 else None
         tune = group.rank == 0 and knobs.AUTOTUNE.read() == "1"
-        self._tuner = Tuner(self._settings, levels) if tune else None
+        self._tuner = ParameterManager(self._settings, levels) if tune else None
         self._stall = 0.0 if knobs.STALL_DISABLE.read() == "1" else knobs.STALL_TIME.number()
         self._patience = knobs.STALL_SHUTDOWN.number() or knobs.DIST_TIMEOUT.number()
         self._thread = threading.Thread(target=self._run, name="dualmx-horovod", daemon=True)
@@ -93,7 +93,7 @@ class Engine:
 
     # -- from other threads
 
-    def submit(self, request: Request) -> Request:
+    def submit(self, request: TensorEntry) -> TensorEntry:
         """Begin an exchange.
 
         Raises:
@@ -115,7 +115,7 @@ class Engine:
             self._changed.notify_all()
         return request
 
-    def wait(self, request: Request) -> Any:
+    def wait(self, request: TensorEntry) -> Any:
         """Wait for an exchange, and return its result.
 
         Raises:
@@ -216,8 +216,8 @@ class Engine:
             joins = [self._joins.popleft()] if self._joins and self._joining is None else []
         if joins:
             self._joining = joins[0]
-        for at in range(0, len(asks), ASKS):
-            self._ask({"asks": [[a.name, a.kind, a.text, a.nbytes, a.fuse] for a in asks[at : at + ASKS]]})
+        for at in range(0, len(asks), MAX_REQUESTS):
+            self._ask({"asks": [[a.name, a.kind, a.text, a.nbytes, a.fuse] for a in asks[at : at + MAX_REQUESTS]]})
         if joins:
             self._ask({"join": True})
 
@@ -228,7 +228,7 @@ class Engine:
         try:
             self._peers.send(self.group.ranks[0], f"{self.group.name}:ask", meta)
         except MXNetError as e:
-            self._fail(Lost(f"hvd: {e}"))
+            self._fail(PeerLost(f"hvd: {e}"))
 
     def _listen(self) -> None:
         """Take what others say."""
@@ -240,8 +240,8 @@ class Engine:
                 self._told(message.meta)
         if self._negotiation is not None:
             orders = self._negotiation.orders(self._settings.threshold)
-            for at in range(0, len(orders), ASKS):
-                self._tell({"orders": [packed(o) for o in orders[at : at + ASKS]]})
+            for at in range(0, len(orders), MAX_REQUESTS):
+                self._tell({"orders": [encode_response(o) for o in orders[at : at + MAX_REQUESTS]]})
 
     def _others_there(self) -> list[int]:
         return [r for r in self._others() if self._peers.waiting(self._channel, [r])]
@@ -249,7 +249,7 @@ class Engine:
     def _heard(self, member: int, meta: dict[str, Any]) -> None:
         """In the first process: another one is ready for something."""
         assert self._negotiation is not None
-        asks = [Ask(*map(_typed, a, (str, str, str, int, str))) for a in meta.get("asks", ())]
+        asks = [Request(*map(_typed, a, (str, str, str, int, str))) for a in meta.get("asks", ())]
         if timeline.on:
             for a in asks:
                 timeline.negotiate(a.name, a.kind)
@@ -272,7 +272,7 @@ class Engine:
 
     def _told(self, meta: dict[str, Any]) -> None:
         self._settings = replace(self._settings, cycle=float(meta["cycle"]), hierarchical=bool(meta["levels"]))
-        self._orders.extend(unpacked(o) for o in meta.get("orders", ()))
+        self._orders.extend(decode_response(o) for o in meta.get("orders", ()))
         if "last" in meta and self._joining is not None:
             joining, self._joining = self._joining, None
             joining.set_result(self.group.ranks[int(meta["last"])])
@@ -288,10 +288,10 @@ class Engine:
             late = self._negotiation.overdue(now, self._patience) if self._patience else []
             for name, missing, waited in late:
                 text = f"{name}: process {', '.join(map(str, missing))} did not take part within {waited:.0f} s"
-                self._tell({"orders": [packed(self._negotiation.give_up(name, text))]})
+                self._tell({"orders": [encode_response(self._negotiation.give_up(name, text))]})
         gone = [self._peers.gone[r] for r in self.group.ranks if r in self._peers.gone]
         if gone and not self._received() and not self._orders:
-            self._fail(Lost(f"hvd: process {self._peers.rank} of {self._peers.size} lost another one: {gone[0]}"))
+            self._fail(PeerLost(f"hvd: process {self._peers.rank} of {self._peers.size} lost another one: {gone[0]}"))
 
     def _fail(self, error: MXNetError) -> None:
         """End everything that is under way by an error."""
@@ -316,7 +316,7 @@ class Engine:
 
     # -- exchanges
 
-    def _obey(self, order: Order) -> int:
+    def _obey(self, order: Response) -> int:
         """Make the exchanges of an order; returns how many bytes they were."""
         for name in order.names:
             timeline.end(name)
@@ -346,22 +346,22 @@ class Engine:
             r.future.set_result((found, len(order.active)))
         return sum(r.ask.nbytes for r in requests)
 
-    def _group(self, active: Sequence[int]) -> Group:
+    def _group(self, active: Sequence[int]) -> ProcessGroup:
         """The group of those that take part, which is another one while some have joined."""
         if len(active) == self.group.size:
             return self.group
         key = tuple(active)
         if key not in self._groups:
             ranks = [self.group.ranks[i] for i in active]
-            self._groups[key] = Group(ranks, self._peers, f"{self.group.name}/{ranks}", self._peers.rank)
+            self._groups[key] = ProcessGroup(ranks, self._peers, f"{self.group.name}/{ranks}", self._peers.rank)
         return self._groups[key]
 
-    def _reduce(self, requests: Sequence[Request], group: Group) -> list[list[np.ndarray]]:
+    def _reduce(self, requests: Sequence[TensorEntry], group: ProcessGroup) -> list[list[np.ndarray]]:
         """Reduce the arrays of several requests, small ones of a type together."""
         results = [list(r.arrays) for r in requests]
         first = requests[0]
         places = [(i, k) for i, r in enumerate(requests) for k in range(len(r.arrays))]
-        alone = [p for p in places if self._settings.threshold == 0 or results[p[0]][p[1]].nbytes >= ALONE]
+        alone = [p for p in places if self._settings.threshold == 0 or results[p[0]][p[1]].nbytes >= UNFUSED_ABOVE]
         apart = set(alone)
         together: dict[np.dtype, list[tuple[int, int]]] = {}
         for i, k in places:
@@ -386,13 +386,13 @@ class Engine:
             _each(names, timeline.end)
         return results
 
-    def _all_reduce(self, x: np.ndarray, op: str, scale: float, group: Group, name: str) -> np.ndarray:
+    def _all_reduce(self, x: np.ndarray, op: str, scale: float, group: ProcessGroup, name: str) -> np.ndarray:
         self.exchanges += 1
         if not self._settings.hierarchical:
             return group.all_reduce(x, op, scale, f"hvd: {name}")
         key = ("levels", group.ranks)
         if key not in self._groups:
-            self._groups[key] = Hierarchy(group)
+            self._groups[key] = HierarchicalAllReduce(group)
         return self._groups[key].all_reduce(x, op, scale, f"hvd: {name}")
 
 
@@ -408,4 +408,4 @@ def _typed(value: Any, kind: type) -> Any:
     return value
 
 
-__all__ = ["REDUCTION", "Engine", "Request"]
+__all__ = ["REDUCTION", "BackgroundLoop", "TensorEntry"]

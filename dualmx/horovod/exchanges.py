@@ -9,49 +9,49 @@ from .. import autograd, parallel
 from ..core.errors import ArgumentError
 from ..namespace import nd
 from ..ndarray import NDArray
-from ..parallel.collectives import _Exchange
+from ..parallel.collectives import _DifferentiableCollective
 from ..parallel.mail import Handle
 from .asynchronous import allreduce_async_, broadcast_async_, grouped_allreduce_async_
-from .basics import require
-from .checks import chosen, listed, root_of, splits_of
-from .engine import Request
-from .negotiation import Ask
-from .process_sets import ProcessSet, engine_of, global_process_set, group_of
+from .basics import require_init
+from .checks import as_list, as_splits, reduce_op_of, root_of
+from .engine import TensorEntry
+from .negotiation import Request
+from .process_sets import ProcessSet, global_process_set, group_of, loop_of
 from .starting import (
     Average,
     Sum,
-    broadcasting,
-    gathering,
-    reduction,
-    scattering,
-    swapping,
+    enqueue_allgather,
+    enqueue_allreduce,
+    enqueue_alltoall,
+    enqueue_broadcast,
+    enqueue_reducescatter,
 )
 
 
-def _recorded(there: Callable[[list[NDArray]], Handle], back: Callable[[list[NDArray]], Handle], xs: Any) -> Any:
+def _differentiable(there: Callable[[list[NDArray]], Handle], back: Callable[[list[NDArray]], Handle], xs: Any) -> Any:
     """Make an exchange that has a gradient."""
     if not autograd.is_recording():
         return there(list(xs)).wait()
-    found = _Exchange(lambda xs: list(there(xs).wait()), lambda dys: list(back(dys).wait()))(*xs)
+    found = _DifferentiableCollective(lambda xs: list(there(xs).wait()), lambda dys: list(back(dys).wait()))(*xs)
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-def _reduced(
+def _allreduce_list(
     what: str, tensors: list[Any], op: str, before: float, after: float, process_set: ProcessSet, name: str | None
 ) -> list[NDArray]:
-    require(what)
+    require_init(what)
 
     def there(xs: list[NDArray]) -> Handle:
-        return reduction(what, xs, op, before, after, process_set, name)
+        return enqueue_allreduce(what, xs, op, before, after, process_set, name)
 
     def back(dys: list[NDArray]) -> Handle:
         if op not in (Sum, Average):
             raise ArgumentError(f"hvd.{what}: op={op!r} has no gradient; sums and averages do")
-        return reduction(what, dys, op, before, after, process_set, f"{name}.gradient" if name else None)
+        return enqueue_allreduce(what, dys, op, before, after, process_set, f"{name}.gradient" if name else None)
 
     if any(getattr(t, "stype", "default") != "default" for t in tensors):
         return there(tensors).wait()
-    return _recorded(there, back, tensors)
+    return _differentiable(there, back, tensors)
 
 
 def allreduce(
@@ -72,8 +72,8 @@ def allreduce(
     Raises:
         ArgumentError: the processes call different things, or an unknown `op`. MXNetError: a process is gone.
     """
-    how = chosen("allreduce", op, average)
-    return _reduced("allreduce", [tensor], how, prescale_factor, postscale_factor, process_set, name)[0]
+    how = reduce_op_of("allreduce", op, average)
+    return _allreduce_list("allreduce", [tensor], how, prescale_factor, postscale_factor, process_set, name)[0]
 
 
 def allreduce_(
@@ -93,8 +93,8 @@ def grouped_allreduce(
 ) -> list[NDArray]:  # fmt: skip
     """`allreduce` of several arrays, which travel together."""
     what = "grouped_allreduce"
-    how = chosen(what, op, average)
-    return _reduced(what, listed(what, tensors), how, prescale_factor, postscale_factor, process_set, name)
+    how = reduce_op_of(what, op, average)
+    return _allreduce_list(what, as_list(what, tensors), how, prescale_factor, postscale_factor, process_set, name)
 
 
 def grouped_allreduce_(
@@ -119,18 +119,18 @@ def allgather(
 
 
 def _gathered(what: str, tensors: list[NDArray], process_set: ProcessSet, name: str | None) -> list[NDArray]:
-    require(what)
+    require_init(what)
 
     def back(dys: list[NDArray]) -> Handle:
         """Each process gets the sum of what all have for its rows."""
         counts = [parallel.all_gather_object(len(x), group_of(what, process_set)) for x in tensors]
-        sums = reduction(what, dys, Sum, 1.0, 1.0, process_set, f"{name}.gradient" if name else None).wait()
+        sums = enqueue_allreduce(what, dys, Sum, 1.0, 1.0, process_set, f"{name}.gradient" if name else None).wait()
         me = process_set.rank()
         return Handle(
             lambda: [s[sum(n[:me]) : sum(n[: me + 1])] for s, n in zip(sums, counts, strict=True)], lambda: True
         )
 
-    return _recorded(lambda xs: gathering(what, xs, process_set, name), back, tensors)
+    return _differentiable(lambda xs: enqueue_allgather(what, xs, process_set, name), back, tensors)
 
 
 def grouped_allgather(
@@ -138,7 +138,7 @@ def grouped_allgather(
     process_set: ProcessSet = global_process_set,
 ) -> list[NDArray]:  # fmt: skip
     """`allgather` of several arrays."""
-    return _gathered("grouped_allgather", listed("grouped_allgather", tensors), process_set, name)
+    return _gathered("grouped_allgather", as_list("grouped_allgather", tensors), process_set, name)
 
 
 def broadcast(
@@ -150,14 +150,14 @@ def broadcast(
     Raises:
         ArgumentError: no such process, or shapes or dtypes differ. MXNetError: a process is gone.
     """
-    require("broadcast")
+    require_init("broadcast")
     root = root_of("broadcast", root_rank, process_set)
 
     def back(dys: list[NDArray]) -> Handle:
-        summed = reduction("broadcast", dys, Sum, 1.0, 1.0, process_set, f"{name}.gradient" if name else None)
+        summed = enqueue_allreduce("broadcast", dys, Sum, 1.0, 1.0, process_set, f"{name}.gradient" if name else None)
         return Handle(lambda: [s if process_set.rank() == root else s * 0 for s in summed.wait()], summed.is_completed)
 
-    return _recorded(lambda xs: broadcasting("broadcast", xs, root, process_set, name), back, [tensor])[0]
+    return _differentiable(lambda xs: enqueue_broadcast("broadcast", xs, root, process_set, name), back, [tensor])[0]
 
 
 def broadcast_(
@@ -186,19 +186,21 @@ def alltoall(
     Raises:
         ArgumentError: splits that do not fit, or dtypes or other axes differ. MXNetError: a process is gone.
     """
-    require("alltoall")
-    counts = splits_of(splits)
+    require_init("alltoall")
+    counts = as_splits(splits)
     told: list[int] = []
 
     def there(xs: list[NDArray]) -> Handle:
-        handle = swapping("alltoall", xs[0], counts, process_set, name)
+        handle = enqueue_alltoall("alltoall", xs[0], counts, process_set, name)
         rows, told[:] = handle.wait()
         return Handle(lambda: [rows], lambda: True)
 
     def back(dys: list[NDArray]) -> Handle:
-        return _first_of_pair(swapping("alltoall", dys[0], told, process_set, f"{name}.gradient" if name else None))
+        return _first_of_pair(
+            enqueue_alltoall("alltoall", dys[0], told, process_set, f"{name}.gradient" if name else None)
+        )
 
-    found = _recorded(there, back, [tensor])[0]
+    found = _differentiable(there, back, [tensor])[0]
     return found if splits is None else (found, nd.array(told, dtype="int32"))
 
 
@@ -223,15 +225,17 @@ def reducescatter(
 def _scattered(
     what: str, tensors: list[NDArray], op: Any, before: float, after: float, process_set: ProcessSet, name: str | None
 ) -> list[NDArray]:
-    require(what)
-    how = chosen(what, op, None)
+    require_init(what)
+    how = reduce_op_of(what, op, None)
 
     def back(dys: list[NDArray]) -> Handle:
         factor = before * after / (process_set.size() if how == Average else 1)
-        gathered = gathering(what, dys, process_set, f"{name}.gradient" if name else None)
+        gathered = enqueue_allgather(what, dys, process_set, f"{name}.gradient" if name else None)
         return Handle(lambda: [g * factor for g in gathered.wait()], gathered.is_completed)
 
-    return _recorded(lambda xs: scattering(what, xs, how, before, after, process_set, name), back, tensors)
+    return _differentiable(
+        lambda xs: enqueue_reducescatter(what, xs, how, before, after, process_set, name), back, tensors
+    )
 
 
 def grouped_reducescatter(
@@ -239,7 +243,7 @@ def grouped_reducescatter(
     process_set: ProcessSet = global_process_set, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
 ) -> list[NDArray]:  # fmt: skip
     """`reducescatter` of several arrays."""
-    found = listed("grouped_reducescatter", tensors)
+    found = as_list("grouped_reducescatter", tensors)
     return _scattered("grouped_reducescatter", found, op, prescale_factor, postscale_factor, process_set, name)
 
 
@@ -251,26 +255,26 @@ def broadcast_object(
     Raises:
         ArgumentTypeError: something else. MXNetError: a process is gone.
     """
-    require("broadcast_object")
+    require_init("broadcast_object")
     group = group_of("broadcast_object", process_set)
     return parallel.broadcast_object(obj, root_of("broadcast_object", root_rank, process_set), group)
 
 
 def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
     """Return the values of all processes; see `broadcast_object`."""
-    require("allgather_object")
+    require_init("allgather_object")
     return parallel.all_gather_object(obj, group_of("allgather_object", process_set))
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
     """Wait until all processes are here."""
-    require("barrier")
-    engine = engine_of("barrier", process_set)
+    require_init("barrier")
+    engine = loop_of("barrier", process_set)
     if engine is None:
         parallel.barrier(group_of("barrier", process_set))
     else:
-        ask = Ask("", "barrier", "all")
-        engine.wait(engine.submit(Request(ask, run=lambda group: group.barrier("hvd.barrier"))))
+        ask = Request("", "barrier", "all")
+        engine.wait(engine.submit(TensorEntry(ask, run=lambda group: group.barrier("hvd.barrier"))))
 
 
 def join() -> int:
@@ -279,6 +283,6 @@ def join() -> int:
     Returns:
         The number of the process that joined last.
     """
-    require("join")
-    engine = engine_of("join", global_process_set)
+    require_init("join")
+    engine = loop_of("join", global_process_set)
     return parallel.join() if engine is None else engine.join()

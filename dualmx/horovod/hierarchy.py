@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..parallel import Group
+from ..parallel import ProcessGroup
 
 
-def _hosts(group: Group) -> list[list[int]]:
+def _hosts(group: ProcessGroup) -> list[list[int]]:
     """The ranks of each host."""
     assert group.peers is not None
     nodes: dict[str, list[int]] = {}
@@ -16,27 +16,27 @@ def _hosts(group: Group) -> list[list[int]]:
     return list(nodes.values())
 
 
-def several_levels(group: Group) -> bool:
+def is_hierarchical(group: ProcessGroup) -> bool:
     """Whether there are several hosts, one of which has several processes."""
     hosts = _hosts(group)
     return 1 < len(hosts) < group.size
 
 
-class Hierarchy:
+class HierarchicalAllReduce:
     """Sums within each host, among the first processes of the hosts, and back.
 
     Args:
         group: the processes.
     """
 
-    def __init__(self, group: Group):
+    def __init__(self, group: ProcessGroup):
         assert group.peers is not None
         hosts, me, peers = _hosts(group), group.peers.rank, group.peers
         own = next(h for h in hosts if me in h)
         leaders = sorted(h[0] for h in hosts)
         self._size = group.size
-        self._local = Group(own, peers, f"{group.name}/host{own}", me)
-        self._leaders = Group(leaders, peers, f"{group.name}/hosts", me)
+        self._local = ProcessGroup(own, peers, f"{group.name}/host{own}", me)
+        self._leaders = ProcessGroup(leaders, peers, f"{group.name}/hosts", me)
 
     def all_reduce(self, x: np.ndarray, op: str, scale: float, what: str) -> np.ndarray:
         """Return what `op` makes of the arrays of all; see `Group.all_reduce`."""
@@ -52,4 +52,4 @@ class Hierarchy:
         return np.array(local.broadcast(total, 0, what)) if local.size > 1 else total
 
 
-__all__ = ["Hierarchy", "several_levels"]
+__all__ = ["HierarchicalAllReduce", "is_hierarchical"]

@@ -10,7 +10,7 @@ REDUCTION = "allreduce"
 
 
 @dataclass
-class Ask:
+class Request:
     """What a process says of an exchange that it is ready for.
 
     Attributes:
@@ -29,7 +29,7 @@ class Ask:
 
 
 @dataclass
-class Order:
+class Response:
     """What all processes do next: the exchanges of some names, or an error of theirs.
 
     Attributes:
@@ -48,13 +48,13 @@ class Order:
 
 @dataclass
 class _Pending:
-    ask: Ask
+    ask: Request
     since: float
     texts: dict[int, str] = field(default_factory=dict)
     told: bool = False
 
 
-class Negotiation:
+class Controller:
     """Collects what processes are ready for.
 
     Args:
@@ -77,7 +77,7 @@ class Negotiation:
         self._complete: list[str] = []
         self.joined: list[int] = []
 
-    def announce(self, member: int, asks: Iterable[Ask], now: float) -> None:
+    def announce(self, member: int, asks: Iterable[Request], now: float) -> None:
         """Take down what member `member` (a position in `ranks`) is ready for."""
         for ask in asks:
             one = self._pending.setdefault(ask.name, _Pending(ask, now))
@@ -102,21 +102,21 @@ class Negotiation:
         if name not in self._complete and all(i in self._pending[name].texts for i in self._active()):
             self._complete.append(name)
 
-    def orders(self, threshold: int) -> list[Order]:
+    def orders(self, threshold: int) -> list[Response]:
         """Return what is ready, and forget it; reductions alike that make up to `threshold` bytes as one order."""
-        made: list[Order] = []
-        open_at: dict[tuple[str, tuple[int, ...]], Order] = {}
+        made: list[Response] = []
+        open_at: dict[tuple[str, tuple[int, ...]], Response] = {}
         for name in self._complete:
             one = self._pending.pop(name)
             active = sorted(one.texts)
             problem = self._problem(one, active)
             if problem:
-                made.append(Order([name], active, problem))
+                made.append(Response([name], active, problem))
                 continue
             key = (one.ask.fuse, tuple(active))
             order = open_at.get(key) if one.ask.fuse else None
             if order is None or order.nbytes + one.ask.nbytes > threshold:
-                order = open_at[key] = Order([], active)
+                order = open_at[key] = Response([], active)
                 made.append(order)
             order.names.append(name)
             order.nbytes += one.ask.nbytes
@@ -154,10 +154,10 @@ class Negotiation:
                 found.append((name, missing, now - one.since))
         return found
 
-    def give_up(self, name: str, error: str) -> Order:
+    def give_up(self, name: str, error: str) -> Response:
         """Forget an exchange, and return the order that tells those who wait for it."""
         one = self._pending.pop(name)
-        return Order([name], sorted(one.texts), error, wrong=False)
+        return Response([name], sorted(one.texts), error, wrong=False)
 
     @property
     def busy(self) -> bool:
@@ -165,11 +165,11 @@ class Negotiation:
         return bool(self._pending)
 
 
-def packed(order: Order) -> dict[str, Any]:
+def encode_response(order: Response) -> dict[str, Any]:
     """Return an order as it is sent."""
     return {"n": order.names, "a": order.active, "e": order.error, "w": order.wrong}
 
 
-def unpacked(meta: dict[str, Any]) -> Order:
+def decode_response(meta: dict[str, Any]) -> Response:
     """Return an order that was sent."""
-    return Order(list(meta["n"]), list(meta["a"]), str(meta["e"]), bool(meta["w"]))
+    return Response(list(meta["n"]), list(meta["a"]), str(meta["e"]), bool(meta["w"]))

@@ -9,7 +9,7 @@ from typing import Any
 from .. import parallel
 from ..core.errors import ArgumentError
 from ..parallel import processes
-from .engine import Engine
+from .engine import BackgroundLoop
 
 
 class ProcessSet:
@@ -26,8 +26,8 @@ class ProcessSet:
 
     def __init__(self, ranks: Sequence[int]):
         self._ranks = sorted(set(ranks))
-        self._group: parallel.Group | None = None
-        self._engine: Engine | None = None
+        self._group: parallel.ProcessGroup | None = None
+        self._engine: BackgroundLoop | None = None
 
     @property
     def ranks(self) -> list[int]:
@@ -89,7 +89,7 @@ def _end(process_set: ProcessSet) -> None:
         process_set._engine = None
 
 
-def forget_sets() -> None:
+def remove_all_sets() -> None:
     """Make all sets unusable."""
     for one in _sets:
         remove_process_set(one)
@@ -98,13 +98,13 @@ def forget_sets() -> None:
     global_process_set._group = None
 
 
-def begin_sets() -> None:
+def init_global_set() -> None:
     """Make the set of all processes usable."""
     if global_process_set._group is None and parallel.size() > 1:
         global_process_set._group = parallel.new_group()
 
 
-def engine_of(what: str, process_set: Any) -> Engine | None:
+def loop_of(what: str, process_set: Any) -> BackgroundLoop | None:
     """Return what makes the exchanges of a set; None if its process is alone, or if XLA exchanges.
 
     Raises:
@@ -118,11 +118,11 @@ def engine_of(what: str, process_set: Any) -> Engine | None:
         raise ArgumentError(f"hvd.{what}: process {parallel.rank()} is not in {process_set!r}")
     with _starting:
         if process_set._engine is None:
-            process_set._engine = Engine(group)
+            process_set._engine = BackgroundLoop(group)
         return process_set._engine
 
 
-def group_of(what: str, process_set: Any) -> parallel.Group | None:
+def group_of(what: str, process_set: Any) -> parallel.ProcessGroup | None:
     """Return the group of a set, None for all processes.
 
     Raises:

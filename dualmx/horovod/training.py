@@ -12,16 +12,16 @@ from ..gluon.parameter import Parameter, ParameterDict
 from ..gluon.trainer import Trainer
 from ..ndarray import NDArray
 from ..optimizer import Optimizer
-from ..optimizer.optimizer import listed
+from ..optimizer.optimizer import as_lists
 from ..optimizer.updater import update_all
-from .basics import require, size
+from .basics import require_init, size
 from .checks import root_of
 from .compression import Compression
 from .process_sets import ProcessSet, global_process_set, group_of
-from .starting import Sum, reduction
+from .starting import Sum, enqueue_allreduce
 
 
-class _Distributed(Optimizer):
+class _DistributedOptimizerMixin(Optimizer):
     """What a `DistributedOptimizer` has before its own class."""
 
     _exchanged_in: ProcessSet | None = None
@@ -43,7 +43,7 @@ class _Distributed(Optimizer):
         group, prescale = self._exchanged_in, self._prescale
         self._exchanged_in, self._prescale = None, 1.0
         try:
-            update_all(self, *listed(index, weight, grad, state))
+            update_all(self, *as_lists(index, weight, grad, state))
         finally:
             self._exchanged_in, self._prescale = group, prescale
 
@@ -53,7 +53,7 @@ class _Distributed(Optimizer):
             processes = self._exchanged_in.size()  # an elastic job's changes
             self.rescale_grad *= self._processes / processes
             self._processes = processes
-            _add_up(grads, Compression.none, self._prescale, self._exchanged_in)
+            _allreduce_grads(grads, Compression.none, self._prescale, self._exchanged_in)
 
 
 def DistributedOptimizer(
@@ -83,14 +83,14 @@ def DistributedOptimizer(
         >>> w.asscalar().item()
         0.5
     """
-    require("DistributedOptimizer")
+    require_init("DistributedOptimizer")
     group_of("DistributedOptimizer", process_set)
     if not isinstance(optimizer, Optimizer):
         raise ArgumentTypeError(f"hvd.DistributedOptimizer: a {type(optimizer).__name__}: expected an Optimizer")
-    if isinstance(optimizer, _Distributed):
+    if isinstance(optimizer, _DistributedOptimizerMixin):
         raise ArgumentError("hvd.DistributedOptimizer: the optimizer is distributed already")
     kind = type(optimizer)
-    made = object.__new__(type(kind.__name__, (_Distributed, kind), {"__module__": __name__}))
+    made = object.__new__(type(kind.__name__, (_DistributedOptimizerMixin, kind), {"__module__": __name__}))
     made.__dict__.update(optimizer.__dict__)
     made._exchanged_in, made._prescale = process_set, 1 / gradient_predivide_factor
     made._processes = process_set.size()
@@ -133,14 +133,14 @@ class DistributedTrainer(Trainer):
         compression: Any = Compression.none, gradient_predivide_factor: float = 1.0, prefix: str | None = None,
         num_groups: int = 0, process_set: ProcessSet = global_process_set,
     ):  # fmt: skip
-        require("DistributedTrainer")
+        require_init("DistributedTrainer")
         if not gradient_predivide_factor > 0:
             raise ArgumentError(
                 f"hvd.DistributedTrainer: gradient_predivide_factor={gradient_predivide_factor}: expected more than 0"
             )
-        if isinstance(optimizer, _Distributed):
+        if isinstance(optimizer, _DistributedOptimizerMixin):
             warnings.warn("DistributedTrainer: takes the optimizer inside of the DistributedOptimizer", stacklevel=2)
-            optimizer = _inside(optimizer)
+            optimizer = _wrapped_optimizer(optimizer)
         super().__init__(params, optimizer, optimizer_params, kvstore=None)
         if len(self._contexts) > 1:
             raise ArgumentError(
@@ -157,10 +157,10 @@ class DistributedTrainer(Trainer):
         super()._check_and_rescale_grad(scale / self._process_set.size())  # which changes in an elastic job
 
     def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
-        _add_up([p.list_grad()[0] for _, p in chosen], self._compression, self._prescale, self._process_set)
+        _allreduce_grads([p.list_grad()[0] for _, p in chosen], self._compression, self._prescale, self._process_set)
 
 
-def _inside(optimizer: _Distributed) -> Optimizer:
+def _wrapped_optimizer(optimizer: _DistributedOptimizerMixin) -> Optimizer:
     """Return the optimizer that a distributed one was made of."""
     made = object.__new__(type(optimizer).__mro__[2])
     made.__dict__.update(
@@ -170,7 +170,7 @@ def _inside(optimizer: _Distributed) -> Optimizer:
     return made
 
 
-def _add_up(grads: list[NDArray], compression: Any, prescale: float, process_set: ProcessSet) -> None:
+def _allreduce_grads(grads: list[NDArray], compression: Any, prescale: float, process_set: ProcessSet) -> None:
     """Replace gradients by their sums over processes."""
     if not grads or (process_set.size() == 1 and prescale == 1):
         return
@@ -178,7 +178,9 @@ def _add_up(grads: list[NDArray], compression: Any, prescale: float, process_set
         for stype in dict.fromkeys(g.stype for g in grads):
             same = [g for g in grads if g.stype == stype]
             packed, contexts = zip(*[compression.compress(g) for g in same], strict=True)
-            sums = reduction("gradients", list(packed), Sum, prescale, 1.0, process_set, f"gradients.{stype}").wait()
+            sums = enqueue_allreduce(
+                "gradients", list(packed), Sum, prescale, 1.0, process_set, f"gradients.{stype}"
+            ).wait()
             for g, total, ctx in zip(same, sums, contexts, strict=True):
                 compression.decompress(total, ctx).copyto(g)
 
@@ -198,7 +200,7 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
         MXNetError: a parameter was never initialized.
     """
     what = "broadcast_parameters"
-    require(what)
+    require_init(what)
     root = root_of(what, root_rank, global_process_set)
     if not isinstance(params, (Mapping, ParameterDict)):
         raise ArgumentTypeError(f"hvd.{what}: params of type {type(params).__name__}: expected a dict of parameters")
@@ -208,13 +210,13 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
             raise ArgumentTypeError(f"hvd.{what}: params holds a {type(p).__name__}: expected Parameters or NDArrays")
         if isinstance(p, Parameter) and p._data is None and not p._deferred_init:
             raise MXNetError(f"hvd.{what}: parameter {p.name!r} was never initialized; call initialize() first")
-    _take_over([p for p in found if not isinstance(p, Parameter) or p._data is not None], root)
+    _broadcast_into([p for p in found if not isinstance(p, Parameter) or p._data is not None], root)
     for p in found:
         if isinstance(p, Parameter) and p._data is None:
-            p._when_made = lambda made, root=root: _take_over([made], root)
+            p._when_made = lambda made, root=root: _broadcast_into([made], root)
 
 
-def _take_over(found: list[Any], root: int) -> None:
+def _broadcast_into(found: list[Any], root: int) -> None:
     if not found or size() == 1:
         return
     with autograd.pause():

@@ -17,7 +17,7 @@ CYCLES = (0.2, 25.0)  # milliseconds
 
 
 @dataclass(frozen=True)
-class Settings:
+class TunableParams:
     """How exchanges are collected and made.
 
     Attributes:
@@ -31,7 +31,7 @@ class Settings:
     hierarchical: bool
 
 
-class Search:
+class BayesianSearch:
     """Looks for the maximum of a noisy function on the unit cube.
 
     Args:
@@ -93,7 +93,7 @@ class Search:
         return np.exp(-0.5 * distance / self.LENGTH**2)
 
 
-class Tuner:
+class ParameterManager:
     """Tries out settings that the environment does not fix; bytes per second are the score.
 
     Args:
@@ -101,14 +101,14 @@ class Tuner:
         several_hosts: adding up on each host first is worth trying.
     """
 
-    def __init__(self, first: Settings, several_hosts: bool):
+    def __init__(self, first: TunableParams, several_hosts: bool):
         names = [("threshold", knobs.FUSION_THRESHOLD), ("cycle", knobs.CYCLE_TIME)]
         if several_hosts:
             names.append(("hierarchical", knobs.HIERARCHICAL))
         self._free = [name for name, knob in names if not knob.given()]
         self.settings = first
         self.over = not self._free
-        self._search = Search(len(self._free), knobs.AUTOTUNE_NOISE.number())
+        self._search = BayesianSearch(len(self._free), knobs.AUTOTUNE_NOISE.number())
         self._warmup, self._steps = knobs.AUTOTUNE_WARMUP.integer(), knobs.AUTOTUNE_STEPS.integer(1)
         self._samples = knobs.AUTOTUNE_SAMPLES.integer(1)
         self._at = tuple(self._place(name) for name in self._free)
@@ -127,7 +127,7 @@ class Tuner:
             return math.log(max(s.cycle, CYCLES[0]) / CYCLES[0]) / math.log(CYCLES[1] / CYCLES[0])
         return float(s.hierarchical)
 
-    def _settings(self, x: tuple[float, ...]) -> Settings:
+    def _settings(self, x: tuple[float, ...]) -> TunableParams:
         change: dict[str, Any] = {}
         for name, v in zip(self._free, x, strict=True):
             if name == "threshold":
@@ -138,7 +138,7 @@ class Tuner:
                 change[name] = v >= 0.5
         return replace(self.settings, **change)
 
-    def cycle(self, nbytes: int) -> Settings | None:
+    def cycle(self, nbytes: int) -> TunableParams | None:
         """Note a cycle that exchanged so many bytes; returns new settings if it is time for some."""
         if self.over:
             return None
@@ -149,7 +149,7 @@ class Tuner:
         score = self._bytes / max(time.monotonic() - self._began, 1e-9)
         return self.sample(score)
 
-    def sample(self, score: float) -> Settings | None:
+    def sample(self, score: float) -> TunableParams | None:
         """Note how good the present settings are; returns the next ones, or None if there are none."""
         self._count, self._bytes, self._began = 0, 0, time.monotonic()
         self._seen += 1

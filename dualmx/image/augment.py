@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError
-from ..io.place import like, on_host
+from ..io.place import to_numpy, wrap_like
 from ..ndarray import NDArray
 from .functions import (
     center_crop,
@@ -55,7 +55,7 @@ class Augmenter(Settings):
 def apply(augmenter: Any, src: Any) -> Any:
     """Return `augmenter(src)`; augmenters of other packages get an NDArray where `src` is a NumPy array."""
     if isinstance(src, np.ndarray) and not type(augmenter).__module__.startswith(__name__.rpartition(".")[0]):
-        return on_host(augmenter(like(src, None)))
+        return to_numpy(augmenter(wrap_like(src, None)))
     return augmenter(src)
 
 
@@ -156,7 +156,7 @@ class _Float(Augmenter):
         raise NotImplementedError
 
     def __call__(self, src: Any) -> Any:
-        return like(self.change(on_host(src).astype(np.float32)).astype(np.float32), src)
+        return wrap_like(self.change(to_numpy(src).astype(np.float32)).astype(np.float32), src)
 
 
 class BrightnessJitterAug(_Float):
@@ -228,7 +228,7 @@ class LightingAug(_Float):
 
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any):
         super().__init__(alphastd=alphastd, eigval=eigval, eigvec=eigvec)
-        self.alphastd, self.eigval, self.eigvec = alphastd, on_host(eigval), on_host(eigvec)
+        self.alphastd, self.eigval, self.eigvec = alphastd, to_numpy(eigval), to_numpy(eigvec)
 
     def change(self, x: np.ndarray) -> np.ndarray:
         alpha = np.random.normal(0, self.alphastd, size=(3,))
@@ -240,11 +240,11 @@ class ColorNormalizeAug(Augmenter):
 
     def __init__(self, mean: Any, std: Any):
         super().__init__(mean=mean, std=std)
-        self.mean = None if mean is None else on_host(mean).astype(np.float32)
-        self.std = None if std is None else on_host(std).astype(np.float32)
+        self.mean = None if mean is None else to_numpy(mean).astype(np.float32)
+        self.std = None if std is None else to_numpy(std).astype(np.float32)
 
     def __call__(self, src: Any) -> Any:
-        return like(color_normalize(on_host(src), self.mean, self.std), src)
+        return wrap_like(color_normalize(to_numpy(src), self.mean, self.std), src)
 
 
 class RandomGrayAug(_Float):
@@ -269,7 +269,7 @@ class HorizontalFlipAug(Augmenter):
         self.p = p
 
     def __call__(self, src: Any) -> Any:
-        return like(np.ascontiguousarray(on_host(src)[:, ::-1]), src) if random.random() < self.p else src
+        return wrap_like(np.ascontiguousarray(to_numpy(src)[:, ::-1]), src) if random.random() < self.p else src
 
 
 class CastAug(Augmenter):
@@ -297,7 +297,7 @@ def statistics(value: Any, known: np.ndarray, what: str) -> np.ndarray | None:
     """
     if value is None or value is False:
         return None
-    out = known if value is True else on_host(value)
+    out = known if value is True else to_numpy(value)
     if out.shape not in ((1,), (3,)):
         raise ArgumentError(f"{what}: got shape {out.shape}: expected one number or three")
     return out

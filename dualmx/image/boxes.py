@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..io import codec
-from ..io.place import like, on_host
+from ..io.place import to_numpy, wrap_like
 from .augment import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -87,7 +87,7 @@ class DetHorizontalFlipAug(DetAugmenter):
             return src, label
         label = label.copy()
         label[:, [1, 3]] = 1.0 - label[:, [3, 1]]
-        return like(np.ascontiguousarray(on_host(src)[:, ::-1]), src), label
+        return wrap_like(np.ascontiguousarray(to_numpy(src)[:, ::-1]), src), label
 
 
 def _pair(value: Any) -> tuple[float, float]:
@@ -210,7 +210,7 @@ class DetRandomPadAug(DetAugmenter):
             out = label.copy()
             out[:, [1, 3]] = (out[:, [1, 3]] * w + x) / new_w
             out[:, [2, 4]] = (out[:, [2, 4]] * h + y) / new_h
-            return like(codec.border(on_host(src), edges, 0, self.pad_val), src), out
+            return wrap_like(codec.pad_border(to_numpy(src), edges, 0, self.pad_val), src), out
         return src, label
 
 

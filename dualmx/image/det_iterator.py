@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.errors import ArgumentError, FormatError
 from ..io import codec
-from ..io.batch import DataDesc, description
-from ..io.place import on_host
+from ..io.batch import DataDesc, overridable_property
+from ..io.place import to_numpy
 from ..ndarray import NDArray, array
 from .augment import IMAGENET_MEAN, IMAGENET_STD, statistics
 from .boxes import CreateDetAugmenter, DetAugmenter
@@ -61,7 +61,7 @@ class ImageDetIter(ImageIter):
         self.auglist: list[Any] = list(CreateDetAugmenter(data_shape, **kwargs) if aug_list is None else aug_list)
         self.label_shape = self._estimate_label_shape()
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         return [DataDesc(self._names[1], (self.batch_size, *self.label_shape))]
 
@@ -102,7 +102,7 @@ class ImageDetIter(ImageIter):
         except FormatError as e:
             raise self._inside(e) from None
         image, boxes = self.augmentation_transform(decoded, self._parse_label(label))
-        image = on_host(self.postprocess_data(image))
+        image = to_numpy(self.postprocess_data(image))
         if image.shape != self.data_shape:
             raise ArgumentError(
                 f"{type(self).__name__}: an augmented image has shape {image.shape}: expected {self.data_shape}"

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..io import codec
-from ..io.place import like, on_host
+from ..io.place import to_numpy, wrap_like
 from ..ndarray import NDArray
 
 
@@ -41,7 +41,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
     if isinstance(buf, str) or not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray, NDArray)):
         raise ArgumentError(f"imdecode: buf: got {type(buf).__name__}: expected bytes or a uint8 array")
     data = buf.asnumpy() if isinstance(buf, NDArray) else buf
-    image = like(codec.decode(data, flag, bool(to_rgb)), None)
+    image = wrap_like(codec.decode(data, flag, bool(to_rgb)), None)
     if out is not None:
         out[:] = image
         return out
@@ -71,10 +71,10 @@ def imresize(src: Any, w: int, h: int, interp: int = 1, out: Any = None) -> Any:
         interp: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos; 9 chooses by the sizes, 10 at random.
         out: NDArray to write to.
     """
-    image = on_host(src)
-    interp = whole("imresize", "interp", interp)
+    image = to_numpy(src)
+    interp = integer("imresize", "interp", interp)
     method = _method(interp, (*image.shape[:2], h, w)) if interp in (9, 10) else interp
-    result = like(codec.resize(image, int(w), int(h), method), src)
+    result = wrap_like(codec.resize(image, int(w), int(h), method), src)
     if out is not None:
         out[:] = result
         return out
@@ -92,7 +92,7 @@ def copyMakeBorder(
         type: 0 constant, 1 edge pixels, 2 mirrored with and 4 without the edge, 3 wrapped around.
         value: the constant; `values` gives one for each channel.
     """
-    return like(codec.border(on_host(src), (top, bot, left, right), type, tuple(values) or (value,)), src)
+    return wrap_like(codec.pad_border(to_numpy(src), (top, bot, left, right), type, tuple(values) or (value,)), src)
 
 
 def _method(interp: int, sizes: Sequence[int] = ()) -> int:
@@ -140,12 +140,12 @@ def fixed_crop(src: Any, x0: int, y0: int, w: int, h: int, size: Sequence[int] |
     Raises:
         ArgumentError: nothing of the image is in the window.
     """
-    out = on_host(src)[y0 : y0 + h, x0 : x0 + w]  # a program would be compiled for each window
+    out = to_numpy(src)[y0 : y0 + h, x0 : x0 + w]  # a program would be compiled for each window
     if not out.size:
         raise ArgumentError(f"fixed_crop: x0={x0}, y0={y0}, w={w}, h={h}: nothing is left of {src.shape[:2]}")
     if size is not None and (w, h) != tuple(size):
         out = imresize(out, size[0], size[1], _method(interp, (h, w, size[1], size[0])))
-    return like(out, src)
+    return wrap_like(out, src)
 
 
 def random_crop(src: Any, size: Sequence[int], interp: int = 2) -> tuple[Any, tuple[int, int, int, int]]:
@@ -217,9 +217,9 @@ def draw_window(
 def color_normalize(src: Any, mean: Any, std: Any = None) -> Any:
     """Return (src - mean) / std; each of the two may be None."""
     if isinstance(src, np.ndarray):
-        mean, std = (None if v is None else on_host(v).astype(src.dtype) for v in (mean, std))
+        mean, std = (None if v is None else to_numpy(v).astype(src.dtype) for v in (mean, std))
     elif isinstance(mean, np.ndarray) or isinstance(std, np.ndarray):
-        return like(color_normalize(on_host(src), mean, std), src)
+        return wrap_like(color_normalize(to_numpy(src), mean, std), src)
     out = src if mean is None else src - mean
     return out if std is None else out / std
 

@@ -13,10 +13,10 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..core.reader import Content
 from ..io import codec
-from ..io.batch import DataBatch, DataDesc, description
+from ..io.batch import DataBatch, DataDesc, overridable_property
 from ..io.iterator import DataIter
-from ..io.place import on_host
-from ..io.records import check_part, offsets, read_record, share, unpack
+from ..io.place import to_numpy
+from ..io.records import check_shard, offsets, read_record, shard_indices, unpack
 from ..ndarray import NDArray, array
 from .augment import Augmenter, CreateAugmenter, apply
 
@@ -109,7 +109,7 @@ class ImageIter(DataIter):
             raise ArgumentError(f"{who}: batch_size={batch_size}, label_width={label_width}: expected 1 or more")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ArgumentError(f"{who}: last_batch_handle={last_batch_handle!r}: expected pad, discard or roll_over")
-        check_part(who, num_parts, part_index)
+        check_shard(who, num_parts, part_index)
         self.data_shape = tuple(data_shape)
         self.check_data_shape(self.data_shape)
         self._label_type = as_dtype(dtype)
@@ -121,7 +121,7 @@ class ImageIter(DataIter):
         self.imgrec: Any = None
         self._names = (data_name, label_name)
         seq = self._sources(path_imgrec, path_imglist, imglist)
-        self.seq: list[Any] = [seq[i] for i in share(len(seq), num_parts, part_index)]
+        self.seq: list[Any] = [seq[i] for i in shard_indices(len(seq), num_parts, part_index)]
         if not self.seq:
             raise ArgumentError(f"{who}: part {part_index} of {num_parts}: no images")
         self.auglist = list(CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list)
@@ -167,11 +167,11 @@ class ImageIter(DataIter):
         if getattr(self, "imgrec", None) is not None:
             self.imgrec.close()
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self.data_shape))]
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         shape = (self.batch_size, self.label_width) if self.label_width > 1 else (self.batch_size,)
         return [DataDesc(self._names[1], shape)]
@@ -242,7 +242,7 @@ class ImageIter(DataIter):
             decoded = self.imdecode(raw)
         except FormatError as e:
             raise self._inside(e) from None
-        image = on_host(self.postprocess_data(self.augmentation_transform(decoded)))
+        image = to_numpy(self.postprocess_data(self.augmentation_transform(decoded)))
         if image.shape != self.data_shape:
             raise ArgumentError(
                 f"{type(self).__name__}: an augmented image has shape {image.shape}: expected data_shape "

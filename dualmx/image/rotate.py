@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..io.place import like, on_host
+from ..io.place import to_numpy, wrap_like
 from ..ndarray import NDArray
 
 
@@ -58,19 +58,19 @@ def imrotate(src: Any, rotation_degrees: Any, zoom_in: bool = False, zoom_out: b
         raise ArgumentError("imrotate: zoom_in and zoom_out cannot both be true")
     if np.dtype(src.dtype) != np.float32:
         raise ArgumentTypeError(f"imrotate: got {np.dtype(src.dtype).name}: only float32 images can be rotated")
-    images = on_host(src)
+    images = to_numpy(src)
     if images.ndim not in (3, 4):
         raise ArgumentError(f"imrotate: got shape {images.shape}: expected (C, H, W) or (N, C, H, W)")
     several = isinstance(rotation_degrees, (NDArray, np.ndarray, list, tuple))
     if images.ndim == 3 and several:
         raise ArgumentTypeError("imrotate: a single image takes a single angle")
     if images.ndim == 3:
-        return like(_turned(images, rotation_degrees, zoom_in, zoom_out), src)
-    angles = on_host(rotation_degrees).reshape(-1) if several else np.full(len(images), rotation_degrees)
+        return wrap_like(_turned(images, rotation_degrees, zoom_in, zoom_out), src)
+    angles = to_numpy(rotation_degrees).reshape(-1) if several else np.full(len(images), rotation_degrees)
     if len(angles) != len(images):
         raise ArgumentError(f"imrotate: {len(angles)} angles for {len(images)} images: expected one for each")
     pairs = zip(images, angles, strict=True)
-    return like(np.stack([_turned(i, float(a), zoom_in, zoom_out) for i, a in pairs]), src)
+    return wrap_like(np.stack([_turned(i, float(a), zoom_in, zoom_out) for i, a in pairs]), src)
 
 
 def random_rotate(src: Any, angle_limits: Sequence[float], zoom_in: bool = False, zoom_out: bool = False) -> Any:

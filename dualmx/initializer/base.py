@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.checks import instance
+from ..core.checks import require_instance
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
 from ..namespace import nd
@@ -87,7 +87,7 @@ class Initializer:
         """
         if not isinstance(desc, str):
             raise ArgumentTypeError(f"initializer: {desc!r}: expected a name or an InitDesc")
-        instance(type(self).__name__, "arr", arr, NDArray, "an NDArray")
+        require_instance(type(self).__name__, "arr", arr, NDArray, "an NDArray")
         if not isinstance(desc, InitDesc):
             self._legacy_init(desc, arr)
             return

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.checks import number
 from ..core.errors import ArgumentError
-from ..core.seeds import streams
+from ..core.seeds import rng_streams
 from ..ndarray import NDArray, array
 from .base import Initializer, register
 
@@ -20,13 +20,13 @@ def fill(arr: NDArray, values: np.ndarray) -> None:
 
 def fill_uniform(arr: NDArray, bound: float) -> None:
     """Overwrite `arr` with draws from [-bound, bound)."""
-    draws = streams.generator(arr.context).random(arr.shape, np.float32)
+    draws = rng_streams.generator(arr.context).random(arr.shape, np.float32)
     fill(arr, (2 * bound) * draws - np.float32(bound))
 
 
 def fill_normal(arr: NDArray, sigma: float) -> None:
     """Overwrite `arr` with draws from N(0, sigma ** 2)."""
-    fill(arr, np.float32(sigma) * streams.generator(arr.context).standard_normal(arr.shape, np.float32))
+    fill(arr, np.float32(sigma) * rng_streams.generator(arr.context).standard_normal(arr.shape, np.float32))
 
 
 @register
@@ -79,7 +79,7 @@ class Orthogonal(Initializer):
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         rows, cols = arr.shape[0], math.prod(arr.shape[1:])
-        draw = streams.generator(arr.context)
+        draw = rng_streams.generator(arr.context)
         raw = draw.uniform(-1.0, 1.0, (rows, cols)) if self.rand_type == "uniform" else draw.normal(size=(rows, cols))
         u, _, v = np.linalg.svd(raw, full_matrices=False)
         made = self.scale * (u if u.shape == raw.shape else v)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, array
-from .batch import DataBatch, DataDesc, description, named_arrays
+from .batch import DataBatch, DataDesc, named_arrays, overridable_property
 from .iterator import DataIter
-from .records import check_part, share
+from .records import check_shard, shard_indices
 
 
 class NDArrayIter(DataIter):
@@ -54,7 +54,7 @@ class NDArrayIter(DataIter):
         num_parts: int = 1,
         part_index: int = 0,
     ):
-        super().__init__(whole("NDArrayIter", "batch_size", batch_size))
+        super().__init__(integer("NDArrayIter", "batch_size", batch_size))
         if last_batch_handle not in ("pad", "discard", "roll_over"):
             raise ArgumentError(
                 f"NDArrayIter: last_batch_handle={last_batch_handle!r}: expected 'pad', 'discard' or 'roll_over'"
@@ -67,9 +67,9 @@ class NDArrayIter(DataIter):
         self.num_data = rows[self._data[0][0]]
         if set(rows.values()) != {self.num_data} or not self.num_data:
             raise ArgumentError(f"NDArrayIter: numbers of rows {rows}: expected the same, at least 1, for all arrays")
-        check_part("NDArrayIter", num_parts, part_index)
+        check_shard("NDArrayIter", num_parts, part_index)
         if num_parts > 1:
-            mine = share(self.num_data, num_parts, part_index)
+            mine = shard_indices(self.num_data, num_parts, part_index)
             if not mine:
                 raise ArgumentError(f"NDArrayIter: part {part_index} of {num_parts} of {self.num_data} rows is empty")
             self._data, self._label = (
@@ -108,11 +108,11 @@ class NDArrayIter(DataIter):
         """The arrays of the inputs, then those of the labels."""
         return [v for _, v in (*self.data, *self.label)]
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         return self._describe(self._data)
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         return self._describe(self._label)
 

@@ -16,7 +16,7 @@ class _NameShape(NamedTuple):
     shape: tuple[int, ...]
 
 
-class description:
+class overridable_property:
     """A property that iterators of users replace by assignment, as the attributes of MXNet's are.
 
     Args:
@@ -74,7 +74,7 @@ class DataDesc(_NameShape):
         return [DataDesc(n, s, named[n]) if n in named else DataDesc(n, s) for n, s in shapes]
 
 
-def as_descs(shapes: Sequence[Any] | None) -> list[DataDesc]:
+def parse_descs(shapes: Sequence[Any] | None) -> list[DataDesc]:
     """Return `DataDesc`s of a list of them or of `(name, shape[, dtype])` tuples; `[]` for `None`."""
     if shapes is not None and not isinstance(shapes, (list, tuple)):
         raise ArgumentTypeError(f"data_shapes: {shapes!r}: expected a list of DataDescs or of (name, shape) pairs")

@@ -16,7 +16,7 @@ _GRAY = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 @dataclass
-class Changes:
+class ImageAugmentation:
     """What is done to each image; the names and defaults are MXNet's.
 
     Attributes:
@@ -76,14 +76,14 @@ class Changes:
     max_random_illumination: float = 0.0
 
     @classmethod
-    def of(cls, who: str, given: Mapping[str, Any]) -> Changes:
+    def of(cls, who: str, given: Mapping[str, Any]) -> ImageAugmentation:
         """Return the changes that arguments describe, which may be texts as in MXNet.
 
         Raises:
             ArgumentError: a value of another type.
         """
         types = get_type_hints(cls, include_extras=True)
-        return cls(**{name: typed(who, name, value, types[name]) for name, value in given.items() if name in types})
+        return cls(**{name: parse_arg(who, name, value, types[name]) for name, value in given.items() if name in types})
 
     def _interp(self, rng: np.random.RandomState, old: Sequence[int], new: Sequence[int]) -> int:
         if self.inter_method == 10:
@@ -105,7 +105,7 @@ class Changes:
             x = self._resized(x, *small, rng)
         x = self._affine(x, rng)
         if self.pad > 0:
-            x = codec.border(x, (self.pad,) * 4, 0, (self.fill_value,))
+            x = codec.pad_border(x, (self.pad,) * 4, 0, (self.fill_value,))
         if self.random_resized_crop:
             x = self._resized_crop(x, height, width, rng)
         else:
@@ -227,7 +227,7 @@ def shifted_hls(x: np.ndarray, most: Sequence[int], rng: np.random.RandomState) 
     return cv2.cvtColor(hls.astype(np.uint8), cv2.COLOR_HLS2RGB)
 
 
-def typed(who: str, name: str, value: Any, kind: Any) -> Any:
+def parse_arg(who: str, name: str, value: Any, kind: Any) -> Any:
     """Return an argument as a value of type `kind`, a text too.
 
     Raises:
@@ -239,4 +239,4 @@ def typed(who: str, name: str, value: Any, kind: Any) -> Any:
         raise ArgumentError(f"{who}: {name}={value!r}: {e}") from None
 
 
-__all__ = ["Changes", "shifted_hls", "typed"]
+__all__ = ["ImageAugmentation", "parse_arg", "shifted_hls"]

@@ -13,7 +13,7 @@ from ..core.errors import ArgumentError, MXNetError
 from ..core.reader import Content
 from .image_size import memory_of
 
-MOST_PIXELS = 1 << 30
+MAX_PIXELS = 1 << 30
 
 
 @functools.cache
@@ -91,8 +91,8 @@ def resize(image: np.ndarray, width: int, height: int, interp: int = 1) -> np.nd
     """
     if image.ndim != 3 or not image.size:
         raise ArgumentError(f"imresize: got shape {image.shape}: expected (height, width, channels)")
-    if width < 1 or height < 1 or width * height > MOST_PIXELS:
-        raise ArgumentError(f"imresize: w={width}, h={height}: expected 1 or more, at most {MOST_PIXELS} pixels")
+    if width < 1 or height < 1 or width * height > MAX_PIXELS:
+        raise ArgumentError(f"imresize: w={width}, h={height}: expected 1 or more, at most {MAX_PIXELS} pixels")
     if interp not in range(5):
         raise ArgumentError(f"imresize: interp={interp!r}: expected 0, 1, 2, 3 or 4 (here also 9 and 10)")
     kept = image
@@ -102,7 +102,7 @@ def resize(image: np.ndarray, width: int, height: int, interp: int = 1) -> np.nd
     return out.reshape(height, width, image.shape[2]).astype(image.dtype, copy=False)
 
 
-def border(image: np.ndarray, edges: Sequence[int], kind: int, values: Sequence[float]) -> np.ndarray:
+def pad_border(image: np.ndarray, edges: Sequence[int], kind: int, values: Sequence[float]) -> np.ndarray:
     """Return an (H, W, C) image with `edges` (top, bottom, left, right) more rows and columns.
 
     Args:
@@ -124,4 +124,4 @@ def border(image: np.ndarray, edges: Sequence[int], kind: int, values: Sequence[
     return np.pad(image, widths, mode={1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}[kind])  # type: ignore[call-overload]
 
 
-__all__ = ["border", "cv2", "decode", "encode", "resize"]
+__all__ = ["cv2", "decode", "encode", "pad_border", "resize"]

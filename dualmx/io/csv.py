@@ -16,13 +16,13 @@ from ..core.errors import ArgumentError, FormatError, unreadable
 from ..core.reader import Content
 from ..ndarray import NDArray, array
 from ..op.schema import Shape
-from .batch import DataDesc, description
-from .changes import typed
-from .records import check_part, share
-from .row_batches import RowBatches, files_of
+from .batch import DataDesc, overridable_property
+from .changes import parse_arg
+from .records import check_shard, shard_indices
+from .row_batches import RowIter, list_files
 
 
-class CSVIter(RowBatches):
+class CSVIter(RowIter):
     """Batches of the rows of a CSV file without header.
 
     With `round_batch` an incomplete last batch is filled with rows from the beginning, reported as `pad`, and the
@@ -60,12 +60,12 @@ class CSVIter(RowBatches):
         part_index: int = 0,
         **unknown: Any,
     ):
-        super().__init__(typed("CSVIter", "batch_size", batch_size, int), unknown)
+        super().__init__(parse_arg("CSVIter", "batch_size", batch_size, int), unknown)
         if self.batch_size < 1:
             raise ArgumentError(f"CSVIter: batch_size={batch_size}: expected 1 or more")
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
-        self._rows = _read(data_csv, typed("CSVIter", "data_shape", data_shape, Shape), self._dtype)
-        label_shape = tuple(typed("CSVIter", "label_shape", label_shape, Shape))
+        self._rows = _read(data_csv, parse_arg("CSVIter", "data_shape", data_shape, Shape), self._dtype)
+        label_shape = tuple(parse_arg("CSVIter", "label_shape", label_shape, Shape))
         if label_csv in (None, "NULL"):
             self._labels = np.zeros((len(self._rows), *label_shape), self._dtype)
         else:
@@ -77,19 +77,19 @@ class CSVIter(RowBatches):
             )
         if label_shape == (1,):
             self._labels = self._labels[:, 0]
-        check_part("CSVIter", num_parts, part_index)
-        mine = share(len(self._rows), num_parts, part_index)
+        check_shard("CSVIter", num_parts, part_index)
+        mine = shard_indices(len(self._rows), num_parts, part_index)
         if not mine:
             raise ArgumentError(f"CSVIter: part {part_index} of {num_parts} of {len(self._rows)} rows is empty")
         self._rows, self._labels = self._rows[mine.start : mine.stop], self._labels[mine.start : mine.stop]
         self._names = (data_name, label_name)
-        self._begin(np.arange(len(self._rows)), typed("CSVIter", "round_batch", round_batch, bool))
+        self._begin(np.arange(len(self._rows)), parse_arg("CSVIter", "round_batch", round_batch, bool))
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self._rows.shape[1:]), self._dtype.type)]
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         return [DataDesc(self._names[1], (self.batch_size, *self._labels.shape[1:]), self._dtype.type)]
 
@@ -112,7 +112,7 @@ def _table(file: Path, dtype: np.dtype) -> np.ndarray:
 
 def _read(where: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     parts = []
-    for file in files_of(where):
+    for file in list_files(where):
         content = Content(b"", f"CSVIter: {str(file)!r}", "rows of numbers with commas between")
         try:
             with content.parsing(ValueError, OverflowError), warnings.catch_warnings():

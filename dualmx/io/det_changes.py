@@ -11,7 +11,7 @@ import numpy as np
 from ..core.errors import ArgumentError
 from ..op.schema import Floats, Shape
 from . import codec
-from .changes import Changes, shifted_hls
+from .changes import ImageAugmentation, shifted_hls
 
 _RANGES = (
     "crop_scales", "crop_aspect_ratios", "crop_overlaps", "crop_sample_coverages", "crop_object_coverages",
@@ -19,7 +19,7 @@ _RANGES = (
 
 
 @dataclass
-class DetChanges(Changes):
+class DetAugmentation(ImageAugmentation):
     """What is done to each image with boxes; the names and defaults are MXNet's.
 
     Attributes:
@@ -141,7 +141,7 @@ class DetChanges(Changes):
         boxes[:, [1, 3]] = (boxes[:, [1, 3]] * w + left) / wide
         boxes[:, [2, 4]] = (boxes[:, [2, 4]] * h + top) / high
         edges = (top, high - h - top, left, wide - w - left)
-        return codec.border(x, edges, 0, (self.fill_value,)), boxes
+        return codec.pad_border(x, edges, 0, (self.fill_value,)), boxes
 
     def _cropped(self, x: np.ndarray, boxes: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
         h, w = x.shape[:2]
@@ -186,4 +186,4 @@ class DetChanges(Changes):
         return kept
 
 
-__all__ = ["DetChanges"]
+__all__ = ["DetAugmentation"]

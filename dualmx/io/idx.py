@@ -14,10 +14,10 @@ from ..core.dtypes import as_dtype, is_float
 from ..core.errors import ArgumentError
 from ..core.reader import Content, Cursor
 from ..ndarray import NDArray, array
-from .batch import DataDesc, description
-from .changes import typed
+from .batch import DataDesc, overridable_property
+from .changes import parse_arg
 from .iterator import MXDataIter
-from .records import check_part
+from .records import check_shard
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
@@ -98,15 +98,15 @@ class MNISTIter(MXDataIter):
         input_shape: Any = None,
         **unknown: Any,
     ):
-        super().__init__(typed("MNISTIter", "batch_size", batch_size, int), unknown)
+        super().__init__(parse_arg("MNISTIter", "batch_size", batch_size, int), unknown)
         shuffle, flat, silent = (
-            typed("MNISTIter", name, value, bool)
+            parse_arg("MNISTIter", name, value, bool)
             for name, value in (("shuffle", shuffle), ("flat", flat), ("silent", silent))
         )
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
         if not is_float(self._dtype):
             raise ArgumentError(f"MNISTIter: dtype={dtype!r}: expected a floating type, for values in [0, 1)")
-        check_part("MNISTIter", num_parts, part_index)
+        check_shard("MNISTIter", num_parts, part_index)
         images, labels = read_images_and_labels(image, label)
         n = len(images)
         part = slice(n * part_index // num_parts, n * (part_index + 1) // num_parts)
@@ -127,11 +127,11 @@ class MNISTIter(MXDataIter):
             shape = (self.batch_size, *self._images.shape[1:])
             logging.info("MNISTIter: load %d images, shuffle=%d, shape=%s", len(images), shuffle, shape)
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self._images.shape[1:]), self._dtype.type)]
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         return [DataDesc(self._names[1], (self.batch_size,), self._dtype.type)]
 

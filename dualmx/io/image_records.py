@@ -18,25 +18,25 @@ from ..core.reader import Content
 from ..ndarray import NDArray, array, save
 from ..op.schema import Shape
 from . import codec
-from .batch import DataBatch, DataDesc, description
-from .changes import Changes, typed
-from .det_changes import DetChanges
+from .batch import DataBatch, DataDesc, overridable_property
+from .changes import ImageAugmentation, parse_arg
+from .det_changes import DetAugmentation
 from .iterator import MXDataIter
-from .records import check_part, offsets, part, read_record, share, unpack
+from .records import check_shard, offsets, read_record, shard_indices, shard_start, unpack
 
 # Accepted; they steer threads and memory, which are arranged otherwise here.
-_WITHOUT_EFFECT = {
+_IGNORED = {
     "verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "shuffle_chunk_seed", "aug_seq",
 }  # fmt: skip
 _LINE = 200  # bytes of what is made of a line of a list
 
 
-class _Records(MXDataIter):
+class _ImageRecordBase(MXDataIter):
     """What the iterators over image records share."""
 
     _who = "ImageRecordIter"
     _dtype: Any = "float32"
-    _kind: type[Changes] = Changes
+    _kind: type[ImageAugmentation] = ImageAugmentation
 
     def __init__(
         self,
@@ -59,28 +59,28 @@ class _Records(MXDataIter):
         label_name: str = "softmax_label",
         **changes: Any,
     ):
-        known = {f.name for f in fields(self._kind)} | _WITHOUT_EFFECT
-        super().__init__(typed(self._who, "batch_size", batch_size, int), [n for n in changes if n not in known])
+        known = {f.name for f in fields(self._kind)} | _IGNORED
+        super().__init__(parse_arg(self._who, "batch_size", batch_size, int), [n for n in changes if n not in known])
         if self.batch_size < 1:
             raise ArgumentError(f"{self._who}: batch_size={batch_size}: expected 1 or more")
-        self.data_shape = typed(self._who, "data_shape", data_shape, Shape)
+        self.data_shape = parse_arg(self._who, "data_shape", data_shape, Shape)
         if len(self.data_shape) != 3 or self.data_shape[0] not in (1, 3, 4) or min(self.data_shape) < 1:
             raise ArgumentError(f"{self._who}: data_shape={data_shape}: expected (1, 3 or 4, height, width)")
-        check_part(self._who, num_parts, part_index)
+        check_shard(self._who, num_parts, part_index)
         self._changes = self._kind.of(self._who, changes)
         self._type = as_dtype(self._dtype if dtype is None else dtype)
         self._files = _files(path_imgrec, self._who)
         if path_imgidx and num_parts > 1:
             every = [(f, at) for f in self._files for at in offsets(f)]
-            mine = share(len(every), num_parts, part_index)
+            mine = shard_indices(len(every), num_parts, part_index)
             self._at = every[mine.start : mine.stop]
         else:
-            self._at = [(f, at) for f in self._files for at in part(f, num_parts, part_index)]
+            self._at = [(f, at) for f in self._files for at in shard_start(f, num_parts, part_index)]
         if not self._at:
             raise ArgumentError(f"{self._who}: part {part_index} of {num_parts} of {path_imgrec!r} holds no record")
-        self.label_width = typed(self._who, "label_width", label_width, int)
+        self.label_width = parse_arg(self._who, "label_width", label_width, int)
         self.round_batch, self._shuffle = (
-            typed(self._who, n, v, bool) for n, v in (("round_batch", round_batch), ("shuffle", shuffle))
+            parse_arg(self._who, n, v, bool) for n, v in (("round_batch", round_batch), ("shuffle", shuffle))
         )
         self._listed = _labels_of(path_imglist) if path_imglist else {}
         self._mean: np.ndarray | None = None
@@ -123,11 +123,11 @@ class _Records(MXDataIter):
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, *self.data_shape), self._type.type)]
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         shape = (self.batch_size,) if self.label_width == 1 else (self.batch_size, self.label_width)
         return [DataDesc(self._names[1], shape)]
@@ -239,7 +239,7 @@ class _Records(MXDataIter):
         return self._now().index
 
 
-class ImageRecordIter(_Records):
+class ImageRecordIter(_ImageRecordBase):
     """Batches of images from a record file: float32 (N, C, H, W), red first, 0 to 255 unless they are normalised.
 
     An incomplete last batch is filled from the beginning of the part, reported as `pad`, and the next epoch starts
@@ -272,19 +272,19 @@ class ImageRecordIter(_Records):
     """
 
 
-class ImageRecordUInt8Iter(_Records):
+class ImageRecordUInt8Iter(_ImageRecordBase):
     """`ImageRecordIter` with uint8 data, which is not normalised."""
 
     _who, _dtype = "ImageRecordUInt8Iter", "uint8"
 
 
-class ImageRecordInt8Iter(_Records):
+class ImageRecordInt8Iter(_ImageRecordBase):
     """`ImageRecordIter` with int8 data."""
 
     _who, _dtype = "ImageRecordInt8Iter", "int8"
 
 
-class ImageDetRecordIter(_Records):
+class ImageDetRecordIter(_ImageRecordBase):
     """Batches of images with boxes from a record file; images are resized to `data_shape`, boxes in shares stay.
 
     A row of the labels is (channels, height, width, n, the n numbers of the raw label), filled up with
@@ -298,15 +298,15 @@ class ImageDetRecordIter(_Records):
         changes: what else is done to images and boxes; see `DetChanges`.
     """
 
-    _who, _kind = "ImageDetRecordIter", DetChanges
-    _changes: DetChanges
+    _who, _kind = "ImageDetRecordIter", DetAugmentation
+    _changes: DetAugmentation
 
     def __init__(
         self, *args: Any, label_width: int = -1, label_pad_width: int = 0, label_pad_value: float = -1.0, **kwargs: Any
     ):
-        self._given_width = typed(self._who, "label_width", label_width, int)
-        self._pad_width = max(typed(self._who, "label_pad_width", label_pad_width, int), 0)
-        self._pad_value = typed(self._who, "label_pad_value", label_pad_value, float)
+        self._given_width = parse_arg(self._who, "label_width", label_width, int)
+        self._pad_width = max(parse_arg(self._who, "label_pad_width", label_pad_width, int), 0)
+        self._pad_value = parse_arg(self._who, "label_pad_value", label_pad_value, float)
         for name in ("rand_crop", "random_resized_crop", "max_rotate_angle", "rotate", "pad"):
             if name in kwargs and kwargs.pop(name) not in (-1, 0, False):
                 raise ArgumentError(f"{self._who}: {name} would move the boxes; use rand_crop_prob or rand_pad_prob")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from ..core.checks import instance
+from ..core.checks import require_instance
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from .batch import DataBatch, DataDesc, as_descs, description
+from .batch import DataBatch, DataDesc, overridable_property, parse_descs
 
 
 class DataIter:
@@ -62,12 +62,12 @@ class DataIter:
         """How many rows at the end of the current batch only fill it up."""
         return 0
 
-    @description
+    @overridable_property
     def provide_data(self) -> Sequence[Any]:
         """`DataDesc`s of the inputs."""
         return []
 
-    @description
+    @overridable_property
     def provide_label(self) -> Sequence[Any]:
         """`DataDesc`s of the labels."""
         return []
@@ -100,7 +100,7 @@ class MXDataIter(DataIter):
         return DataBatch([self.getdata()], [self.getlabel()], self.getpad(), self.getindex())
 
 
-class _Current(DataIter):
+class _CurrentBatchIter(DataIter):
     """An iterator whose getters read the batch that `iter_next` left in `current_batch`."""
 
     current_batch: DataBatch | None = None
@@ -129,7 +129,7 @@ class _Current(DataIter):
         return self._batch.pad
 
 
-class ResizeIter(_Current):
+class ResizeIter(_CurrentBatchIter):
     """Makes an epoch of `size` batches, whatever the length of the iterator inside.
 
     Args:
@@ -139,18 +139,18 @@ class ResizeIter(_Current):
     """
 
     def __init__(self, data_iter: Any, size: int, reset_internal: bool = True):
-        instance("ResizeIter", "data_iter", data_iter, DataIter, "a DataIter")
+        require_instance("ResizeIter", "data_iter", data_iter, DataIter, "a DataIter")
         super().__init__(data_iter.batch_size)
         self.data_iter, self.size, self.reset_internal = data_iter, size, reset_internal
         self.cur = 0
         if hasattr(data_iter, "default_bucket_key"):
             self.default_bucket_key = data_iter.default_bucket_key
 
-    @description
+    @overridable_property
     def provide_data(self) -> Sequence[Any]:
         return self.data_iter.provide_data
 
-    @description
+    @overridable_property
     def provide_label(self) -> Sequence[Any]:
         return self.data_iter.provide_label
 
@@ -171,7 +171,7 @@ class ResizeIter(_Current):
         return True
 
 
-class PrefetchingIter(_Current):
+class PrefetchingIter(_CurrentBatchIter):
     """Fetches the next batch of one or several iterators in threads while the current one is used.
 
     Several iterators advance together and their arrays are put side by side.
@@ -201,11 +201,11 @@ class PrefetchingIter(_Current):
         self._coming: list[Future[DataBatch | None]] = []
         self._fetch()
 
-    @description
+    @overridable_property
     def provide_data(self) -> Sequence[Any]:
         return self._renamed([i.provide_data for i in self.iters], self.rename_data)
 
-    @description
+    @overridable_property
     def provide_label(self) -> Sequence[Any]:
         return self._renamed([i.provide_label for i in self.iters], self.rename_label)
 
@@ -214,7 +214,7 @@ class PrefetchingIter(_Current):
         return [
             DataDesc(table.get(d.name, d.name), d.shape, d.dtype, d.layout)
             for group, table in zip(groups, tables, strict=True)
-            for d in as_descs(group)
+            for d in parse_descs(group)
         ]
 
     def _fetch(self) -> None:

@@ -14,13 +14,13 @@ from ..core.errors import ArgumentError, FormatError, unreadable
 from ..core.reader import Content
 from ..ndarray import NDArray, array
 from ..sparse import CSRNDArray
-from .batch import DataDesc, description
-from .changes import typed
-from .records import check_part
-from .row_batches import RowBatches, files_of
+from .batch import DataDesc, overridable_property
+from .changes import parse_arg
+from .records import check_shard
+from .row_batches import RowIter, list_files
 
 
-class LibSVMIter(RowBatches):
+class LibSVMIter(RowIter):
     """Batches of the rows of a file in LibSVM format, as csr arrays.
 
     A line is `label index:value index:value …` with indices from 0. An incomplete last batch is filled with rows from
@@ -66,17 +66,17 @@ class LibSVMIter(RowBatches):
         ctx: Any = None,
         **unknown: Any,
     ):
-        super().__init__(typed("LibSVMIter", "batch_size", batch_size, int), unknown)
+        super().__init__(parse_arg("LibSVMIter", "batch_size", batch_size, int), unknown)
         if self.batch_size < 1:
             raise ArgumentError(f"LibSVMIter: batch_size={batch_size}: expected 1 or more")
-        if not typed("LibSVMIter", "round_batch", round_batch, bool):
+        if not parse_arg("LibSVMIter", "round_batch", round_batch, bool):
             raise ArgumentError("LibSVMIter: round_batch=False: only full batches are made; expected True")
-        check_part("LibSVMIter", num_parts, part_index)
+        check_shard("LibSVMIter", num_parts, part_index)
         self._dtype = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
-        self._rows = _Rows(data_libsvm, _width("data_shape", data_shape), self._dtype)
-        self._label_rows: _Rows | None = None
+        self._rows = _CsrRows(data_libsvm, _width("data_shape", data_shape), self._dtype)
+        self._label_rows: _CsrRows | None = None
         if label_libsvm not in (None, "NULL"):
-            self._label_rows = _Rows(label_libsvm, _width("label_shape", label_shape), self._dtype)
+            self._label_rows = _CsrRows(label_libsvm, _width("label_shape", label_shape), self._dtype)
             if len(self._label_rows) != len(self._rows):
                 raise FormatError(
                     f"LibSVMIter: {len(self._rows)} rows in {data_libsvm!r}, {len(self._label_rows)} in "
@@ -89,11 +89,11 @@ class LibSVMIter(RowBatches):
         self._names = (data_name, label_name)
         self._begin(part)
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         return [DataDesc(self._names[0], (self.batch_size, self._rows.width), self._dtype.type)]
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         shape = (self.batch_size,) if self._label_rows is None else (self.batch_size, self._label_rows.width)
         return [DataDesc(self._names[1], shape, self._dtype.type)]
@@ -107,7 +107,7 @@ class LibSVMIter(RowBatches):
         return array(self._rows.labels[self._now], dtype=self._dtype)
 
 
-class _Rows:
+class _CsrRows:
     """The rows of LibSVM files, in csr form on the host."""
 
     def __init__(self, where: Any, width: int, dtype: np.dtype):
@@ -116,7 +116,7 @@ class _Rows:
         values: Numbers[float] = Numbers("d")
         columns: Numbers[int] = Numbers("q")
         pointer: Numbers[int] = Numbers("q", [0])
-        for file in files_of(where):
+        for file in list_files(where):
             content = Content(b"", f"LibSVMIter: {str(file)!r}", "lines of 'label index:value …'")
             try:
                 with content.parsing(UnicodeDecodeError), open(file, encoding="utf-8") as lines:

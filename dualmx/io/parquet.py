@@ -9,22 +9,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError
 from ..core.reader import Content
 from ..ndarray import NDArray, array
-from .batch import DataDesc, description
+from .batch import DataDesc, overridable_property
 from .columns import arrow, joined, to_numpy
 from .iterator import DataIter
 from .parquet_files import Footers, content_of, opened, reading, reserve
-from .records import check_part, share
+from .records import check_shard, shard_indices
 
 Columns = dict[str, np.ndarray]
 Names = str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
 
-class _Piece(NamedTuple):
+class _RowRange(NamedTuple):
     """Rows of a row group.
 
     Attributes:
@@ -92,26 +92,26 @@ class ParquetReader:
         decode: bool = True,
         transform: Callable[[Columns], Columns] | None = None,
     ):
-        check_part("ParquetReader", num_parts, part_index)
-        if whole("ParquetReader", "mix", mix) < 1:
+        check_shard("ParquetReader", num_parts, part_index)
+        if integer("ParquetReader", "mix", mix) < 1:
             raise ArgumentError(f"ParquetReader: mix={mix}: expected 1 or more row groups")
         self._data, groups = opened(path)
         known = self._data.schema.names
         self.columns = list(known if columns is None else columns)
-        self._where, asked = _condition(where)
+        self._where, asked = _filter_expression(where)
         for name in (*self.columns, *asked):
             if name not in known:
                 raise ArgumentError(f"ParquetReader: no column {name!r} in {path!r}; there are {', '.join(known)}")
         self._footers: Footers = {}
         self._sizes: dict[str, int] = {}
         self._read = list(dict.fromkeys((*self.columns, *asked)))
-        self._shuffle, self._seed, self._mix = shuffle, whole("ParquetReader", "seed", seed), mix
+        self._shuffle, self._seed, self._mix = shuffle, integer("ParquetReader", "seed", seed), mix
         self._decode, self._transform = decode, transform
         total = sum(g.row_groups[0].num_rows for g in groups)
-        mine = share(total, num_parts, part_index)
+        mine = shard_indices(total, num_parts, part_index)
         if not mine:
             raise ArgumentError(f"ParquetReader: part {part_index} of {num_parts} of {total} rows is empty")
-        self._pieces = list(_cut(groups, mine))
+        self._pieces = list(_select_ranges(groups, mine))
         self.num_rows, self.epoch = len(mine), 0
 
     def blocks(self) -> Iterator[Columns]:
@@ -141,7 +141,7 @@ class ParquetReader:
 
     def batches(self, batch_size: int, discard: bool = False) -> Iterator[Columns]:
         """Give the rows of an epoch, so many at a time; the last ones may be fewer, unless they are discarded."""
-        if whole("ParquetReader.batches", "batch_size", batch_size) < 1:
+        if integer("ParquetReader.batches", "batch_size", batch_size) < 1:
             raise ArgumentError(f"ParquetReader.batches: batch_size={batch_size}: expected 1 or more")
         left = yield from _batched(self.blocks(), batch_size)
         if left and not discard:
@@ -153,7 +153,7 @@ class ParquetReader:
             for i in range(_rows(block)):
                 yield {name: values[i] for name, values in block.items()}
 
-    def _load(self, pieces: Sequence[_Piece]) -> Columns:
+    def _load(self, pieces: Sequence[_RowRange]) -> Columns:
         parts = []
         for piece in pieces:
             content = content_of(piece.group, self._sizes)
@@ -162,12 +162,12 @@ class ParquetReader:
             if len(table):
                 with content.parsing(Exception):  # damaged pages are seen when columns are taken apart
                     parts.append({name: to_numpy(name, table[name], self._decode) for name in self.columns})
-        block = _together(parts) if parts else {name: np.empty(0) for name in self.columns}
+        block = _concat_blocks(parts) if parts else {name: np.empty(0) for name in self.columns}
         if not parts or self._transform is None:
             return block
         return _checked(self._transform(block))
 
-    def _table(self, piece: _Piece, content: Content) -> Any:
+    def _table(self, piece: _RowRange, content: Content) -> Any:
         """Rows of a row group that meet the conditions."""
         condition = self._where if piece.every else None  # which a share of the rows is taken before
         with reading(content):
@@ -226,7 +226,7 @@ class ParquetIter(DataIter):
         data_name: str = "data",
         label_name: str = "softmax_label",
     ):
-        super().__init__(whole("ParquetIter", "batch_size", batch_size))
+        super().__init__(integer("ParquetIter", "batch_size", batch_size))
         if self.batch_size < 1:
             raise ArgumentError(f"ParquetIter: batch_size={batch_size}: expected 1 or more")
         if last_batch_handle not in ("pad", "discard", "roll_over"):
@@ -251,11 +251,11 @@ class ParquetIter(DataIter):
                 raise ArgumentError(f"ParquetIter: transform gave no column {name!r}, but {', '.join(self._next)}")
         self._shapes = [self._described(names, self._next) for names in (self._data, self._label)]
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         return self._shapes[0]
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         return self._shapes[1]
 
@@ -288,7 +288,7 @@ class ParquetIter(DataIter):
         beginning = first if first is not None else last
         rows = np.arange(self.batch_size - _rows(last)) % _rows(beginning)
         self._pad = len(rows)
-        yield _together([last, {name: values[rows] for name, values in beginning.items()}])
+        yield _concat_blocks([last, {name: values[rows] for name, values in beginning.items()}])
 
     def reset(self) -> None:
         self._begin()
@@ -323,7 +323,7 @@ class ParquetIter(DataIter):
         return array(found, dtype=found.dtype if self._dtype is None else self._dtype)
 
 
-def _condition(where: Sequence[Any] | None) -> tuple[Any, list[str]]:
+def _filter_expression(where: Sequence[Any] | None) -> tuple[Any, list[str]]:
     """An expression of conditions, and the columns that it reads."""
     if where is None:
         return None, []
@@ -339,14 +339,14 @@ def _condition(where: Sequence[Any] | None) -> tuple[Any, list[str]]:
     return condition, [one[0] for one in conditions]
 
 
-def _cut(groups: Sequence[Any], mine: range) -> Iterator[_Piece]:
+def _select_ranges(groups: Sequence[Any], mine: range) -> Iterator[_RowRange]:
     """The row groups, or parts of them, that hold the rows `mine` of all."""
     at = 0
     for group in groups:
         count = group.row_groups[0].num_rows
         start, stop = max(mine.start - at, 0), min(mine.stop - at, count)
         if start < stop:
-            yield _Piece(group, start, stop, stop - start == count)
+            yield _RowRange(group, start, stop, stop - start == count)
         at += count
 
 
@@ -354,7 +354,7 @@ def _rows(block: Columns) -> int:
     return len(next(iter(block.values()), ()))
 
 
-def _together(parts: Sequence[Columns]) -> Columns:
+def _concat_blocks(parts: Sequence[Columns]) -> Columns:
     return parts[0] if len(parts) == 1 else {name: joined([p[name] for p in parts]) for name in parts[0]}
 
 
@@ -365,7 +365,7 @@ def _batched(blocks: Iterator[Columns], size: int, left: Columns | None = None) 
         count, at = _rows(block), 0
         if left:
             at = min(size - _rows(left), count)
-            left = _together([left, {name: values[:at] for name, values in block.items()}])
+            left = _concat_blocks([left, {name: values[:at] for name, values in block.items()}])
             if _rows(left) == size:
                 yield left
                 left = {}

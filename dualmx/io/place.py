@@ -10,26 +10,26 @@ from ..core import np_mode
 from ..ndarray import NDArray, array
 
 
-class _Role:
+class _WorkerMode:
     """What this process is for."""
 
     worker = False
 
 
-role = _Role()
+worker_mode = _WorkerMode()
 
 
-def on_host(x: Any) -> np.ndarray:
+def to_numpy(x: Any) -> np.ndarray:
     """Return `x` as a NumPy array."""
     return x.asnumpy() if isinstance(x, NDArray) else np.asarray(x)
 
 
-def like(result: np.ndarray, source: Any) -> Any:
+def wrap_like(result: np.ndarray, source: Any) -> Any:
     """Return `result` as what `source` is: a NumPy array, or an NDArray or `mx.np.ndarray` (NumPy in worker processes).
 
     With `source` None the result is of the kind that `npx.set_np()` chooses.
     """
-    if isinstance(source, np.ndarray) or role.worker:
+    if isinstance(source, np.ndarray) or worker_mode.worker:
         return result
     made = array(result, dtype=result.dtype)
     if source is None:
@@ -37,4 +37,4 @@ def like(result: np.ndarray, source: Any) -> Any:
     return source._like_own(made) if isinstance(source, NDArray) else made
 
 
-__all__ = ["like", "on_host", "role"]
+__all__ = ["to_numpy", "worker_mode", "wrap_like"]

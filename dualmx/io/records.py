@@ -17,7 +17,7 @@ from ..ndarray import NDArray
 from . import codec
 
 MAGIC = struct.pack("<I", 0xCED7230A)
-LONGEST = (1 << 29) - 1
+MAX_CHUNK = (1 << 29) - 1
 _LARGE = 1 << 20  # bytes of a record from which it is checked that they are there before memory is taken
 _HEADER = struct.Struct("<IfQQ")
 
@@ -25,14 +25,14 @@ IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])
 IRHeader.__doc__ = """Header of an image record: `flag` further labels, `label`, `id`, `id2` (unused)."""
 
 
-def frame(payload: bytes) -> bytes:
+def encode_record(payload: bytes) -> bytes:
     """Return a record as it stands in a file: it is split wherever its bytes look like the begin of a record.
 
     Raises:
         ArgumentError: 2 ** 29 bytes or more.
     """
-    if len(payload) > LONGEST:
-        raise ArgumentError(f"a record of {len(payload)} bytes: expected at most {LONGEST}")
+    if len(payload) > MAX_CHUNK:
+        raise ArgumentError(f"a record of {len(payload)} bytes: expected at most {MAX_CHUNK}")
     parts, begin, at = [], 0, payload.find(MAGIC)
     while at >= 0:
         if at % 4 == 0:
@@ -49,7 +49,7 @@ def frame(payload: bytes) -> bytes:
     return b"".join(out)
 
 
-def _piece(file: IO[bytes], name: str, skip: bool) -> tuple[int, int, bytes] | None:
+def _read_chunk(file: IO[bytes], name: str, skip: bool) -> tuple[int, int, bytes] | None:
     """Next piece of a record: its kind, its length, its bytes; None at the end of the file."""
     head = file.read(8)
     if not head:
@@ -58,7 +58,7 @@ def _piece(file: IO[bytes], name: str, skip: bool) -> tuple[int, int, bytes] | N
     if len(head) < 8 or head[:4] != MAGIC:
         raise _error(name, at, f"no record begins at byte {at}")
     word = struct.unpack("<I", head[4:])[0]
-    size = word & LONGEST
+    size = word & MAX_CHUNK
     if skip:
         file.seek(size + -size % 4, os.SEEK_CUR)
         return word >> 29, size, b""
@@ -81,14 +81,14 @@ def read_record(file: IO[bytes], name: str) -> bytes | None:
     Raises:
         FormatError: something else stands there, or the record is cut off.
     """
-    piece = _piece(file, name, False)
+    piece = _read_chunk(file, name, False)
     if piece is None or piece[0] == 0:
         return None if piece is None else piece[2]
     if piece[0] != 1:
         raise _error(name, file.tell(), "the begin of a record is missing")
     parts = [piece[2]]
     while True:
-        piece = _piece(file, name, False)
+        piece = _read_chunk(file, name, False)
         if piece is None or piece[0] not in (2, 3):
             raise _error(name, file.tell(), "the end of a record is missing")
         parts.append(piece[2])
@@ -107,7 +107,7 @@ def offsets(path: str | os.PathLike[str]) -> list[int]:
         size = os.fstat(file.fileno()).st_size
         while True:
             at = file.tell()
-            piece = _piece(file, name, True)
+            piece = _read_chunk(file, name, True)
             if file.tell() > size:
                 raise _error(name, at, f"a record that is cut off: it ends at byte {file.tell()} of {size}")
             if piece is None:
@@ -210,7 +210,7 @@ class MXRecordIO:
         """Append a record."""
         if not isinstance(buf, (bytes, bytearray, memoryview)):
             raise ArgumentTypeError(f"write: got {type(buf).__name__}: expected bytes")
-        self._ready(True).write(frame(bytes(buf)))
+        self._ready(True).write(encode_record(bytes(buf)))
 
     def read(self) -> bytes | None:
         """Return the next record, None at the end.
@@ -371,19 +371,19 @@ def pack_img(header: Any, img: Any, quality: int = 95, img_fmt: str = ".jpg") ->
     return pack(header, codec.encode(img.asnumpy() if isinstance(img, NDArray) else img, quality, img_fmt))
 
 
-def part(path: str | os.PathLike[str], num_parts: int, part_index: int) -> list[int]:
+def shard_start(path: str | os.PathLike[str], num_parts: int, part_index: int) -> list[int]:
     """Return where the records of part `part_index` begin; the parts are byte ranges of nearly equal size.
 
     Raises:
         ArgumentError: `part_index` outside of the parts.
     """
-    check_part("RecordIO", num_parts, part_index)
+    check_shard("RecordIO", num_parts, part_index)
     step = -(-os.stat(path).st_size // num_parts) if num_parts > 1 else 1 << 62
     step += -step % 4
     return [at for at in offsets(path) if at // step == part_index]
 
 
-def check_part(who: str, num_parts: int, part_index: int) -> None:
+def check_shard(who: str, num_parts: int, part_index: int) -> None:
     """Raise `ArgumentError` unless `part_index` is one of 0 to `num_parts - 1`."""
     if num_parts < 1:
         raise ArgumentError(f"{who}: num_parts={num_parts}: expected 1 or more")
@@ -391,7 +391,7 @@ def check_part(who: str, num_parts: int, part_index: int) -> None:
         raise ArgumentError(f"{who}: part_index={part_index}: expected 0 to num_parts-1 = {num_parts - 1}")
 
 
-def share(n: int, num_parts: int, part_index: int) -> range:
+def shard_indices(n: int, num_parts: int, part_index: int) -> range:
     """Return the indices of part `part_index` of `n` items: every item is in one part, the first ones have one more."""
     size, over = divmod(n, num_parts)
     begin = size * part_index + min(part_index, over)
@@ -407,16 +407,6 @@ def records(path: str | os.PathLike[str]) -> Iterator[bytes]:
 
 
 __all__ = [
-    "IRHeader",
-    "MXIndexedRecordIO",
-    "MXRecordIO",
-    "check_part",
-    "offsets",
-    "pack",
-    "pack_img",
-    "part",
-    "records",
-    "share",
-    "unpack",
-    "unpack_img",
-]
+    "IRHeader", "MXIndexedRecordIO", "MXRecordIO", "check_shard", "offsets", "pack", "pack_img", "records",
+    "shard_indices", "shard_start", "unpack", "unpack_img",
+]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 from .iterator import MXDataIter
 
 
-class RowBatches(MXDataIter):
+class RowIter(MXDataIter):
     """Base of iterators over rows: call `_begin` at the end of `__init__`, and give the rows of the numbers `_now`.
 
     With `round_batch` an incomplete last batch is filled with rows from the beginning, reported as `pad`, and the
@@ -47,10 +47,10 @@ class RowBatches(MXDataIter):
         return self._now.astype(np.uint64)
 
 
-def files_of(where: Any) -> list[Path]:
+def list_files(where: Any) -> list[Path]:
     """A file, or those of a directory in the order of their names."""
     path = Path(where)
     return sorted(p for p in path.iterdir() if p.is_file()) if path.is_dir() else [path]
 
 
-__all__ = ["RowBatches", "files_of"]
+__all__ = ["RowIter", "list_files"]

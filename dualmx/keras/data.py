@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..gluon.data import DataLoader, Dataset
 from ..io import DataBatch, DataIter
@@ -17,7 +17,7 @@ from ..ndarray import NDArray
 Batch = tuple[Sequence[Any], Any]
 
 
-class Arrays:
+class ArrayAdapter:
     """Batches of arrays in memory.
 
     Args:
@@ -40,7 +40,7 @@ class Arrays:
             yield tuple(x[chosen] for x in self._xs), None if self._y is None else self._y[chosen]
 
 
-class Rows:
+class DatasetAdapter:
     """Batches of a `gluon.data.Dataset` of pairs."""
 
     def __init__(self, data: Dataset, batch_size: int, shuffle: bool):
@@ -56,7 +56,7 @@ class Rows:
             yield _pair(batch)
 
 
-class Stream:
+class IterableAdapter:
     """Batches as an iterable has them: a `DataLoader`, an iterator of `mx.io`, a list or generator of pairs."""
 
     def __init__(self, batches: Iterable[Any], steps: int | None):
@@ -100,7 +100,7 @@ def _pair(batch: Any) -> Batch:
     if isinstance(batch, (list, tuple)) and len(batch) == 2:
         return as_inputs(batch[0]), batch[1]
     if isinstance(batch, (list, tuple)) and len(batch) == 3:
-        return as_inputs(batch[0]), Weighted(batch[1], batch[2])
+        return as_inputs(batch[0]), WeightedLabels(batch[1], batch[2])
     if isinstance(batch, (NDArray, np.ndarray)):
         return (batch,), None
     raise ArgumentTypeError(
@@ -108,7 +108,7 @@ def _pair(batch: Any) -> Batch:
     )
 
 
-class Weighted:
+class WeightedLabels:
     """Labels with factors of the losses of their rows."""
 
     def __init__(self, labels: Any, weights: Any):
@@ -119,18 +119,18 @@ class Weighted:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, chosen: Any) -> Weighted:
-        return Weighted(self.labels[chosen], self.weights[chosen])
+    def __getitem__(self, chosen: Any) -> WeightedLabels:
+        return WeightedLabels(self.labels[chosen], self.weights[chosen])
 
 
-def by_class(labels: Any, factors: Mapping[int, float]) -> Weighted:
+def by_class(labels: Any, factors: Mapping[int, float]) -> WeightedLabels:
     """Return labels (numbers, or one column per class) with factors by their class, times those that they have."""
-    before = labels.weights if isinstance(labels, Weighted) else 1.0
-    labels = labels.labels if isinstance(labels, Weighted) else labels
+    before = labels.weights if isinstance(labels, WeightedLabels) else 1.0
+    labels = labels.labels if isinstance(labels, WeightedLabels) else labels
     numbers = host(labels)
     numbers = numbers.argmax(-1) if numbers.ndim > 1 and numbers.shape[-1] > 1 else numbers.reshape(len(numbers))
     weights = np.array([factors.get(int(n), 1.0) for n in numbers], np.float32)
-    return Weighted(labels, weights * host(before))
+    return WeightedLabels(labels, weights * host(before))
 
 
 def as_inputs(x: Any) -> tuple[Any, ...]:
@@ -140,14 +140,14 @@ def as_inputs(x: Any) -> tuple[Any, ...]:
 
 def host(a: Any) -> np.ndarray:
     """Return an array in the host's memory; labels with weights as they are."""
-    if isinstance(a, Weighted):
+    if isinstance(a, WeightedLabels):
         return a  # type: ignore[return-value]
     return a.asnumpy() if isinstance(a, NDArray) else np.asarray(a)
 
 
 def batches_of(
     what: str, x: Any, y: Any = None, batch_size: Any = None, shuffle: bool = False, steps: int | None = None
-) -> Arrays | Rows | Stream:
+) -> ArrayAdapter | DatasetAdapter | IterableAdapter:
     """Return the batches of what `fit`, `evaluate` and `predict` take.
 
     Args:
@@ -160,32 +160,32 @@ def batches_of(
     Raises:
         ArgumentError: arguments that do not belong together, or different numbers of rows. ArgumentTypeError: no data.
     """
-    size = 32 if batch_size is None else whole(what, "batch_size", batch_size, 1)
+    size = 32 if batch_size is None else integer(what, "batch_size", batch_size, 1)
     own = isinstance(x, (Dataset, DataLoader, DataIter)) or not (hasattr(x, "shape") or isinstance(x, (list, tuple)))
     if own or (isinstance(x, (list, tuple)) and x and isinstance(x[0], (list, tuple, DataBatch)) and y is None):
         if y is not None:
             raise ArgumentError(f"{what}: y was given, but x is a {type(x).__name__}, which has the labels itself")
         if isinstance(x, Dataset):
-            return Rows(x, size, shuffle)
+            return DatasetAdapter(x, size, shuffle)
         if not isinstance(x, Iterable):
             raise ArgumentTypeError(f"{what}: x of type {type(x).__name__}: expected arrays, a data set or a loader")
         if batch_size is not None:
             raise ArgumentError(f"{what}: batch_size={batch_size}: a {type(x).__name__} has batches already")
-        return Stream(x, steps)
+        return IterableAdapter(x, steps)
     xs: tuple[Any, ...] = tuple(host(a) for a in as_inputs(x))
     labels = None if y is None else host(y)
     rows = [len(a) for a in ([*xs] if labels is None else [*xs, labels])]
     if len(set(rows)) > 1 or not rows[0]:
         raise ArgumentError(f"{what}: arrays of {', '.join(map(str, rows))} rows; expected equally many, at least 1")
     if steps is None:
-        return Arrays(xs, labels, size, shuffle)
-    return Stream(_Again(Arrays(xs, labels, size, shuffle)), steps)
+        return ArrayAdapter(xs, labels, size, shuffle)
+    return IterableAdapter(_RepeatAdapter(ArrayAdapter(xs, labels, size, shuffle)), steps)
 
 
-class _Again:
+class _RepeatAdapter:
     """Batches of arrays, drawn anew each time."""
 
-    def __init__(self, arrays: Arrays):
+    def __init__(self, arrays: ArrayAdapter):
         self._arrays, self._times = arrays, itertools.count()
 
     def __iter__(self) -> Iterator[Any]:

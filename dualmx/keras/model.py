@@ -14,7 +14,7 @@ from ..namespace import nd
 from ..ndarray import NDArray
 from .basic_layers import Input, as_block
 from .distribute import Strategy, get_replica_context, get_strategy
-from .distribute.replicas import here
+from .distribute.replicas import replica_context
 from .graph import Graph, Placeholder, placeholders
 from .training import Training
 
@@ -87,7 +87,7 @@ class Model(Training, Block):
         if replica is not None and any(id(p) in replica.changed for p in self.collect_params().values()):
             what = f"{type(self).__name__}: its weights change when all replicas have run"
             raise MXNetError(f"{what}; call strategy.run once per update")
-        ctx = here(self._strategy.contexts)
+        ctx = replica_context(self._strategy.contexts)
         args = tuple(nd.array(a, ctx=ctx, dtype=self._dtype()) if isinstance(a, np.ndarray) else a for a in args)
         if training is None or training == autograd.is_training():
             return super().__call__(*args)

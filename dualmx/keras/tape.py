@@ -14,7 +14,7 @@ from ..gluon.parameter import Parameter
 from ..namespace import nd
 from ..ndarray import NDArray
 from ..ndarray.handle import is_tracked
-from .distribute.replicas import here
+from .distribute.replicas import replica_context
 
 
 class _Open(threading.local):
@@ -160,7 +160,7 @@ class GradientTape:
 
 def _array(source: Any) -> NDArray:
     if isinstance(source, Parameter):
-        return source.data(here(source.list_ctx()))
+        return source.data(replica_context(source.list_ctx()))
     if not isinstance(source, NDArray):
         raise ArgumentTypeError(f"GradientTape.gradient: a source of type {type(source).__name__}: expected NDArrays")
     return source

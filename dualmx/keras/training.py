@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import autograd
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError, MXNetError
-from ..core.figures import report
+from ..core.figures import report_metric
 from ..gluon.parallel import rest
 from ..gluon.parameter import Constant, Parameter
 from ..gluon.split import split_and_load
@@ -21,14 +21,14 @@ from ..namespace import nd
 from ..ndarray import NDArray
 from . import callbacks as cb
 from . import losses, metrics, optimizers
-from .data import Weighted, batches_of, by_class, host
+from .data import WeightedLabels, batches_of, by_class, host
 from .distribute.strategy import Strategy, in_scope
 
 if TYPE_CHECKING:
     from .model import Model
 
 
-class _Compiled:
+class _CompileArgs:
     """What `compile` chose."""
 
     def __init__(self, model: Model, optimizer: Any, loss: Any, wanted: Sequence[Any]):
@@ -48,7 +48,7 @@ class Training:
     """The part of a `Model` that trains it."""
 
     _strategy: Strategy
-    _compiled: _Compiled | None
+    _compiled: _CompileArgs | None
     stop_training = False
 
     def compile(
@@ -75,10 +75,10 @@ class Training:
         if loss is None:
             raise ArgumentError("compile: loss=None: expected a name, a loss or a function of labels and predictions")
         wanted = [] if metrics is None else list(metrics) if isinstance(metrics, (list, tuple)) else [metrics]
-        self._compiled = _Compiled(self, optimizer, loss, wanted)
+        self._compiled = _CompileArgs(self, optimizer, loss, wanted)
         self.hybridize(not run_eagerly)
 
-    def _ready(self, what: str) -> _Compiled:
+    def _ready(self, what: str) -> _CompileArgs:
         if self._compiled is None:
             raise MXNetError(f"{what}: the model is not compiled; call compile(optimizer, loss) first")
         return self._compiled
@@ -130,14 +130,14 @@ class Training:
         if not 0 <= validation_split < 1:
             raise ArgumentError(f"fit: validation_split={validation_split}: expected 0 or more, below 1")
         if sample_weight is not None:
-            y = Weighted(host(y), host(sample_weight))
+            y = WeightedLabels(host(y), host(sample_weight))
         if validation_split:
             if validation_data is not None or y is None or isinstance(x, (list, tuple)):
                 raise ArgumentError("fit: validation_split is for one array x with y, without validation_data")
             cut = int(len(x) * (1 - validation_split))
             validation_data, x, y = (host(x)[cut:], host(y)[cut:]), host(x)[:cut], host(y)[:cut]
         data = batches_of("fit", x, y, batch_size, shuffle, steps_per_epoch)
-        epochs = whole("fit", "epochs", epochs, 0)
+        epochs = integer("fit", "epochs", epochs, 0)
         show = _Progress(verbose, epochs, data.steps, strategy.rank == 0)
         history = cb.History()
         listed = [*cb.listed(callbacks), history]
@@ -148,41 +148,41 @@ class Training:
         each_batch = any(type(one).on_train_batch_end is not cb.Callback.on_train_batch_end for one in listed)
         each_batch |= any("on_train_batch_end" in vars(one) for one in listed)
         seed = strategy.agreed(int(np.random.randint(2**31 - 1)))
-        _tell(listed, "on_train_begin", {})
+        _run_callbacks(listed, "on_train_begin", {})
         logs: dict[str, float] = {}
         for epoch in range(initial_epoch, epochs):
             self.reset_metrics()
             show.begin(epoch)
-            _tell(listed, "on_epoch_begin", epoch, {})
+            _run_callbacks(listed, "on_epoch_begin", epoch, {})
             count = 0
             for xs, labels in data.epoch((seed + epoch) % 2**32):
-                _tell(listed, "on_train_batch_begin", count, {})
+                _run_callbacks(listed, "on_train_batch_begin", count, {})
                 self._train(chosen, xs, labels if class_weight is None else by_class(labels, class_weight), count)
                 if each_batch:
-                    _tell(listed, "on_train_batch_end", count, self._values(strategy))
+                    _run_callbacks(listed, "on_train_batch_end", count, self._values(strategy))
                 count += 1
                 show.batch(count, lambda: self._values(None))
                 if self.stop_training:
                     break
             if not count:
                 raise ArgumentError(f"fit: epoch {epoch + 1} had no batches; a generator can be used up only once")
-            strategy.average([p for p in self.collect_params().values() if is_moving(p)])
+            strategy.average([p for p in self.collect_params().values() if is_non_trainable(p)])
             logs = self._values(strategy)
             if validation_data is not None and (epoch + 1) % validation_freq == 0:
                 found = self._validate(validation_data, validation_batch_size or batch_size, validation_steps)
                 logs.update({f"val_{k}": v for k, v in found.items()})
             show.end(count, logs)
             for name, value in logs.items():
-                report(name, value)
-            _tell(listed, "on_epoch_end", epoch, logs)
+                report_metric(name, value)
+            _run_callbacks(listed, "on_epoch_end", epoch, logs)
             if self.stop_training:
                 break
-        _tell(listed, "on_train_end", logs)
+        _run_callbacks(listed, "on_train_end", logs)
         return history
 
     def _validate(self: Any, data: Any, batch_size: int | None, steps: int | None) -> dict[str, float]:
         if isinstance(data, (tuple, list)) and len(data) in (2, 3) and hasattr(data[0], "shape"):
-            y = data[1] if len(data) == 2 else Weighted(host(data[1]), host(data[2]))
+            y = data[1] if len(data) == 2 else WeightedLabels(host(data[1]), host(data[2]))
             return self.evaluate(data[0], y, batch_size=batch_size, verbose=0, return_dict=True, steps=steps)
         return self.evaluate(data, verbose=0, return_dict=True, steps=steps)
 
@@ -197,7 +197,7 @@ class Training:
         """
         chosen, strategy = self._ready("evaluate"), self._strategy
         if sample_weight is not None:
-            y = Weighted(host(y), host(sample_weight))
+            y = WeightedLabels(host(y), host(sample_weight))
         self.reset_metrics()
         for xs, labels in batches_of("evaluate", x, y, batch_size, False, steps).epoch(0):
             begin, end = strategy.part(len(xs[0]))
@@ -286,17 +286,17 @@ class Training:
     def _labels(self: Any, labels: Any) -> list[NDArray]:
         if labels is None:
             raise ArgumentError("fit: there are no labels; give y, or data of pairs")
-        labels = labels.labels if isinstance(labels, Weighted) else labels
+        labels = labels.labels if isinstance(labels, WeightedLabels) else labels
         dtype = "float64" if np.dtype(self._dtype()) == np.float64 else "float32"
         return [part for (part,) in self._loaded([labels], dtype)]
 
     def _weights(self: Any, labels: Any) -> list[Any]:
         """Factors of the losses for each device, None without."""
-        if not isinstance(labels, Weighted):
+        if not isinstance(labels, WeightedLabels):
             return [None] * len(self._strategy.contexts)
         return [w for (w,) in self._loaded([labels.weights])]
 
-    def _train(self: Any, chosen: _Compiled, xs: Sequence[Any], labels: Any, number: int) -> None:
+    def _train(self: Any, chosen: _CompileArgs, xs: Sequence[Any], labels: Any, number: int) -> None:
         strategy = self._strategy
         begin, end, rows = strategy.share(number, len(xs[0]))
         if self._missing() or any(p._data is None for p in self.collect_params().values()):
@@ -322,21 +322,21 @@ class Training:
             autograd.backward([v for v, _, _ in values])
         chosen.trainer.step(rows)
 
-    def _test(self: Any, chosen: _Compiled, xs: Sequence[Any], labels: Any) -> None:
+    def _test(self: Any, chosen: _CompileArgs, xs: Sequence[Any], labels: Any) -> None:
         with autograd.predict_mode():
             pairs = zip(self._loaded(xs), self._labels(labels), self._weights(labels), strict=False)
             outs = [(label, self(*own), weight) for own, label, weight in pairs]
             self._count(chosen, [(_weighted(chosen.loss.rows(y, out), weight), y, out) for y, out, weight in outs])
 
     @staticmethod
-    def _count(chosen: _Compiled, values: list[tuple[NDArray, NDArray, NDArray]]) -> None:
+    def _count(chosen: _CompileArgs, values: list[tuple[NDArray, NDArray, NDArray]]) -> None:
         for value, label, out in values:
             chosen.mean.add(value)
             for metric in chosen.metrics:
                 metric.update(label, out)
 
 
-def is_moving(p: Parameter) -> bool:
+def is_non_trainable(p: Parameter) -> bool:
     """Whether a weight is computed by forward passes, such as a moving average, and not trained."""
     return not p._differentiable and not isinstance(p, Constant) and np.dtype(p.dtype).kind not in "iub"
 
@@ -345,7 +345,7 @@ def _weighted(values: NDArray, weights: NDArray | None) -> NDArray:
     return values if weights is None else values * weights
 
 
-def _tell(listed: list[cb.Callback], moment: str, *args: Any) -> None:
+def _run_callbacks(listed: list[cb.Callback], moment: str, *args: Any) -> None:
     for one in listed:
         getattr(one, moment)(*args)
 

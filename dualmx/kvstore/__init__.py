@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.deprecated import former_names
 from ..core.errors import ArgumentTypeError
 from . import base, kvstore, kvstore_server
-from .base import KVStoreBase, keeps_values, pull_all, pull_copies, pushpull_each, slack_of, unknown
+from .base import KVStoreBase, has_values, pull_all, pull_copies, pushpull_each, staleness_of, unknown
 from .elastic import ElasticSampler
 from .horovod import Horovod
 from .kvstore_server import KVStoreServer
@@ -37,14 +38,14 @@ def known(name: str) -> str:
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"kvstore.create: name={name!r}: expected a string")
-    if name.lower() not in names() and slack_of(name) is None:
+    if name.lower() not in names() and staleness_of(name) is None:
         raise unknown(name, names())
     return name.lower()
 
 
 def is_asynchronous(name: str) -> bool:
     """True for the name of a distributed store that updates at each worker's push."""
-    return "async" in name.lower() or slack_of(name) is not None
+    return "async" in name.lower() or staleness_of(name) is not None
 
 
 def is_distributed(name: str) -> bool:
@@ -79,9 +80,9 @@ def create(name: str = "local") -> KVStore | Any:
         return KVStoreBase.kv_registry[key]()
     if key in LOCAL:
         return KVStore(key)
-    from .collective import CollectiveKVStore, joined_already
+    from .collective import CollectiveKVStore, is_multi_process
 
-    if key == "collective" or (key in ("dist_sync_device", "dist_device_sync") and joined_already()):
+    if key == "collective" or (key in ("dist_sync_device", "dist_device_sync") and is_multi_process()):
         return CollectiveKVStore(key)
     if key == "dist_mixed":
         from .mixed import MixedKVStore
@@ -93,6 +94,8 @@ def create(name: str = "local") -> KVStore | Any:
 
 
 __all__ = [
-    "ElasticSampler", "Horovod", "KVStore", "KVStoreBase", "KVStoreServer", "TestStore", "base", "create",
-    "keeps_values", "known", "kvstore", "kvstore_server", "names", "pull_all", "pull_copies", "pushpull_each",
+    "ElasticSampler", "Horovod", "KVStore", "KVStoreBase", "KVStoreServer", "TestStore", "base", "create", "has_values",
+    "known", "kvstore", "kvstore_server", "names", "pull_all", "pull_copies", "pushpull_each",
 ]  # fmt: skip
+
+__getattr__ = former_names(__name__, {"keeps_values": "has_values"})

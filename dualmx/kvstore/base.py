@@ -79,7 +79,7 @@ class KVStoreBase:
         return 1
 
 
-def keeps_values(store: Any) -> bool:
+def has_values(store: Any) -> bool:
     """Whether values are pushed to a store and pulled from it, and not only summed over by `pushpull`."""
     return all(hasattr(store, name) for name in ("init", "push", "pull"))
 
@@ -106,7 +106,7 @@ def pull_copies(store: Any, keys: list[Any], copies: list[list[Any]]) -> None:
         pull_all(store, keys, copies)
 
 
-def slack_of(name: str) -> int | None:
+def staleness_of(name: str) -> int | None:
     """The k of `"dist_ssp:k"`, None for any other name.
 
     Example:

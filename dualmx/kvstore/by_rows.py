@@ -9,29 +9,29 @@ import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
-from ..ps.row_messages import by_rows, pull_rows
+from ..ps.row_messages import is_row_sliced, pull_rows
 from ..sparse import RowSparseNDArray, store, write_rows
 
 if TYPE_CHECKING:
     from .dist import DistKVStore
 
-Found = tuple[np.ndarray, np.ndarray]  # ascending ids (k,) and rows (k, ...)
+RowIdsAndValues = tuple[np.ndarray, np.ndarray]  # ascending ids (k,) and rows (k, ...)
 
 
-def rows_of(array: RowSparseNDArray) -> Found:
+def rows_of(array: RowSparseNDArray) -> RowIdsAndValues:
     """The stored rows of an array, each once, with ascending ids."""
     held = array.settled().ascending()
     count = held.stored
     return held.ids.asnumpy()[:count].astype(np.int64), held.rows.asnumpy()[:count]
 
 
-def put_rows(out: NDArray, found: Found, what: str) -> None:
+def store_rows(out: NDArray, found: RowIdsAndValues, what: str) -> None:
     """Write rows into `out`: a row_sparse array stores them then, and no others; a dense one gets zeros elsewhere."""
     ids, rows = found
     store(out, RowSparseNDArray.of_host(out.shape, rows.astype(out.dtype, copy=False), ids, out.context), what)
 
 
-def wanted(row_ids: Any, rows: int, what: str) -> np.ndarray:
+def parse_row_ids(row_ids: Any, rows: int, what: str) -> np.ndarray:
     """Ascending row numbers out of an array of them.
 
     Raises:
@@ -45,12 +45,12 @@ def wanted(row_ids: Any, rows: int, what: str) -> np.ndarray:
     return ids
 
 
-def together(ids: Sequence[np.ndarray]) -> np.ndarray:
+def union_ids(ids: Sequence[np.ndarray]) -> np.ndarray:
     """All row numbers of several lists, ascending."""
     return ids[0] if len(ids) == 1 else np.unique(np.concatenate(ids))
 
 
-def of_these(found: Found, ids: np.ndarray) -> Found:
+def select_rows(found: RowIdsAndValues, ids: np.ndarray) -> RowIdsAndValues:
     """Those rows that have the numbers `ids`, all of which were found."""
     if len(ids) == len(found[0]):
         return found
@@ -74,34 +74,34 @@ def pull_rows_into(kv: DistKVStore, pairs: Sequence[tuple[Any, list[NDArray]]], 
     for k, group in pairs:
         for a in group:
             kv._fits("row_sparse_pull", k, a)
-            asked.append((k, a, wanted(next(remaining), a.shape[0], what)))
-    ids = {k: together([i for other, _, i in asked if other == k]) for k, _ in pairs}
-    whole = [k for k in ids if not by_rows(kv._kv.keys[kv._number, k])]
+            asked.append((k, a, parse_row_ids(next(remaining), a.shape[0], what)))
+    ids = {k: union_ids([i for other, _, i in asked if other == k]) for k, _ in pairs}
+    whole = [k for k in ids if not is_row_sliced(kv._kv.keys[kv._number, k])]
     received = pull_rows(kv._kv, kv._number, {k: i for k, i in ids.items() if k not in whole})
     values = kv._values(whole) if whole else {}
     kv._settle(ids)
     found = received() | {k: (ids[k], values[k][ids[k]]) for k in whole}
     for k, a, own in asked:
-        put_rows(a, of_these(found[k], own), what)
+        store_rows(a, select_rows(found[k], own), what)
 
 
-def pull_stored(kv: DistKVStore, tables: Mapping[Any, Sequence[NDArray]]) -> None:
+def pull_stored_rows(kv: DistKVStore, tables: Mapping[Any, Sequence[NDArray]]) -> None:
     """Fetch the rows that are stored into row_sparse arrays."""
     received = pull_rows(kv._kv, kv._number, dict.fromkeys(tables))
     kv._settle(tables)
     for k, found in received().items():
         for a in tables[k]:
-            put_rows(a, found, "kvstore.pull")
+            store_rows(a, found, "kvstore.pull")
 
 
 def refresh(kv: DistKVStore, key: Any, tables: Sequence[NDArray], row_ids: NDArray | None) -> None:
     """See `DistKVStore.refresh`."""
-    if row_ids is None or not by_rows(kv._kv.keys[kv._number, key]):
+    if row_ids is None or not is_row_sliced(kv._kv.keys[kv._number, key]):
         value = kv._values([key])[key]
         for table in tables:
             table[:] = value
         return
-    write_changed(kv, {key: (tables, wanted(row_ids, tables[0].shape[0], "kvstore.refresh"))})
+    write_changed(kv, {key: (tables, parse_row_ids(row_ids, tables[0].shape[0], "kvstore.refresh"))})
 
 
 def write_changed(kv: DistKVStore, changed: Mapping[Any, tuple[Sequence[NDArray], np.ndarray]]) -> None:
@@ -113,4 +113,7 @@ def write_changed(kv: DistKVStore, changed: Mapping[Any, tuple[Sequence[NDArray]
             write_rows(table, *found)
 
 
-__all__ = ["Found", "pull_rows_into", "pull_stored", "put_rows", "refresh", "rows_of", "wanted", "write_changed"]
+__all__ = [
+    "RowIdsAndValues", "parse_row_ids", "pull_rows_into", "pull_stored_rows", "refresh", "rows_of", "store_rows",
+    "write_changed",
+]  # fmt: skip

@@ -9,15 +9,15 @@ from typing import Any
 
 from .. import parallel
 from ..ndarray import NDArray, waitall
-from ..ndarray.joint import Everywhere
+from ..ndarray.joint import ProcessRunner
 from ..optimizer import Optimizer
 from ..parallel import processes
-from ..parallel.collectives import agree
+from ..parallel.collectives import check_same_call
 from ..parallel.world import group_of, num_dead
 from .local import KVStore
 
 
-class _Processes:
+class _XlaProcesses:
     """All processes that XLA has joined."""
 
     def agree(self, text: str) -> bool:
@@ -31,7 +31,7 @@ class _Processes:
         Raises:
             MXNetError: a process is gone.
         """
-        return processes.in_time(work, "Trainer.step")
+        return processes.run_with_timeout(work, "Trainer.step")
 
 
 class CollectiveKVStore(KVStore):
@@ -72,7 +72,7 @@ class CollectiveKVStore(KVStore):
         before = set(self._stored)
         if self.num_workers > 1:
             pairs = self._initial(key, value, self._stored)
-            _agree("init", [group[0] for _, group in pairs], keys=_named([k for k, _ in pairs]))
+            _check_same_call("init", [group[0] for _, group in pairs], keys=_named([k for k, _ in pairs]))
         super().init(key, value)
         fresh = [k for k in self._stored if k not in before]
         for at in self._alike([self._stored[k] for k in fresh]):
@@ -95,13 +95,13 @@ class CollectiveKVStore(KVStore):
             ArgumentTypeError: no Optimizer. ArgumentError: the processes have different ones. MXNetError: one is gone.
         """
         if self.num_workers > 1:
-            _agree("set_optimizer", [], optimizer=type(optimizer).__name__)
+            _check_same_call("set_optimizer", [], optimizer=type(optimizer).__name__)
         super().set_optimizer(optimizer)
 
     @property
-    def everywhere(self) -> Everywhere | None:
+    def everywhere(self) -> ProcessRunner | None:
         """The other processes, if XLA exchanges values with them inside of compiled steps; None otherwise."""
-        return _Processes() if parallel.size() == processes.size() > 1 else None
+        return _XlaProcesses() if parallel.size() == processes.size() > 1 else None
 
     def update_together(self, keys: Sequence[Any], grads: Any, weights: Any) -> bool:
         """Like `push` of gradients and `pull` of the updated weights, as one program on all devices of all processes.
@@ -151,16 +151,16 @@ def _named(keys: Sequence[Any]) -> str:
     return shown if len(keys) <= 4 else f"{shown} and {len(keys) - 4} more ({zlib.crc32(repr(keys).encode()):08x})"
 
 
-def _agree(call: str, arrays: Sequence[NDArray], **more: str) -> None:
+def _check_same_call(call: str, arrays: Sequence[NDArray], **more: str) -> None:
     """Raise `ArgumentError` in all processes if they do not make the same call."""
     what = f"kvstore.{call}"
     group = group_of(None, what)
-    group.run(lambda: agree(group, what, call, arrays, **more))
+    group.run(lambda: check_same_call(group, what, call, arrays, **more))
 
 
-def joined_already() -> bool:
+def is_multi_process() -> bool:
     """True if this process has joined others, so that a `device` store needs no servers."""
     return parallel.size() > 1
 
 
-__all__ = ["CollectiveKVStore", "joined_already"]
+__all__ = ["CollectiveKVStore", "is_multi_process"]

@@ -17,7 +17,7 @@ OPTIMIZER, PROFILER = 0, 5
 CALLS = ("set_config", "set_state", "pause", "resume", "dump")
 
 
-def command(message: Message) -> Record:
+def handle_command(message: Message) -> Record:
     """Do what a worker asks for by `send_command_to_servers`.
 
     Raises:
@@ -52,4 +52,4 @@ def _profile(body: str) -> None:
         raise ArgumentError(f"profiler command: {e}") from None
 
 
-__all__ = ["command"]
+__all__ = ["handle_command"]

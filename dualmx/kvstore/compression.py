@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray, array
-from ..ps.codes import KINDS, Code
+from ..ps.codes import CODECS, Codec
 from .residuals import Residuals
 
 
@@ -40,7 +40,7 @@ class Compression:
     def __init__(self, kind: str, threshold: float):
         if kind == "2bit" and not threshold > 0:
             raise ArgumentError(f"set_gradient_compression: threshold={threshold}: expected a number above 0")
-        self.code = Code(kind, float(threshold))
+        self.code = Codec(kind, float(threshold))
         self.residuals: Residuals | None = None
         self._residual: dict[Any, NDArray] = {}
 
@@ -96,8 +96,8 @@ def make(params: Mapping[str, Any]) -> Compression:
         raise ArgumentTypeError(f"set_gradient_compression: {params!r}: expected a dict like {{'type': '2bit'}}")
     known = dict(params)
     kind = known.pop("type", None)
-    if kind not in KINDS:
-        raise ArgumentError(f"set_gradient_compression: type={kind!r}: expected one of {', '.join(KINDS)}")
+    if kind not in CODECS:
+        raise ArgumentError(f"set_gradient_compression: type={kind!r}: expected one of {', '.join(CODECS)}")
     threshold = known.pop("threshold", 0.5 if kind == "2bit" else 0.0)
     if known:
         raise ArgumentError(

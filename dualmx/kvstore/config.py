@@ -16,11 +16,11 @@ ELEMENTWISE = (
     "sgd", "ccsgd", "nag", "signum", "sgld", "dcasgd", "adam", "adagrad", "rmsprop", "adadelta", "adamax", "nadam",
     "ftrl", "ftml", "test",
 )  # fmt: skip
-_APART = {
+_RUNTIME_FIELDS = {
     "lr_scheduler", "lr_mult", "wd_mult", "idx2name", "param_dict", "sym_info", "num_update", "allow_np_array",
     "_all_index_update_counts", "_index_update_count", "_products", "_turns", "cumgrads", "weight_previous",
 }  # fmt: skip
-_PROBES: dict[str, tuple[type, tuple[Any, ...]]] = {
+_SCHEDULES: dict[str, tuple[type, tuple[Any, ...]]] = {
     "FactorScheduler": (schedules.FactorScheduler, (1,)),
     "MultiFactorScheduler": (schedules.MultiFactorScheduler, ([1],)),
     "PolyScheduler": (schedules.PolyScheduler, (1,)),
@@ -28,7 +28,7 @@ _PROBES: dict[str, tuple[type, tuple[Any, ...]]] = {
 }
 
 
-def obstacle(optimizer: Any) -> str:
+def unsupported_reason(optimizer: Any) -> str:
     """Why servers cannot apply `optimizer`; empty if they can."""
     kind = type(optimizer)
     if not isinstance(optimizer, Optimizer) or kind.__name__ not in OPTIMIZERS:
@@ -36,9 +36,9 @@ def obstacle(optimizer: Any) -> str:
     package = __name__.split(".")[0]
     if OPTIMIZERS.get(kind.__name__) is not kind or kind.__module__.split(".")[0] != package:
         return f"the optimizer {kind.__name__} is your own, and no code is sent to servers"
-    if not _knows(optimizer.lr_scheduler):
+    if not _is_known_schedule(optimizer.lr_scheduler):
         return _own_schedule(optimizer.lr_scheduler)
-    odd = [k for k, v in vars(optimizer).items() if k not in _APART and not _is_plain(v)]
+    odd = [k for k, v in vars(optimizer).items() if k not in _RUNTIME_FIELDS and not _is_plain(v)]
     return f"its setting {odd[0]!r} is no plain value" if odd else ""
 
 
@@ -57,7 +57,7 @@ def updates_rows(optimizer: Optimizer, table: bool) -> bool:
 
 def settings(optimizer: Optimizer) -> dict[str, Any]:
     """The plain settings of an optimizer."""
-    return {k: v for k, v in vars(optimizer).items() if k not in _APART}
+    return {k: v for k, v in vars(optimizer).items() if k not in _RUNTIME_FIELDS}
 
 
 def schedule_of(optimizer: Optimizer) -> dict[str, Any] | None:
@@ -67,7 +67,7 @@ def schedule_of(optimizer: Optimizer) -> dict[str, Any] | None:
         ArgumentError: servers cannot follow it.
     """
     schedule = optimizer.lr_scheduler
-    if not _knows(schedule):
+    if not _is_known_schedule(schedule):
         raise ArgumentError(f"kvstore.push: {_own_schedule(schedule)}; set learning_rate before each step instead")
     if schedule is None:
         return None
@@ -75,7 +75,7 @@ def schedule_of(optimizer: Optimizer) -> dict[str, Any] | None:
     return {"name": type(schedule).__name__, "settings": held}
 
 
-def factors(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
+def multipliers(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
     """`[key, lr_mult, wd_mult, name]` of each key."""
     params, names = optimizer.param_dict, optimizer.idx2name
     rates, decays = optimizer.lr_mult, optimizer.wd_mult
@@ -91,13 +91,13 @@ def factors(optimizer: Optimizer, keys: Iterable[Any]) -> list[list[Any]]:
     return found
 
 
-def describe(optimizer: Optimizer) -> dict[str, Any]:
+def to_config(optimizer: Optimizer) -> dict[str, Any]:
     """Return the optimizer as JSON: registry name, settings, schedule.
 
     Raises:
         ArgumentError: servers cannot apply it; see `obstacle`.
     """
-    why = obstacle(optimizer)
+    why = unsupported_reason(optimizer)
     if why:
         raise ArgumentError(
             f"kvstore.set_optimizer: {why}; update on the workers instead (Trainer(..., update_on_kvstore=False))"
@@ -106,7 +106,7 @@ def describe(optimizer: Optimizer) -> dict[str, Any]:
     return {"name": name, "settings": settings(optimizer), "schedule": schedule_of(optimizer)}
 
 
-def build(config: Any) -> Optimizer:
+def from_config(config: Any) -> Optimizer:
     """Return the optimizer that `describe` described, checking every word.
 
     Raises:
@@ -118,12 +118,12 @@ def build(config: Any) -> Optimizer:
     if not isinstance(name, str) or name not in OPTIMIZERS:
         raise ArgumentError(f"optimizer: unknown name {name!r}; {suggest(str(name), OPTIMIZERS)}")
     made = OPTIMIZERS.get(name)()
-    change(made, config["settings"])
+    update_settings(made, config["settings"])
     made.lr_scheduler = build_schedule(config["schedule"])
     return made
 
 
-def change(optimizer: Optimizer, changed: Any) -> None:
+def update_settings(optimizer: Optimizer, changed: Any) -> None:
     """Set plain settings of an optimizer, each of which it must have.
 
     Raises:
@@ -145,17 +145,17 @@ def build_schedule(described: Any) -> Any:
     if not isinstance(described, Mapping) or set(described) != {"name", "settings"}:
         raise ArgumentError("schedule: expected name and settings")
     name = described["name"]
-    if not isinstance(name, str) or name not in _PROBES:
-        raise ArgumentError(f"schedule: unknown name {name!r}; {suggest(str(name), _PROBES)}")
-    kind, arguments = _PROBES[name]
+    if not isinstance(name, str) or name not in _SCHEDULES:
+        raise ArgumentError(f"schedule: unknown name {name!r}; {suggest(str(name), _SCHEDULES)}")
+    kind, arguments = _SCHEDULES[name]
     made = kind(*arguments)
     _check(name, vars(made), described["settings"])
     vars(made).update(described["settings"])
     return made
 
 
-def _knows(schedule: Any) -> bool:
-    return schedule is None or _PROBES.get(type(schedule).__name__, (None,))[0] is type(schedule)
+def _is_known_schedule(schedule: Any) -> bool:
+    return schedule is None or _SCHEDULES.get(type(schedule).__name__, (None,))[0] is type(schedule)
 
 
 def _own_schedule(schedule: Any) -> str:
@@ -172,7 +172,7 @@ def _check(what: str, known: Mapping[str, Any], given: Any) -> None:
     if not isinstance(given, Mapping):
         raise ArgumentError(f"{what}: settings: expected names and values")
     for key, value in given.items():
-        if key not in known or key in _APART:
+        if key not in known or key in _RUNTIME_FIELDS:
             raise ArgumentError(f"{what}: unknown setting {key!r}; {suggest(str(key), known)}")
         default = known[key]
         if isinstance(default, (list, tuple)):
@@ -184,6 +184,6 @@ def _check(what: str, known: Mapping[str, Any], given: Any) -> None:
 
 
 __all__ = [
-    "ELEMENTWISE", "build", "build_schedule", "change", "describe", "factors", "is_elementwise", "obstacle",
-    "schedule_of", "settings", "updates_rows",
+    "ELEMENTWISE", "build_schedule", "from_config", "is_elementwise", "multipliers", "schedule_of", "settings",
+    "to_config", "unsupported_reason", "update_settings", "updates_rows",
 ]  # fmt: skip

@@ -17,29 +17,29 @@ from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer
 from ..optimizer.states import dump_states
-from ..parallel.borrow import given, given_to, looked_at
+from ..parallel.borrow import as_numpy_view, assign_nocopy, from_numpy_nocopy
 from ..profiler import set_kvstore_handle
-from ..ps import seat
-from ..ps.answers import Queued
+from ..ps import current_worker
+from ..ps.answers import PushFuture
 from ..ps.journal import Journal
-from ..ps.row_messages import by_rows, push_rows
+from ..ps.row_messages import is_row_sliced, push_rows
 from ..sparse import RowSparseNDArray
 from . import by_rows as sparse
 from . import snapshot
-from .base import slack_of
+from .base import staleness_of
 from .compression import Compression, make
-from .config import describe, factors, is_elementwise, obstacle, schedule_of, settings
+from .config import is_elementwise, multipliers, schedule_of, settings, to_config, unsupported_reason
 from .local import _flat
 from .member import MemberStore
 from .residuals import Residuals
-from .states import gathered, give, read_states
+from .states import gather_states, read_states, send_states
 
 _log = logging.getLogger(__name__)
 PROFILER = 5  # command of servers' profilers
 _numbers = iter(range(1 << 62))
 
 
-class _Like(NamedTuple):
+class _StoredSpec(NamedTuple):
     """What is known of a stored value here."""
 
     shape: tuple[int, ...]
@@ -63,10 +63,10 @@ class DistKVStore(MemberStore):
 
     def __init__(self, name: str):
         super().__init__(name)
-        slack = slack_of(name)
+        slack = staleness_of(name)
         self._sync = "async" not in name and slack is None
         self._counts_at_once = not self._sync and slack is None
-        self._worker = seat(f"kvstore.create: name={name!r}")
+        self._worker = current_worker(f"kvstore.create: name={name!r}")
         elastic = self._worker.job.elastic
         if elastic and slack is not None:
             raise MXNetError(f"kvstore.create: name={name!r}: not in an elastic job, where workers come and go")
@@ -77,9 +77,9 @@ class DistKVStore(MemberStore):
             )
         self._kv = self._worker.kv
         self._number = next(_numbers)
-        self._like: dict[Any, _Like] = {}
+        self._like: dict[Any, _StoredSpec] = {}
         self._stored = self._like  # type: ignore[assignment]
-        self._under_way: dict[Any, Queued] = {}
+        self._under_way: dict[Any, PushFuture] = {}
         self._packing: Compression | None = None  # of the sums over this worker's devices
         self._optimizer: Optimizer | None = None
         self._told: dict[str, Any] = {}
@@ -113,7 +113,7 @@ class DistKVStore(MemberStore):
             if 0 in a.shape:
                 raise ArgumentError(f"kvstore.init: key {k!r}: an array without elements")
             self._key_type = str if isinstance(k, str) else int
-            self._like[k] = _Like(a.shape, a.dtype, a.context, a.stype)
+            self._like[k] = _StoredSpec(a.shape, a.dtype, a.context, a.stype)
             self._kv.know(self._number, k, a.shape, np.dtype(a.dtype), self._whole)
         if self.rank == 0:
             self._put(pairs)
@@ -180,7 +180,7 @@ class DistKVStore(MemberStore):
         if self._packing is None and not self._idle and self._is_plain("push", key, value):
             if self._optimizer is None:
                 self._needs_optimizer()
-            array = looked_at(value)
+            array = as_numpy_view(value)
             self._begin_round([key])
             self._under_way[key] = self._kv.queue(self._number, {key: array}, None, 1, priority)
             return
@@ -202,13 +202,13 @@ class DistKVStore(MemberStore):
             }
             code = self._packing.code
         rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
-        arrays = {k: looked_at(a) for k, a in sums.items() if k not in rows}
+        arrays = {k: as_numpy_view(a) for k, a in sums.items() if k not in rows}
         if self._idle:
             rows = {k: (ids[:0], found[:0]) for k, (ids, found) in rows.items()}
             arrays = {k: np.zeros_like(a) for k, a in arrays.items()}
         self._begin_round([k for k, _ in pairs])
         for count in {len(group) for group in apart.values()}:
-            terms = {k: np.stack([looked_at(a) for a in g]) for k, g in apart.items() if len(g) == count}
+            terms = {k: np.stack([as_numpy_view(a) for a in g]) for k, g in apart.items() if len(g) == count}
             queued = self._kv.queue(self._number, terms, None, count, priority)
             self._under_way.update(dict.fromkeys(terms, queued))
         if rows:
@@ -253,7 +253,7 @@ class DistKVStore(MemberStore):
             self._told_schedule = schedule_of(optimizer)
 
     def _travels_by_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
-        return isinstance(array, RowSparseNDArray) and by_rows(self._kv.keys[self._number, key])
+        return isinstance(array, RowSparseNDArray) and is_row_sliced(self._kv.keys[self._number, key])
 
     def _settle(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
@@ -280,7 +280,7 @@ class DistKVStore(MemberStore):
         if ahead and self._is_plain("pull", key, out):
             value_of = self._kv.fetch(self._number, [key], ahead, priority)
             self._settle([key])
-            given_to(out, value_of(key))
+            assign_nocopy(out, value_of(key))
             return
         pairs = self._grouped("pull", key, out)
         for k, group in pairs:
@@ -296,7 +296,7 @@ class DistKVStore(MemberStore):
         self._settle(keys)
         values = {k: value_of(k) for k in dict.fromkeys(keys)}
         for k, group in pairs:
-            value = given(values[k], group[0].context)
+            value = from_numpy_nocopy(values[k], group[0].context)
             for a in group:
                 value.copyto(a)
 
@@ -316,7 +316,7 @@ class DistKVStore(MemberStore):
             rest = [a for a in group if not any(a is s for s in served)]
             left += [(k, rest)] if rest else []
         if tables:
-            sparse.pull_stored(self, tables)
+            sparse.pull_stored_rows(self, tables)
         return left
 
     def _values(self, keys: list[Any]) -> dict[Any, np.ndarray]:
@@ -412,7 +412,7 @@ class DistKVStore(MemberStore):
     @staticmethod
     def obstacle(optimizer: Any) -> str:
         """Why the servers cannot apply `optimizer`; empty if they can."""
-        return obstacle(optimizer)
+        return unsupported_reason(optimizer)
 
     @property
     def optimizer(self) -> Optimizer | None:
@@ -430,7 +430,7 @@ class DistKVStore(MemberStore):
         """
         if not isinstance(optimizer, Optimizer):
             raise ArgumentTypeError(f"kvstore.set_optimizer: {type(optimizer).__name__}: expected an Optimizer")
-        config = describe(optimizer)
+        config = to_config(optimizer)
         self._settle(list(self._under_way))
         if not is_elementwise(optimizer):
             self._gather()
@@ -439,14 +439,14 @@ class DistKVStore(MemberStore):
             self._send_optimizer(optimizer, config)
         self._told, self._told_schedule = settings(optimizer), schedule_of(optimizer)
         self._told_order = len(self._order)
-        self._told_factors = {f[0]: f for f in factors(optimizer, self._like)}
+        self._told_factors = {f[0]: f for f in multipliers(optimizer, self._like)}
         self._prepared(f"set_optimizer({type(optimizer).__name__})")
         if self._replaces_first():
             self._send_optimizer(optimizer, config, default=self.is_recovery)
 
     def _send_optimizer(self, optimizer: Optimizer, config: Any, default: bool = False) -> None:
         """Hand the servers the optimizer; one that is a `default` only where they have none."""
-        told = factors(optimizer, self._like)
+        told = multipliers(optimizer, self._like)
         step, order = self._kv.step(self._number), list(self._order)
         message = self._meta("optimizer", config=config, factors=told, order=order, step=step, default=default)
         self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
@@ -470,7 +470,7 @@ class DistKVStore(MemberStore):
         assert self._optimizer is not None
         now, told = settings(self._optimizer), self._told
         changed = {k: v for k, v in now.items() if k not in told or told[k] != v} if now != told else {}
-        fresh = [f for f in factors(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
+        fresh = [f for f in multipliers(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
         schedule = schedule_of(self._optimizer) if self._optimizer.lr_scheduler is not None else None
         more: dict[str, Any] = {} if schedule == self._told_schedule else {"schedule": schedule}
         if len(self._order) != self._told_order:
@@ -492,7 +492,7 @@ class DistKVStore(MemberStore):
         optimizer = self._needed()
         self._catch_up()
         self._settle(list(self._under_way))
-        states = gathered(self, optimizer)
+        states = gather_states(self, optimizer)
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -508,7 +508,7 @@ class DistKVStore(MemberStore):
             self.set_optimizer(optimizer)
         optimizer = self._needed()
         if self.rank == 0:
-            self._kv.wait(give(self, states, optimizer))
+            self._kv.wait(send_states(self, states, optimizer))
         self._prepared("load_optimizer_states")
 
     def _needed(self) -> Optimizer:

@@ -10,10 +10,10 @@ import numpy as np
 from ..core.errors import ArgumentError, OrderError
 
 if TYPE_CHECKING:
-    from ..ps.batches import Batches
+    from ..ps.batches import ElasticWorker
 
 
-def sizes(rows: int, members: int, batch_size: int) -> list[int]:
+def batch_sizes(rows: int, members: int, batch_size: int) -> list[int]:
     """How many of `rows` samples each of `members` gets in the next batch.
 
     Example:
@@ -27,7 +27,7 @@ def sizes(rows: int, members: int, batch_size: int) -> list[int]:
     return [take // members + (i < take % members) for i in range(members)]
 
 
-class Pool:
+class SamplePool:
     """The samples of an epoch that were not used yet.
 
     Args:
@@ -49,7 +49,7 @@ class Pool:
 
     def shares(self, members: Sequence[int]) -> dict[int, np.ndarray]:
         """The samples of each member in the next batch."""
-        ends = np.cumsum(sizes(len(self.rows), len(members), self._batch_size))
+        ends = np.cumsum(batch_sizes(len(self.rows), len(members), self._batch_size))
         return {rank: self.rows[a:b] for rank, a, b in zip(members, [0, *ends[:-1]], ends, strict=True)}
 
     def use(self, members: Sequence[int], used: Sequence[int]) -> None:
@@ -102,8 +102,8 @@ class ElasticSampler:
         self._kv = kv
         self._order = length, batch_size, shuffle, seed
         self._name = f"{length} {batch_size} {bool(shuffle)} {seed}"  # by which workers tell newcomers of epochs
-        self._pool = Pool(*self._order)
-        self._batches: Batches | None = getattr(kv, "_batches", None)
+        self._pool = SamplePool(*self._order)
+        self._batches: ElasticWorker | None = getattr(kv, "_batches", None)
         self._seen = 0  # batches that are over
         self._under_way = 0  # the batch whose samples were given out
         self.total = 0
@@ -118,7 +118,7 @@ class ElasticSampler:
         assert self._batches is not None
         epoch, first = self._batches.marks[self._name]
         if first > self._seen + 1:  # what was before is of former epochs
-            self._pool, self._seen = Pool(*self._order, epoch), first - 1
+            self._pool, self._seen = SamplePool(*self._order, epoch), first - 1
         for one in self._batches.after(self._seen):
             self._pool.use(one.members, one.used)
             self._seen = one.number
@@ -169,7 +169,7 @@ class ElasticSampler:
         """Batches that are left of the epoch if nobody comes or goes."""
         left, count, members = len(self._pool.rows), 0, len(self._members)
         while left:
-            left -= sum(sizes(left, members, self._pool._batch_size))
+            left -= sum(batch_sizes(left, members, self._pool._batch_size))
             count += 1
         return count
 

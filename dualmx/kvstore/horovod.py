@@ -7,11 +7,11 @@ from typing import Any
 from .. import parallel
 from ..core.errors import ArgumentError
 from .base import KVStoreBase
-from .summing import SummingStore, listed, summed
+from .summing import AllReduceStore, as_list, sum_arrays
 
 
 @KVStoreBase.register
-class Horovod(SummingStore):
+class Horovod(AllReduceStore):
     """Sums over devices and over the processes of the job, which exchange values directly; keeps nothing.
 
     Example:
@@ -49,8 +49,8 @@ class Horovod(SummingStore):
         """
         keys = isinstance(key, (list, tuple))
         for v, o in zip(value, out, strict=True) if keys else [(value, out)]:
-            found = parallel.broadcast(listed(v)[0])
-            for target in listed(o):
+            found = parallel.broadcast(as_list(v)[0])
+            for target in as_list(o):
                 target[:] = found.as_in_context(target.context)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
@@ -60,12 +60,12 @@ class Horovod(SummingStore):
             ArgumentError: the processes call different things. MXNetError: a process is gone.
         """
         keys = isinstance(key, (list, tuple))
-        groups = [listed(v) for v in value] if keys else [listed(value)]
-        targets = groups if out is None else [listed(o) for o in out] if keys else [listed(out)]
+        groups = [as_list(v) for v in value] if keys else [as_list(value)]
+        targets = groups if out is None else [as_list(o) for o in out] if keys else [as_list(out)]
         if len(targets) != len(groups):
             raise ArgumentError(f"kvstore.pushpull: out has {len(targets)} entries for {len(groups)} keys")
         for k, group, into in zip(key if keys else [key], groups, targets, strict=True):
-            total = parallel.all_reduce(summed(group), name=repr(k))
+            total = parallel.all_reduce(sum_arrays(group), name=repr(k))
             for o in into:
                 o[:] = total.as_in_context(o.context)
 

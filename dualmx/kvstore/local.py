@@ -11,14 +11,14 @@ import numpy as np
 from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
 from ..core.reader import Content, read_file
 from ..ndarray import NDArray, waitall
-from ..ndarray.creation import from_host
+from ..ndarray.creation import array_from_numpy
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
 from .base import KVStoreBase, check_capability
-from .by_rows import wanted
+from .by_rows import parse_row_ids
 from .compression import Compression, make
-from .replicas import Replicas
+from .replicas import ReplicatedUpdater
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class KVStore(KVStoreBase):
         self._updater: Callable[[Any, Any, Any], None] | None = None
         self._compression: Compression | None = None
         self._key_type: type | None = None
-        self._replicas: Replicas | None = None
+        self._replicas: ReplicatedUpdater | None = None
         # Stored values that were updated on all contexts at once: the first context has the present ones.
         self._followed: dict[Any, NDArray] = {}
 
@@ -305,7 +305,7 @@ class KVStore(KVStoreBase):
             for a in group:
                 self._fits(what, k, a)
                 rows: Any = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
-                ids = from_host(wanted(next(remaining), a.shape[0], f"kvstore.{what}"))
+                ids = array_from_numpy(parse_row_ids(next(remaining), a.shape[0], f"kvstore.{what}"))
                 store(a, rows.retain(ids.as_in_context(held.context)), f"kvstore.{what}")
 
     # -- updates
@@ -340,7 +340,7 @@ class KVStore(KVStoreBase):
         if not callable(updater):
             raise ArgumentTypeError(f"kvstore._set_updater: updater={updater!r}: expected a function")
         self._updater = updater
-        self._replicas = Replicas(updater) if isinstance(updater, Updater) else None
+        self._replicas = ReplicatedUpdater(updater) if isinstance(updater, Updater) else None
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Compress what is pushed: `{"type": "2bit", "threshold": 0.5}`; also `"1bit"` and `"fp16"`.

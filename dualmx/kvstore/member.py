@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..ndarray import waitall
-from ..ps import Worker
-from ..ps.batches import Batches
+from ..ps import WorkerNode
+from ..ps.batches import ElasticWorker
 from ..ps.worker import KVWorker
 from .local import KVStore
 
@@ -20,7 +20,7 @@ class MemberStore(KVStore):
         _completed: rounds of this worker before it died, and `_restored` those of a snapshot.
     """
 
-    _worker: Worker
+    _worker: WorkerNode
     _kv: KVWorker
     _number: int
     _completed = 0
@@ -56,7 +56,7 @@ class MemberStore(KVStore):
         return self._worker.job.workers if self._batches is None else len(self._batches.members)
 
     @property
-    def _batches(self) -> Batches | None:
+    def _batches(self) -> ElasticWorker | None:
         return self._kv.batches
 
     def _catch_up(self) -> None:

@@ -17,8 +17,8 @@ from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater
 from ..optimizer.states import dump_states
 from ..parallel.world import group_of
-from ..ps import seat
-from ..ps.row_messages import by_rows
+from ..ps import current_worker
+from ..ps.row_messages import is_row_sliced
 from ..sparse import RowSparseNDArray
 from .by_rows import write_changed
 from .collective import CollectiveKVStore
@@ -26,10 +26,10 @@ from .config import schedule_of, settings, updates_rows
 from .dist import DistKVStore
 from .local import KVStore, _flat
 from .member import MemberStore
-from .states import gathered, give, read_states
+from .states import gather_states, read_states, send_states
 
 
-class _Copies:
+class _TrackedCopies:
     """Arrays that hold the rows of a table, but for those that have changed since.
 
     Args:
@@ -70,7 +70,7 @@ class MixedKVStore(MemberStore):
     def __init__(self, name: str):
         super().__init__(name)
         what = f"kvstore.create: name={name!r}"
-        policy = seat(what).job.on_worker_death
+        policy = current_worker(what).job.on_worker_death
         if policy != "fail":
             raise MXNetError(
                 f"{what}: the sums need all workers, but the job has --on-worker-death {policy}; take 'dist_sync'"
@@ -84,7 +84,7 @@ class MixedKVStore(MemberStore):
         self._half: dict[Any, KVStore] = {}
         self._expected: set[Any] = set()
         self._optimizer: Optimizer | None = None
-        self._copies: dict[Any, _Copies] = {}
+        self._copies: dict[Any, _TrackedCopies] = {}
 
     # -- keys
 
@@ -216,7 +216,7 @@ class MixedKVStore(MemberStore):
     def _rows_change(self, key: Any) -> bool:
         """Whether a gradient of some rows changes these rows of a table on the servers, and no others."""
         known = self._kv.keys[self._number, key]
-        return self._optimizer is not None and updates_rows(self._optimizer, table=False) and by_rows(known)
+        return self._optimizer is not None and updates_rows(self._optimizer, table=False) and is_row_sliced(known)
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copy the stored values into `out`, cast to their dtype, after the rounds that this worker has pushed.
@@ -251,7 +251,7 @@ class MixedKVStore(MemberStore):
                 known = [k for k in keys if k in self._copies and self._copies[k].are(held[k])]
                 few = {k: (held.pop(k), self._copies[k].changed) for k in known}
                 followed = [k for k in keys if k in self._expected and self._servers._like[k].stype == "default"]
-                self._copies.update((k, _Copies(g)) for k, g in zip(keys, groups, strict=True) if k in followed)
+                self._copies.update((k, _TrackedCopies(g)) for k, g in zip(keys, groups, strict=True) if k in followed)
             if held:
                 half.pull(list(held), list(held.values()), ignore_sparse=False)
         if few:
@@ -333,7 +333,7 @@ class MixedKVStore(MemberStore):
         """
         optimizer, updater = self._needed()
         self._servers._settle(list(self._servers._under_way))
-        states = {**gathered(self._servers, optimizer), **updater.states}
+        states = {**gather_states(self._servers, optimizer), **updater.states}
         states = {k: states[k] for k in self._half if k in states}
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
 
@@ -354,7 +354,7 @@ class MixedKVStore(MemberStore):
             self.set_optimizer(optimizer)
         optimizer, updater = self._needed()
         if self.rank == 0:
-            self._kv.wait(give(self._servers, {k: s for k, s in states.items() if self.is_table(k)}, optimizer))
+            self._kv.wait(send_states(self._servers, {k: s for k, s in states.items() if self.is_table(k)}, optimizer))
         updater.set_states(dump_states({k: s for k, s in states.items() if not self.is_table(k)}))
         self._servers._prepared("load_optimizer_states")
 

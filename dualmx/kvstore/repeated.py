@@ -10,27 +10,31 @@ import numpy as np
 
 from ..core.context import Context
 from ..ndarray import NDArray
-from ..ndarray.again import Again
+from ..ndarray.again import ReplayableProgram
 from ..op.registry import Call
 from ..optimizer import Optimizer
 from ..optimizer.updater import Updater, in_one_call
-from ..parallel.borrow import lent
+from ..parallel.borrow import from_borrowed_numpy
 
 _CPU = Context("cpu", 0)
 _data_of = attrgetter("_data")
 
 
-def can_repeat(optimizer: Optimizer) -> bool:
+def can_compile(optimizer: Optimizer) -> bool:
     """Whether its updates apply the same formulas until its settings change, and their numbers can be told."""
-    return in_one_call(optimizer) and optimizer._plain and (_is_steady(optimizer) or not optimizer.multi_precision)
+    return (
+        in_one_call(optimizer)
+        and optimizer._plain
+        and (_has_constant_scalars(optimizer) or not optimizer.multi_precision)
+    )
 
 
-def _is_steady(optimizer: Optimizer) -> bool:
+def _has_constant_scalars(optimizer: Optimizer) -> bool:
     """Whether the numbers in its formulas stay as they are until its settings change."""
     return optimizer._steady and optimizer.lr_scheduler is None
 
 
-class Update:
+class CompiledUpdate:
     """An update of some slices that is about to be recorded.
 
     Args:
@@ -44,12 +48,14 @@ class Update:
         self, updater: Updater, indices: list[str], weights: list[NDArray], terms: Sequence[Sequence[NDArray]]
     ):
         self._updater, self._indices, self._weights = updater, indices, weights
-        self._formulas, self._told = ([], None) if _is_steady(updater.optimizer) else self._asked(counts=False)
+        self._formulas, self._told = (
+            ([], None) if _has_constant_scalars(updater.optimizer) else self._asked(counts=False)
+        )
         states = [updater.states[i] for i in indices]
         self._counts = [len(ts) for ts in terms]
         self._held = [*weights, *(a for state in states for a in _arrays(state))]
         self._entered = [h._data for h in self._held] + [t._data for ts in terms for t in ts]
-        self._step: Again | None = None
+        self._step: ReplayableProgram | None = None
         self._outs: list[NDArray] = []
 
     def learn(self) -> bool:
@@ -59,7 +65,7 @@ class Update:
             return False
         self._outs = [h for h in self._held if h._data is None]
         try:
-            self._step = step = Again(entered, self._outs)
+            self._step = step = ReplayableProgram(entered, self._outs)
         except (ValueError, IndexError):
             return False
         # Each number is where it was said to be.
@@ -104,7 +110,7 @@ class Update:
             shape = weight._v.shape
             for t in some:
                 laid = t if t.shape == shape else t.reshape(shape)
-                entered.append(laid if t.itemsize < 8 else lent(laid, _CPU)._data)
+                entered.append(laid if t.itemsize < 8 else from_borrowed_numpy(laid, _CPU)._data)
         for array, data in zip(self._outs, self._step(entered), strict=True):
             array._data = data
         return True
@@ -118,4 +124,4 @@ def _arrays(state: Any) -> Iterator[NDArray]:
             yield from _arrays(part)
 
 
-__all__ = ["Update", "can_repeat"]
+__all__ = ["CompiledUpdate", "can_compile"]

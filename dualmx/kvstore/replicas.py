@@ -7,30 +7,30 @@ from typing import Any
 
 from ..ndarray import NDArray
 from ..ndarray.handle import assign
-from ..ndarray.joint import Everywhere, joinable, joined, sum_over
+from ..ndarray.joint import ProcessRunner, all_reduce, can_run_as_spmd, spmd_region
 from ..optimizer import LBSGD, SGLD, Optimizer, Updater
 from ..optimizer.updater import in_one_call
 
-Column = Sequence[Sequence[NDArray]]
+PerContext = Sequence[Sequence[NDArray]]
 
 # These read values on the host, or draw other random numbers on each device.
-_UNEQUAL = (LBSGD, SGLD)
+_NOT_DETERMINISTIC = (LBSGD, SGLD)
 
 
-def updates_alike(optimizer: Any) -> bool:
+def is_replica_deterministic(optimizer: Any) -> bool:
     """True if an optimizer, given the same gradients on several devices, is known to record the same update on each."""
     kind = type(optimizer)
     return (
         isinstance(optimizer, Optimizer)
-        and not issubclass(kind, _UNEQUAL)
+        and not issubclass(kind, _NOT_DETERMINISTIC)
         and kind.__module__.startswith(Optimizer.__module__.rpartition(".")[0] + ".")
         and in_one_call(optimizer)
     )
 
 
-def step_together(
-    updaters: Sequence[Any], indices: Sequence[Any], grads: Column, weights: Column, keep: bool,
-    everywhere: Everywhere | None = None,
+def step_as_spmd(
+    updaters: Sequence[Any], indices: Sequence[Any], grads: PerContext, weights: PerContext, keep: bool,
+    processes: ProcessRunner | None = None,
 ) -> bool:  # fmt: skip
     """Sum gradients over contexts and update all weights, as one program on all devices, if that is possible.
 
@@ -45,19 +45,19 @@ def step_together(
         Whether it was done: each context must have a device of its own and the same pending work, the optimizer must
         work alike everywhere, and no other library may see the arrays.
     """
-    if not weights or not all(isinstance(u, Updater) and updates_alike(u.optimizer) for u in updaters):
+    if not weights or not all(isinstance(u, Updater) and is_replica_deterministic(u.optimizer) for u in updaters):
         return False
     contexts = [w.context for w in weights[0]]
     if any(a.is_sparse for group in (*grads, *weights) for a in group):
         return False
-    if (len(contexts) < 2 and everywhere is None) or any([w.context for w in arrays] != contexts for arrays in weights):
+    if (len(contexts) < 2 and processes is None) or any([w.context for w in arrays] != contexts for arrays in weights):
         return False
     # Memory that other libraries see is read and written at each operation, and not on all contexts alike.
     possible = all(a._x is None or a._x.exposed is None for group in (*grads, *weights) for a in group)
-    if not joinable(contexts, len(grads), everywhere, possible):
+    if not can_run_as_spmd(contexts, len(grads), processes, possible):
         return False
-    with joined(contexts, everywhere):
-        sums = sum_over(grads)
+    with spmd_region(contexts, processes):
+        sums = all_reduce(grads)
         for k, updater in enumerate(updaters):
             own = [s[k] for s in sums]
             if keep:
@@ -67,7 +67,7 @@ def step_together(
     return True
 
 
-class Replicas:
+class ReplicatedUpdater:
     """The updaters of all contexts, made from that of the first one, whose states are the ones that are saved.
 
     Args:
@@ -81,15 +81,15 @@ class Replicas:
         self.stale = True
 
     def step(
-        self, indices: Sequence[Any], grads: Column, weights: Column, everywhere: Everywhere | None = None
+        self, indices: Sequence[Any], grads: PerContext, weights: PerContext, everywhere: ProcessRunner | None = None
     ) -> bool:
         """Sum and update on all contexts; see `step_together`."""
-        if not weights or not updates_alike(self._first.optimizer):
+        if not weights or not is_replica_deterministic(self._first.optimizer):
             return False
         contexts = [w.context for w in weights[0]]
         if self.stale or self._seen is not self._first.states or len(self._others) != len(contexts) - 1:
             self._copy([c.device_id for c in contexts])
-        return step_together([self._first, *self._others], indices, grads, weights, False, everywhere)
+        return step_as_spmd([self._first, *self._others], indices, grads, weights, False, everywhere)
 
     def _copy(self, devices: Sequence[int]) -> None:
         """Take over the states and the counts of updates of the first context."""

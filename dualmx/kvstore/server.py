@@ -20,26 +20,26 @@ from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..ndarray import NDArray, array, flush
 from ..optimizer import Nadam, Optimizer, Updater, get_updater
 from ..parallel import coordinator
-from ..parallel.borrow import SMALL, lent, looked_at
-from ..ps import Job, Server, run_scheduler
+from ..parallel.borrow import COPY_BELOW, as_numpy_view, from_borrowed_numpy
+from ..ps import Job, ServerNode, run_scheduler
 from ..ps.frame import Message
-from ..ps.rows import Rows, Table, Value, dense
+from ..ps.rows import IndexedSlices, MutableTable, Value, dense
 from ..ps.server import Record
-from ..ps.shared import LEAST, LINE
-from ..ps.store import Held, Store
+from ..ps.shared import CACHE_LINE, MIN_SHARED_BYTES
+from ..ps.store import Shard, Store
 from ..sparse import RowSparseNDArray, with_storage
-from .commands import command
-from .config import build, build_schedule, change, describe, updates_rows
-from .repeated import Update, can_repeat
-from .states import Reader, flatten, on_device
+from .commands import handle_command
+from .config import build_schedule, from_config, to_config, update_settings, updates_rows
+from .repeated import CompiledUpdate, can_compile
+from .states import StateReader, flatten, on_device
 
 _log = logging.getLogger("dualmx.dist")
 _CPU = Context("cpu", 0)
-TOGETHER_BYTES = 1 << 20  # values that lie in one block
-OFTEN = 8  # a combination of slices that arrives so often gets a program of its own,
-MOST_PROGRAMS = 16  # as long as there are not more of them
-TOGETHER = 8  # small slices of one shape that one program updates
-Pushed = tuple[Held, list[np.ndarray]]  # a slice, and the terms of its gradient
+GROUP_BYTES = 1 << 20  # values that lie in one block
+FREQUENT_AFTER = 8  # a combination of slices that arrives so often gets a program of its own,
+MAX_PROGRAMS = 16  # as long as there are not more of them
+GROUP_SIZE = 8  # small slices of one shape that one program updates
+ShardGradient = tuple[Shard, list[np.ndarray]]  # a slice, and the terms of its gradient
 
 
 def index_of(key: Any, number: int) -> str:
@@ -47,21 +47,21 @@ def index_of(key: Any, number: int) -> str:
     return f"{key!r}#{number}"
 
 
-def _alike(batch: list[Pushed]) -> Iterator[list[Pushed]]:
+def _same_shape_groups(batch: list[ShardGradient]) -> Iterator[list[ShardGradient]]:
     """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `TOGETHER` alike."""
     if len(batch) == 1:
         yield batch
         return
-    small: dict[Any, list[Pushed]] = {}
+    small: dict[Any, list[ShardGradient]] = {}
     for one in batch:
         value = one[0].value
-        if value.nbytes > SMALL:
+        if value.nbytes > COPY_BELOW:
             yield [one]
         else:
             small.setdefault((one[0].shape, value.size, value.dtype), []).append(one)
     for alike in small.values():
-        whole = len(alike) - len(alike) % TOGETHER
-        yield from (alike[i : i + TOGETHER] for i in range(0, whole, TOGETHER))
+        whole = len(alike) - len(alike) % GROUP_SIZE
+        yield from (alike[i : i + GROUP_SIZE] for i in range(0, whole, GROUP_SIZE))
         yield from ([one] for one in alike[whole:])
 
 
@@ -81,29 +81,33 @@ class StoreUpdater:
         self._order: list[Any] = []
         self._met: dict[tuple[int, ...], int] = {}  # how often slices came together
         self._usual: set[tuple[int, ...]] = set()
-        self._repeated: dict[tuple[int, ...], tuple[list[Held], Update | None]] = {}  # until the settings change
+        self._repeated: dict[
+            tuple[int, ...], tuple[list[Shard], CompiledUpdate | None]
+        ] = {}  # until the settings change
 
-    def apply(self, batch: list[tuple[Held, Any]]) -> list[Value]:
+    def apply(self, batch: list[tuple[Shard, Any]]) -> list[Value]:
         """Return the values of the slices after an update by the gradients given with them."""
         values: dict[int, Value] = {}
-        others: list[Pushed] = []
+        others: list[ShardGradient] = []
         for held, total in batch:
             if type(total) is list:
                 others.append((held, total))
-            elif isinstance(total, Rows) and updates_rows(self.optimizer, held.table):
+            elif isinstance(total, IndexedSlices) and updates_rows(self.optimizer, held.table):
                 values[id(held)] = self._update_rows(held, total)
             else:
                 others.append((held, [dense(total)]))
         lends = self._store.lends()
-        if lends and (len(others) > 1 or (others and others[0][0].value.nbytes >= LEAST)):
+        if lends and (len(others) > 1 or (others and others[0][0].value.nbytes >= MIN_SHARED_BYTES)):
             values.update(self._memory([held for held, _ in others]))
-        for group in [others] if len(others) == 1 or (others and self._is_usual(others)) else _alike(others):
+        for group in (
+            [others] if len(others) == 1 or (others and self._is_usual(others)) else _same_shape_groups(others)
+        ):
             if not (lends or self._store.record or self._store.keep_previous):
                 self._let_go(held for held, _ in group)
             self._update(group, values, keeps=lends)
         return [values[id(held)] for held, _ in batch]
 
-    def _is_usual(self, batch: list[Pushed]) -> bool:
+    def _is_usual(self, batch: list[ShardGradient]) -> bool:
         """Whether these slices often come together, so that one program for all of them pays."""
         which = tuple([id(held) for held, _ in batch])
         if which in self._usual:
@@ -111,32 +115,34 @@ class StoreUpdater:
         if len(self._met) > 4096:
             self._met.clear()
         self._met[which] = self._met.get(which, 0) + 1
-        if self._met[which] < OFTEN or len(self._usual) >= MOST_PROGRAMS:
+        if self._met[which] < FREQUENT_AFTER or len(self._usual) >= MAX_PROGRAMS:
             return False
         self._usual.add(which)
         return True
 
-    def _memory(self, batch: list[Held]) -> dict[int, np.ndarray]:
+    def _memory(self, batch: list[Shard]) -> dict[int, np.ndarray]:
         """Memory for the next values; what is small lies together, so that it can be lent as one."""
         values: dict[int, np.ndarray] = {}
-        sizes = [h.value.nbytes + -h.value.nbytes % LINE for h in batch]
+        sizes = [h.value.nbytes + -h.value.nbytes % CACHE_LINE for h in batch]
         block, at = np.empty(0, np.uint8), 0
         for i, held in enumerate(batch):
             if at + sizes[i] > block.size:
-                together = takewhile(TOGETHER_BYTES.__ge__, accumulate(sizes[i:]))
+                together = takewhile(GROUP_BYTES.__ge__, accumulate(sizes[i:]))
                 block, at = self._store.take(max([sizes[i], *together])), 0
             values[id(held)] = block[at : at + held.value.nbytes].view(held.value.dtype)
             at += sizes[i]
         return values
 
-    def _update_rows(self, held: Held, total: Rows) -> Table:
+    def _update_rows(self, held: Shard, total: IndexedSlices) -> MutableTable:
         """Update some rows where they lie."""
         where, index = (held.key, held.number), index_of(held.key, held.number)
         weight = self._weight(held)
         self._make_state(index, weight)
         table = held.value
-        if not isinstance(table, Table):
-            table = Table(lambda: looked_at(_laid(weight)), held.value.size, held.value.dtype, held.width)
+        if not isinstance(table, MutableTable):
+            table = MutableTable(
+                lambda: as_numpy_view(_dense_storage(weight)), held.value.size, held.value.dtype, held.width
+            )
             self._weights[where] = (table, weight)
         table.changes(total.ids, self._store.keep_previous)
         values = total.values.reshape(-1, *weight.shape[1:])
@@ -147,17 +153,17 @@ class StoreUpdater:
     def _make_state(self, index: str, weight: NDArray) -> None:
         """Make the state of a table that is not there yet; it holds all rows."""
         if index not in self.updater.states:
-            made = self.optimizer.create_state_multi_precision(index, _laid(weight))
+            made = self.optimizer.create_state_multi_precision(index, _dense_storage(weight))
             self.updater.states[index], self.updater.states_synced[index] = made, True
 
-    def _update(self, batch: list[Pushed], into: dict[int, Any], keeps: bool) -> None:
+    def _update(self, batch: list[ShardGradient], into: dict[int, Any], keeps: bool) -> None:
         """Update slices, and put their values into the memory in `into`; into new memory where `keeps` asks for it."""
         kept, weights, terms, ids = [], [], [], []
         for held, some in batch:
             value, weight = self._weights.get((held.key, held.number), (None, None))
             keep = weight if weight is not None and value is held.value else self._made(held)
             kept.append(keep)
-            weights.append(_laid(keep) if keep.is_sparse else keep)
+            weights.append(_dense_storage(keep) if keep.is_sparse else keep)
             terms.append(some)
             ids.append(id(held))
         which = tuple(ids)
@@ -165,7 +171,7 @@ class StoreUpdater:
         if update is None or not update.fits(weights, terms) or not update.repeat(terms):
             self._record(which, [h for h, _ in batch], weights, terms)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
-            updated = looked_at(weight).reshape(-1)
+            updated = as_numpy_view(weight).reshape(-1)
             value = into.get(id(held))
             if value is not None:
                 value[:] = updated  # the weight's own memory is updated in place by the next round
@@ -173,7 +179,7 @@ class StoreUpdater:
                 value = into[id(held)] = updated.copy() if keeps else updated
             self._weights[held.key, held.number] = (value, keep)
 
-    def _let_go(self, slices: Iterable[Held]) -> None:
+    def _let_go(self, slices: Iterable[Shard]) -> None:
         """Before an update: drop the old values, which lie in the weights' own memory, so that it can be written to.
 
         As long as somebody looks at a value, such as an answer that is not sent yet, XLA makes the next one elsewhere.
@@ -186,32 +192,34 @@ class StoreUpdater:
                 self._weights[where] = (held.value, weight)
 
     def _record(
-        self, which: tuple[int, ...], slices: list[Held], weights: list[NDArray], terms: list[list[np.ndarray]]
+        self, which: tuple[int, ...], slices: list[Shard], weights: list[NDArray], terms: list[list[np.ndarray]]
     ) -> None:
         """Record an update, and remember it if it is likely to come again."""
         indices = [index_of(h.key, h.number) for h in slices]
-        lying = [[lent(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)]
+        lying = [
+            [from_borrowed_numpy(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)
+        ]
         update = None
-        if can_repeat(self.optimizer) and self._is_worth(which, slices, indices):
-            update = Update(self.updater, indices, weights, lying)
-        grads = [_added(ts) for ts in lying]
+        if can_compile(self.optimizer) and self._is_worth(which, slices, indices):
+            update = CompiledUpdate(self.updater, indices, weights, lying)
+        grads = [_sum_terms(ts) for ts in lying]
         self.updater(indices, grads, weights)
         del grads  # sums that somebody holds would be results of the program
         if update is not None:
             self._repeated[which] = (slices, update if update.learn() else None)
 
-    def _is_worth(self, which: tuple[int, ...], slices: list[Held], indices: list[str]) -> bool:
+    def _is_worth(self, which: tuple[int, ...], slices: list[Shard], indices: list[str]) -> bool:
         """Whether an update is likely to come again, and can be learned."""
         often = len(which) == 1 or which in self._usual
         failed = which in self._repeated and self._repeated[which][1] is None
         states = self.updater.states
         return often and not failed and all([i in states for i in indices]) and not any([h.table for h in slices])
 
-    def _weight(self, held: Held) -> NDArray:
+    def _weight(self, held: Shard) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))
         return weight if weight is not None and value is held.value else self._made(held)
 
-    def _made(self, held: Held) -> NDArray:
+    def _made(self, held: Shard) -> NDArray:
         """An array of a slice's value."""
         made = array(dense(held.value).reshape(_shape(held)), ctx=_CPU, dtype=held.value.dtype)
         return with_storage(made, "row_sparse") if held.table else made
@@ -273,7 +281,7 @@ class StoreUpdater:
     def records(self, number: int) -> Iterator[Record]:
         """Requests that make an equal updater."""
         factors = list(self._factors.values())
-        told = {"config": describe(self.optimizer), "factors": factors, "order": self._order}
+        told = {"config": to_config(self.optimizer), "factors": factors, "order": self._order}
         yield {"op": "optimizer", "store": number, **told}, []
         meta, payload = self.dump()
         yield {"op": "load", "store": number, **meta}, payload
@@ -284,7 +292,7 @@ class StoreUpdater:
         Raises:
             FormatError: not what `dump` makes.
         """
-        reader, opt = Reader(message.data()), self.optimizer
+        reader, opt = StateReader(message.data()), self.optimizer
         self._repeated.clear()
         for one in message.take("states", list):
             if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
@@ -298,7 +306,7 @@ class StoreUpdater:
         opt.num_update = max(opt.num_update, message.take("num_update", int))
 
 
-def _added(terms: list[NDArray]) -> NDArray:
+def _sum_terms(terms: list[NDArray]) -> NDArray:
     """The sum of terms, in their order; 16-bit floats in float32."""
     dtype = np.dtype(terms[0].dtype)
     wide = len(terms) > 1 and is_float(dtype) and dtype.itemsize == 2
@@ -309,7 +317,7 @@ def _added(terms: list[NDArray]) -> NDArray:
     return total.astype(dtype) if wide else total
 
 
-def _shape(held: Held) -> tuple[int, ...]:
+def _shape(held: Shard) -> tuple[int, ...]:
     """The shape that a slice is updated in: that of the array, or some rows of it, or one axis."""
     size = held.value.size
     if size == math.prod(held.shape):
@@ -317,19 +325,19 @@ def _shape(held: Held) -> tuple[int, ...]:
     return (size // held.width, *held.shape[1:]) if held.width > 0 and size % held.width == 0 else (size,)
 
 
-def _fitted(state: Any, held: Held) -> Any:
+def _fitted(state: Any, held: Shard) -> Any:
     """A state, with the slice's shape for what has as many elements."""
     if isinstance(state, tuple):
         return tuple(_fitted(s, held) for s in state)
     return state.reshape(_shape(held)) if state is not None and state.size == held.value.size else state
 
 
-def _laid(weight: NDArray) -> NDArray:
+def _dense_storage(weight: NDArray) -> NDArray:
     """The dense array that a weight lies in."""
     return weight.densified() if isinstance(weight, RowSparseNDArray) else weight
 
 
-class Control:
+class OptimizerRequests:
     """Requests that concern optimizers: `optimizer`, `set`, `states`, `load`."""
 
     def __init__(self) -> None:
@@ -342,11 +350,11 @@ class Control:
 
     def __call__(self, op: str, store: Store, number: int, message: Message) -> tuple[dict[str, Any], list[Any]]:
         if op == "command":
-            return command(message)
+            return handle_command(message)
         if op == "optimizer":
             if message.meta.get("default") is True and number in self._updaters:
                 return {}, []
-            made = StoreUpdater(build(message.meta.get("config")), store)
+            made = StoreUpdater(from_config(message.meta.get("config")), store)
             made.set_factors(message.meta.get("factors"))
             made.set_order(message.meta.get("order"))
             self._updaters[number] = made
@@ -358,7 +366,7 @@ class Control:
         if held is None:
             raise ArgumentError("the store has no optimizer; call set_optimizer first")
         if op == "set":
-            change(held.optimizer, message.meta.get("settings"))
+            update_settings(held.optimizer, message.meta.get("settings"))
             if "schedule" in message.meta:
                 held.optimizer.lr_scheduler = build_schedule(message.meta["schedule"])
             held.set_factors(message.meta.get("factors"))
@@ -381,16 +389,16 @@ def serve(role: str) -> None:
     job = Job.from_env()
     if role == "scheduler":
         host = job.bind_host(job.uri)
-        run_scheduler(job, lambda count: coordinator.start(host, job.uri, count))
+        run_scheduler(job, lambda count: coordinator.start_service(host, job.uri, count))
         return
-    memory.keep()
+    memory.retain_freed()
     sys.setswitchinterval(0.0005)  # the thread that moves bytes is not to wait for updates
     if "JAX_PLATFORMS" not in os.environ:
         jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
     # Each update is waited for, and takes as long as its memory does: other threads would be woken for nothing.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     os.environ.setdefault("NPROC", "1")
-    Server(job, Control()).run()
+    ServerNode(job, OptimizerRequests()).run()
 
 
 def serve_and_exit(role: str) -> None:
@@ -406,4 +414,4 @@ def serve_and_exit(role: str) -> None:
     sys.exit(0)
 
 
-__all__ = ["Control", "StoreUpdater", "serve", "serve_and_exit"]
+__all__ = ["OptimizerRequests", "StoreUpdater", "serve", "serve_and_exit"]

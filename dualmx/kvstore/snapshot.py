@@ -11,12 +11,12 @@ import numpy as np
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentError, FormatError
 from ..core.reader import Content, read_file
-from ..core.seeds import streams
+from ..core.seeds import rng_streams
 from ..ndarray import array
 from ..ndarray.serialize import write_file
 from ..optimizer.states import dump_states, load_states
 from ..sparse import with_storage
-from .states import gathered, give
+from .states import gather_states, send_states
 
 if TYPE_CHECKING:
     from ..optimizer import Optimizer
@@ -33,7 +33,7 @@ def save(kv: DistKVStore, fname: str, extra: Any) -> None:
         raise ArgumentError(f"kvstore.save_snapshot: extra={extra!r}: {e}; expected what JSON can hold") from None
     kv._settle(list(kv._under_way))
     rounds = kv._restored + max((kv._kv.rounds[kv._number, k] for k in kv._like), default=0)
-    here = {"format": FORMAT, "rounds": rounds, "random": streams.state()}
+    here = {"format": FORMAT, "rounds": rounds, "random": rng_streams.state()}
     if not kv._sync:
         kv.barrier()  # nobody pushes meanwhile; in synchronous stores no round ends without rank 0
     if kv.rank:
@@ -52,7 +52,7 @@ def _write(kv: DistKVStore, fname: str, meta: dict[str, Any]) -> None:
         parts[f"value{i}"] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
     optimizer = kv._optimizer
     if optimizer is not None:
-        parts["states"] = np.frombuffer(dump_states(gathered(kv, optimizer), optimizer), np.uint8)
+        parts["states"] = np.frombuffer(dump_states(gather_states(kv, optimizer), optimizer), np.uint8)
     parts["meta"] = np.frombuffer(json.dumps({**meta, "keys": keys}).encode(), np.uint8)
     out = io.BytesIO()
     np.savez(out, **parts)
@@ -73,16 +73,16 @@ def restore(kv: DistKVStore, fname: str) -> Any:
             optimizer.param_dict = kv._optimizer.param_dict
         kv.set_optimizer(optimizer)
         if kv.rank == 0:
-            kv._kv.wait(give(kv, found, optimizer))
+            kv._kv.wait(send_states(kv, found, optimizer))
     kv._prepared("restore_snapshot")
     kv._restored = meta["rounds"]
-    own = meta if kv.rank == 0 else _beside(f"{fname}.{kv.rank}")
+    own = meta if kv.rank == 0 else _other_worker_file(f"{fname}.{kv.rank}")
     if own.get("rounds") == meta["rounds"]:
-        streams.restore(own["random"])
+        rng_streams.restore(own["random"])
     return meta["extra"]
 
 
-def _beside(fname: str) -> dict[str, Any]:
+def _other_worker_file(fname: str) -> dict[str, Any]:
     """What another worker than the first wrote; nothing if there was none of this rank."""
     try:
         found = Content(read_file(fname), repr(fname), "random streams of a worker").json()
@@ -117,7 +117,7 @@ def _read(fname: str) -> tuple[dict[str, Any], dict[Any, Any], tuple[dict[Any, A
             made = array(value, dtype=value.dtype)
             values[key] = with_storage(made, stype) if stype == "row_sparse" else made
         try:
-            streams.parse(random)
+            rng_streams.parse(random)
         except ArgumentError as e:
             raise content.error(f"random streams: {e}") from e
     states = None

@@ -17,7 +17,7 @@ from ..optimizer.states import load_states
 
 if TYPE_CHECKING:
     from ..optimizer import Optimizer
-    from ..ps.customer import Ticket
+    from ..ps.customer import Request
     from .dist import DistKVStore
 
 DEPTH = 8
@@ -34,7 +34,7 @@ def flatten(state: Any, payload: list[np.ndarray]) -> Any:
     return {"dtype": values.dtype.name, "shape": list(values.shape)}
 
 
-class Reader:
+class StateReader:
     """Takes the arrays of trees out of a payload, in order."""
 
     def __init__(self, data: memoryview):
@@ -79,21 +79,21 @@ def on_device(state: Any) -> Any:
     return None if state is None else array(state, dtype=state.dtype)
 
 
-def join(pieces: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...]) -> Any:
+def join_slices(pieces: Sequence[Any], sizes: Sequence[int], shape: tuple[int, ...]) -> Any:
     """The state of a whole key from the states of its slices, of `sizes` elements."""
     if len(pieces) == 1 or pieces[0] is None:
         return pieces[0]
     if isinstance(pieces[0], tuple):
-        return tuple(join([p[i] for p in pieces], sizes, shape) for i in range(len(pieces[0])))
+        return tuple(join_slices([p[i] for p in pieces], sizes, shape) for i in range(len(pieces[0])))
     if all(p.size == n for p, n in zip(pieces, sizes, strict=True)):
         return np.concatenate([p.reshape(-1) for p in pieces]).reshape(shape)
     return pieces[0]
 
 
-def cut(state: Any, start: int, stop: int, size: int) -> Any:
+def slice_state(state: Any, start: int, stop: int, size: int) -> Any:
     """The part of a key's state that belongs to elements `start` to `stop` of its `size`."""
     if isinstance(state, (tuple, list)):
-        return tuple(cut(s, start, stop, size) for s in state)
+        return tuple(slice_state(s, start, stop, size) for s in state)
     if state is None:
         return None
     values = state.asnumpy() if isinstance(state, NDArray) else state
@@ -114,12 +114,12 @@ def read_states(fname: str) -> tuple[dict[Any, Any], Optimizer | None]:
 # -- between a distributed store and its servers
 
 
-def gathered(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
+def gather_states(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
     """The states of all keys from all servers; the optimizer's counts are brought up to date."""
     found: dict[Any, dict[int, Any]] = {}
     counts: dict[Any, int] = {}
     for reply in kv._kv.wait(kv._kv.ask_all("kvstore.save_optimizer_states", kv._meta("states"))):
-        reader = Reader(reply.data())
+        reader = StateReader(reply.data())
         for key, number, count, tree in reply.take("states", list):
             found.setdefault(key, {})[number] = reader.unflatten(tree)
             counts[key] = max(count, counts.get(key, 0))
@@ -131,11 +131,11 @@ def gathered(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
     for key, pieces in found.items():
         known = kv._kv.keys[kv._number, key]
         sizes = [s.stop - s.start for s in known.slices]
-        states[key] = on_device(join([pieces[s.number] for s in known.slices], sizes, known.shape))
+        states[key] = on_device(join_slices([pieces[s.number] for s in known.slices], sizes, known.shape))
     return states
 
 
-def give(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -> list[Ticket]:
+def send_states(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -> list[Request]:
     """Send states to the servers that keep their keys.
 
     Raises:
@@ -148,7 +148,7 @@ def give(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -> list[
         known = kv._kv.keys[kv._number, key]
         for s in known.slices:
             trees, payload = parts.setdefault(s.server, ([], []))
-            tree = flatten(cut(state, s.start, s.stop, known.slices[-1].stop), payload)
+            tree = flatten(slice_state(state, s.start, s.stop, known.slices[-1].stop), payload)
             trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
     what = "kvstore.load_optimizer_states"
     more = {"num_update": optimizer.num_update, "step": kv._kv.step(kv._number)}
@@ -158,4 +158,6 @@ def give(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -> list[
     ]
 
 
-__all__ = ["Reader", "cut", "flatten", "gathered", "give", "join", "on_device", "read_states"]
+__all__ = [
+    "StateReader", "flatten", "gather_states", "join_slices", "on_device", "read_states", "send_states", "slice_state",
+]  # fmt: skip

@@ -8,7 +8,7 @@ from ..ndarray import NDArray
 from .base import KVStoreBase, check_capability
 
 
-class SummingStore(KVStoreBase):
+class AllReduceStore(KVStoreBase):
     """A store without values and optimizer: the updates are the Trainer's."""
 
     @staticmethod
@@ -22,12 +22,12 @@ class SummingStore(KVStoreBase):
         return False
 
 
-def listed(value: Any) -> list[NDArray]:
+def as_list(value: Any) -> list[NDArray]:
     """Return an array, or several, as a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def summed(arrays: list[NDArray]) -> NDArray:
+def sum_arrays(arrays: list[NDArray]) -> NDArray:
     """Return the sum of arrays, on the context of the first; the first itself where it is the only one."""
     total = arrays[0]
     for a in arrays[1:]:
@@ -35,4 +35,4 @@ def summed(arrays: list[NDArray]) -> NDArray:
     return total
 
 
-__all__ = ["SummingStore", "listed", "summed"]
+__all__ = ["AllReduceStore", "as_list", "sum_arrays"]

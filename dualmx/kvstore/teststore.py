@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .base import KVStoreBase
-from .summing import SummingStore, listed, summed
+from .summing import AllReduceStore, as_list, sum_arrays
 
 
 @KVStoreBase.register
-class TestStore(SummingStore):
+class TestStore(AllReduceStore):
     """Sums over the arrays that it is given, and keeps nothing: the least that a Trainer needs of a store.
 
     Example:
@@ -25,14 +25,14 @@ class TestStore(SummingStore):
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copy `value` to `out`, an array or a list."""
-        for o in listed(out):
+        for o in as_list(out):
             o[:] = value.as_in_context(o.context)
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """Write the sum of `value`, an array or a list, to `out`, or back to `value` without one."""
-        arrays = listed(value)
-        total = summed(arrays)
-        for o in arrays if out is None else listed(out):
+        arrays = as_list(value)
+        total = sum_arrays(arrays)
+        for o in arrays if out is None else as_list(out):
             if o is not total:
                 o[:] = total.as_in_context(o.context)
 

@@ -15,15 +15,15 @@ from ..core.knobs import (
     ATTEMPT,
     CLUSTER,
     INTERFACE,
-    LEAST_WORKERS,
-    MOST_WORKERS,
+    MAX_WORKERS,
+    MIN_WORKERS,
     ON_SERVER_DEATH,
     ON_WORKER_DEATH,
     SECRET,
 )
 from .hosts import read_hosts
-from .plan import Plan
-from .texts import HINTS, TEXTS, commands
+from .plan import JobPlan
+from .texts import NEXT_STEPS, SCRIPT_FORMATS, commands
 from .watch import run
 
 
@@ -133,13 +133,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         p.error("expected at least one worker (-n), and a number of servers (-s) of 0 or more")
     if options.launcher == "local" and (options.hostfile or options.sync_dst_dir or options.program):
         p.error("-H, --with and --sync-dst-dir go with launchers of several hosts; --launcher local uses this one")
-    if options.launcher in TEXTS and not options.dry_run:
-        p.error(f"--launcher {options.launcher} is only written down: --dry-run > JOB, then {HINTS[options.launcher]}")
+    if options.launcher in SCRIPT_FORMATS and not options.dry_run:
+        p.error(
+            f"--launcher {options.launcher} is only written down: --dry-run > JOB, then {NEXT_STEPS[options.launcher]}"
+        )
     if options.restarts < 0:
         p.error(f"--restarts {options.restarts}: expected 0 or more")
     if not 0 <= options.port < 65536:
         p.error(f"--port {options.port}: expected 1 to 65535, or 0 for a free one")
-    limits = {knob.name: str(n) for knob, n in ((LEAST_WORKERS, options.min_np), (MOST_WORKERS, options.max_np)) if n}
+    limits = {knob.name: str(n) for knob, n in ((MIN_WORKERS, options.min_np), (MAX_WORKERS, options.max_np)) if n}
     if limits and (servers or options.on_worker_death not in (None, "elastic")):
         p.error("--min-np and --max-np go with -s 0 and --on-worker-death elastic")
     if not 0 <= options.min_np <= options.num_workers <= (options.max_np or options.num_workers):
@@ -163,14 +165,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     secret = shared.get("DUALMX_SECRET") or SECRET.read() or secrets.token_hex(32)
     for attempt in range(attempts + 1):
         env = {**shared, "DUALMX_SECRET": secret, "DMLC_NUM_ATTEMPT": str(attempt)}
-        plan = Plan(
+        plan = JobPlan(
             command, options.num_workers, servers, env, roles, options.launcher, hosts, options.sync_dst_dir or "",
             shlex.split(options.program), options.host_ip, options.port,
             policy, options.restarts, options.image,
         )  # fmt: skip
         try:
             if options.dry_run:
-                print(TEXTS.get(options.launcher, commands)(plan), end="")
+                print(SCRIPT_FORMATS.get(options.launcher, commands)(plan), end="")
                 return 0
             code = run(plan)
         except MXNetError as e:

@@ -20,7 +20,7 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1
 RANKS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
-POLITE = 2.0
+TERM_SECONDS = 2.0
 PING = 10.0
 
 
@@ -70,7 +70,7 @@ def exists(group: int) -> bool:
     return True
 
 
-def keep(patience: float = 1.0) -> None:
+def outlive_launcher(patience: float = 1.0) -> None:
     """Outlive the launcher, and end what it left."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -80,7 +80,7 @@ def keep(patience: float = 1.0) -> None:
     stop(groups, patience)
 
 
-def keeper() -> int:
+def start_keeper() -> int:
     """Fork a process that keeps; returns the file on which it listens."""
     listens, tells = os.pipe()
     if os.fork():
@@ -93,7 +93,7 @@ def keeper() -> int:
         os.dup2(source, target)
     os.closerange(3, 256)
     sys.stdin = os.fdopen(0)
-    keep()
+    outlive_launcher()
     os._exit(0)
 
 
@@ -107,7 +107,7 @@ def defaults() -> dict[str, str]:
     return {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if known else {}
 
 
-def seat_env(role: str, rank: int) -> dict[str, str]:
+def rank_env(role: str, rank: int) -> dict[str, str]:
     """What tells a process of the job which one it is."""
     env = {"DMLC_ROLE": role, "DMLC_TASK_ID": str(rank)}
     return env if role == "scheduler" else {**env, f"DMLC_{role.upper()}_ID": str(rank)}
@@ -126,7 +126,7 @@ def described(where: str) -> dict[str, Any]:
     if not 0 <= rank < len(tasks["seats"]):
         sys.exit(f"process {rank} of {len(tasks['seats'])}: not started by mpirun or srun as the launcher asked")
     role, number = tasks["seats"][rank]
-    env = {**tasks["env"], **seat_env(role, number), **tasks["roles"].get(role, {})}
+    env = {**tasks["env"], **rank_env(role, number), **tasks["roles"].get(role, {})}
     return {**tasks, "name": f"{role} {number}", "env": env}
 
 
@@ -137,8 +137,8 @@ def agent(where: str) -> int:
 
     die_with_parent(signal.SIGTERM)
     task = described(where)
-    say = speaker(task["name"])
-    tells = keeper()
+    say = frame_writer(task["name"])
+    tells = start_keeper()
     try:
         os.chdir(task["folder"])
         child = subprocess.Popen(
@@ -153,7 +153,7 @@ def agent(where: str) -> int:
     group = child.pid
     os.write(tells, b"+%d\n" % group)
     say("s", f"{socket.gethostname()} {group}")
-    attend(child, say, where == "stdin")
+    relay_output(child, say, where == "stdin")
     os.write(tells, b"-%d\n" % group)
     if where == "rank":
         time.sleep(0.1)  # mpirun may tear a line that follows others closely
@@ -163,7 +163,7 @@ def agent(where: str) -> int:
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-def speaker(name: str) -> Callable[[str, str], None]:
+def frame_writer(name: str) -> Callable[[str, str], None]:
     """Return what tells the launcher, as a frame, something of a kind about the process `name`."""
 
     def say(kind: str, text: str) -> None:
@@ -177,7 +177,7 @@ def speaker(name: str) -> Callable[[str, str], None]:
     return say
 
 
-def attend(child: Any, say: Callable[[str, str], None], listens: bool) -> None:
+def relay_output(child: Any, say: Callable[[str, str], None], listens: bool) -> None:
     """Pass on what a command writes until it ends, or a signal, or the end of stdin if that is listened to, ends it.
 
     Nothing of its process group is left then.
@@ -211,7 +211,7 @@ def attend(child: Any, say: Callable[[str, str], None], listens: bool) -> None:
         time.sleep(0.02)
     stopped = child.poll() is None
     if stopped:
-        stopping = threading.Thread(target=stop, args=({group}, POLITE))
+        stopping = threading.Thread(target=stop, args=({group}, TERM_SECONDS))
         stopping.start()
         child.wait()
         stopping.join()
@@ -222,7 +222,7 @@ def attend(child: Any, say: Callable[[str, str], None], listens: bool) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "keep":
-        keep()
+        outlive_launcher()
     elif sys.argv[1] == "agent":
         status = agent(sys.argv[2])
         sys.stdout.flush()

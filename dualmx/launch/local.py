@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .plan import Plan
-from .process import Member, Start
+from .plan import JobPlan
+from .process import JobMember, ProcessSpec
 
 
-def check(plan: Plan) -> None:
+def check(plan: JobPlan) -> None:
     """Nothing but the program can be missing on this host; it is looked for before each start."""
 
 
-def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     """Return how the servers and workers are started: as children of the launcher."""
-    return [Start([m], plan.command, plan.env_here(m.role, m.rank)) for m in members]
+    return [ProcessSpec([m], plan.command, plan.env_here(m.role, m.rank)) for m in members]
 
 
-def remove(plan: Plan, folder: str) -> None:
+def remove(plan: JobPlan, folder: str) -> None:
     """Nothing to do: the job made folders on this host alone."""
 
 

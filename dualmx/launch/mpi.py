@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from ..core.errors import ArgumentError
 from . import ssh
 from .hosts import by_host, place
-from .plan import Plan
-from .process import Member, Start, agent_command
+from .plan import JobPlan
+from .process import JobMember, ProcessSpec, agent_command
 
 
-def _program(plan: Plan) -> list[str]:
+def _program(plan: JobPlan) -> list[str]:
     return list(plan.program) or ["mpirun"]
 
 
-def _is_open_mpi(plan: Plan) -> bool:
+def _is_open_mpi(plan: JobPlan) -> bool:
     try:
         done = subprocess.run([_program(plan)[0], "--version"], capture_output=True, text=True, timeout=60)
     except OSError:
@@ -26,7 +26,7 @@ def _is_open_mpi(plan: Plan) -> bool:
     return any(name in done.stdout + done.stderr for name in ("Open MPI", "OpenRTE", "PRRTE"))
 
 
-def check(plan: Plan) -> None:
+def check(plan: JobPlan) -> None:
     """Look for `mpirun`, and copy the working folder if asked.
 
     Raises:
@@ -40,10 +40,10 @@ def check(plan: Plan) -> None:
     if plan.folder:
         if not plan.hosts:
             raise ArgumentError("--sync-dst-dir: expected a host file (-H)")
-        ssh.check(Plan(plan.command, 1, 1, env=plan.env, launcher="mpi", hosts=plan.hosts, folder=plan.folder))
+        ssh.check(JobPlan(plan.command, 1, 1, env=plan.env, launcher="mpi", hosts=plan.hosts, folder=plan.folder))
 
 
-def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     """Return one `mpirun`; each of its processes finds its description by its number, in a variable."""
     order = list(members)
     where: list[str] = []
@@ -60,10 +60,10 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     tasks = plan.tasks([(m.role, m.rank) for m in order])
     command = [*_program(plan), "-np", str(len(order)), *where, *options, *agent_command("rank")]
     env = {**os.environ, "DUALMX_LAUNCH": tasks}
-    return [Start(order, command, env, framed=True, name="mpirun", patience=8.0)]
+    return [ProcessSpec(order, command, env, framed=True, name="mpirun", patience=8.0)]
 
 
-def remove(plan: Plan, folder: str) -> None:
+def remove(plan: JobPlan, folder: str) -> None:
     """Nothing to do: the job made folders on this host alone."""
 
 

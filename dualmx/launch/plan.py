@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..core.errors import ArgumentError
 from ..core.knobs import INTERFACE, KNOBS
 from ..core.network import address_of, free_port, is_loopback, route_to
-from .guard import defaults, seat_env
+from .guard import defaults, rank_env
 from .hosts import Host
 
 # The launcher decides these, or they belong to one host.
@@ -23,7 +23,7 @@ _ALSO_FORWARDED = ("OMP_NUM_THREADS", "KMP_AFFINITY", "LD_LIBRARY_PATH", "GLIBC_
 
 
 @dataclass
-class Plan:
+class JobPlan:
     """What is started.
 
     Attributes:
@@ -77,7 +77,7 @@ class Plan:
         inherited = {k: v for k, v in os.environ.items() if k != "PORT"}  # one port would not do for all servers
         inherited = {**defaults(), **inherited}
         host = {"DMLC_NODE_HOST": self.uri} if is_loopback(self.uri) else {}
-        return {**inherited, **host, **self.job_env(), **seat_env(role, rank), **self.role_env.get(role, {})}
+        return {**inherited, **host, **self.job_env(), **rank_env(role, rank), **self.role_env.get(role, {})}
 
     @staticmethod
     def forwarded() -> list[str]:
@@ -98,7 +98,7 @@ class Plan:
         )
 
 
-def _own_address(plan: Plan) -> str:
+def _own_address(plan: JobPlan) -> str:
     """Address of this host for the others."""
     local = plan.launcher == "local"
     interface = plan.env.get(INTERFACE.name) or ("" if local else INTERFACE.read())
@@ -114,7 +114,7 @@ def _own_address(plan: Plan) -> str:
     return found or "127.0.0.1"
 
 
-def place_scheduler(plan: Plan) -> None:
+def place_scheduler(plan: JobPlan) -> None:
     """Fill in the address and port of the scheduler, which runs on this host.
 
     Raises:
@@ -135,4 +135,4 @@ def place_scheduler(plan: Plan) -> None:
         ) from None
 
 
-__all__ = ["Plan", "place_scheduler"]
+__all__ = ["JobPlan", "place_scheduler"]

@@ -32,11 +32,11 @@ _REMEDIES = (
 )
 
 
-class Unusable(MXNetError):
+class HostUnusable(MXNetError):
     """A host that cannot be used, and why."""
 
 
-class Probe:
+class HostConnection:
     """A conversation with `probe.py` on a host.
 
     Args:
@@ -80,13 +80,13 @@ class Probe:
         except OSError:
             answer = None
         except queue.Empty:
-            raise Unusable(f"no answer within {seconds:g} s") from None
+            raise HostUnusable(f"no answer within {seconds:g} s") from None
         if answer is None:
             self._readers[1].join(1.0)
             code = self._popen.wait()
-            raise Unusable(self._said[-1] if self._said else f"the connection ended with status {code}")
+            raise HostUnusable(self._said[-1] if self._said else f"the connection ended with status {code}")
         if answer["problem"]:
-            raise Unusable(answer["problem"])
+            raise HostUnusable(answer["problem"])
         return answer
 
     def clock_skew(self) -> tuple[float, float]:
@@ -119,7 +119,7 @@ class Probe:
             stream.close()  # type: ignore[union-attr]
 
 
-class Probes:
+class HostConnections:
     """Conversations with several hosts at a time.
 
     Attributes:
@@ -127,7 +127,7 @@ class Probes:
     """
 
     def __init__(self, commands: Mapping[str, Sequence[str]]):
-        self._probes = {name: Probe(command) for name, command in commands.items()}
+        self._probes = {name: HostConnection(command) for name, command in commands.items()}
         self.problems: dict[str, str] = {}
 
     def ask(self, question: Mapping[str, Any] | Mapping[str, Mapping[str, Any]], seconds: float) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class Probes:
             own: Any = question if "ask" in question else question[name]
             try:
                 out[name] = self._probes[name].ask(own, seconds)
-            except Unusable as e:
+            except HostUnusable as e:
                 self.problems[name] = str(e)
 
         self._each(one)
@@ -152,7 +152,7 @@ class Probes:
         def one(name: str) -> None:
             try:
                 out[name] = self._probes[name].clock_skew()
-            except Unusable as e:
+            except HostUnusable as e:
                 self.problems[name] = str(e)
 
         self._each(one)
@@ -177,9 +177,9 @@ class Probes:
 
 
 @contextmanager
-def probing(commands: Mapping[str, Sequence[str]]) -> Iterator[Probes]:
+def probing(commands: Mapping[str, Sequence[str]]) -> Iterator[HostConnections]:
     """Open `Probes`, and close them at the end."""
-    probes = Probes(commands)
+    probes = HostConnections(commands)
     try:
         yield probes
     finally:
@@ -191,7 +191,7 @@ def probe_command() -> list[str]:
     return script_command(SCRIPT)
 
 
-def told(problems: Mapping[str, str]) -> str:
+def format_problems(problems: Mapping[str, str]) -> str:
     """What is wrong with hosts, and what can be done about it, one or two lines each."""
     lines = []
     for host, why in problems.items():
@@ -200,4 +200,4 @@ def told(problems: Mapping[str, str]) -> str:
     return os.linesep.join(lines)
 
 
-__all__ = ["Probes", "Unusable", "probe_command", "probing", "told"]
+__all__ = ["HostConnections", "HostUnusable", "format_problems", "probe_command", "probing"]

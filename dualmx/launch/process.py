@@ -49,7 +49,7 @@ def describe_exit(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-class Keeper:
+class ProcessKeeper:
     """A process that ends the job's process groups if the launcher is killed."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Keeper:
         self._process.wait()
 
 
-class Member:
+class JobMember:
     """A member of the job: role `role`, number `rank`.
 
     Attributes:
@@ -120,7 +120,7 @@ def _print(name: str, colour: int, text: str, target: IO[str]) -> None:
 
 
 @dataclass
-class Start:
+class ProcessSpec:
     """How to start one process on this host.
 
     Attributes:
@@ -134,7 +134,7 @@ class Start:
         lane: of those with the same one, only a few are started at a time, until they have said something.
     """
 
-    members: Sequence[Member]
+    members: Sequence[JobMember]
     command: Sequence[str]
     env: Mapping[str, str]
     text: str | None = None
@@ -152,7 +152,7 @@ class Process:
         lines: last lines of its own, apart from those of its members.
     """
 
-    def __init__(self, start: Start, keeper: Keeper):
+    def __init__(self, start: ProcessSpec, keeper: ProcessKeeper):
         self.start = start
         self.members, self.name, self.patience = list(start.members), start.name, start.patience
         self.lines: deque[str] = deque(maxlen=KEPT_LINES)
@@ -254,4 +254,4 @@ class Process:
             reader.join(1.0)
 
 
-__all__ = ["Keeper", "Member", "Process", "Start", "agent_command", "describe_exit", "script_command"]
+__all__ = ["JobMember", "Process", "ProcessKeeper", "ProcessSpec", "agent_command", "describe_exit", "script_command"]

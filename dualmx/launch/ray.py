@@ -11,13 +11,13 @@ from pathlib import Path
 
 from ..core.errors import ArgumentError
 from .hosts import place
-from .plan import Plan
-from .process import Member, Start, agent_command
+from .plan import JobPlan
+from .process import JobMember, ProcessSpec, agent_command
 
 DRIVER = Path(__file__).with_name("ray_driver.py")
 
 
-def check(plan: Plan) -> None:
+def check(plan: JobPlan) -> None:
     """Look for Ray.
 
     Raises:
@@ -29,7 +29,7 @@ def check(plan: Plan) -> None:
         raise ArgumentError("--sync-dst-dir: not with --launcher ray; use a shared folder")
 
 
-def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     """Return Ray's driver; it is told through stdin what to start, so that `ps` shows none of it."""
     places = place(plan.hosts, plan.servers, plan.workers) if plan.hosts else {}
     tasks = []
@@ -39,10 +39,10 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
         tasks.append({"text": text, "node": host.name if host else "", "cpus": 1 if m.role == "worker" else 0})
     text = json.dumps({"agent": agent_command("stdin"), "tasks": tasks})
     command = [sys.executable, "-P", str(DRIVER)]  # -P: this folder's ray.py is not the package
-    return [Start(list(members), command, os.environ, text, framed=True, name="ray", patience=8.0)]
+    return [ProcessSpec(list(members), command, os.environ, text, framed=True, name="ray", patience=8.0)]
 
 
-def remove(plan: Plan, folder: str) -> None:
+def remove(plan: JobPlan, folder: str) -> None:
     """Nothing to do: the job made folders on this host alone."""
 
 

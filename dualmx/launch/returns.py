@@ -9,27 +9,27 @@ from collections.abc import Callable, Sequence
 
 from ..core.errors import ArgumentError
 from ..core.knobs import JOURNAL
-from .plan import Plan
-from .process import Keeper, Member, Process, Start, describe_exit
+from .plan import JobPlan
+from .process import JobMember, Process, ProcessKeeper, ProcessSpec, describe_exit
 
 PAUSE = 1.0  # seconds until one that could not even be started is tried again
 LATER = 1.0  # seconds that a process must end behind the scheduler to have outlived it, since ends are seen in turn
 
-Starts = Callable[[Sequence[Member]], Sequence[Start]]
+Starts = Callable[[Sequence[JobMember]], Sequence[ProcessSpec]]
 
 
-class Returns:
+class RestartPolicy:
     """The policies of a job.
 
     Args:
         plan: of the job; its environment is completed by the policies and, where servers return, a journal.
     """
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: JobPlan):
         self._policy, self._left = plan.policy, plan.restarts
-        self._settled: set[Member] = set()  # failed, but the job goes on
-        self._waiting: list[tuple[float, Member]] = []
-        self._again: set[Member] = set()  # were started in the place of others
+        self._settled: set[JobMember] = set()  # failed, but the job goes on
+        self._waiting: list[tuple[float, JobMember]] = []
+        self._again: set[JobMember] = set()  # were started in the place of others
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         env = {f"DUALMX_ON_{role.upper()}_DEATH": policy for role, policy in plan.policy.items()}
         given = plan.env.get(JOURNAL.name) or JOURNAL.read()
@@ -49,7 +49,7 @@ class Returns:
         """Folder that is made for the members' journals, here and on their hosts; empty if they have one or none."""
         return self._folder.name if self._folder is not None else ""
 
-    def forgiven(self, member: Member) -> bool:
+    def forgiven(self, member: JobMember) -> bool:
         """Whether the job goes on without a member that failed, or with another one in its place."""
         return member in self._settled
 
@@ -62,18 +62,18 @@ class Returns:
     def _waits(self) -> bool:
         return "wait" in self._policy.values()
 
-    def over(self, members: Sequence[Member]) -> bool:
+    def over(self, members: Sequence[JobMember]) -> bool:
         """Whether the job has come to its end, so that nobody is started again."""
         if self._policy.get("worker") == "elastic" or not self._waits:
-            return self._policy.get("worker") == "elastic" and _over(members)
-        return _ended_well(members, "worker") or (_over(members) and _ended_well(members, "scheduler"))
+            return self._policy.get("worker") == "elastic" and _job_succeeded(members)
+        return _ended_well(members, "worker") or (_job_succeeded(members) and _ended_well(members, "scheduler"))
 
-    def late(self, members: Sequence[Member]) -> bool:
+    def late(self, members: Sequence[JobMember]) -> bool:
         """Whether only processes run that were started in the place of others, and the job is over."""
         running = [m for m in members if m.code is None]
         return self.over(members) and all(m in self._again for m in running)
 
-    def decide(self, failed: Sequence[Member], members: Sequence[Member]) -> None:
+    def decide(self, failed: Sequence[JobMember], members: Sequence[JobMember]) -> None:
         """Settle what becomes of those of `members` that have failed."""
         over = self.over(members)
         if over:
@@ -89,7 +89,7 @@ class Returns:
             elif member in self._again or self._outlived(member, members):  # it came too late to find the others
                 self._settled.add(member)
 
-    def _outlived(self, member: Member, members: Sequence[Member]) -> bool:
+    def _outlived(self, member: JobMember, members: Sequence[JobMember]) -> bool:
         """Whether an elastic job went on without a member, as one that was stopped for long: its scheduler had ended.
 
         The scheduler waits for all workers but those.
@@ -99,16 +99,16 @@ class Returns:
         ends = [m.begun + m.ended for m in members if m.role == "scheduler" and m.code == 0 and m.ended is not None]
         return bool(ends) and member.begun + member.ended > max(ends) + LATER
 
-    def due(self, starts: Starts, keeper: Keeper) -> list[Process]:
+    def due(self, starts: Starts, keeper: ProcessKeeper) -> list[Process]:
         """Start again those whose time has come, as the launcher starts members."""
         now = time.monotonic()
         ready = [member for at, member in self._waiting if at <= now]
         self._waiting = [(at, member) for at, member in self._waiting if at > now]
-        again = [Member(member.role, member.rank) for member in ready]
+        again = [JobMember(member.role, member.rank) for member in ready]
         self._again.update(again)
         return [Process(start, keeper) for start in starts(again)] if again else []
 
-    def _decide(self, member: Member, members: Sequence[Member]) -> None:
+    def _decide(self, member: JobMember, members: Sequence[JobMember]) -> None:
         # The scheduler goes by the servers' policy: what they both serve by is written down.
         policy = self._policy.get("server" if member.role == "scheduler" else member.role, "fail")
         at = f" ({member.where})" if " on " in member.where else ""
@@ -129,15 +129,15 @@ class Returns:
             self._folder.cleanup()
 
 
-def _ended_well(members: Sequence[Member], role: str) -> bool:
+def _ended_well(members: Sequence[JobMember], role: str) -> bool:
     """Whether all processes of a role, those that were started last, have ended in good order."""
     return all(m.code == 0 for m in {m.name: m for m in members}.values() if m.role == role)
 
 
-def _over(members: Sequence[Member]) -> bool:
+def _job_succeeded(members: Sequence[JobMember]) -> bool:
     """Whether the workers have ended in good order, and the scheduler after them."""
     ended = {m.role for m in members if m.code == 0}
     return {"worker", "scheduler"} <= ended
 
 
-__all__ = ["Returns"]
+__all__ = ["RestartPolicy"]

@@ -11,15 +11,15 @@ from pathlib import Path
 
 from ..core.errors import ArgumentError
 from .hosts import place
-from .plan import Plan
-from .process import Member, Start, agent_command
+from .plan import JobPlan
+from .process import JobMember, ProcessSpec, agent_command
 
 
-def _program(plan: Plan) -> list[str]:
+def _program(plan: JobPlan) -> list[str]:
     return list(plan.program) or ["srun"]
 
 
-def check(plan: Plan) -> None:
+def check(plan: JobPlan) -> None:
     """Look for `srun`.
 
     Raises:
@@ -34,7 +34,7 @@ def check(plan: Plan) -> None:
         raise ArgumentError("--sync-dst-dir: not with --launcher slurm; use a shared folder, or sbcast")
 
 
-def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     """Return one `srun`; each of its tasks finds its description by its number, in a variable."""
     tasks = plan.tasks([(m.role, m.rank) for m in members])
     env = {**os.environ, "DUALMX_LAUNCH": tasks}
@@ -51,10 +51,10 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
         env["SLURM_HOSTFILE"] = f.name
         options += ["--distribution=arbitrary", f"--nodes={len(set(where))}"]
     command = [*_program(plan), *options, *agent_command("rank")]
-    return [Start(list(members), command, env, framed=True, name="srun", patience=8.0)]
+    return [ProcessSpec(list(members), command, env, framed=True, name="srun", patience=8.0)]
 
 
-def remove(plan: Plan, folder: str) -> None:
+def remove(plan: JobPlan, folder: str) -> None:
     """Nothing to do: the job made folders on this host alone."""
 
 

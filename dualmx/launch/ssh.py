@@ -15,9 +15,9 @@ from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import INTERFACE
 from ..core.network import is_loopback
 from .hosts import Host, place
-from .plan import Plan, place_scheduler
-from .probing import Probes, probe_command, probing, told
-from .process import Member, Start, agent_command
+from .plan import JobPlan, place_scheduler
+from .probing import HostConnections, format_problems, probe_command, probing
+from .process import JobMember, ProcessSpec, agent_command
 
 SECONDS = 15  # until a host counts as unreachable
 COPY_SECONDS = 600
@@ -25,28 +25,28 @@ COPY_SECONDS = 600
 _OPTIONS = ("-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={SECONDS}", "-o", "ServerAliveInterval=10")
 
 
-def _program(plan: Plan) -> list[str]:
+def _program(plan: JobPlan) -> list[str]:
     return list(plan.program) or ["ssh"]
 
 
-def to_host(plan: Plan, host: Host, command: str) -> list[str]:
+def to_host(plan: JobPlan, host: Host, command: str) -> list[str]:
     """Command that runs the shell command `command` on `host`."""
     port = ["-p", str(host.port)] if host.port else []
     return [*_program(plan), *_OPTIONS, *port, host.name, command]
 
 
-def distinct(plan: Plan) -> dict[str, Host]:
+def distinct(plan: JobPlan) -> dict[str, Host]:
     """The hosts of a plan by name, each once."""
     return {str(h): h for h in plan.hosts}
 
 
-def questions(plan: Plan) -> dict[str, list[str]]:
+def questions(plan: JobPlan) -> dict[str, list[str]]:
     """Commands that start a probe on each host."""
     script = "exec " + shlex.join(probe_command())
     return {name: to_host(plan, host, script) for name, host in distinct(plan).items()}
 
 
-def check(plan: Plan) -> None:
+def check(plan: JobPlan) -> None:
     """Ask every host whether it can be used, copy the working folder if asked, and find the scheduler's address.
 
     Raises:
@@ -65,10 +65,12 @@ def check(plan: Plan) -> None:
         if not probes.problems:
             _meet(plan, facts, probes)
         if probes.problems:
-            raise MXNetError(f"nothing was started, for these hosts cannot be used:\n{told(probes.problems)}")
+            raise MXNetError(
+                f"nothing was started, for these hosts cannot be used:\n{format_problems(probes.problems)}"
+            )
 
 
-def _meet(plan: Plan, facts: Mapping[str, dict[str, Any]], probes: Probes) -> None:
+def _meet(plan: JobPlan, facts: Mapping[str, dict[str, Any]], probes: HostConnections) -> None:
     """Find the address by which the hosts reach the scheduler, and let them try."""
     if not plan.uri and not (plan.env.get(INTERFACE.name) or INTERFACE.read()):
         seen = [f["seen"] for f in facts.values() if f["seen"] and _is_own(f["seen"])]
@@ -87,7 +89,7 @@ def _is_own(address: str) -> bool:
         return False  # of a gateway between here and there
 
 
-def copy_folder(plan: Plan, facts: Mapping[str, dict[str, Any]]) -> None:
+def copy_folder(plan: JobPlan, facts: Mapping[str, dict[str, Any]]) -> None:
     """Copy the working folder to `plan.folder` on all hosts: by rsync where both ends have it, else by tar.
 
     Raises:
@@ -110,7 +112,7 @@ def copy_folder(plan: Plan, facts: Mapping[str, dict[str, Any]]) -> None:
 _PACK = ("--exclude=./.git", "-czf", "-", ".")
 
 
-def _rsync(plan: Plan, host: Host) -> list[str]:
+def _rsync(plan: JobPlan, host: Host) -> list[str]:
     shell = [*_program(plan), "-o", "BatchMode=yes", *(["-p", str(host.port)] if host.port else [])]
     name = f"[{host.name}]" if ":" in host.name else host.name
     return ["rsync", "-az", "--exclude=/.git", "-e", shlex.join(shell), "./", f"{name}:{plan.folder}/"]
@@ -136,7 +138,7 @@ def _attempt(command: Sequence[str], source: Sequence[str] | None) -> str:
     return "" if code == 0 else (lines[-1] if lines else f"status {code}")
 
 
-def _on_all(plan: Plan, attempt: Callable[[Host], str]) -> dict[str, str]:
+def _on_all(plan: JobPlan, attempt: Callable[[Host], str]) -> dict[str, str]:
     """Call `attempt` for each host, several at a time; returns the reasons of those that failed."""
     hosts = list(distinct(plan).values())
     with ThreadPoolExecutor(min(16, len(hosts))) as threads:
@@ -144,12 +146,12 @@ def _on_all(plan: Plan, attempt: Callable[[Host], str]) -> dict[str, str]:
     return {str(h): why for h, why in zip(hosts, reasons, strict=True) if why}
 
 
-def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
+def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     """Return one ssh connection for each server and worker; what it is told goes through stdin, unseen by `ps`."""
     places = place(plan.hosts, plan.servers, plan.workers)
     agent = "exec " + shlex.join(agent_command("stdin"))
     return [
-        Start(
+        ProcessSpec(
             [m], to_host(plan, places[m.role, m.rank], agent), os.environ, plan.tasks([(m.role, m.rank)]),
             framed=True, name="ssh", patience=4.0, lane=str(places[m.role, m.rank]),
         )
@@ -157,7 +159,7 @@ def starts(plan: Plan, members: Sequence[Member]) -> list[Start]:
     ]  # fmt: skip
 
 
-def remove(plan: Plan, folder: str) -> None:
+def remove(plan: JobPlan, folder: str) -> None:
     """Remove a folder on all hosts; on those that do not answer it stays."""
     _on_all(plan, lambda host: _attempt(to_host(plan, host, f"rm -rf {shlex.quote(folder)}"), None))
 

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.errors import ArgumentError
-from .guard import seat_env
-from .plan import Plan, place_scheduler
-from .process import Member, script_free
-from .watch import launcher, starts_of
+from .guard import rank_env
+from .plan import JobPlan, place_scheduler
+from .process import JobMember, script_free
+from .watch import launcher, process_specs
 
 _SECONDS = 600  # that a task waits for the scheduler's
 _FOR_OTHERS = ("DUALMX_SECRET", "DMLC_NUM_ATTEMPT", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT")
 _PORT = 9091  # of the scheduler, where it has an address of its own
 
 
-def _env(plan: Plan, role: str = "") -> dict[str, str]:
+def _env(plan: JobPlan, role: str = "") -> dict[str, str]:
     """Variables of all processes or of a role, less those that are known when the job runs."""
     own = {name: os.environ[name] for name in plan.forwarded() if name in os.environ}
     env = {**own, **plan.job_env()} if not role else plan.role_env.get(role, {})
@@ -30,11 +30,11 @@ def _exports(env: Mapping[str, str]) -> str:
     return "export " + " ".join(f"{k}={shlex.quote(v)}" for k, v in env.items()) if env else ":"
 
 
-def _counts(plan: Plan) -> tuple[tuple[str, int], ...]:
+def _counts(plan: JobPlan) -> tuple[tuple[str, int], ...]:
     return ("scheduler", 1), ("server", plan.servers), ("worker", plan.workers)
 
 
-def sge(plan: Plan) -> str:
+def sge(plan: JobPlan) -> str:
     """A script for `qsub`: an array of tasks in a shared folder, the first of which is the scheduler."""
     total = 1 + plan.servers + plan.workers
     return f"""#!/bin/sh
@@ -75,7 +75,7 @@ done
 """
 
 
-def kubernetes(plan: Plan, name: str = "dualmx") -> str:
+def kubernetes(plan: JobPlan, name: str = "dualmx") -> str:
     """A manifest for `kubectl create -f -`: a job for each role, and a name for the scheduler.
 
     Raises:
@@ -122,7 +122,7 @@ def kubernetes(plan: Plan, name: str = "dualmx") -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": [service, *jobs]}, indent=2) + "\n"
 
 
-def yarn(plan: Plan, name: str = "dualmx") -> str:
+def yarn(plan: JobPlan, name: str = "dualmx") -> str:
     """A specification for `yarn app -launch`: a service with a component for each role."""
 
     def component(role: str, count: int) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def yarn(plan: Plan, name: str = "dualmx") -> str:
     return json.dumps({"name": name, "version": "1", "components": components}, indent=2) + "\n"
 
 
-HINTS = {
+NEXT_STEPS = {
     "sge": "qsub JOB.sh",
     "kubernetes": (
         "kubectl create secret generic dualmx --from-literal=secret=$(openssl rand -hex 32) && "
@@ -153,16 +153,16 @@ HINTS = {
         "yarn app -launch dualmx JOB.json"
     ),
 }
-HINTS["k8s"] = HINTS["kubernetes"]
-TEXTS = {"sge": sge, "kubernetes": kubernetes, "k8s": kubernetes, "yarn": yarn}
+NEXT_STEPS["k8s"] = NEXT_STEPS["kubernetes"]
+SCRIPT_FORMATS = {"sge": sge, "kubernetes": kubernetes, "k8s": kubernetes, "yarn": yarn}
 
 
-def commands(plan: Plan) -> str:
+def commands(plan: JobPlan) -> str:
     """The commands that the launcher would run, one a line, with the variables that it sets; the secret is left out."""
     place_scheduler(plan)
-    members: Sequence[Member] = [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)]
+    members: Sequence[JobMember] = [JobMember("scheduler", 0), *(JobMember(role, rank) for role, rank in plan.seats)]
     lines = []
-    for start in starts_of(plan, launcher(plan.launcher), members):
+    for start in process_specs(plan, launcher(plan.launcher), members):
         lines.append(f"# {', '.join(m.name for m in start.members)}")
         command = shlex.join(script_free(start.command))
         if not start.framed:
@@ -171,7 +171,7 @@ def commands(plan: Plan) -> str:
             continue
         lines += [command, f"#   there, in {plan.folder or os.getcwd()}:"]
         for m in start.members:
-            own = {**plan.job_env(), **seat_env(m.role, m.rank), **plan.role_env.get(m.role, {})}
+            own = {**plan.job_env(), **rank_env(m.role, m.rank), **plan.role_env.get(m.role, {})}
             lines.append(f"#   {_assignments(own)}{shlex.join(plan.command)}")
     return "\n".join(lines) + "\n"
 
@@ -180,4 +180,4 @@ def _assignments(env: Mapping[str, str]) -> str:
     return "".join(f"{k}={'…' if k == 'DUALMX_SECRET' else shlex.quote(v)} " for k, v in env.items())
 
 
-__all__ = ["HINTS", "TEXTS", "commands", "kubernetes", "sge", "yarn"]
+__all__ = ["NEXT_STEPS", "SCRIPT_FORMATS", "commands", "kubernetes", "sge", "yarn"]

@@ -16,14 +16,17 @@ from ..core.encryption import check_encryption
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import ENCRYPT
 from ..core.open_files import limit, opened, raise_limit, remedy
-from ..core.running import noted
-from .plan import Plan, place_scheduler
-from .process import Keeper, Member, Process, Start, describe_exit
-from .returns import Returns, Starts
+from ..core.running import registered_job
+from .plan import JobPlan, place_scheduler
+from .process import JobMember, Process, ProcessKeeper, ProcessSpec, describe_exit
+from .returns import RestartPolicy, Starts
 
 GRACE = 10.0  # seconds that the others have to end by themselves after a failure, or when all workers are done
 LINE = 400  # most characters of a line in the report
-LANE, LOGIN = 8, 30.0  # most processes of a lane that start at a time, and for how many seconds the next one waits
+MAX_LOGINS, LOGIN = (
+    8,
+    30.0,
+)  # most processes of a lane that start at a time, and for how many seconds the next one waits
 SPARE = 48  # files that a process opens for other things
 LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
 
@@ -31,14 +34,14 @@ LAUNCHERS = ("local", "ssh", "mpi", "slurm", "ray")
 class Launcher(Protocol):
     """What a module named after a launcher offers."""
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: JobPlan) -> None:
         """Raise `ArgumentError` or `MXNetError` if the plan cannot be carried out; copy files where that is asked."""
 
-    def starts(self, plan: Plan, members: Sequence[Member]) -> list[Start]:
+    def starts(self, plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
         """Return how the servers and workers `members` are started; at first all of them, later single ones again."""
         ...
 
-    def remove(self, plan: Plan, folder: str) -> None:
+    def remove(self, plan: JobPlan, folder: str) -> None:
         """Remove a folder that the job made on hosts which do not share this one's."""
 
 
@@ -59,7 +62,7 @@ def launcher(name: str) -> Launcher:
     return cast(Launcher, importlib.import_module(f".{name}", __package__))
 
 
-def run(plan: Plan) -> int:
+def run(plan: JobPlan) -> int:
     """Run a job to its end; returns its exit status: that of the first process that failed, 128 + n for signal n.
 
     Raises:
@@ -71,9 +74,9 @@ def run(plan: Plan) -> int:
         raise Interrupted(number)
 
     how = launcher(plan.launcher)
-    returns = Returns(plan)
+    returns = RestartPolicy(plan)
     before = {number: signal.signal(number, interrupt) for number in handled}
-    keeper = Keeper()
+    keeper = ProcessKeeper()
     processes: list[Process] = []
     try:
         check_open_files(plan)
@@ -81,19 +84,21 @@ def run(plan: Plan) -> int:
         place_scheduler(plan)
         encrypt = plan.env.get(ENCRYPT.name) or ENCRYPT.read()
         check_encryption(plan.uri, encrypt)
-        starts = starts_of(plan, how, [Member("scheduler", 0), *(Member(role, rank) for role, rank in plan.seats)])
+        starts = process_specs(
+            plan, how, [JobMember("scheduler", 0), *(JobMember(role, rank) for role, rank in plan.seats)]
+        )
         _require_programs(starts)
         for start in starts:
-            _queue_up(start, processes)
+            _acquire_login_slot(start, processes)
             try:
                 processes.append(Process(start, keeper))
             except OSError as e:
                 raise MXNetError(f"cannot start {start.name or start.members[0].name}: {e.strerror or e}") from e
-        with noted(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command), encrypt):
-            first = _watch(plan, processes, returns, keeper, lambda members: starts_of(plan, how, members))
+        with registered_job(plan.uri, plan.port, plan.env.get("DUALMX_SECRET", ""), " ".join(plan.command), encrypt):
+            first = _supervise(plan, processes, returns, keeper, lambda members: process_specs(plan, how, members))
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
-        _end(processes)
+        _terminate_all(processes)
         for p in processes:
             p.finish_output()
         sys.stdout.flush()
@@ -105,7 +110,7 @@ def run(plan: Plan) -> int:
     except Interrupted as e:
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
-        _end(processes)
+        _terminate_all(processes)
         print(f"dualmx-launch: ended by {signal.Signals(e.number).name}; all processes are stopped", file=sys.stderr)
         return 128 + e.number
     finally:
@@ -117,7 +122,7 @@ def run(plan: Plan) -> int:
             signal.signal(number, old)
 
 
-def check_open_files(plan: Plan) -> None:
+def check_open_files(plan: JobPlan) -> None:
     """Raise this process's limit of open files, and see that it is enough for the plan before anything is started.
 
     Raises:
@@ -134,17 +139,17 @@ def check_open_files(plan: Plan) -> None:
         )
 
 
-def starts_of(plan: Plan, how: Launcher, members: Sequence[Member]) -> list[Start]:
+def process_specs(plan: JobPlan, how: Launcher, members: Sequence[JobMember]) -> list[ProcessSpec]:
     """How members are started: the scheduler here, the others by the launcher."""
     here = [m for m in members if m.role == "scheduler"]
     others = [m for m in members if m.role != "scheduler"]
     # Without servers the program need not know of dualmx, which then serves by itself.
     command = plan.command if plan.servers else [sys.executable, "-c", "import dualmx"]
-    starts = [Start([m], command, plan.env_here(m.role, m.rank)) for m in here]
+    starts = [ProcessSpec([m], command, plan.env_here(m.role, m.rank)) for m in here]
     return starts + (how.starts(plan, others) if others else [])
 
 
-def _require_programs(starts: Sequence[Start]) -> None:
+def _require_programs(starts: Sequence[ProcessSpec]) -> None:
     """Raise `ArgumentError` unless each program that runs on this host is there."""
     for start in starts:
         name, path = start.command[0], start.env.get("PATH", os.defpath)
@@ -155,19 +160,21 @@ def _require_programs(starts: Sequence[Start]) -> None:
             raise ArgumentError(f"there is no program {name!r} here, in PATH={path}")
 
 
-def _queue_up(start: Start, processes: Sequence[Process]) -> None:
+def _acquire_login_slot(start: ProcessSpec, processes: Sequence[Process]) -> None:
     """Wait for a place in the lane: an ssh daemon drops connections when ten at once have not logged in."""
     until = time.monotonic() + LOGIN
     while start.lane and time.monotonic() < until:
         same = [p for p in processes if p.start.lane == start.lane and p.poll() is None]
-        if sum(not m.where for p in same for m in p.members) < LANE:
+        if sum(not m.where for p in same for m in p.members) < MAX_LOGINS:
             return
         time.sleep(0.01)
 
 
-def _watch(plan: Plan, processes: list[Process], returns: Returns, keeper: Keeper, starts: Starts) -> Member | None:
+def _supervise(
+    plan: JobPlan, processes: list[Process], returns: RestartPolicy, keeper: ProcessKeeper, starts: Starts
+) -> JobMember | None:
     """Wait for the end of the job; returns the member that failed first, if one did and the job needs it."""
-    first: Member | None = None
+    first: JobMember | None = None
     until: float | None = None
     while True:
         alive = any([p.poll() is None for p in processes])
@@ -194,7 +201,7 @@ def _watch(plan: Plan, processes: list[Process], returns: Returns, keeper: Keepe
         time.sleep(0.02)
 
 
-def _end(processes: Sequence[Process]) -> None:
+def _terminate_all(processes: Sequence[Process]) -> None:
     """Stop what still runs."""
     for number, least in ((signal.SIGTERM, 0.0), (signal.SIGKILL, 5.0)):
         running = [p for p in processes if p.poll() is None]
@@ -208,7 +215,7 @@ def _end(processes: Sequence[Process]) -> None:
             time.sleep(0.02)
 
 
-def report(first: Member, processes: Sequence[Process]) -> str:
+def report(first: JobMember, processes: Sequence[Process]) -> str:
     """One page about a failed job: who failed first, what it said last, what became of the others."""
     rule = "-" * 78
     members = [m for p in processes for m in p.members]
@@ -231,4 +238,4 @@ def report(first: Member, processes: Sequence[Process]) -> str:
     return "\n".join(out)
 
 
-__all__ = ["LAUNCHERS", "Launcher", "launcher", "report", "run", "starts_of"]
+__all__ = ["LAUNCHERS", "Launcher", "launcher", "process_specs", "report", "run"]

@@ -34,7 +34,7 @@ def rows_of(batch: Any) -> int:
     raise ArgumentError(f"Trainer: a batch of type {type(batch).__name__}: expected arrays, or lists or dicts of them")
 
 
-def parts_of(batch: Any, contexts: Sequence[Context], dtype: str = "float32") -> list[Any]:
+def split_over_devices(batch: Any, contexts: Sequence[Context], dtype: str = "float32") -> list[Any]:
     """Return the parts of a batch on some contexts, floats with a dtype; what is no array goes to all."""
     if isinstance(batch, np.ndarray):
         batch = nd.array(batch, dtype=batch.dtype)
@@ -43,10 +43,10 @@ def parts_of(batch: Any, contexts: Sequence[Context], dtype: str = "float32") ->
             batch = batch.astype(dtype, copy=False)
         return split_and_load(batch, list(contexts), even_split=False)
     if isinstance(batch, dict):
-        split = {key: parts_of(value, contexts, dtype) for key, value in batch.items()}
+        split = {key: split_over_devices(value, contexts, dtype) for key, value in batch.items()}
         return [{key: value[k] for key, value in split.items()} for k in range(len(contexts))]
     if isinstance(batch, (list, tuple)):
-        columns = [parts_of(value, contexts, dtype) for value in batch]
+        columns = [split_over_devices(value, contexts, dtype) for value in batch]
         return [type(batch)(column[k] for column in columns) for k in range(len(contexts))]
     return [batch] * len(contexts)
 
@@ -64,7 +64,7 @@ def batches_of(loader: Any, rank: int, size: int, seed: int, even: bool = True) 
     if isinstance(loader, DataIter):
         loader.reset()
     if size > 1 and isinstance(loader, DataLoader):
-        yield from _dealt(loader, rank, size, seed, even)
+        yield from _shard_loader(loader, rank, size, seed, even)
         return
     group: list[Any] = []
     for batch in loader:
@@ -76,7 +76,7 @@ def batches_of(loader: Any, rank: int, size: int, seed: int, even: bool = True) 
         yield group[rank]
 
 
-def _dealt(loader: DataLoader, rank: int, size: int, seed: int, even: bool) -> Iterator[Any]:
+def _shard_loader(loader: DataLoader, rank: int, size: int, seed: int, even: bool) -> Iterator[Any]:
     """Only this process's batches are made."""
     before, sampler = np.random.get_state(), loader._batch_sampler
     np.random.seed(seed)

@@ -12,7 +12,7 @@ from . import checkpoints
 from .batches import rows_of
 from .callbacks import ModelCheckpoint
 from .module import LightningModule
-from .results import Results
+from .results import LoggedMetrics
 
 
 class Evaluation:
@@ -21,7 +21,7 @@ class Evaluation:
     contexts: list[Context]
     callback_metrics: dict[str, float]
     _trained: Any
-    _results: Results
+    _results: LoggedMetrics
     _prints: bool
     _rows: int
 
@@ -73,7 +73,7 @@ class Evaluation:
         self._move(model)
         try:
             self._tell("setup", model, what)
-            self._results = results = Results(False)
+            self._results = results = LoggedMetrics(False)
             self._evaluate(model, data, kind, getattr(model, step), 0)
             found = results.of_epoch()
             self._tell("teardown", model, what)

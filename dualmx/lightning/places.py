@@ -13,7 +13,7 @@ _STRATEGIES = ("auto", "ddp", "dp")
 _KINDS = ("auto", "cpu", "gpu", "cuda", "tpu")
 
 
-def places(accelerator: str, devices: Any, num_nodes: int, strategy: str) -> list[Context]:
+def resolve_devices(accelerator: str, devices: Any, num_nodes: int, strategy: str) -> list[Context]:
     """Return this process's devices, after joining the job's processes unless the strategy is `"dp"`.
 
     Raises:

@@ -26,7 +26,7 @@ class _Mean:
         return [sum(float(s.asscalar()) if isinstance(s, NDArray) else s for s in self.sums.values()), self.weight]
 
 
-class Results:
+class LoggedMetrics:
     """What was logged since the beginning of an epoch.
 
     Args:

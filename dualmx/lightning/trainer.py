@@ -16,13 +16,13 @@ from ..gluon.parallel import rest, sync_initial_weights
 from ..gluon.split import clip_global_norm
 from ..gluon.trainer import Trainer as GluonTrainer
 from . import checkpoints
-from .batches import batches_of, parts_of, rows_of
+from .batches import batches_of, rows_of, split_over_devices
 from .callbacks import Callback, ModelCheckpoint
 from .evaluation import Evaluation
 from .loggers import CSVLogger, Logger
 from .module import LightningDataModule, LightningModule
-from .places import places
-from .results import Results
+from .places import resolve_devices
+from .results import LoggedMetrics
 
 # Dtype of the parameters, and what operators cast to.
 _PRECISIONS: dict[str, tuple[str, str]] = {
@@ -92,7 +92,7 @@ class Trainer(Evaluation):
             raise ArgumentError(
                 f"Trainer: gradient_clip_algorithm={gradient_clip_algorithm!r}: expected 'norm' or 'value'"
             )
-        self.contexts = places(accelerator, devices, num_nodes, strategy)
+        self.contexts = resolve_devices(accelerator, devices, num_nodes, strategy)
         self.global_rank, self.world_size, self.num_nodes = parallel.rank(), parallel.size(), num_nodes
         self._dtype, self._mixed = _PRECISIONS[str(precision)]
         self.precision = str(precision)
@@ -126,7 +126,7 @@ class Trainer(Evaluation):
         self._epoch = -1  # the one that was trained last
         self.should_stop = False
         self._updates: GluonTrainer | None = None
-        self._results = Results(True)
+        self._results = LoggedMetrics(True)
         self._rows = 0
         self._trained: Any = None
 
@@ -260,7 +260,7 @@ class Trainer(Evaluation):
         before, self.sanity_checking = self._limits["val"], True
         self._limits["val"] = self._sanity
         try:
-            self._results = Results(False)
+            self._results = LoggedMetrics(False)
             self._evaluate(model, val, "val", model.validation_step, seed)
         finally:
             self._limits["val"], self.sanity_checking = before, False
@@ -287,7 +287,7 @@ class Trainer(Evaluation):
         if any(p._data is None for p in params.values()):
             with autograd.pause():  # a pass that nobody sees tells the shapes
                 part = self._parts(batch, self.contexts[:1])[0]
-                self._results = Results(True)
+                self._results = LoggedMetrics(True)
                 model.training_step(part, 0)
         sync_initial_weights(model)
 
@@ -325,7 +325,7 @@ class Trainer(Evaluation):
         return made
 
     def _train_epoch(self, model: LightningModule, train: Any, val: Any, seed: int) -> None:
-        self._results = results = Results(True)
+        self._results = results = LoggedMetrics(True)
         self._tell("on_train_epoch_start", model)
         waiting = 0
         for number, batch in enumerate(self._limited("train", train, seed)):
@@ -348,7 +348,7 @@ class Trainer(Evaluation):
             self._step(model)
         numbers = results.of_step()
         if val is not None and (self.current_epoch + 1) % self.check_val_every_n_epoch == 0:
-            self._results = checked = Results(False)
+            self._results = checked = LoggedMetrics(False)
             self._evaluate(model, val, "val", model.validation_step, seed)
             numbers |= checked.of_epoch()
             results.shown += checked.shown
@@ -433,7 +433,7 @@ class Trainer(Evaluation):
         return getattr(datamodule, f"{kind}_dataloader")()
 
     def _parts(self, batch: Any, contexts: Sequence[Context]) -> list[Any]:
-        return parts_of(batch, contexts, self._dtype)
+        return split_over_devices(batch, contexts, self._dtype)
 
     def _limited(self, kind: str, loader: Any, seed: int) -> Iterator[Any]:
         limit = self._limits[kind]

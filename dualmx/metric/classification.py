@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError
 from .base import EvalMetric, alias, check_label_shapes, listed, register, to_host
 
@@ -66,7 +66,7 @@ class TopKAccuracy(EvalMetric):
         output_names: Names = None,
         label_names: Names = None,
     ):
-        whole("TopKAccuracy", "top_k", top_k)
+        integer("TopKAccuracy", "top_k", top_k)
         super().__init__(name, output_names, label_names, top_k=top_k, has_global_stats=True)
         if top_k <= 1:
             raise ArgumentError(f"TopKAccuracy: top_k={top_k}: expected more than 1; Accuracy is the metric for 1")

@@ -23,25 +23,25 @@ from ..ndarray import NDArray, array, flush, load, save
 SMALL_UNIFORM = Uniform(0.01)  # what parameters get unless told otherwise
 
 
-class _Step(threading.local):
+class _StepState(threading.local):
     open = False
 
 
-_step = _Step()
+_step = _StepState()
 
 
 @contextlib.contextmanager
-def one_program() -> Iterator[None]:
+def fused_step() -> Iterator[None]:
     """Send what happens inside to the device at the end, so that the metric joins the program of its step."""
     outer, _step.open = _step.open, True
     try:
         yield
     finally:
         _step.open = outer
-    end_step()
+    flush_step()
 
 
-def end_step() -> None:
+def flush_step() -> None:
     """Send the step that `update` completes to the device, unless more is to join it."""
     if not _step.open:
         flush()
@@ -451,7 +451,7 @@ class BaseModule:
         while data_batch is not None:
             if monitor is not None:
                 monitor.tic()
-            with one_program():
+            with fused_step():
                 self.forward_backward(data_batch)
                 self.update()
                 self.update_metric(eval_metric, data_batch.label)

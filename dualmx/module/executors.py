@@ -15,10 +15,10 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..io import DataDesc
 from ..namespace import nd
 from ..ndarray import NDArray, array, zeros
-from ..ndarray.placement import batch_spec, zeros_on
+from ..ndarray.placement import data_parallel_spec, sharded_zeros
 from ..sparse import with_storage
 from ..symbol.node import topological
-from ..symbol.replay import training_scope
+from ..symbol.replay import recorded_training
 from ..symbol.storage import storage_types
 
 
@@ -37,7 +37,7 @@ def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
     return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
-def groups_of_contexts(given: Any, count: int) -> list[dict[str, Context]]:
+def parse_group2ctxs(given: Any, count: int) -> list[dict[str, Context]]:
     """Return for each of `count` contexts the contexts of groups, given in any of the ways that `Module` takes.
 
     Raises:
@@ -46,7 +46,7 @@ def groups_of_contexts(given: Any, count: int) -> list[dict[str, Context]]:
     if isinstance(given, (list, tuple)):
         if len(given) != count:
             raise ArgumentError(f"Module: group2ctxs has {len(given)} entries for {count} contexts")
-        return [groups_of_contexts(one, 1)[0] for one in given]
+        return [parse_group2ctxs(one, 1)[0] for one in given]
     if given is not None and not isinstance(given, Mapping):
         raise ArgumentTypeError(f"Module: group2ctxs={given!r}: expected contexts by the name of a ctx_group")
     found: list[dict[str, Context]] = [{} for _ in range(count)]
@@ -97,8 +97,8 @@ class DeviceArrays:
         if found is None:
             ctx = self._places.get(name, self.ctx)
             if ctx.mesh is not None:
-                spec = self._shards.get(name) or batch_spec(ctx, shape, batch_axis)
-                found = table[name] = zeros_on(ctx, shape, dtype, spec, name)
+                spec = self._shards.get(name) or data_parallel_spec(ctx, shape, batch_axis)
+                found = table[name] = sharded_zeros(ctx, shape, dtype, spec, name)
             elif table is self.args and stype == "row_sparse":
                 # A weight stores all its rows.
                 found = table[name] = with_storage(zeros(shape, ctx=ctx, dtype=dtype), stype)
@@ -212,7 +212,7 @@ class ExecutorGroup:
                     )
                 part.copyto(target)
         # One scope for all: what is pending runs once, and then every executor records the same program.
-        with training_scope() if is_train and len(self.execs) > 1 else nullcontext():
+        with recorded_training() if is_train and len(self.execs) > 1 else nullcontext():
             for exe in self.execs:
                 exe.forward(is_train=is_train)
 

@@ -11,7 +11,7 @@ from ..ndarray import NDArray
 from .base import BaseModule
 from .executor_group import DataParallelExecutorGroup
 from .executors import DeviceArrays, ExecutorGroup
-from .updates import StoreUpdates, Updates
+from .updates import KVStoreUpdater, LocalUpdater
 
 
 class HostParams:
@@ -51,7 +51,7 @@ class ModuleParts(BaseModule):
     _compression: dict[str, Any]
     _group: ExecutorGroup | None
     _groups: dict[Any, ExecutorGroup]
-    _updates: Updates | None
+    _updates: LocalUpdater | None
     _optimizer: Any
     _view: DataParallelExecutorGroup | None = None
     _group2ctxs: Any = None
@@ -170,14 +170,14 @@ class ModuleParts(BaseModule):
     @property
     def _kvstore(self) -> Any:
         """The store that gradients are exchanged through; `None` on one context, unless a store was given."""
-        return self._updates._store if isinstance(self._updates, StoreUpdates) else None
+        return self._updates._store if isinstance(self._updates, KVStoreUpdater) else None
 
     @property
     def _update_on_kvstore(self) -> bool | None:
         """Whether the store applies the optimizer; `None` before `init_optimizer`."""
         if self._updates is None:
             return None
-        return isinstance(self._updates, StoreUpdates) and self._updates._in_store
+        return isinstance(self._updates, KVStoreUpdater) and self._updates._in_store
 
     @property
     def _updater(self) -> Any:

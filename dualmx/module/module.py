@@ -9,18 +9,18 @@ from typing import Any
 
 from .. import optimizer as opt
 from ..checkpoint import load_checkpoint
-from ..core.checks import instance
+from ..core.checks import require_instance
 from ..core.context import Context, cpu
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError, suggest
 from ..io import DataBatch, DataDesc
-from ..io.batch import as_descs
+from ..io.batch import parse_descs
 from ..ndarray import NDArray, flush
 from ..symbol import Symbol
-from .base import end_step
-from .executors import DeviceArrays, ExecutorGroup, groups_of_contexts
+from .base import flush_step
+from .executors import DeviceArrays, ExecutorGroup, parse_group2ctxs
 from .inner import HostParams
 from .parameters import Parameters
-from .updates import Updates, make_updates
+from .updates import LocalUpdater, make_updater
 
 
 class Module(Parameters):
@@ -70,7 +70,7 @@ class Module(Parameters):
         group2ctxs: Any = None,
         compression_params: Mapping[str, Any] | None = None,
     ):
-        instance("Module", "symbol", symbol, Symbol, "a Symbol")
+        require_instance("Module", "symbol", symbol, Symbol, "a Symbol")
         super().__init__(logger)
         contexts = context if isinstance(context, (list, tuple)) else [cpu() if context is None else context]
         self._contexts = [Context(c) for c in contexts]
@@ -102,11 +102,11 @@ class Module(Parameters):
         self._aux_names = symbol.list_auxiliary_states()
         self._compression = dict(compression_params or {})
         self._group2ctxs = group2ctxs
-        groups = groups_of_contexts(group2ctxs, len(contexts))
+        groups = parse_group2ctxs(group2ctxs, len(contexts))
         self._devices = [DeviceArrays(c, g, symbol) for c, g in zip(self._contexts, groups, strict=True)]
         self._group: ExecutorGroup | None = None
         self._groups: dict[Any, ExecutorGroup] = {}
-        self._updates: Updates | None = None
+        self._updates: LocalUpdater | None = None
         self._optimizer: opt.Optimizer | None = None
         self._preload_opt_states: str | None = None
         self._monitor: Any = None
@@ -188,7 +188,7 @@ class Module(Parameters):
             self.params_initialized = True
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._groups = {}
-        self._use(self._group_for(as_descs(data_shapes), as_descs(label_shapes)))
+        self._use(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
         self.binded = True
         if self._host.given:
             given = self._host.arg_params or {}, self._host.aux_params or {}
@@ -225,7 +225,7 @@ class Module(Parameters):
     def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None) -> None:
         """Use other input shapes from now on; parameters stay."""
         self._need("binded")
-        self._use(self._group_for(as_descs(data_shapes), as_descs(label_shapes)))
+        self._use(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
 
     # ---- steps
 
@@ -254,8 +254,8 @@ class Module(Parameters):
         if data_batch.provide_data is None and group.fits(data, label):
             self._run(group, data, label, is_train)
             return
-        descs = as_descs(data_batch.provide_data) or _described(group.data_shapes, data, self._data_names)
-        labels = as_descs(data_batch.provide_label) if label else []
+        descs = parse_descs(data_batch.provide_data) or _described(group.data_shapes, data, self._data_names)
+        labels = parse_descs(data_batch.provide_label) if label else []
         if label and not labels and self._label_names:
             labels = _described(group.label_shapes, label, self._label_names)
         labels = [d for d in labels if d.name in self._label_names]
@@ -354,7 +354,7 @@ class Module(Parameters):
             return
         names = [n for n in self._param_names if self._bound.grad_reqs.get(n, "null") != "null"]
         index_of = {n: i for i, n in enumerate(self._param_names)}
-        updates = make_updates(kvstore, self._devices, names, index_of, self._compression)
+        updates = make_updater(kvstore, self._devices, names, index_of, self._compression)
         rescale = 1.0 / (self._bound.batch_size * updates.num_workers)
         if isinstance(optimizer, str):
             params = {"rescale_grad": rescale, **dict(optimizer_params)}
@@ -384,7 +384,7 @@ class Module(Parameters):
         self.optimizer_initialized = True
 
     @property
-    def _active_updates(self) -> Updates:
+    def _active_updates(self) -> LocalUpdater:
         if self._updates is None:
             raise OrderError(f"{type(self).__name__}: call init_optimizer() first")
         return self._updates
@@ -394,7 +394,7 @@ class Module(Parameters):
         self._need("binded", "params_initialized", "optimizer_initialized")
         self._active_updates.apply()
         self._params_dirty = True
-        end_step()
+        flush_step()
 
     def save_optimizer_states(self, fname: str) -> None:
         """Write the optimizer's states to a file."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError, MXNetError
 from ..io import DataBatch, DataDesc
-from ..io.batch import as_descs
+from ..io.batch import parse_descs
 from ..ndarray import NDArray, array
 from .base import SMALL_UNIFORM, BaseModule
 
@@ -77,7 +77,7 @@ class PythonModule(BaseModule):
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
-        data, label = as_descs(data_shapes), as_descs(label_shapes)
+        data, label = parse_descs(data_shapes), parse_descs(label_shapes)
         if [d.name for d in data] != self._data_names or (label and [d.name for d in label] != self._label_names):
             raise ArgumentError(
                 f"{type(self).__name__}.bind: got inputs {[d.name for d in data]}, labels {[d.name for d in label]}: "

@@ -8,9 +8,9 @@ from typing import Any
 
 from ..core.errors import ArgumentError, MXNetError, suggest
 from ..io import DataBatch, DataDesc
-from ..io.batch import as_descs
+from ..io.batch import parse_descs
 from ..ndarray import NDArray
-from .base import SMALL_UNIFORM, BaseModule, one_program
+from .base import SMALL_UNIFORM, BaseModule, fused_step
 
 
 class SequentialModule(BaseModule):
@@ -131,7 +131,7 @@ class SequentialModule(BaseModule):
             )
             shapes = module.output_shapes
         takes = any(self._labelled(i) for i in range(len(self._modules)))
-        self._label_shapes = as_descs(label_shapes) if takes else None
+        self._label_shapes = parse_descs(label_shapes) if takes else None
         self.binded = True
 
     def init_params(
@@ -215,7 +215,7 @@ class SequentialModule(BaseModule):
 
     def update(self) -> None:
         self._need("binded", "params_initialized", "optimizer_initialized")
-        with one_program():
+        with fused_step():
             for module in self._modules:
                 module.update()
 

@@ -9,15 +9,15 @@ from .. import optimizer as opt
 from ..core.errors import ArgumentError, ArgumentTypeError, OrderError
 from ..core.knobs import UPDATE_ON_KVSTORE
 from ..core.reader import Content, read_file
-from ..kvstore import KVStoreBase, is_asynchronous, is_distributed, keeps_values, known, pull_all, pushpull_each
+from ..kvstore import KVStoreBase, has_values, is_asynchronous, is_distributed, known, pull_all, pushpull_each
 from ..kvstore import create as create_store
-from ..kvstore.replicas import Replicas
+from ..kvstore.replicas import ReplicatedUpdater
 from ..ndarray import NDArray
 from ..ndarray.serialize import write_file
 from .executors import DeviceArrays
 
 
-class Updates:
+class LocalUpdater:
     """Sums gradients over the contexts, updates the first context's parameters, and copies them to the others.
 
     Args:
@@ -37,7 +37,7 @@ class Updates:
         self._names = list(names)
         self._indices = [index_of[n] for n in names]
         self._updater: opt.Updater | None = None
-        self._replicas: Replicas | None = None
+        self._replicas: ReplicatedUpdater | None = None
 
     def start(self, optimizer: opt.Optimizer) -> None:
         """Update with `optimizer` from now on."""
@@ -45,7 +45,7 @@ class Updates:
         self._by_name &= not self._updater.in_one_call
         if self._by_name:
             optimizer.idx2name = {**optimizer.idx2name, **{n: n for n in self._names}}
-        self._replicas = Replicas(self._updater) if len(self._devices) > 1 else None
+        self._replicas = ReplicatedUpdater(self._updater) if len(self._devices) > 1 else None
 
     @property
     def _started(self) -> opt.Updater:
@@ -103,7 +103,7 @@ class Updates:
             self._started.set_states(states)
 
 
-class StoreUpdates(Updates):
+class KVStoreUpdater(LocalUpdater):
     """Exchanges gradients through a key-value store, which updates the parameters if it can.
 
     Args:
@@ -114,7 +114,7 @@ class StoreUpdates(Updates):
     def __init__(self, store: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):
         super().__init__(devices, names, index_of)
         self._store = store
-        self._keeps = keeps_values(store)
+        self._keeps = has_values(store)
         self._tables: set[str] = set()  # whose rows are fetched when they are needed
         self._stale = False
         kind = getattr(store, "type", "")
@@ -203,9 +203,9 @@ class StoreUpdates(Updates):
             super().load_states(fname)
 
 
-def make_updates(
+def make_updater(
     kvstore: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int], compression: Any
-) -> Updates:
+) -> LocalUpdater:
     """Return how to update, for the name of a store, a store, or `None`.
 
     Raises:
@@ -216,9 +216,9 @@ def make_updates(
         if is_distributed(name) or name in KVStoreBase.kv_registry or (compression and len(devices) > 1):
             kvstore = create_store(name)
     if kvstore is None or isinstance(kvstore, str):
-        return Updates(devices, names, index_of, kvstore is not None and len(devices) > 1)
-    if not keeps_values(kvstore) and not hasattr(kvstore, "pushpull"):
+        return LocalUpdater(devices, names, index_of, kvstore is not None and len(devices) > 1)
+    if not has_values(kvstore) and not hasattr(kvstore, "pushpull"):
         raise ArgumentTypeError(f"Module.init_optimizer: kvstore={kvstore!r}: expected a store, its name, or None")
     if compression:
         kvstore.set_gradient_compression(compression)
-    return StoreUpdates(kvstore, devices, names, index_of)
+    return KVStoreUpdater(kvstore, devices, names, index_of)

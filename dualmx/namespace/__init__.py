@@ -6,7 +6,7 @@ from .. import ndarray as nd
 from .. import symbol as sym
 from ..ndarray.array import NDArray
 from ..ndarray.trace import engine
-from ..op.defs.varying import DYNAMIC
+from ..op.defs.varying import RUNTIME_FORMS
 from . import (
     composed,
     contrib_functions,
@@ -23,9 +23,9 @@ from . import (
 )
 from .array_functions import array_function
 
-engine.dynamic_twin.update(DYNAMIC)
-np_rooms.populate(nd, np_rooms.ARRAYS)
-np_rooms.populate(sym, np_rooms.SYMBOLS)
+engine.dynamic_twin.update(RUNTIME_FORMS)
+np_rooms.populate(nd, np_rooms.ND_SUBMODULES)
+np_rooms.populate(sym, np_rooms.SYM_SUBMODULES)
 rooms.populate(nd, "Array operators", array_function)
 pairs.populate(nd)
 random_functions.populate(nd)

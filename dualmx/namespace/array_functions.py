@@ -12,20 +12,20 @@ from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import array
-from ..ndarray.handle import create, invoke, invoke1, invoke2, invoke_out
+from ..ndarray.handle import invoke, invoke_binary, invoke_nullary, invoke_out, invoke_unary
 from ..ndarray.trace import local
-from ..ndarray.verify import CONDITIONS, state
+from ..ndarray.verify import CONDITIONS, record_check
 from ..op.registry import Call, Op
 from ..op.schema import Input
 from .signature import docstring, signature
 
 
-def as_input(value: Any, op: Op, name: str, beside: Any) -> NDArray:
+def as_input(value: Any, op: Op, name: str, like: Any) -> NDArray:
     """Return an input array; NumPy and JAX arrays are converted, their dtype kept."""
     if isinstance(value, NDArray):
         return value
     if isinstance(value, np.ndarray) or hasattr(value, "__jax_array__") or type(value).__module__.startswith("jax"):
-        ctx = beside.context if beside is not None else None
+        ctx = like.context if like is not None else None
         return array(value, ctx=ctx, dtype=value.dtype)
     raise ArgumentTypeError(
         f"{op.name}: {name}={value!r} of type {type(value).__name__}: expected an NDArray; make one with mx.nd.array()"
@@ -63,7 +63,7 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     parsed = op.parse(params)
     present = [i for i in op.inputs if i.when is None or i.when.holds(parsed)]
     if len(present) < len(op.inputs):
-        _close_gaps(given, placed, present)
+        _shift_inputs(given, placed, present)
         _check_absent(op, given, present, parsed)
     arrays: list[NDArray] = []
     for i in present:
@@ -76,7 +76,7 @@ def split_arguments(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tu
     return arrays, params
 
 
-def _close_gaps(given: dict[str, Any], placed: list[str], present: list[Input]) -> None:
+def _shift_inputs(given: dict[str, Any], placed: list[str], present: list[Input]) -> None:
     """Let inputs given by position be those that exist under these parameters, in their order, as in MXNet."""
     names = [i.name for i in present]
     if len(placed) == len(names) and any(n not in names for n in placed):
@@ -140,9 +140,9 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             if not arrays and not op.variadic:
                 return _create(call, ctx, runtime, out)
             if any(a.is_sparse for a in arrays) or sparse.asks_for_storage(call):
-                return _on_sparse(call.at(local.training) if moded else call, arrays, runtime, out)
+                return _call_sparse(call.at(local.training) if moded else call, arrays, runtime, out)
             if len(arrays) == len(args) and all(isinstance(a, NDArray) for a in args):
-                remember(prepared, len(args), kwargs, (call, runtime))
+                cache_prepared_call(prepared, len(args), kwargs, (call, runtime))
             args = tuple(arrays)
         else:
             call, runtime = found
@@ -151,14 +151,14 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
         if out is not None:
             targets = _targets(call, out)
             if any(o.is_sparse for o in targets):
-                return _on_sparse(call, list(args), runtime, out)
+                return _call_sparse(call, list(args), runtime, out)
             invoke_out(call, args, targets, runtime)
             if condition is not None:
-                state(condition, call, args, targets)
+                record_check(condition, call, args, targets)
             return out
         outs = invoke(call, args, runtime)
         if condition is not None:
-            state(condition, call, args, outs)
+            record_check(condition, call, args, outs)
         return outs[0] if call.n_visible == 1 else outs[: call.n_visible]
 
     fixed = not moded and condition is None
@@ -167,7 +167,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
         simple = all(i.when is None and not i.optional for i in op.inputs) and not op.runtime
         call0 = op.call() if simple else None
         if call0 is not None and call0.plain and n in (1, 2):
-            function = _shortened(function, call0, n)
+            function = _with_fast_path(function, call0, n)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = docstring(op)
     function.__signature__ = signature(op, NDArray)
@@ -175,25 +175,25 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
     return function
 
 
-def _shortened(function: Callable[..., Any], call: Call, n: int) -> Callable[..., Any]:
+def _with_fast_path(function: Callable[..., Any], call: Call, n: int) -> Callable[..., Any]:
     """Return `function` with a way around it for a call on `n` arrays alone."""
     if n == 1:
 
         def shortened(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and len(args) == 1 and args[0].__class__ is NDArray:
-                return invoke1(call, args[0])
+                return invoke_unary(call, args[0])
             return function(*args, **kwargs)
     else:
 
         def shortened(*args: Any, **kwargs: Any) -> Any:
             if not kwargs and len(args) == 2 and args[0].__class__ is NDArray and args[1].__class__ is NDArray:
-                return invoke2(call, args[0], args[1])
+                return invoke_binary(call, args[0], args[1])
             return function(*args, **kwargs)
 
     return shortened
 
 
-def _on_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], out: Any) -> Any:
+def _call_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], out: Any) -> Any:
     """Run a call that takes sparse arrays, or asks for a storage type."""
     if out is not None:
         sparse.invoke_out(call, arrays, _targets(call, out), runtime)
@@ -202,7 +202,7 @@ def _on_sparse(call: Call, arrays: list[NDArray], runtime: tuple[float, ...], ou
     return outs[0] if call.n_visible == 1 else outs[: call.n_visible]
 
 
-def remember(prepared: dict[Any, Any], n: int, kwargs: dict[str, Any], found: Any) -> None:
+def cache_prepared_call(prepared: dict[Any, Any], n: int, kwargs: dict[str, Any], found: Any) -> None:
     """Keep a prepared call for the keywords `kwargs`, unless they hold arrays or what cannot be hashed."""
     if any(isinstance(v, NDArray) for v in kwargs.values()):
         return
@@ -228,5 +228,5 @@ def _create(call: Call, ctx: Context | None, runtime: tuple[float, ...], out: An
     if out is not None:
         invoke_out(call, (), _targets(call, out), runtime)
         return out
-    outs = create(call, ctx or current_context(), runtime)
+    outs = invoke_nullary(call, ctx or current_context(), runtime)
     return outs[0] if call.n_visible == 1 else outs[: call.n_visible]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import instance, whole
+from ..core.checks import integer, require_instance
 from ..core.errors import ArgumentError
 from ..ndarray.array import NDArray
-from ..ndarray.creation import from_host
+from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import invoke, invoke_out
-from ..ndarray.masked import rows_of_mask
+from ..ndarray.masked import nonzero_rows
 from ..op.registry import OPS
 from .array_functions import as_input
 
@@ -30,8 +30,8 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
     Raises:
         ArgumentError: the axis does not divide into that many parts.
     """
-    instance("split_v2", "ary", ary, NDArray, "an NDArray")
-    axis = whole("split_v2", "axis", axis)
+    require_instance("split_v2", "ary", ary, NDArray, "an NDArray")
+    axis = integer("split_v2", "axis", axis)
     if not -len(ary.shape) <= axis < len(ary.shape):
         raise ArgumentError(f"split_v2: axis={axis}: expected an axis of shape {ary.shape}")
     if isinstance(indices_or_sections, (int, np.integer)):
@@ -42,9 +42,9 @@ def split_v2(ary: NDArray, indices_or_sections: Any, axis: int = 0, squeeze_axis
             )
         call = OPS["_split_v2"].call(indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=sections)
     else:
-        given = instance("split_v2", "indices_or_sections", indices_or_sections, (list, tuple, np.ndarray),
+        given = require_instance("split_v2", "indices_or_sections", indices_or_sections, (list, tuple, np.ndarray),
                          "a number of parts or a list of positions")  # fmt: skip
-        at = (0, *(whole("split_v2", "indices_or_sections", i) for i in given))
+        at = (0, *(integer("split_v2", "indices_or_sections", i) for i in given))
         call = OPS["_split_v2"].call(indices=at, axis=axis, squeeze_axis=squeeze_axis)
     parts = invoke(call, (ary,))
     return parts[0] if len(parts) == 1 else parts
@@ -61,15 +61,17 @@ def histogram(a: NDArray, bins: Any = 10, range: tuple[float, float] | None = No
     Returns:
         Counts (int64; float32 where the range is that of the elements) and bin edges.
     """
-    instance("histogram", "a", a, NDArray, "an NDArray")
+    require_instance("histogram", "a", a, NDArray, "an NDArray")
     if isinstance(bins, NDArray):
         return invoke(OPS["_histogram"].call(), (a, bins))
-    bins = whole("histogram", "bins", bins, 1)
+    bins = integer("histogram", "bins", bins, 1)
     if range is None:
         # Only NumPy knows the range before the bins are made; MXNet hands the counts back as it makes any array.
         counts, limits = np.histogram(a.asnumpy(), int(bins))
-        return from_host(counts.astype(np.float32), a.context), from_host(limits.astype(np.float32), a.context)
-    edges = from_host(np.linspace(range[0], range[1], int(bins) + 1).astype(a._v.dtype), a.context)
+        return array_from_numpy(counts.astype(np.float32), a.context), array_from_numpy(
+            limits.astype(np.float32), a.context
+        )
+    edges = array_from_numpy(np.linspace(range[0], range[1], int(bins) + 1).astype(a._v.dtype), a.context)
     return invoke(OPS["_histogram"].call(bin_cnt=int(bins), range=range), (a, edges))
 
 
@@ -98,7 +100,7 @@ def boolean_mask(
     op = OPS["take"]
     data = as_input(data, op, "data", None)
     index = as_input(index, op, "index", data)
-    rows = rows_of_mask(data, index, axis)
+    rows = nonzero_rows(data, index, axis)
     call = op.call(axis=axis)
     if out is not None:
         invoke_out(call, (data, rows), (out,))

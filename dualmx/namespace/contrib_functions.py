@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import instance, whole
+from ..core.checks import integer, require_instance
 from ..core.context import Context
 from ..ndarray.array import NDArray
 from ..op.registry import OPS
@@ -69,9 +69,9 @@ def rand_zipfian(
     """
     from .. import ndarray as nd
 
-    instance("rand_zipfian", "true_classes", true_classes, NDArray, "an NDArray")
-    num_sampled = whole("rand_zipfian", "num_sampled", num_sampled, 1)
-    log_range = math.log(whole("rand_zipfian", "range_max", range_max, 1) + 1)
+    require_instance("rand_zipfian", "true_classes", true_classes, NDArray, "an NDArray")
+    num_sampled = integer("rand_zipfian", "num_sampled", num_sampled, 1)
+    log_range = math.log(integer("rand_zipfian", "range_max", range_max, 1) + 1)
     drawn = nd.random.uniform(0, log_range, shape=(num_sampled,), dtype="float64", ctx=ctx)
     classes = (drawn.exp() - 1).astype("int64") % range_max
 
@@ -87,8 +87,8 @@ def rand_zipfian(
 
 def symbolic_rand_zipfian(true_classes: Symbol, num_sampled: int, range_max: int) -> tuple[Symbol, Symbol, Symbol]:
     """Draw classes from an approximately log-uniform distribution; see `nd.contrib.rand_zipfian`."""
-    num_sampled = whole("rand_zipfian", "num_sampled", num_sampled, 1)
-    log_range = math.log(whole("rand_zipfian", "range_max", range_max, 1) + 1)
+    num_sampled = integer("rand_zipfian", "num_sampled", num_sampled, 1)
+    log_range = math.log(integer("rand_zipfian", "range_max", range_max, 1) + 1)
     params = {"low": 0.0, "high": log_range, "shape": (num_sampled,), "dtype": "float64"}
     drawn = create(OPS["_random_uniform"], (), params, None)
     classes = (drawn.exp() - 1).astype("int64") % range_max
@@ -125,7 +125,7 @@ mp_adamw_update = _symbolic_update("_mp_adamw_update", "mp_adamw_update", (*_WEI
 
 def set_value(src: float = 0.0, out: Any = None, name: str | None = None) -> NDArray:
     """Fill the array `out` with the number `src` and return it."""
-    instance("_set_value", "out", out, NDArray, "an NDArray to fill")
+    require_instance("_set_value", "out", out, NDArray, "an NDArray to fill")
     out[:] = src
     return out
 

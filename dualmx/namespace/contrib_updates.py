@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray.array import NDArray
-from ..ndarray.creation import from_host
+from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import invoke, invoke_out
 from ..op.registry import OPS
 
@@ -19,7 +19,7 @@ Arrays = Sequence[NDArray]
 
 def _scale(value: Any, like: NDArray) -> NDArray:
     """The gradient's scale as an array; numbers are allowed."""
-    return value if isinstance(value, NDArray) else from_host(np.full((1,), value, "float32"), like.context)
+    return value if isinstance(value, NDArray) else array_from_numpy(np.full((1,), value, "float32"), like.context)
 
 
 def _run(name: str, inputs: Arrays, out: Any, params: dict[str, Any]) -> Any:

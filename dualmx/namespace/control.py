@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.creation import zeros
@@ -118,7 +118,7 @@ def while_loop(
     """
     if max_iterations is None:
         raise ArgumentError("while_loop: max_iterations=None: expected a bound on the number of steps")
-    bound = whole("while_loop", "max_iterations", max_iterations, low=0)
+    bound = integer("while_loop", "max_iterations", max_iterations, low=0)
     state, state_shape = _flatten("while_loop: loop_vars", loop_vars)
     if not state:
         raise ArgumentError("while_loop: loop_vars=[]: expected at least one array")

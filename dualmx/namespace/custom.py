@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
-from ..ndarray.custom import Layout
+from ..ndarray.custom import CustomOpSpec
 
 
 def _inputs(op_type: str, names: list[str], args: Sequence[Any], named: dict[str, NDArray]) -> list[NDArray]:
@@ -43,7 +43,7 @@ def Custom(*args: Any, op_type: str = "", name: str | None = None, **kwargs: Any
     if not op_type:
         raise ArgumentError("Custom: op_type is missing: expected the name given to mx.operator.register")
     named = {k: v for k, v in kwargs.items() if isinstance(v, NDArray)}
-    layout = Layout.named(op_type, {k: v for k, v in kwargs.items() if k not in named})
+    layout = CustomOpSpec.named(op_type, {k: v for k, v in kwargs.items() if k not in named})
     outs = layout.run(_inputs(op_type, [*layout.arguments, *layout.states], args, named))
     return outs[0] if len(outs) == 1 else outs
 

@@ -15,7 +15,7 @@ from .fluent import FLUENT
 Holes = Sequence[int | None]
 
 
-def _method(name: str, top: ModuleType, shown: str) -> Callable[..., Any]:
+def _fluent_method(name: str, top: ModuleType, shown: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(top, name)(self, *args, **kwargs)
 
@@ -28,7 +28,7 @@ def install_all(cls: type, top: ModuleType, shown: str) -> None:
     """Give `cls` a method for every fluent operator that is registered, calling the function in `top`."""
     for name in FLUENT:
         if name in OPS:
-            setattr(cls, name, _method(name, top, shown))
+            setattr(cls, name, _fluent_method(name, top, shown))
 
 
 def transpose(self: NDArray, *axes: int | Sequence[int], **kwargs: Any) -> NDArray:
@@ -57,26 +57,26 @@ def slice_assign(self: NDArray, rhs: NDArray, begin: Holes, end: Holes, step: Ho
     Raises:
         ArgumentError: the window is not in the array, or `rhs` has another shape than the window.
     """
-    return invoke_into(self, "_slice_assign", (self, rhs), begin, end, step)
+    return overwrite_with(self, "_slice_assign", (self, rhs), begin, end, step)
 
 
 def slice_assign_scalar(self: NDArray, value: float, begin: Holes, end: Holes, step: Holes) -> NDArray:
     """Write the number `value` to the window from `begin` to `end` in steps of `step`, and return the array."""
-    return invoke_into(self, "_slice_assign_scalar", (self,), begin, end, step, scalar=value)
+    return overwrite_with(self, "_slice_assign_scalar", (self,), begin, end, step, scalar=value)
 
 
-def invoke_into(x: NDArray, name: str, ins: Sequence[NDArray], *window: Holes, **params: Any) -> NDArray:
+def overwrite_with(x: NDArray, name: str, ins: Sequence[NDArray], *window: Holes, **params: Any) -> NDArray:
     """Overwrite `x` with the result of a windowed write."""
     begin, end, step = window
     invoke_out(OPS[name].call(begin=begin, end=end, step=step, **params), ins, (x,))
     return x
 
 
-OWN = (transpose, broadcast_to, split_v2, slice_assign, slice_assign_scalar)
+HANDWRITTEN = (transpose, broadcast_to, split_v2, slice_assign, slice_assign_scalar)
 
 
 def install(cls: type[NDArray], top: ModuleType) -> None:
     """Give the array class its fluent methods."""
     install_all(cls, top, "nd")
-    for own in OWN:
+    for own in HANDWRITTEN:
         setattr(cls, own.__name__, own)

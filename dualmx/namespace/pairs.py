@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from ..ndarray.array import NDArray
-from ..ndarray.handle import invoke1, invoke2
+from ..ndarray.handle import invoke_binary, invoke_unary
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
 from ..sparse import BaseSparseNDArray
@@ -18,7 +18,7 @@ from . import sparse_functions
 from .array_functions import as_input
 
 # public name: operator on two arrays, operator with the number on the right, with the number on the left
-PAIRS: dict[str, tuple[str, str, str]] = {
+BINARY_FUNCTIONS: dict[str, tuple[str, str, str]] = {
     "add": ("broadcast_add", "_plus_scalar", "_plus_scalar"),
     "subtract": ("broadcast_sub", "_minus_scalar", "_rminus_scalar"),
     "multiply": ("broadcast_mul", "_mul_scalar", "_mul_scalar"),
@@ -41,7 +41,7 @@ PAIRS: dict[str, tuple[str, str, str]] = {
 }
 
 # The functions of `mx.nd.sparse`, and what they compute two arrays of one shape with.
-EQUAL_SHAPES = {
+SAME_SHAPE_OPS = {
     "add": "elemwise_add",
     "subtract": "elemwise_sub",
     "multiply": "elemwise_mul",
@@ -49,7 +49,7 @@ EQUAL_SHAPES = {
 }
 
 # What each function does on two numbers.
-NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+SCALAR_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -72,9 +72,9 @@ NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def pair_function(name: str, arrays: str, right: str, left: str, equal: str | None = None) -> Callable[..., Any]:
+def binary_function(name: str, arrays: str, right: str, left: str, equal: str | None = None) -> Callable[..., Any]:
     """Return the function `name(lhs, rhs)`; operands of which one is sparse are computed with `equal` if alike."""
-    call, on_numbers = OPS[arrays].call(), NUMBERS[name]
+    call, on_numbers = OPS[arrays].call(), SCALAR_FUNCTIONS[name]
     with_right, with_left = ScalarCalls(right), ScalarCalls(left)
 
     def on_sparse(lhs: Any, rhs: Any) -> Any:
@@ -89,11 +89,11 @@ def pair_function(name: str, arrays: str, right: str, left: str, equal: str | No
         if isinstance(lhs, BaseSparseNDArray) or isinstance(rhs, BaseSparseNDArray):
             return on_sparse(lhs, rhs)
         if isinstance(rhs, number):
-            return invoke1(with_right[rhs], as_input(lhs, call.op, "lhs", None))
+            return invoke_unary(with_right[rhs], as_input(lhs, call.op, "lhs", None))
         if isinstance(lhs, number):
-            return invoke1(with_left[lhs], as_input(rhs, call.op, "rhs", None))
+            return invoke_unary(with_left[lhs], as_input(rhs, call.op, "rhs", None))
         a = as_input(lhs, call.op, "lhs", rhs if isinstance(rhs, NDArray) else None)
-        return invoke2(call, a, as_input(rhs, call.op, "rhs", a))
+        return invoke_binary(call, a, as_input(rhs, call.op, "rhs", a))
 
     function: Any = on_any
     if name == "power":
@@ -109,8 +109,8 @@ def pair_function(name: str, arrays: str, right: str, left: str, equal: str | No
 
 def populate(top: ModuleType) -> None:
     """Put the functions into the array namespace and that of sparse arrays, where they keep storage types."""
-    for name, (arrays, right, left) in PAIRS.items():
-        setattr(top, name, pair_function(name, arrays, right, left))
-    for name, equal in EQUAL_SHAPES.items():
-        setattr(top.sparse, name, pair_function(name, *PAIRS[name], equal))
+    for name, (arrays, right, left) in BINARY_FUNCTIONS.items():
+        setattr(top, name, binary_function(name, arrays, right, left))
+    for name, equal in SAME_SHAPE_OPS.items():
+        setattr(top.sparse, name, binary_function(name, *BINARY_FUNCTIONS[name], equal))
     sparse_functions.populate(top)

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from ..ndarray.trace import local
-from ..symbol.stepwise import execute, lowered
+from ..symbol.stepwise import execute, lower_or_fallback
 from ..symbol.symbol import Symbol
 
 
@@ -113,7 +113,7 @@ class CachedOp:
             raise ArgumentError(f"CachedOp: got {len(args)} arrays: expected {len(self._order)}")
         train = local.training
         if train not in self._calls:
-            self._calls[train] = lowered(self.symbol, train, states_only=not train)
+            self._calls[train] = lower_or_fallback(self.symbol, train, states_only=not train)
         inputs = [args[i] for i in self._order]
         outs = list(execute(self._calls[train], inputs, args[0].context))[: len(self.symbol.entries)]
         if out is None:

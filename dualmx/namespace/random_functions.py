@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from ..core.checks import instance
+from ..core.checks import require_instance
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentTypeError
 from ..core.types import DType, Shape
 from ..ndarray.array import NDArray
-from ..ndarray.handle import create, invoke, invoke_out
+from ..ndarray.handle import invoke, invoke_nullary, invoke_out
 from ..op.registry import OPS
 
 
@@ -36,7 +36,7 @@ def _draw(name: str, params: dict[str, Any], shape: Any, dtype: Any, ctx: Any, o
     if out is not None:
         invoke_out(call, (), (out,))
         return out
-    return create(call, Context(ctx) if ctx is not None else current_context())[0]
+    return invoke_nullary(call, Context(ctx) if ctx is not None else current_context())[0]
 
 
 def uniform(
@@ -173,7 +173,7 @@ def multinomial(
         >>> multinomial(mx.nd.array([[0, 1], [1, 0]]), shape=3).asnumpy().tolist()
         [[1, 1, 1], [0, 0, 0]]
     """
-    instance("random.multinomial", "data", data, NDArray, "an NDArray")
+    require_instance("random.multinomial", "data", data, NDArray, "an NDArray")
     call = OPS["_sample_multinomial"].call(shape=() if shape is None else shape, get_prob=get_prob, dtype=dtype)
     if out is not None:
         invoke_out(call, (data,), [out] if isinstance(out, NDArray) else out)
@@ -205,7 +205,7 @@ def shuffle(data: NDArray, out: NDArray | None = None) -> NDArray:
         >>> shuffle(mx.nd.arange(4)).sum().asscalar().item()
         6.0
     """
-    instance("random.shuffle", "data", data, NDArray, "an NDArray")
+    require_instance("random.shuffle", "data", data, NDArray, "an NDArray")
     call = OPS["_shuffle"].call()
     if out is not None:
         invoke_out(call, (data,), (out,))

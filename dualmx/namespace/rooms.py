@@ -19,7 +19,7 @@ PREFIXES = {
 }
 
 # Makes the front-end function of an op under a public name.
-Maker = Callable[[Op, str], Callable[..., Any]]
+FunctionFactory = Callable[[Op, str], Callable[..., Any]]
 
 
 def public_names(name: str) -> tuple[str, str]:
@@ -30,7 +30,7 @@ def public_names(name: str) -> tuple[str, str]:
     return ("_internal", name) if name.startswith("_") else ("", name)
 
 
-def module(parent: ModuleType, name: str, doc: str) -> ModuleType:
+def submodule(parent: ModuleType, name: str, doc: str) -> ModuleType:
     """Return the sub-namespace `name` of `parent`, made and registered if it is new."""
     path = f"{parent.__name__}.{name}"
     found = sys.modules.get(path)
@@ -40,27 +40,31 @@ def module(parent: ModuleType, name: str, doc: str) -> ModuleType:
     return found
 
 
-def serve(room: ModuleType, find: Callable[[str], Op | None], names: Callable[[], Iterable[str]], make: Maker) -> None:
+def serve_lazily(
+    module: ModuleType, lookup: Callable[[str], Op | None], names: Callable[[], Iterable[str]], make: FunctionFactory
+) -> None:
     """Let `room` make the function of the op that `find` returns for an unknown attribute, and keep it."""
     # A room may already answer for some names (optional sub-packages); those answers come second.
-    before = vars(room).get("__getattr__")
+    before = vars(module).get("__getattr__")
 
     def missing(name: str) -> Any:
-        op = find(name)
+        op = lookup(name)
         if op is None:
             if before is not None:
                 return before(name)
             # With name and object, Python suggests near names.
-            raise AttributeError(f"module {room.__name__!r} has no operator or attribute {name!r}", name=name, obj=room)
+            raise AttributeError(
+                f"module {module.__name__!r} has no operator or attribute {name!r}", name=name, obj=module
+            )
         made = make(op, name)
-        setattr(room, name, made)
+        setattr(module, name, made)
         return made
 
-    room.__getattr__ = missing
-    room.__dir__ = lambda: sorted({*vars(room), *names()})
+    module.__getattr__ = missing
+    module.__dir__ = lambda: sorted({*vars(module), *names()})
 
 
-def populate(top: ModuleType, doc: str, make: Maker) -> None:
+def populate(top: ModuleType, doc: str, make: FunctionFactory) -> None:
     """Serve every registered op in `top` and its sub-namespaces; functions written by hand stay."""
     prefixes: dict[str, list[str]] = {}
     for prefix, room in PREFIXES.items():
@@ -74,8 +78,8 @@ def populate(top: ModuleType, doc: str, make: Maker) -> None:
         )
 
     for room in prefixes:
-        serve(module(top, room, f"{doc}: {room}."), *in_room(room), make)
-    serve(module(top, "_internal", f"{doc}: internal names."), OPS.get, lambda: list(OPS), make)
+        serve_lazily(submodule(top, room, f"{doc}: {room}."), *in_room(room), make)
+    serve_lazily(submodule(top, "_internal", f"{doc}: internal names."), OPS.get, lambda: list(OPS), make)
 
     def public(name: str) -> Op | None:
         return None if name.startswith("_") else OPS.get(name)
@@ -83,5 +87,5 @@ def populate(top: ModuleType, doc: str, make: Maker) -> None:
     def public_list() -> list[str]:
         return [n for n in OPS if not public_names(n)[0]]
 
-    serve(module(top, "op", f"{doc}."), public, public_list, make)
-    serve(top, public, public_list, make)
+    serve_lazily(submodule(top, "op", f"{doc}."), public, public_list, make)
+    serve_lazily(top, public, public_list, make)

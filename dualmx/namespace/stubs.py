@@ -22,11 +22,11 @@ from .. import symbol as sym
 from ..ndarray.array import NDArray
 from ..op import schema
 from ..op.registry import OPS, Op
-from ..op.schema import Field
+from ..op.schema import ParamField
 from ..symbol.symbol import Symbol
 from . import methods, symbol_functions
 from .fluent import FLUENT
-from .pairs import PAIRS
+from .pairs import BINARY_FUNCTIONS
 from .rooms import PREFIXES, public_names
 
 PACKAGE = Path(__file__).parents[1]
@@ -37,9 +37,9 @@ WIDTH = 120
 _ALIASES: list[tuple[Any, str]] = [
     (schema.Shape, "Shape"),
     (schema.Axes, "Axes"),
-    (schema.Holes, "Holes"),
+    (schema.OptionalInts, "Holes"),
     (schema.Floats, "Floats"),
-    (schema.Rates, "Floats"),
+    (schema.RuntimeFloats, "Floats"),
     (schema.DType, "DType"),
     (schema.OptDType, "DType | None"),
 ]
@@ -54,7 +54,7 @@ _IMPORTS: list[tuple[str, tuple[str, ...]]] = [
 _THIRD_PARTY = (("jax", "import jax"), ("np", "import numpy as np"))
 
 
-class Front:
+class StubTarget:
     """One front end: what its functions take and return.
 
     Attributes:
@@ -97,8 +97,8 @@ class Front:
 
 
 FRONTS = (
-    Front(nd, "mx.nd", NDArray, methods.OWN),
-    Front(sym, "mx.sym", Symbol, symbol_functions.OWN),
+    StubTarget(nd, "mx.nd", NDArray, methods.HANDWRITTEN),
+    StubTarget(sym, "mx.sym", Symbol, symbol_functions.HANDWRITTEN),
 )
 
 
@@ -148,7 +148,7 @@ def default_text(value: Any) -> str:
     return quoted(value) if plain else "..."
 
 
-def field_text(f: Field, has_default: bool) -> str:
+def field_text(f: ParamField, has_default: bool) -> str:
     """Return the declaration of a parameter; one behind a parameter with a default needs one too."""
     kind = "Context | str | None" if f.name == "ctx" else type_text(f.type)
     if f.required:
@@ -158,7 +158,7 @@ def field_text(f: Field, has_default: bool) -> str:
     return f"{f.name}: {kind} = {default_text(f.default)}"
 
 
-def parameters(front: Front, op: Op, method: bool = False) -> list[str]:
+def parameters(front: StubTarget, op: Op, method: bool = False) -> list[str]:
     """Return the declarations of all parameters of the function of `op`, or of its method."""
     inputs = front.inputs(op)
     has_default = bool(inputs) and inputs[-1].endswith("= None")
@@ -170,7 +170,7 @@ def parameters(front: Front, op: Op, method: bool = False) -> list[str]:
     return [*(["self", *inputs[1:]] if method else inputs), *fields, *front.extra(op)]
 
 
-def declared(name: str, args: list[str], result: str, doc: str, indent: str = "") -> str:
+def render_def(name: str, args: list[str], result: str, doc: str, indent: str = "") -> str:
     """Return a declaration, broken over lines as the formatter does."""
     body = f"\n{indent}    {docstring(doc, indent)}\n" if doc else " ...\n"
     line = f"{indent}def {name}({', '.join(args)}) -> {result}:"
@@ -191,18 +191,18 @@ def docstring(text: str, indent: str) -> str:
     return f"\n{indent}    ".join([*lines, '"""'] if len(lines) > 1 else lines) + ("" if len(lines) > 1 else '"""')
 
 
-def operator_function(front: Front, op: Op, name: str) -> str:
+def operator_function(front: StubTarget, op: Op, name: str) -> str:
     """Return the declaration of the front-end function of `op`."""
-    return declared(name, parameters(front, op), front.result(op), op.fn.__doc__ or "")
+    return render_def(name, parameters(front, op), front.result(op), op.fn.__doc__ or "")
 
 
 def pair_function(name: str) -> str:
     """Return the declaration of a function of two arrays or numbers."""
     args = ["lhs: _Array | float", "rhs: _Array | float"]
-    return declared(name, args, "NDArray", getattr(nd, name).__doc__)
+    return render_def(name, args, "NDArray", getattr(nd, name).__doc__)
 
 
-def room_stub(front: Front, room: str) -> tuple[str, list[str]]:
+def module_stub(front: StubTarget, room: str) -> tuple[str, list[str]]:
     """Return the declarations of a sub-namespace (`"op"`: the top one) and the imports of what is written by hand."""
     module = front.package if room == "op" else getattr(front.package, room)
     by_hand: list[str] = []
@@ -212,7 +212,7 @@ def room_stub(front: Front, room: str) -> tuple[str, list[str]]:
             continue
         value = getattr(module, name)
         source = getattr(value, "__module__", "") or ""
-        if name in PAIRS and room in ("op", "sparse") and not front.symbolic:
+        if name in BINARY_FUNCTIONS and room in ("op", "sparse") and not front.symbolic:
             found.append(pair_function(name))
         elif source.startswith("dualmx.namespace."):
             by_hand.append(f"from ..namespace.{source.rpartition('.')[2]} import {name} as {name}")
@@ -232,16 +232,16 @@ def find(room: str, name: str) -> Op | None:
     return next((OPS[p + name] for p, r in PREFIXES.items() if r == room and p + name in OPS), None)
 
 
-def fluent_stub(front: Front) -> str:
+def fluent_stub(front: StubTarget) -> str:
     """Return the class that declares the fluent methods."""
     found = []
     for name in FLUENT:
         op = OPS.get(name)
         if op is not None and name not in front.own:
             args = parameters(front, op, method=True)
-            found.append(declared(name, args, front.result(op), op.fn.__doc__ or "", "    "))
+            found.append(render_def(name, args, front.result(op), op.fn.__doc__ or "", "    "))
     for name, fn in front.own.items():
-        found.append(declared(name, signature_text(fn), fn.__annotations__["return"], fn.__doc__ or "", "    "))
+        found.append(render_def(name, signature_text(fn), fn.__annotations__["return"], fn.__doc__ or "", "    "))
     base = "" if front.symbolic else "(Handle)"
     what = f'    """Operators of `{front.shown}` as methods."""\n\n'
     return f"class Fluent{base}:\n{what}" + "\n".join(sorted(found, key=method_name))
@@ -258,7 +258,7 @@ def signature_text(fn: Callable[..., Any]) -> list[str]:
     return ["self", *(a.replace("'", "") for a in found[1:])]
 
 
-def imports(body: str, front: Front, by_hand: list[str]) -> str:
+def imports(body: str, front: StubTarget, by_hand: list[str]) -> str:
     """Return the import block of what `body` uses."""
     standard, local = [], []
     for source, names in _IMPORTS:
@@ -273,7 +273,7 @@ def imports(body: str, front: Front, by_hand: list[str]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def exported(body: str, by_hand: list[str]) -> str:
+def render_all(body: str, by_hand: list[str]) -> str:
     """Return the `__all__` of a stub: what a wildcard import hands on."""
     names = [*re.findall(r"^def (\w+)", body, re.M), *(line.rpartition(" ")[2] for line in by_hand)]
     rows = textwrap.fill(", ".join(quoted(n) for n in sorted(names)) + ",", WIDTH - 4)
@@ -285,11 +285,11 @@ def stubs() -> dict[Path, str]:
     found: dict[Path, str] = {}
     for front in FRONTS:
         for room in ("op", *dict.fromkeys(PREFIXES.values())):
-            body, by_hand = room_stub(front, room)
+            body, by_hand = module_stub(front, room)
             where = front.shown if room == "op" else f"{front.shown}.{room}"
             head = front.header + "\n" if "_Array" in body else ""
             imported = imports(head + body, front, by_hand)
-            text = f'{NOTICE}"""Types of `{where}`."""\n\n{imported}\n{exported(body, by_hand)}\n{head}{body}'
+            text = f'{NOTICE}"""Types of `{where}`."""\n\n{imported}\n{render_all(body, by_hand)}\n{head}{body}'
             found[PACKAGE / front.folder / f"{room}.pyi"] = text.rstrip() + "\n"
         internal = (
             f'{NOTICE}"""Types of `{front.shown}._internal`: every registered name."""\n\n'

@@ -27,11 +27,11 @@ def symbol_function(op: Op, name: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "dualmx.symbol"
-    function.__signature__, function.__doc__ = described(op)
+    function.__signature__, function.__doc__ = signature_and_doc(op)
     return function
 
 
-def described(op: Op) -> tuple[inspect.Signature, str]:
+def signature_and_doc(op: Op) -> tuple[inspect.Signature, str]:
     """Signature and documentation of the functions of `op`."""
     found = [p for p in signature(op, Symbol).parameters.values() if p.name != "out"]
     mode: Any = next(p.kind for p in found if p.name == "name")
@@ -100,11 +100,11 @@ def split_v2(self: Symbol, *args: Any, **kwargs: Any) -> Symbol:
     return creation.split_v2(self, *args, **kwargs)
 
 
-OWN = (reshape, transpose, astype, squeeze, diag, expand_dims, flatten, split_v2)
+HANDWRITTEN = (reshape, transpose, astype, squeeze, diag, expand_dims, flatten, split_v2)
 
 
 def install(cls: type[Symbol], top: ModuleType) -> None:
     """Give `cls` a method for every fluent operator that is registered."""
     methods.install_all(cls, top, "sym")
-    for own in OWN:
+    for own in HANDWRITTEN:
         setattr(cls, own.__name__, own)

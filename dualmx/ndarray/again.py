@@ -11,7 +11,7 @@ from .array import NDArray
 from .flush import flush
 
 
-class Again:
+class ReplayableProgram:
     """The program of a pending computation, which overwrites arrays, as a function of what entered it.
 
     It is made when all has been recorded and nothing executed, and executes it.
@@ -38,7 +38,7 @@ class Again:
 
     __slots__ = ("_at", "_order", "_run", "numbers")
 
-    def __init__(self, entered: Sequence[Any], outs: Sequence[NDArray]):
+    def __init__(self, inputs: Sequence[Any], outs: Sequence[NDArray]):
         tr = outs[0]._tr
         if tr is None or any(h._tr is not tr or h._data is not None for h in outs):
             raise ValueError("not pending in one program")
@@ -46,7 +46,7 @@ class Again:
         keyed = bool(tr.keys)
         flush(tr)
         exe = next((e for e in state.programs.values() if set(values) <= set(e.wanted)), None)
-        places = {id(data): i for i, data in enumerate(entered)}
+        places = {id(data): i for i, data in enumerate(inputs)}
         if exe is None or exe.run is None or keyed or exe.tape or exe.constants or exe.passed or exe.scratch:
             raise ValueError("not one plain program")
         if any(id(data) not in places for data in leaves):
@@ -63,4 +63,4 @@ class Again:
         return list(map(results.__getitem__, self._at))
 
 
-__all__ = ["Again"]
+__all__ = ["ReplayableProgram"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import jax
 import numpy as np
 
-from ..compile.devices import put
-from ..compile.remote import readable
+from ..compile.devices import device_put
+from ..compile.remote import fully_replicated
 from ..core.checks import context as as_context
 from ..core.context import Context
 from ..core.dtypes import as_dtype
@@ -22,10 +22,10 @@ from . import tape, view
 from .exchange import export, is_host, to_capsule
 from .exposed import protect
 from .fluent import Fluent
-from .flush import concrete
-from .handle import assign, check_writable, copy_across, exposed, invoke1, on_device, set_array_class
+from .flush import array_from_buffer
+from .handle import assign, check_writable, copy_to_context, exposed, invoke_unary, set_array_class, to_jax_array
 from .lending import Lent
-from .trace import Unrecorded, backward_mode, engine, failed_later, local
+from .trace import TapePaused, async_error, backward_mode, engine, local
 
 
 class NDArray(Lent, Fluent):
@@ -128,7 +128,7 @@ class NDArray(Lent, Fluent):
     @property
     def T(self) -> NDArray:
         """The array with its axes reversed (a copy)."""
-        return self if self.ndim < 2 else invoke1(OPS["transpose"].call(), self)
+        return self if self.ndim < 2 else invoke_unary(OPS["transpose"].call(), self)
 
     @property
     def handle(self) -> NDArray:
@@ -144,7 +144,7 @@ class NDArray(Lent, Fluent):
 
     def _array(self) -> jax.Array:
         """Return the JAX array, computing it first if it is pending."""
-        return on_device(self)
+        return to_jax_array(self)
 
     def as_jax(self) -> jax.Array:
         """Return the value as a `jax.Array`; later writes to this array do not change it."""
@@ -164,20 +164,20 @@ class NDArray(Lent, Fluent):
         try:
             return action()
         except (jax.errors.JaxRuntimeError, RuntimeError) as e:
-            error = failed_later(e)
+            error = async_error(e)
             self._tr = self._data = None
             self._extra().error = error
             raise error from e
 
     def asnumpy(self) -> np.ndarray:
         """Return a NumPy copy, computing the value first if it is pending."""
-        shown = view.on_host(self)
+        shown = view.view_to_numpy(self)
         if shown is not None:
             return shown
         if type(self._data) is np.ndarray:
             return self._data.copy()
         data = self._array()
-        return self._wait(lambda: np.array(readable(data)))
+        return self._wait(lambda: np.array(fully_replicated(data)))
 
     def asscalar(self) -> Any:
         """Return the only element as a NumPy scalar; `ValueError` for more elements.
@@ -245,11 +245,11 @@ class NDArray(Lent, Fluent):
         target = as_dtype("float32" if dtype is None else dtype)
         if target == self._v.dtype and not copy:
             return self
-        return invoke1(OPS["Cast"].call(dtype=target.name), self)
+        return invoke_unary(OPS["Cast"].call(dtype=target.name), self)
 
     def copy(self) -> NDArray:
         """Return a copy on the same context."""
-        return invoke1(OPS["_copy"].call(), self)
+        return invoke_unary(OPS["_copy"].call(), self)
 
     def copyto(self, other: Any) -> NDArray:
         """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`.
@@ -271,7 +271,7 @@ class NDArray(Lent, Fluent):
             assign(other, self, "copyto")
             return other
         if isinstance(other, Context):
-            return self.copy() if other is self._v.ctx else copy_across(self, other)
+            return self.copy() if other is self._v.ctx else copy_to_context(self, other)
         raise ArgumentTypeError(f"copyto: other={other!r}: expected an NDArray or a Context")
 
     def as_in_context(self, context: Context) -> NDArray:
@@ -283,7 +283,7 @@ class NDArray(Lent, Fluent):
             cpu(1)
         """
         context = as_context(context)
-        return self if context is self._v.ctx else copy_across(self, context)
+        return self if context is self._v.ctx else copy_to_context(self, context)
 
     as_in_ctx = as_in_context
     to_device = as_in_context
@@ -323,11 +323,11 @@ class NDArray(Lent, Fluent):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         ctx = Context.parse(state["ctx"])
-        made = concrete(put(state["data"], ctx), ctx)
+        made = array_from_buffer(device_put(state["data"], ctx), ctx)
         self._tr, self._v, self._data, self._x = None, made._v, made._data, None
 
     def __reduce__(self) -> Any:
-        return (_blank, (type(self),), self.__getstate__())
+        return (_new_handle, (type(self),), self.__getstate__())
 
     # -- views
 
@@ -410,8 +410,8 @@ class NDArray(Lent, Fluent):
             >>> x.grad.asscalar().item()
             3.0
         """
-        with Unrecorded():
-            return invoke1(OPS["BlockGrad"].call(), self)
+        with TapePaused():
+            return invoke_unary(OPS["BlockGrad"].call(), self)
 
     def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array with respect to the variables it was recorded from.
@@ -494,7 +494,7 @@ class NDArray(Lent, Fluent):
         return to_capsule(self, "to_dlpack_for_write", for_writing=True)
 
 
-def _blank(cls: type[NDArray]) -> NDArray:
+def _new_handle(cls: type[NDArray]) -> NDArray:
     return object.__new__(cls)
 
 
@@ -507,7 +507,7 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
         make_variable(cast("NDArray", x.root), grad, grad_req)
         return
     if grad is None:
-        grad = concrete(put(np.zeros(a._v.shape, a._v.dtype), a._v.ctx), a._v.ctx)
+        grad = array_from_buffer(device_put(np.zeros(a._v.shape, a._v.dtype), a._v.ctx), a._v.ctx)
         grad = a._like_own(grad)
     elif grad._v.shape != a._v.shape or grad._v.dtype != a._v.dtype:
         raise ArgumentError(

@@ -9,20 +9,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.devices import context_of, device_of, held, put, takes_memory
+from ..compile.devices import accepts_numpy, aligned_copy, context_of, device_of, device_put
 from ..core import np_mode
 from ..core.checks import context as as_context
-from ..core.checks import instance, number, whole
+from ..core.checks import integer, number, require_instance
 from ..core.context import Context, current_context
-from ..core.dtypes import as_dtype, progression
+from ..core.dtypes import arange_values, as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.types import DType, Shape
 from ..op.registry import OPS
 from .array import NDArray
 from .exchange import adopt, is_host
 from .exposed import protect
-from .flush import concrete
-from .handle import create, invoke, invoke_out
+from .flush import array_from_buffer
+from .handle import invoke, invoke_nullary, invoke_out
 from .trace import engine, local
 
 
@@ -59,21 +59,21 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
     if values.dtype.kind not in "biufV":
         raise ArgumentTypeError(f"array: elements of type {values.dtype} are not numbers")
     target = as_dtype(dtype if dtype is not None else np.float32)
-    return from_host(values.astype(target, copy=False), ctx)
+    return array_from_numpy(values.astype(target, copy=False), ctx)
 
 
-def from_host(values: np.ndarray, ctx: Context | None = None) -> NDArray:
+def array_from_numpy(values: np.ndarray, ctx: Context | None = None) -> NDArray:
     """Return an array with a copy of NumPy `values`, dtype kept."""
     where = current_context() if ctx is None else as_context(ctx)
-    return concrete(held(values) if takes_memory(values, where) else put(values, where), where)
+    return array_from_buffer(aligned_copy(values) if accepts_numpy(values, where) else device_put(values, where), where)
 
 
 def from_jax(value: jax.Array, ctx: Context | None = None, dtype: Any = None, copy: bool = False) -> NDArray:
     """Return an array that shares the immutable `value`; its context is that of the value's device by default."""
     where = context_of(value) if ctx is None else as_context(ctx)
     if len(value.sharding.device_set) == 1 and (copy or device_of(where) not in value.devices()):
-        value = put(value, where)
-    made = concrete(protect(value), where)
+        value = device_put(value, where)
+    made = array_from_buffer(protect(value), where)
     return made if dtype is None else made.astype(dtype, copy=False)
 
 
@@ -112,7 +112,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
         made = adopt(ndarray.view(np.ndarray), where if is_host(where) else Context("cpu", 0))
         ndarray.flags.writeable = False
     else:
-        made = from_host(ndarray)
+        made = array_from_numpy(ndarray)
     if array_cls is not NDArray:
         made.__class__ = array_cls
     return made
@@ -143,7 +143,7 @@ def _shape(shape: Any, what: str) -> tuple[int, ...]:
     return found
 
 
-def _made(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
+def _run_creation_op(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
     if out is not None:
         invoke_out(call, (), (out,))
         return out
@@ -154,11 +154,11 @@ def _made(call: Any, ctx: Context | None, out: NDArray | None) -> NDArray:
         value, dtype = call.params.get("value"), call.params.get("dtype")
         fill = value if value is not None else float(call.op.name == "_ones")
         try:
-            return from_host(np.full(call.params["shape"], fill, as_dtype(dtype)), where)
+            return array_from_numpy(np.full(call.params["shape"], fill, as_dtype(dtype)), where)
         except (ValueError, MemoryError) as e:
             name, shape = call.op.name.lstrip("_"), call.params["shape"]
             raise ArgumentError(f"{name}: shape={shape}: cannot be allocated: {e}") from None
-    return create(call, where)[0]
+    return invoke_nullary(call, where)[0]
 
 
 def zeros(
@@ -176,12 +176,12 @@ def zeros(
     """
     if stype not in (None, "default"):
         return engine.sparse.zeros(stype, shape, ctx, dtype)
-    return _made(OPS["_zeros"].call(shape=_shape(shape, "zeros"), dtype=_name(dtype)), ctx, out)
+    return _run_creation_op(OPS["_zeros"].call(shape=_shape(shape, "zeros"), dtype=_name(dtype)), ctx, out)
 
 
 def ones(shape: Shape, ctx: Context | None = None, dtype: DType | None = None, out: NDArray | None = None) -> NDArray:
     """Return an array of ones, float32 by default."""
-    return _made(OPS["_ones"].call(shape=_shape(shape, "ones"), dtype=_name(dtype)), ctx, out)
+    return _run_creation_op(OPS["_ones"].call(shape=_shape(shape, "ones"), dtype=_name(dtype)), ctx, out)
 
 
 def full(
@@ -193,7 +193,7 @@ def full(
         >>> full((2,), 7, dtype="int32").asnumpy().tolist()
         [7, 7]
     """
-    return _made(OPS["_full"].call(shape=_shape(shape, "full"), value=val, dtype=_name(dtype)), ctx, out)
+    return _run_creation_op(OPS["_full"].call(shape=_shape(shape, "full"), value=val, dtype=_name(dtype)), ctx, out)
 
 
 def empty(shape: Shape, ctx: Context | None = None, dtype: DType | None = None, stype: str | None = None) -> NDArray:
@@ -225,13 +225,13 @@ def arange(
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if not math.isfinite(number("arange", name, value)):
             raise ArgumentError(f"arange: {name}={value}: expected a finite number")
-    repeat = whole("arange", "repeat", repeat, 1)
+    repeat = integer("arange", "repeat", repeat, 1)
     if step == 0 or not math.isfinite(step):
         raise ArgumentError(f"arange: step={step}: expected a finite number other than 0")
     if (stop - start) / step <= 0:
         raise ArgumentError(f"arange: no values from {start} to {stop} by {step}")
     dtype = as_dtype(dtype or "float32")
-    return from_host(np.repeat(progression(start, stop, step, dtype), repeat).astype(dtype), ctx)
+    return array_from_numpy(np.repeat(arange_values(start, stop, step, dtype), repeat).astype(dtype), ctx)
 
 
 def linspace(
@@ -250,8 +250,8 @@ def linspace(
     """
     number("linspace", "start", start)
     number("linspace", "stop", stop)
-    num = whole("linspace", "num", num, 0)
-    return from_host(np.linspace(start, stop, num, endpoint).astype(as_dtype(dtype or "float32")), ctx)
+    num = integer("linspace", "num", num, 0)
+    return array_from_numpy(np.linspace(start, stop, num, endpoint).astype(as_dtype(dtype or "float32")), ctx)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: DType | None = None) -> NDArray:
@@ -261,8 +261,8 @@ def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: DType
         >>> eye(2, 3, 1).asnumpy().tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    rows, columns = whole("eye", "N", N, 1), whole("eye", "M", M, 0)
-    return from_host(np.eye(rows, columns or None, whole("eye", "k", k)).astype(as_dtype(_name(dtype))), ctx)
+    rows, columns = integer("eye", "N", N, 1), integer("eye", "M", M, 0)
+    return array_from_numpy(np.eye(rows, columns or None, integer("eye", "k", k)).astype(as_dtype(_name(dtype))), ctx)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
@@ -276,7 +276,7 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
     if not arrays:
         raise ArgumentError("concatenate: arrays=[]: expected at least one array")
     for i, a in enumerate(arrays):
-        instance("concatenate", f"arrays[{i}]", a, NDArray, "an NDArray")
+        require_instance("concatenate", f"arrays[{i}]", a, NDArray, "an NDArray")
     if len(arrays) == 1 and not always_copy:
         return arrays[0]
     call = OPS["Concat"].call(dim=axis, num_args=len(arrays))
@@ -290,7 +290,7 @@ def moveaxis(tensor: NDArray, source: Any, destination: Any) -> NDArray:
         >>> moveaxis(zeros((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
     """
-    instance("moveaxis", "tensor", tensor, NDArray, "an NDArray")
+    require_instance("moveaxis", "tensor", tensor, NDArray, "an NDArray")
     try:
         order = np.moveaxis(np.empty(tuple(range(1, tensor.ndim + 1))), source, destination).shape
     except (ValueError, TypeError) as e:
@@ -305,7 +305,7 @@ def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
         >>> onehot_encode(array([1, 0]), zeros((2, 3))).asnumpy().tolist()
         [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     """
-    instance("onehot_encode", "indices", indices, NDArray, "an NDArray")
-    instance("onehot_encode", "out", out, NDArray, "an NDArray")
+    require_instance("onehot_encode", "indices", indices, NDArray, "an NDArray")
+    require_instance("onehot_encode", "out", out, NDArray, "an NDArray")
     invoke_out(OPS["one_hot"].call(depth=out.shape[1]), (indices,), (out,))
     return out

@@ -140,7 +140,7 @@ def register(reg_name: str) -> Callable[[type[CustomOpProp]], type[CustomOpProp]
     return keep
 
 
-class Layout:
+class CustomOpSpec:
     """The properties of one call: names, and shapes and dtypes checked against them.
 
     Args:
@@ -159,7 +159,7 @@ class Layout:
             prop.declare_backward_dependency(order[:outs], order[outs : outs + ins], order[outs + ins :])
 
     @classmethod
-    def named(cls, op_type: Any, kwargs: Mapping[str, Any]) -> Layout:
+    def named(cls, op_type: Any, kwargs: Mapping[str, Any]) -> CustomOpSpec:
         """Make the properties registered as `op_type` from keywords.
 
         Raises:
@@ -167,11 +167,11 @@ class Layout:
         """
         if op_type not in REGISTRY:
             raise ArgumentError(f"Custom: op_type={op_type!r} is not registered; {suggest(str(op_type), REGISTRY)}")
-        with surfacing(f"CustomOpProp of {op_type!r}"):
+        with reraise_user_error(f"CustomOpProp of {op_type!r}"):
             return cls(op_type, REGISTRY[op_type](**{k: str(v) for k, v in kwargs.items()}))
 
     def _three(self, method: str, given: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        with surfacing(f"CustomOpProp.{method} of {self.op_type!r}"):
+        with reraise_user_error(f"CustomOpProp.{method} of {self.op_type!r}"):
             got = getattr(self.prop, method)(given)
         got = (*got, []) if len(got) == 2 else got
         found: list[list[Any]] = []
@@ -199,11 +199,11 @@ class Layout:
             return
         ins, outs, aux = (["default"] * len(names) for names in (self.arguments, self.outputs, self.states))
         if forward:
-            with surfacing(f"CustomOpProp.infer_storage_type of {self.op_type!r}"):
+            with reraise_user_error(f"CustomOpProp.infer_storage_type of {self.op_type!r}"):
                 self.prop.infer_storage_type(list(ins))
         if backward:
             grads = ["default" if i < len(wanted) and wanted[i] else "undefined" for i in range(len(ins))]
-            with surfacing(f"CustomOpProp.infer_storage_type_backward of {self.op_type!r}"):
+            with reraise_user_error(f"CustomOpProp.infer_storage_type_backward of {self.op_type!r}"):
                 self.prop.infer_storage_type_backward(
                     list(outs) if self.prop.need_top_grad_ else [], ins, outs, grads, aux
                 )
@@ -212,7 +212,7 @@ class Layout:
         """Make the operator for these inputs and states."""
         self._ask_storage(backward=in_graph)
         shapes, types = [list(a.shape) for a in inputs], [np.dtype(a.dtype).type for a in inputs]
-        with surfacing(f"CustomOpProp.create_operator of {self.op_type!r}"):
+        with reraise_user_error(f"CustomOpProp.create_operator of {self.op_type!r}"):
             return self.prop.create_operator(inputs[0].context if inputs else current_context(), shapes, types)
 
     def run(self, given: Sequence[NDArray], op: CustomOp | None = None) -> list[NDArray]:
@@ -226,15 +226,15 @@ class Layout:
             known = self._inferred = like, list(zip(shapes, types, strict=True))
         made = self.create(given, in_graph=False) if op is None else op
         ctx = inputs[0].context if inputs else current_context()
-        run = _Run(self, made, known[1], aux, ctx, op is not None)
+        run = _CustomOpFunction(self, made, known[1], aux, ctx, op is not None)
         return list(run(*inputs))
 
 
-class _Run(Function):
+class _CustomOpFunction(Function):
     """One call of a custom operator."""
 
     def __init__(
-        self, layout: Layout, op: CustomOp, outputs: list[tuple[Any, Any]], aux: list[NDArray], ctx: Context,
+        self, layout: CustomOpSpec, op: CustomOp, outputs: list[tuple[Any, Any]], aux: list[NDArray], ctx: Context,
         in_graph: bool,
     ):  # fmt: skip
         super().__init__()
@@ -244,7 +244,7 @@ class _Run(Function):
     def forward(self, *inputs: NDArray) -> list[NDArray]:
         outs = [zeros(tuple(shape), self.ctx, dtype) for shape, dtype in self.outputs]
         given = [a.detach() for a in inputs]
-        with surfacing(f"CustomOp.forward of {self.op_type!r}"):
+        with reraise_user_error(f"CustomOp.forward of {self.op_type!r}"):
             self.op.forward(local.training, ["write"] * len(outs), given, outs, self.aux)
         self.save_for_backward(given, [o.detach() for o in outs])
         return outs
@@ -255,13 +255,13 @@ class _Run(Function):
         req = ["write" if wanted else "null" for wanted in self._wants]
         if not self.in_graph:
             self.layout._ask_storage(backward=True, forward=False, wanted=self._wants)
-        with surfacing(f"CustomOp.backward of {self.op_type!r}"):
+        with reraise_user_error(f"CustomOp.backward of {self.op_type!r}"):
             self.op.backward(req, list(out_grads), given, outs, grads, self.aux)
         return grads
 
 
 @contextmanager
-def surfacing(where: str) -> Iterator[None]:
+def reraise_user_error(where: str) -> Iterator[None]:
     """Raise what user code raises as an `MXNetError` that is also of its own type and carries its traceback."""
     try:
         yield

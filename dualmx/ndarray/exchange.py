@@ -9,14 +9,14 @@ import jax
 import ml_dtypes
 import numpy as np
 
-from ..compile.devices import context_of, device_of, put
-from ..compile.remote import readable
+from ..compile.devices import context_of, device_of, device_put
+from ..compile.remote import fully_replicated
 from ..compile.x64 import x64
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .exposed import Exposed
-from .flush import concrete
+from .flush import array_from_buffer
 from .handle import Handle, check_writable, exposed, make_views_stale
 
 _CPU = 1  # kDLCPU
@@ -98,7 +98,7 @@ def export(a: Any, what: str, for_writing: bool = False) -> np.ndarray:
         data = root._data if root._data is not None else root._force(None)
         memory = exposed(root)
         if memory is None:
-            values = root._wait(lambda: np.asarray(readable(data)))
+            values = root._wait(lambda: np.asarray(fully_replicated(data)))
             memory = root._extra().exposed = Exposed.copied(values)
             memory.recorded = data if root._extra().node is not None else None
             make_views_stale(root)
@@ -127,7 +127,7 @@ def to_capsule(a: Any, what: str, for_writing: bool = False, **kwargs: Any) -> A
 
 def adopt(memory: np.ndarray, ctx: Context) -> Any:
     """Return an array on the CPU that shares `memory` with everybody else who sees it."""
-    made = concrete(memory, ctx)
+    made = array_from_buffer(memory, ctx)
     made._data = None
     made._extra().exposed = Exposed(memory)
     return made
@@ -162,14 +162,14 @@ def from_dlpack(dlpack: Any, copy: bool | None = None) -> Any:
         if shared:
             values = _read(dlpack)
             as_dtype(values.dtype)
-            return concrete(put(values, ctx), ctx) if copy else adopt(values, ctx)
+            return array_from_buffer(device_put(values, ctx), ctx) if copy else adopt(values, ctx)
         if copy is False:
             where = "JAX arrays never change" if isinstance(dlpack, jax.Array) else "it is not the processor's memory"
             raise ArgumentError(f"from_dlpack: copy=False: {where}; expected copy=None or True")
         with x64():
             value = dlpack if isinstance(dlpack, jax.Array) else jax.dlpack.from_dlpack(dlpack)
         where = context_of(value)
-        return concrete(put(value, where), where)
+        return array_from_buffer(device_put(value, where), where)
     except ArgumentError:
         raise
     except (TypeError, ValueError, RuntimeError, BufferError, AttributeError) as e:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.devices import held, put, takes_memory
+from ..compile.devices import accepts_numpy, aligned_copy, device_put
 from ..core import memory
 from ..core.context import Context
 from ..op.defs.window import kept, ranges
@@ -58,7 +58,7 @@ class Exposed:
     @classmethod
     def copied(cls, values: np.ndarray) -> Exposed:
         """Begin with a copy of `values`, since others may hold them who rely on their not being changed."""
-        copy = held(values)
+        copy = aligned_copy(values)
         copy.flags.writeable = True
         return cls(copy, False)
 
@@ -82,7 +82,7 @@ class Exposed:
     def read(self, window: Sequence[Call], ctx: Context) -> Any:
         """Return a copy, as programs on `ctx` take it, of what `window` shows."""
         shown = through(self.memory, window)
-        return held(shown) if takes_memory(shown, ctx) else put(shown, ctx)
+        return aligned_copy(shown) if accepts_numpy(shown, ctx) else device_put(shown, ctx)
 
     def is_as_recorded(self) -> bool:
         """Whether nobody has written to the memory since it got the value that the tape knows."""

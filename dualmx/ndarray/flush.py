@@ -13,21 +13,21 @@ import jax
 import numpy as np
 
 from ..compile.counters import counters
-from ..compile.devices import duplicate, put
+from ..compile.devices import copy_buffer, device_put
 from ..compile.executable import Executable
-from ..compile.remote import completed
-from ..compile.watch import watchers
+from ..compile.remote import wait_or_raise_lost
+from ..compile.watch import listeners
 from ..compile.x64 import x64
 from ..core import knobs, memory
 from ..core.errors import MXNetError
-from ..core.process import process
-from ..graph.trie import LEAF, VAR, State, Value, aval, chain
+from ..core.process import fork_guard
+from ..graph.trie import LEAF, VARIABLE, State, Value, aval, steps_of
 from ..op.registry import Call
 from . import handle, verify
 from .exposed import COUNTS, protected
-from .handle import Handle, on_device
-from .tape import keep_tape, needed_tape
-from .trace import Trace, engine, failed, local
+from .handle import Handle, to_jax_array
+from .tape import live_tape, save_tape
+from .trace import Trace, engine, execution_error, local
 
 # Donation asks whether the trace holds the only reference to a buffer. Reference counts answer that exactly on CPython
 # with the GIL up to 3.13; elsewhere nothing is donated, which costs speed only.
@@ -38,12 +38,12 @@ _getrefcount = sys.getrefcount
 in_flight: deque[list[weakref.ref[Any]]] = deque(maxlen=64)
 
 
-def _alone() -> int:
+def _measure_sole_refcount() -> int:
     only = [object()]
     return _getrefcount(only[0])
 
 
-_ALONE = _alone()
+_SOLE_REFCOUNT = _measure_sole_refcount()
 
 
 def flush(tr: Trace | None = None) -> None:
@@ -75,13 +75,13 @@ def flush(tr: Trace | None = None) -> None:
 def _execute(tr: Trace, live: list[Handle]) -> None:
     state = tr.state
     wanted = tuple([h._v for h in live])
-    began = time.perf_counter() if watchers else 0.0
+    began = time.perf_counter() if listeners else 0.0
     try:
-        exe = state.programs.get(wanted) or _find_superset(state, wanted) or _compile(tr, wanted)
-        started = time.perf_counter() if watchers else 0.0
-        results = run(exe, tr)
+        exe = state.programs.get(wanted) or _find_covering_executable(state, wanted) or _compile(tr, wanted)
+        started = time.perf_counter() if listeners else 0.0
+        results = run_executable(exe, tr)
     except BaseException as e:
-        error = e if isinstance(e, MXNetError) else failed(last_line(state), e)
+        error = e if isinstance(e, MXNetError) else execution_error(last_user_line(state), e)
         for h in live:
             h._tr = h._data = None
             h._extra().error = error
@@ -89,8 +89,8 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
             raise
         raise error from e
     counters.flushes += 1
-    if watchers:
-        for w in list(watchers):
+    if listeners:
+        for w in list(listeners):
             w.flushed(state, began, started, results)
     for h, v, k in zip(live, wanted, exe.at[wanted], strict=True):
         if h._v is v:
@@ -98,17 +98,17 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
             h._tr = None
             h._v = v.aval
     if exe.tape:
-        keep_tape(exe, tr, dict(zip(exe.wanted, results, strict=True)), live, wanted)
+        save_tape(exe, tr, dict(zip(exe.wanted, results, strict=True)), live, wanted)
     if tr.exposed:
         handle.publish(tr)
     # Arrays that entered still point here; what the trace held must not outlive it.
     tr.handles, tr.scratch, tr.leaves = [], [], []
     tr.replaced, tr.variables = {}, []
     if tr.expected:
-        verify.check(tr, live, wanted)
+        verify.run_value_checks(tr, live, wanted)
 
 
-def last_line(state: State | None) -> tuple[str, int] | None:
+def last_user_line(state: State | None) -> tuple[str, int] | None:
     """Return the user line of the last step of a prefix that has one."""
     while state is not None:
         if state.where:
@@ -117,41 +117,41 @@ def last_line(state: State | None) -> tuple[str, int] | None:
     return None
 
 
-def run(exe: Executable, tr: Trace) -> list[Any]:
+def run_executable(exe: Executable, tr: Trace) -> list[Any]:
     """Run an executable on the inputs of a trace; constants are made on the host, leaves handed through."""
     results: list[Any] = []
     args = leaves = tr.leaves
     if exe.run is not None:
-        process.require_compute()
+        fork_guard.require_compute()
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
-            if not takes_over or _getrefcount(args[i]) > _ALONE or id(args[i]) in protected:
-                args[i] = duplicate(args[i])
+            if not takes_over or _getrefcount(args[i]) > _SOLE_REFCOUNT or id(args[i]) in protected:
+                args[i] = copy_buffer(args[i])
                 counters.kept_copies += 1
         if exe.scratch:
-            args = args + _recycle(exe.scratch, tr.scratch)
+            args = args + _take_donated(exe.scratch, tr.scratch)
         if exe.has_keys:
             args = [np.array(tr.keys, np.uint32), *args]
         if exe.has_runtime:
             args = [np.array(tr.runtime, np.float32), *args]
         results = exe.run(*args)
         if exe.remote:
-            completed(results)
-        note_in_flight(results)
+            wait_or_raise_lost(results)
+        track_in_flight(results)
     for v in exe.constants:
-        results.append(put(constant(v), v.ctx))
+        results.append(device_put(materialize_constant(v), v.ctx))
     for i in exe.passed:
         results.append(leaves[i])
     return results
 
 
-def note_in_flight(results: Sequence[Any]) -> None:
+def track_in_flight(results: Sequence[Any]) -> None:
     """Let `waitall` wait for the results of a program."""
     in_flight.append([weakref.ref(r) for r in results])
 
 
-def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
+def _take_donated(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
     """Return one donated buffer for each aval, taken from `scratch` or new."""
     found = []
     # By index only: a loop variable would be a second reference.
@@ -164,15 +164,15 @@ def _recycle(wanted: Sequence[Value], scratch: list[Any]) -> list[Any]:
         at = free.get((v.shape, v.dtype), [])
         while at:
             i = at.pop(0)
-            alone = takes_over and _getrefcount(scratch[i]) <= _ALONE and id(scratch[i]) not in protected
-            if alone and not (counters.failures and _failed(scratch[i])):
+            alone = takes_over and _getrefcount(scratch[i]) <= _SOLE_REFCOUNT and id(scratch[i]) not in protected
+            if alone and not (counters.failures and _buffer_has_failed(scratch[i])):
                 if memory.poisons:
                     _poison(scratch[i])
                 found.append(scratch[i])
                 scratch[i] = None
                 break
         else:
-            found.append(put(np.zeros(v.shape, v.dtype), v.ctx))
+            found.append(device_put(np.zeros(v.shape, v.dtype), v.ctx))
     return found
 
 
@@ -186,7 +186,7 @@ def _poison(buffer: Any) -> None:
         memory.poison(buffer.unsafe_buffer_pointer(), buffer.nbytes)
 
 
-def _failed(buffer: Any) -> bool:
+def _buffer_has_failed(buffer: Any) -> bool:
     """Return whether a program failed that was to fill a buffer: so would all that write to it."""
     try:
         buffer.block_until_ready()
@@ -195,7 +195,7 @@ def _failed(buffer: Any) -> bool:
     return False
 
 
-def _find_superset(state: State, wanted: tuple[Value, ...]) -> Executable | None:
+def _find_covering_executable(state: State, wanted: tuple[Value, ...]) -> Executable | None:
     """Return an executable of this prefix that yields `wanted` and more, if nothing of the tape must be kept."""
     need = set(wanted)
     for exe in state.programs.values():
@@ -209,7 +209,7 @@ def _find_superset(state: State, wanted: tuple[Value, ...]) -> Executable | None
 _CREATION = {"_zeros": 0, "_ones": 1, "_full": None}
 
 
-def constant(v: Value) -> np.ndarray:
+def materialize_constant(v: Value) -> np.ndarray:
     """Return the array that a creation step yields."""
     assert v.state is not None and v.state.call is not None
     call = v.state.call
@@ -223,26 +223,26 @@ def is_constant(v: Value) -> bool:
 
 
 def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
-    process.require_compute()
+    fork_guard.require_compute()
     state = tr.state
-    steps = chain(state)
-    entries, kept = needed_tape(steps, wanted)
+    steps = steps_of(state)
+    entries, kept = live_tape(steps, wanted)
     unique = list(dict.fromkeys((*wanted, *kept)))
     leaves = [s.out for s in steps if s.kind == LEAF]
     at = {v: i for i, v in enumerate(leaves)}
     constants = [v for v in unique if is_constant(v)]
-    passed = [v for v in unique if source(v) in at]
+    passed = [v for v in unique if resolve_alias(v) in at]
     apart = {*constants, *passed}
     computed = [v for v in unique if v not in apart]
-    donate, paired = _pair(tr, leaves, computed, {source(v) for v in passed})
+    donate, paired = _pair_donations(tr, leaves, computed, {resolve_alias(v) for v in passed})
     # On a mesh a buffer fits only if it is cut alike, which is not known before compiling.
-    scratch, recycled = ([], []) if tr.ctx.mesh else _match_scratch(tr, [v for v in computed if v not in paired])
+    scratch, recycled = ([], []) if tr.ctx.mesh else _match_dead_buffers(tr, [v for v in computed if v not in paired])
     rest = [v for v in computed if v not in paired and v not in recycled]
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]
-    exe = Executable(steps, order, donate, scratch, tr.ctx, [_spread(d) for d in tr.leaves])
+    exe = Executable(steps, order, donate, scratch, tr.ctx, [_multi_device_sharding(d) for d in tr.leaves])
     exe.constants = tuple(constants)
-    exe.passed = tuple(at[source(v)] for v in passed)
+    exe.passed = tuple(at[resolve_alias(v)] for v in passed)
     exe.wanted = (*order, *constants, *passed)
     exe.tape = entries
     exe.at = {wanted: tuple(exe.wanted.index(v) for v in wanted)}
@@ -250,21 +250,23 @@ def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
     return exe
 
 
-def source(v: Value) -> Value:
+def resolve_alias(v: Value) -> Value:
     """Return the value that `v` renames, through variables made of it."""
-    while v.state is not None and v.state.kind == VAR:
+    while v.state is not None and v.state.kind == VARIABLE:
         v = v.state.ins[0]
     return v
 
 
-def _spread(data: Any) -> Any:
+def _multi_device_sharding(data: Any) -> Any:
     """Return the sharding of an array that lies on several devices, None for one device or NumPy's memory."""
     if isinstance(data, np.ndarray):
         return None
     return data.sharding if len(data.sharding.device_set) > 1 else None
 
 
-def _pair(tr: Trace, leaves: list[Value], outs: list[Value], kept: set[Value]) -> tuple[list[int], list[Value]]:
+def _pair_donations(
+    tr: Trace, leaves: list[Value], outs: list[Value], kept: set[Value]
+) -> tuple[list[int], list[Value]]:
     """Pair leaves that were overwritten with the outputs that overwrite them."""
     donate, paired = [], []
     for i, v in enumerate(leaves):
@@ -279,7 +281,7 @@ def _pair(tr: Trace, leaves: list[Value], outs: list[Value], kept: set[Value]) -
     return donate, paired
 
 
-def _match_scratch(tr: Trace, outs: list[Value]) -> tuple[list[Value], list[Value]]:
+def _match_dead_buffers(tr: Trace, outs: list[Value]) -> tuple[list[Value], list[Value]]:
     """Match buffers to recycle with outputs of the same shape and dtype."""
     scratch, recycled = [], []
     for d in tr.scratch:
@@ -293,7 +295,7 @@ def _match_scratch(tr: Trace, outs: list[Value]) -> tuple[list[Value], list[Valu
     return scratch, recycled
 
 
-def peek(tr: Trace, h: Handle) -> None:
+def read_from_other_thread(tr: Trace, h: Handle) -> None:
     """Compute the pending value of `h` for another thread than the owner of `tr`, from a snapshot.
 
     The owner keeps its trace and goes on recording; nothing is donated.
@@ -318,47 +320,47 @@ def peek(tr: Trace, h: Handle) -> None:
         shadow.replaced, shadow.scratch = {}, []
         v = h._v
         key = ("peek", v)
-        began = time.perf_counter() if watchers else 0.0
+        began = time.perf_counter() if listeners else 0.0
         exe = state.programs.get(key)
         if exe is None:
-            steps = chain(state)
-            exe = Executable(steps, [v], (), (), tr.ctx, [_spread(d) for d in shadow.leaves])
+            steps = steps_of(state)
+            exe = Executable(steps, [v], (), (), tr.ctx, [_multi_device_sharding(d) for d in shadow.leaves])
             exe.constants = exe.passed = ()
             # What keeps a tape is never taken for another set of values; this one is for the reading thread alone.
             exe.tape = ("peek",)
             exe.at = {}
             state.programs[key] = exe
-        started = time.perf_counter() if watchers else 0.0
+        started = time.perf_counter() if listeners else 0.0
         try:
-            results = run(exe, shadow)
+            results = run_executable(exe, shadow)
         except Exception as e:
-            raise failed(last_line(state), e) from e
-        for w in list(watchers):
+            raise execution_error(last_user_line(state), e) from e
+        for w in list(listeners):
             w.flushed(state, began, started, results)
         h._data = results[0]
         h._tr, h._v = None, v.aval
         handle.publish_value(h)
 
 
-def run_now(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
+def run_eagerly(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> list[Any]:
     """Execute a call whose output shapes depend on values at once, outside any program."""
-    process.require_compute()
+    fork_guard.require_compute()
     datas = []
     for a in ins:
-        datas.append(on_device(a))
+        datas.append(to_jax_array(a))
     ctx = ins[0]._v.ctx if ins else local.tr.ctx
-    began = time.perf_counter() if watchers else 0.0
+    began = time.perf_counter() if listeners else 0.0
     with x64():
-        if any(w.measures for w in watchers):
+        if any(w.measures for w in listeners):
             jax.block_until_ready(call.apply_keys(datas, (), runtime))
-        started = time.perf_counter() if watchers else 0.0
+        started = time.perf_counter() if listeners else 0.0
         results = call.apply_keys(datas, (), runtime)
-    for w in list(watchers):
+    for w in list(listeners):
         w.ran(call, began, started, results)
-    return [concrete(put(r, ctx), ctx) for r in results]
+    return [array_from_buffer(device_put(r, ctx), ctx) for r in results]
 
 
-def concrete(data: Any, ctx: Any) -> Any:
+def array_from_buffer(data: Any, ctx: Any) -> Any:
     """Return a new handle of a JAX array on `ctx`, or of NumPy memory that programs there take."""
     o = object.__new__(handle.array_class)
     o._tr = o._x = None
@@ -368,5 +370,5 @@ def concrete(data: Any, ctx: Any) -> Any:
 
 
 engine.flush = flush
-engine.peek = peek
-engine.run_now = run_now
+engine.peek = read_from_other_thread
+engine.run_now = run_eagerly

@@ -10,12 +10,12 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .array import NDArray
 from .creation import zeros
 from .handle import Handle, is_tracked, ref
-from .trace import Unrecorded, engine, local
+from .trace import TapePaused, engine, local
 
 _order = itertools.count()
 
 
-class _Application:
+class _FunctionCall:
     """One call of a function while recording: its inputs, and its outputs as the variables where the graph is cut."""
 
     def __init__(self, function: Function, inputs: Sequence[Handle], outputs: Sequence[Handle]):
@@ -31,7 +31,7 @@ class _Application:
         name = type(self.function).__name__
         before, local.training = local.training, local.backward_training
         try:
-            with Unrecorded():
+            with TapePaused():
                 got = self.function.backward(*given)
         finally:
             local.training = before
@@ -48,7 +48,7 @@ class _Application:
             if not isinstance(g, NDArray) or g._v.shape != a._v.shape:
                 shown = g._v.shape if isinstance(g, NDArray) else type(g).__name__
                 raise MXNetError(f"{name}.backward: gradient {i} is {shown}; expected an NDArray of shape {a._v.shape}")
-            if _tracked(a):
+            if _needs_grad(a):
                 kept.append((a, g.astype(a._v.dtype, copy=False)))
         return ([a for a, _ in kept], [g for _, g in kept]) if kept else None
 
@@ -57,11 +57,11 @@ def _is_numpy(a: Any) -> bool:
     return isinstance(a, NDArray) and a.__class__ is not NDArray and not a.is_sparse
 
 
-def _tracked(a: Handle) -> bool:
+def _needs_grad(a: Handle) -> bool:
     return is_tracked(a) or (a._tr is not None and a._v.tracked)
 
 
-def _alias(a: Handle) -> Handle:
+def _snapshot(a: Handle) -> Handle:
     """Return a handle that keeps the present value and place on the tape of `a` when `a` is overwritten."""
     if a._x is not None and a._x.req is not None:
         return a
@@ -125,16 +125,16 @@ class Function:
             if not isinstance(a, NDArray):
                 raise ArgumentTypeError(f"{name}: input {i} is a {type(a).__name__}; expected an NDArray")
         self._used = True
-        before = [_alias(a) for a in inputs] if local.recording else []
-        with Unrecorded():
+        before = [_snapshot(a) for a in inputs] if local.recording else []
+        with TapePaused():
             got = self.forward(*inputs)
         outs = [got] if isinstance(got, NDArray) else list(got)
         if not all(isinstance(o, NDArray) for o in outs):
             raise ArgumentError(f"{name}.forward must return NDArrays")
-        self._wants = tuple(_tracked(a) for a in before)
+        self._wants = tuple(_needs_grad(a) for a in before)
         if any(self._wants):
             outs = [o.copy() if any(o is a for a in inputs) else o for o in outs]
-            made = _Application(self, before, outs)
+            made = _FunctionCall(self, before, outs)
             for i, o in enumerate(outs):
                 x = o._extra()
                 x.req, x.function, x.node = "function", (made, i), None

@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.devices import adopted, device_of
+from ..compile.devices import device_of, jax_from_numpy_nocopy
 from ..compile.mesh import spec_of
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..core.seeds import streams
+from ..core.seeds import rng_streams
 from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
-from ..op.schema import EXACT
+from ..op.schema import FLOAT32_EXACT_INTS
 from .exposed import Exposed
-from .trace import Restart, Trace, Unrecorded, bring, engine, failed_later, local
+from .trace import TapePaused, Trace, TraceReplaced, async_error, copy_buffer_to, engine, local
 
 ref = weakref.ref
 _new = object.__new__
 
 
-class Extra:
+class ArrayMeta:
     """What only some arrays have.
 
     Attributes:
@@ -66,14 +66,14 @@ class Handle:
     _tr: Trace | None
     _v: Value
     _data: Any
-    _x: Extra | None
+    _x: ArrayMeta | None
 
-    def _extra(self) -> Extra:
+    def _extra(self) -> ArrayMeta:
         if self._x is None:
-            self._x = Extra()
+            self._x = ArrayMeta()
         return self._x
 
-    def _force(self, into: Trace | None) -> Any:
+    def _force(self, reading_trace: Trace | None) -> Any:
         """Make the value concrete and return it; a stale view read into `into` only needs to be recorded there."""
         tr = self._tr
         if tr is None:
@@ -89,7 +89,7 @@ class Handle:
                 return self._data
             if x is None or x.root is None:
                 raise MXNetError("the array has no value: the program that computed it was interrupted")
-            fresh = read_window(x.root, x.window)
+            fresh = read_view(x.root, x.window)
             self._tr, self._v, self._data = fresh._tr, fresh._v, fresh._data
             if self._data is not None:
                 return self._data
@@ -97,7 +97,7 @@ class Handle:
             self._tr.handles.append(ref(self))
             if x.req is not None and (local.scopes or local.recording):
                 self._tr.make_variable(self)
-            if self._tr is into:
+            if self._tr is reading_trace:
                 return None
             tr = self._tr
         if tr.sealed or local.traces.get(tr.ctx) is tr:
@@ -107,17 +107,17 @@ class Handle:
         if self._data is None:
             if self._tr is tr:
                 raise MXNetError("the array has no value: the program that computes it was executed without it")
-            return self._force(into)
+            return self._force(reading_trace)
         return self._data
 
 
-def on_device(a: Handle) -> Any:
+def to_jax_array(a: Handle) -> Any:
     """Return the value of `a` as a JAX array, computing it if it is pending."""
     data = a._data
     if data is None:
         data = a._force(None)
     if type(data) is np.ndarray:
-        data = adopted(data, a._v.ctx)
+        data = jax_from_numpy_nocopy(data, a._v.ctx)
         if a._tr is None and a._data is not None:
             # Else a program is being recorded that knows the array by its memory, or others may write to that.
             a._data = data
@@ -170,7 +170,7 @@ def publish_value(a: Handle) -> None:
         memory.write(a._data)
         memory.recorded = a._data if a._x is not None and a._x.node is not None else None
     except RuntimeError as e:
-        a._extra().error = error = failed_later(e)
+        a._extra().error = error = async_error(e)
         raise error from e
     finally:
         a._data = None
@@ -186,7 +186,7 @@ def set_array_class(cls: type[Handle]) -> None:
     array_class = cls
 
 
-def invoke1(call: Call, a: Handle) -> Any:
+def invoke_unary(call: Call, a: Handle) -> Any:
     """Record a one-input, one-result, deterministic call."""
     tr = local.tr
     try:
@@ -194,7 +194,7 @@ def invoke1(call: Call, a: Handle) -> Any:
         nx = tr.state.next.get((call, va))
         if nx is None:
             nx = tr.miss(call, (va,))
-    except Restart:
+    except TraceReplaced:
         return invoke(call, (a,))[0]
     tr.state = nx
     o = _new(array_class)
@@ -207,7 +207,7 @@ def invoke1(call: Call, a: Handle) -> Any:
     return o
 
 
-def invoke2(call: Call, a: Handle, b: Handle) -> Any:
+def invoke_binary(call: Call, a: Handle, b: Handle) -> Any:
     """Record a two-input, one-result, deterministic call."""
     tr = local.tr
     try:
@@ -216,7 +216,7 @@ def invoke2(call: Call, a: Handle, b: Handle) -> Any:
         nx = tr.state.next.get((call, va, vb))
         if nx is None:
             nx = tr.miss(call, (va, vb))
-    except Restart:
+    except TraceReplaced:
         return invoke(call, (a, b))[0]
     tr.state = nx
     o = _new(array_class)
@@ -229,7 +229,7 @@ def invoke2(call: Call, a: Handle, b: Handle) -> Any:
     return o
 
 
-def settle(ins: Sequence[Handle]) -> Sequence[Handle]:
+def move_to_first_context(ins: Sequence[Handle]) -> Sequence[Handle]:
     """Switch to the trace on the context of the first input, and return the inputs with the others copied there.
 
     Dense arrays stand in for sparse ones, whose dense value may have been computed in a program of its own.
@@ -237,10 +237,10 @@ def settle(ins: Sequence[Handle]) -> Sequence[Handle]:
     ins = [a.densified() if a.is_sparse else a for a in ins]  # type: ignore[attr-defined]
     ctx = ins[0]._v.ctx
     local.switch(ctx)
-    return [a if a._v.ctx is ctx else copy_across(a, ctx) for a in ins]
+    return [a if a._v.ctx is ctx else copy_to_context(a, ctx) for a in ins]
 
 
-def record(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> tuple[Trace, Any, Sequence[Handle]]:
+def trace_call(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> tuple[Trace, Any, Sequence[Handle]]:
     """Record a call and return the trace, the state reached, and the inputs as they were used."""
     # Each stale view among the inputs may need a new start.
     for _ in range(4 + len(ins)):
@@ -250,19 +250,19 @@ def record(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> tuple
             nx = tr.state.next.get((call, *vals))
             if nx is None:
                 nx = tr.miss(call, vals)
-        except Restart:
-            ins = settle(ins)
+        except TraceReplaced:
+            ins = move_to_first_context(ins)
             continue
         if runtime:
             tr.runtime.extend(runtime)
         if call.n_keys:
-            tr.keys.append(streams.draw(tr.ctx))
+            tr.keys.append(rng_streams.draw(tr.ctx))
         tr.state = nx
         return tr, nx, ins
     raise MXNetError(f"{call!r}: could not place its inputs on one context")
 
 
-def fresh(tr: Trace, v: Value) -> Any:
+def pending_array(tr: Trace, v: Value) -> Any:
     """Return a new handle for a pending value."""
     o = _new(array_class)
     o._tr, o._v, o._data, o._x = tr, v, None, None
@@ -299,7 +299,7 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
                 key = (call, *[a._v if a._tr is tr else tr.leaf(a) for a in ins])
             # Entering leaves moves the state, so it is read after the key is made.
             nx = tr.state.next.get(key)
-        except Restart:
+        except TraceReplaced:
             nx = None
         if nx is not None:
             tr.state = nx
@@ -316,19 +316,19 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
     if call.op.dynamic:
         return engine.run_now(call, ins, runtime)
     if not ins:
-        return create(call, local.tr.ctx, runtime)
-    tr, nx, used = record(call, ins, runtime)
+        return invoke_nullary(call, local.tr.ctx, runtime)
+    tr, nx, used = trace_call(call, ins, runtime)
     n = call.n_outputs
-    outs = [fresh(tr, v) for v in nx.outs[:n]]
+    outs = [pending_array(tr, v) for v in nx.outs[:n]]
     if call.n_aux:
         for i, v in zip(call.aux_positions(len(used)), nx.outs[n:], strict=True):
-            overwrite(ins[i], tr, v)
+            rebind(ins[i], tr, v)
     if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
     return outs
 
 
-def create(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> list[Any]:
+def invoke_nullary(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> list[Any]:
     """Record a call without inputs on `ctx`."""
     for _ in range(2):
         tr = local.tr
@@ -339,14 +339,14 @@ def create(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> list[Any]
             nx = tr.state.next.get((call,))
             if nx is None:
                 nx = tr.miss(call, ())
-        except Restart:
+        except TraceReplaced:
             continue
         if call.n_runtime:
             tr.runtime.extend(runtime or call.op.runtime_values(call.params))
         if call.n_keys:
-            tr.keys.append(streams.draw(ctx))
+            tr.keys.append(rng_streams.draw(ctx))
         tr.state = nx
-        outs = [fresh(tr, v) for v in nx.outs]
+        outs = [pending_array(tr, v) for v in nx.outs]
         if engine.naive:
             engine.flush(tr)
         return outs
@@ -369,22 +369,22 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
     for o in outs:
         check_writable(o, call.op.name)
     if not ins:
-        for o, r in zip(outs, create(call, outs[0]._v.ctx, runtime), strict=False):
+        for o, r in zip(outs, invoke_nullary(call, outs[0]._v.ctx, runtime), strict=False):
             assign(o, r, call.op.name)
         return
-    tr, nx, used = record(call, ins, runtime)
+    tr, nx, used = trace_call(call, ins, runtime)
     n = call.n_outputs
     results = nx.outs
     cast = []
     for o, v in zip(outs, results[:n], strict=False):
         x = o._x
         if o._v.aval is v.aval and (x is None or x.root is None):
-            overwrite(o, tr, v)
+            rebind(o, tr, v)
         else:
-            cast.append((o, fresh(tr, v)))
+            cast.append((o, pending_array(tr, v)))
     if call.n_aux:
         for i, v in zip(call.aux_positions(len(used)), results[n:], strict=True):
-            overwrite(ins[i], tr, v)
+            rebind(ins[i], tr, v)
     for o, made in cast:
         assign(o, made, call.op.name)
     if engine.naive or (tr.exposed and not tr.state.joint):
@@ -420,19 +420,19 @@ def assign(o: Handle, value: Handle, what: str) -> None:
             f"{what}: out has shape {o._v.shape}, the result has shape {value._v.shape}; they must agree"
         )
     if value._v.dtype != o._v.dtype:
-        value = invoke1(OPS["Cast"].call(dtype=o._v.dtype.name), value)
+        value = invoke_unary(OPS["Cast"].call(dtype=o._v.dtype.name), value)
     if value._v.ctx is not o._v.ctx:
-        value = copy_across(value, o._v.ctx, o._data)
+        value = copy_to_context(value, o._v.ctx, o._data)
     x = o._x
     if x is not None and x.root is not None:
-        write_window(x.root, x.window, value)
+        write_view(x.root, x.window, value)
         return
     if value is o:
         return
     if o._v.ctx.mesh is not None and o._data is not None:
         spec = spec_of(o._data)
         if spec is not None and any(spec) and (value._data is None or spec_of(value._data) != spec):
-            value = invoke1(OPS["_contrib_sharding_constraint"].call(spec=str(spec)), value)
+            value = invoke_unary(OPS["_contrib_sharding_constraint"].call(spec=str(spec)), value)
     if value._data is None and value._tr is None:
         # A stale view: reading it may execute the trace, so it comes before the trace is looked at.
         value._force(local.tr)
@@ -446,19 +446,19 @@ def assign(o: Handle, value: Handle, what: str) -> None:
             o._data, o._tr = value._data, None
         else:
             memory.write(value._data)
-        invalidate(o)
+        invalidate_views(o)
         return
     v = value._v if value._tr is tr else tr.leaf(value)
-    overwrite(o, tr, v)
+    rebind(o, tr, v)
     if tr.exposed and not tr.state.joint:
         engine.flush(tr)
 
 
-def overwrite(o: Handle, tr: Trace, v: Value) -> None:
+def rebind(o: Handle, tr: Trace, v: Value) -> None:
     """Rename `o` to the value `v` of the current trace `tr`; of the same shape, dtype and context."""
     x = o._x
     if x is not None and x.root is not None:
-        write_window(x.root, x.window, fresh(tr, v))
+        write_view(x.root, x.window, pending_array(tr, v))
         return
     if o._data is not None:
         if o._tr is tr:
@@ -475,12 +475,12 @@ def overwrite(o: Handle, tr: Trace, v: Value) -> None:
         o._data = None
     o._tr, o._v = tr, v
     if x is not None:
-        invalidate(o)
+        invalidate_views(o)
         if x.req is not None and (local.scopes or local.recording):
             tr.make_variable(o)
 
 
-def invalidate(o: Handle) -> None:
+def invalidate_views(o: Handle) -> None:
     """Make the views of `o` stale, and forget its place on the tape."""
     x = o._x
     if x is None:
@@ -502,12 +502,12 @@ def make_views_stale(o: Handle) -> None:
         x.views = alive
 
 
-def copy_across(a: Handle, ctx: Context, like: Any = None) -> Any:
+def copy_to_context(a: Handle, ctx: Context, like: Any = None) -> Any:
     """Return `a` on another context, on a mesh cut as the JAX array `like` is; the copy is differentiable."""
     device_of(ctx)
     o = _new(array_class)
     tracked = local.recording and is_tracked(a)
-    o._data = bring(a, ctx, like)
+    o._data = copy_buffer_to(a, ctx, like)
     o._tr, o._x = None, None
     o._v = aval(a._v.shape, a._v.dtype, ctx)
     if tracked:
@@ -515,50 +515,50 @@ def copy_across(a: Handle, ctx: Context, like: Any = None) -> Any:
     return o
 
 
-def _moving(shape: tuple[int, ...], lens: Call) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
+def _dynamic_window(shape: tuple[int, ...], lens: Call) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
     """Sizes and starts of a window that is one box within `shape`; None for what else `_basic_slice` shows."""
     p = lens.params
     rest = shape[len(p["begin"]) :]
     start, end = (*p["begin"], *(0 for _ in rest)), (*p["end"], *rest)
     size = tuple(e - b for b, e in zip(start, end, strict=True))
-    if any(s != 1 for s in p["step"]) or min(size, default=0) < 1 or max(start) >= EXACT:
+    if any(s != 1 for s in p["step"]) or min(size, default=0) < 1 or max(start) >= FLOAT32_EXACT_INTS:
         return None
     return size, tuple(map(float, start))
 
 
-def show(lens: Call, whole: Handle) -> Any:
+def read_view_op(view_op: Call, base: Handle) -> Any:
     """Return what a lens shows of an array: one program serves for all places of its window."""
-    moving = _moving(whole._v.shape, lens) if lens.op.name == "_basic_slice" else None
+    moving = _dynamic_window(base._v.shape, view_op) if view_op.op.name == "_basic_slice" else None
     if moving is None:
-        return invoke1(lens, whole)
+        return invoke_unary(view_op, base)
     size, start = moving
-    p = lens.params
+    p = view_op.params
     call = OPS["_window"].call(size=size, start=start, squeeze=p["squeeze"], zero_dim=p["zero_dim"])
-    return invoke(call, (whole,), start)[0]
+    return invoke(call, (base,), start)[0]
 
 
-def put(lens: Call, whole: Handle, value: Handle) -> Any:
+def write_view_op(lens: Call, whole: Handle, value: Handle) -> Any:
     """Return an array with what `lens`, a `_basic_slice`, shows of it replaced by `value`."""
     p = lens.params
-    moving = _moving(whole._v.shape, lens)
+    moving = _dynamic_window(whole._v.shape, lens)
     if moving is None:
         window = {n: p[n] for n in ("begin", "end", "step", "squeeze")}
-        return invoke2(OPS["_basic_slice_assign"].call(**window), whole, value)
+        return invoke_binary(OPS["_basic_slice_assign"].call(**window), whole, value)
     size, start = moving
     call = OPS["_window_assign"].call(size=size, start=start, squeeze=p["squeeze"])
     return invoke(call, (whole, value), start)[0]
 
 
-def read_window(root: Handle, window: Sequence[Call]) -> Any:
+def read_view(root: Handle, window: Sequence[Call]) -> Any:
     """Return what the lenses of `window` show of `root`, through which no gradient flows."""
-    with Unrecorded():
+    with TapePaused():
         value = root
         for lens in window:
-            value = show(lens, value)
+            value = read_view_op(lens, value)
     return value
 
 
-def write_window(root: Handle, window: Sequence[Call], value: Handle) -> None:
+def write_view(root: Handle, window: Sequence[Call], value: Handle) -> None:
     """Overwrite what `window` shows of `root` with `value` (same shape)."""
     check_writable(root, "assignment through a view")
     if not window:
@@ -566,12 +566,12 @@ def write_window(root: Handle, window: Sequence[Call], value: Handle) -> None:
         return
     shown = [root]
     for lens in window[:-1]:
-        shown.append(show(lens, shown[-1]))
+        shown.append(read_view_op(lens, shown[-1]))
     for lens, whole in zip(reversed(window), reversed(shown), strict=True):
         if lens.op.name == "_basic_slice":
-            value = put(lens, whole, value)
+            value = write_view_op(lens, whole, value)
         else:
-            value = invoke1(OPS["_np_reshape"].call(newshape=whole._v.shape), value)
+            value = invoke_unary(OPS["_np_reshape"].call(newshape=whole._v.shape), value)
     assign(root, value, "assignment through a view")
 
 

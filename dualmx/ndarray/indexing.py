@@ -13,10 +13,19 @@ from ..op.defs.window import constant, to_spec
 from ..op.registry import OPS
 from . import verify
 from .array import NDArray
-from .creation import array, from_host
-from .handle import assign, check_writable, create, invoke, invoke1, invoke2, put, write_window
+from .creation import array, array_from_numpy
+from .handle import (
+    assign,
+    check_writable,
+    invoke,
+    invoke_binary,
+    invoke_nullary,
+    invoke_unary,
+    write_view,
+    write_view_op,
+)
 from .trace import engine, local
-from .view import cut, make_view
+from .view import copy_window, make_view
 
 
 def _integer(item: Any, size: int, axis: int) -> int:
@@ -30,7 +39,7 @@ def _is_integer(item: Any) -> bool:
     return isinstance(item, (numbers.Integral, np.integer, bool))
 
 
-def fill(items: list[Any], missing: int) -> None:
+def expand_ellipsis(items: list[Any], missing: int) -> None:
     """Put slices of the whole axis for `missing` axes where an index has its ellipsis, or at its end.
 
     Raises:
@@ -43,17 +52,17 @@ def fill(items: list[Any], missing: int) -> None:
     items[at : at + 1] = [slice(None)] * missing
 
 
-def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
+def normalize_index(index: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return one item per axis (plus None for new axes): an int, a `range`, or an index array.
 
     Raises:
         RangeError: too many items or an integer out of bounds. ArgumentError: an item of another kind.
     """
-    items = list(key) if isinstance(key, tuple) else [key]
+    items = list(index) if isinstance(index, tuple) else [index]
     used = sum(i is not None and i is not Ellipsis for i in items)
     if used > len(shape):
         raise RangeError(f"too many indices ({used}) for array with {len(shape)} dimensions")
-    fill(items, len(shape) - used)
+    expand_ellipsis(items, len(shape) - used)
     found: list[Any] = []
     axis = 0
     for item in items:
@@ -79,11 +88,11 @@ def expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
     return found
 
 
-def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
+def _index_array(item: Any, size: int, axis: int, like: NDArray) -> NDArray:
     """Return an index array on the context of `beside`, its bounds checked when its values are at hand."""
     if isinstance(item, NDArray):
         if item._v.dtype.kind not in "iu":
-            item = invoke1(OPS["Cast"].call(dtype="int32"), item)
+            item = invoke_unary(OPS["Cast"].call(dtype="int32"), item)
         return item
     values = np.asarray(item)
     if values.dtype.kind not in "biuf":
@@ -92,10 +101,10 @@ def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
     if values.size and not (-size <= values.min() and values.max() < size):
         bad = values[(values < -size) | (values >= size)].flat[0]
         raise RangeError(f"index {bad} is out of bounds for axis {axis} with size {size}")
-    return array(values, ctx=beside.context, dtype="int32" if size < 2**31 else "int64")
+    return array(values, ctx=like.context, dtype="int32" if size < 2**31 else "int64")
 
 
-def _lens(items: list[Any], shape: tuple[int, ...]) -> Any:
+def _slice_call(items: list[Any], shape: tuple[int, ...]) -> Any:
     """Return the `_basic_slice` call of ints and ranges."""
     begin, end, step, squeeze = [], [], [], []
     for axis, item in enumerate(i for i in items if i is not None):
@@ -111,7 +120,7 @@ def _lens(items: list[Any], shape: tuple[int, ...]) -> Any:
     return OPS["_basic_slice"].call(begin=tuple(begin), end=tuple(end), step=tuple(step), squeeze=tuple(squeeze))
 
 
-def contiguous(items: list[Any], shape: tuple[int, ...]) -> bool:
+def is_contiguous_window(items: list[Any], shape: tuple[int, ...]) -> bool:
     """True if the window is one run of memory: length-1 axes, then one stretch, then whole axes."""
     open_run = False
     for item, size in zip((i for i in items if i is not None), shape, strict=True):
@@ -139,7 +148,7 @@ def getitem(self: NDArray, key: Any) -> NDArray:
     arrays (lists, NumPy arrays, NDArrays; floats are cut to integers) give copies. An index of every axis gives shape
     (1,).
     """
-    items = expand(key, self.shape)
+    items = normalize_index(key, self.shape)
     if not items:
         return make_view(self, OPS["Reshape"].call(shape=self.shape), self.shape) if self.shape else self.copy()
     if any(i is not None and not isinstance(i, (int, range)) for i in items):
@@ -150,17 +159,17 @@ def getitem(self: NDArray, key: Any) -> NDArray:
                 raise RangeError(
                     f"slice of axis {axis} from {item.start} to {item.stop} is empty; begin must be below end"
                 )
-    lens = _lens(items, self.shape)
-    if not contiguous(items, self.shape):
-        shown = cut(lens, self)
+    lens = _slice_call(items, self.shape)
+    if not is_contiguous_window(items, self.shape):
+        shown = copy_window(lens, self)
         wide = _with_new_axes(items, shown)
-        return shown if wide is None else invoke1(OPS["Reshape"].call(shape=wide), shown)
+        return shown if wide is None else invoke_unary(OPS["Reshape"].call(shape=wide), shown)
     shown = make_view(self, lens, tuple(len(i) for i in items if isinstance(i, range)) or (1,))
     wide = _with_new_axes(items, shown)
     return shown if wide is None else make_view(shown, OPS["Reshape"].call(shape=wide), wide)
 
 
-def spec_of(
+def advanced_index_spec(
     a: NDArray, items: list[Any], index_array: Callable[[Any, int, int, NDArray], NDArray]
 ) -> tuple[str, list[NDArray]]:
     """Return what the operators of index arrays take: the kinds of the items, and the index arrays.
@@ -184,11 +193,11 @@ def spec_of(
 
 
 def _advanced_get(a: NDArray, items: list[Any]) -> NDArray:
-    spec, arrays = spec_of(a, items, _index_array)
+    spec, arrays = advanced_index_spec(a, items, _index_array)
     call = OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays))
     outs = invoke(call, (a, *arrays))
     if any(isinstance(item, NDArray) for item in items):
-        verify.state(verify.looked_up, call, (a, *arrays), outs)
+        verify.record_check(verify.check_advanced_index, call, (a, *arrays), outs)
     return outs[0]
 
 
@@ -199,32 +208,32 @@ def setitem(self: NDArray, key: Any, value: Any) -> None:
         MXNetError: `a` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
     """
     check_writable(self, "assignment x[...] =")
-    items = expand(key, self.shape)
+    items = normalize_index(key, self.shape)
     is_number = isinstance(value, (numbers.Number, np.number, np.bool_))
     if not is_number and not isinstance(value, NDArray):
         value = _as_value(self, value)
         is_number = not isinstance(value, NDArray)
     if any(i is not None and not isinstance(i, (int, range)) for i in items):
-        spec, arrays = spec_of(self, items, _index_array)
+        spec, arrays = advanced_index_spec(self, items, _index_array)
         given = array(np.full((1,), value), ctx=self.context, dtype=self.dtype) if is_number else value
         call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
-        _rewrite(self, invoke(call, (self, given, *arrays))[0])
+        _overwrite_whole(self, invoke(call, (self, given, *arrays))[0])
         return
     whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, self.shape, strict=False))
     if whole and len(items) == len(self.shape):
         if is_number and not local.recording and not engine.naive:
-            _rewrite(self, from_host(np.full(self.shape, value).astype(self._v.dtype), self._v.ctx))
+            _overwrite_whole(self, array_from_numpy(np.full(self.shape, value).astype(self._v.dtype), self._v.ctx))
         elif is_number:
             fill = OPS["_full"].call(shape=self.shape, value=float(value), dtype=self._v.dtype.name)
-            _rewrite(self, create(fill, self._v.ctx)[0])
+            _overwrite_whole(self, invoke_nullary(fill, self._v.ctx)[0])
         else:
-            _rewrite(self, _broadcast(self, value))
+            _overwrite_whole(self, _broadcast(self, value))
         return
     if is_number:
-        value = from_host(constant(float(value), self._v.dtype), self._v.ctx)
+        value = array_from_numpy(constant(float(value), self._v.dtype), self._v.ctx)
     elif value._v.ctx is not self._v.ctx:
         value = value.as_in_context(self.context)
-    _rewrite(self, put(_lens(items, self.shape), self, value))
+    _overwrite_whole(self, write_view_op(_slice_call(items, self.shape), self, value))
 
 
 def _as_value(a: NDArray, value: Any) -> Any:
@@ -251,14 +260,14 @@ def _broadcast(a: NDArray, value: Any) -> NDArray:
     if not fits and not (extra > 0 and value.shape[:extra] == (1,) * extra):
         raise ArgumentError(f"assignment: a value of shape {value.shape} cannot be broadcast to shape {a.shape}")
     call = OPS["_basic_slice_assign"].call(begin=(0,) * a.ndim, end=a.shape, step=(1,) * a.ndim, squeeze=())
-    return invoke2(call, a, value)
+    return invoke_binary(call, a, value)
 
 
-def _rewrite(a: NDArray, value: NDArray) -> None:
+def _overwrite_whole(a: NDArray, value: NDArray) -> None:
     """Make `a` hold `value`, through its root if it is a view."""
     x = a._x
     if x is not None and x.root is not None:
-        write_window(x.root, x.window, value)
+        write_view(x.root, x.window, value)
     else:
         assign(a, value, "assignment")
 

@@ -12,27 +12,27 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..compile.counters import counters
-from ..compile.devices import adopted, duplicate, put
+from ..compile.devices import copy_buffer, device_put, jax_from_numpy_nocopy
 from ..compile.executable import Executable
-from ..compile.spmd import Group, group_everywhere, group_of
-from ..compile.watch import watchers
+from ..compile.spmd import DeviceGroup, group_of, group_over_processes
+from ..compile.watch import listeners
 from ..core.context import Context
 from ..core.errors import MXNetError
-from ..core.process import process
-from ..graph.trie import AGAIN, BACKWARD, LEAF, State, Value, aval, chain
-from ..op.joint import summed
+from ..core.process import fork_guard
+from ..graph.trie import BACKWARD, LEAF, REENTER, State, Value, aval, steps_of
+from ..op.joint import psum
 from ..op.registry import Call, Op
-from ..op.schema import FREE, Input
+from ..op.schema import UNTYPED, Input
 from . import flush as single
 from .exposed import protected
 from .handle import Handle, invoke, publish
-from .tape import keep_tape, needed_tape
-from .trace import Trace, engine, failed, local
+from .tape import live_tape, save_tape
+from .trace import Trace, engine, execution_error, local
 
-Place = tuple[int, int]
+ValueIndex = tuple[int, int]
 
 
-class Everywhere(Protocol):
+class ProcessRunner(Protocol):
     """Other processes that XLA has joined, which run the same programs."""
 
     def agree(self, text: str) -> bool:
@@ -46,16 +46,16 @@ class Everywhere(Protocol):
 
 _signatures: dict[Any, object] = {}
 _BOUND = 200_000
-_tellings: WeakKeyDictionary[State, str] = WeakKeyDictionary()
+_program_texts: WeakKeyDictionary[State, str] = WeakKeyDictionary()
 
 
-def place(v: Value) -> Place:
+def index_of(v: Value) -> ValueIndex:
     """Return where a value of a prefix comes from: the depth of its step and its number there."""
     assert v.state is not None
     return v.state.depth, v.index
 
 
-def signature(state: State) -> object:
+def context_free_signature(state: State) -> object:
     """Return an object that is the same for prefixes that differ in their context only."""
     fresh = []
     st: State | None = state
@@ -72,57 +72,57 @@ def signature(state: State) -> object:
 def _step_key(st: State) -> Any:
     if st.parent is None:
         return ()
-    before, ins = st.parent.signature, tuple(place(v) for v in st.ins)
+    before, ins = st.parent.signature, tuple(index_of(v) for v in st.ins)
     if st.kind == LEAF:
         return before, st.out.shape, st.out.dtype, st.out.tracked, st.payload
     if st.kind == BACKWARD:
         p = st.payload
-        seeds, adds = (tuple(None if v is None else place(v) for v in group) for group in (p.seeds, p.adds))
-        targets = tuple(tuple(place(v) for v in group) for group in p.targets)
-        return before, st.kind, tuple(place(v) for v in p.heads), seeds, targets, adds, p.retain
-    outs = tuple(place(v) for v in st.outs) if st.kind == AGAIN else ()
+        seeds, adds = (tuple(None if v is None else index_of(v) for v in group) for group in (p.seeds, p.adds))
+        targets = tuple(tuple(index_of(v) for v in group) for group in p.targets)
+        return before, st.kind, tuple(index_of(v) for v in p.heads), seeds, targets, adds, p.retain
+    outs = tuple(index_of(v) for v in st.outs) if st.kind == REENTER else ()
     payload = st.payload if isinstance(st.payload, tuple) else None
     return before, st.kind, st.call, ins, outs, payload, st.rec
 
 
-def value_at(steps: Sequence[State], where: Place) -> Value:
+def value_at_index(steps: Sequence[State], where: ValueIndex) -> Value:
     """Return the value at a place of a chain of steps."""
     return steps[where[0] - 1].outs[where[1]]
 
 
 @cache
 def _sum_call(count: int) -> Call:
-    inputs = (Input("data", FREE, variadic=True),)
-    op = Op("_joint_sum", lambda *data: tuple(summed(data)), inputs, {}, outputs=count, joint=lambda p, train: True)
+    inputs = (Input("data", UNTYPED, variadic=True),)
+    op = Op("_joint_sum", lambda *data: tuple(psum(data)), inputs, {}, outputs=count, joint=lambda p, train: True)
     return Call(op, {}, False)
 
 
-def _pending(contexts: Sequence[Context]) -> str:
+def _describe_pending(contexts: Sequence[Context]) -> str:
     """Tell what is recorded on contexts and asked for, in words that other processes would use as well."""
     told = []
     for c in contexts:
         tr = local.switch(c)
-        steps = _tellings.get(tr.state)
+        steps = _program_texts.get(tr.state)
         if steps is None:
-            steps = _tellings[tr.state] = ";".join(map(_told, chain(tr.state)))
-        live = {place(h._v) for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None}
+            steps = _program_texts[tr.state] = ";".join(map(_describe_step, steps_of(tr.state)))
+        live = {index_of(h._v) for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None}
         told.append(f"{steps} {sorted(live)}")
     return "|".join(told)
 
 
-def _told(st: State) -> str:
+def _describe_step(st: State) -> str:
     if st.kind == LEAF:
         return f"leaf {st.out.shape} {st.out.dtype} {st.out.tracked}"
     if st.kind == BACKWARD:
         p = st.payload
         groups = (p.heads, p.seeds, p.adds, *p.targets)
-        places = [[None if v is None else place(v) for v in group] for group in groups]
+        places = [[None if v is None else index_of(v) for v in group] for group in groups]
         return f"backward {places} {p.retain}"
-    return f"{st.kind} {st.call!r} {st.call and st.call.train} {[place(v) for v in st.ins]} {st.rec}"
+    return f"{st.kind} {st.call!r} {st.call and st.call.train} {[index_of(v) for v in st.ins]} {st.rec}"
 
 
-def joinable(
-    contexts: Sequence[Context], inputs: int, everywhere: Everywhere | None = None, possible: bool = True
+def can_run_as_spmd(
+    contexts: Sequence[Context], inputs: int, processes: ProcessRunner | None = None, possible: bool = True
 ) -> bool:
     """Make ready for one program on several contexts; true if that is possible.
 
@@ -135,23 +135,23 @@ def joinable(
         everywhere: other processes, which must all be ready as well, and have recorded the same.
         possible: whether nothing else here stands against it.
     """
-    grouped = group_of if everywhere is None else group_everywhere
+    grouped = group_of if processes is None else group_over_processes
     if not possible or engine.naive or local.scopes or local.recording or grouped(tuple(contexts)) is None:
-        return everywhere is not None and everywhere.agree("no") and False
+        return processes is not None and processes.agree("no") and False
     states = [local.switch(c).state for c in contexts]
     first = states[0]
     if (
-        any(signature(s) is not signature(first) for s in states[1:])
+        any(context_free_signature(s) is not context_free_signature(first) for s in states[1:])
         or first.depth + inputs >= engine.bound
         or first.quiet >= engine.quiet
     ):
         for c in contexts:
             engine.flush(local.switch(c))
-    return everywhere is None or everywhere.agree(_pending(contexts))
+    return processes is None or processes.agree(_describe_pending(contexts))
 
 
 @contextlib.contextmanager
-def joined(contexts: Sequence[Context], everywhere: Everywhere | None = None) -> Iterator[None]:
+def spmd_region(contexts: Sequence[Context], everywhere: ProcessRunner | None = None) -> Iterator[None]:
     """Execute what these contexts record in this scope as one program at its end; only if they are `joinable`.
 
     Within the scope each context must record the same steps, reading no values.
@@ -165,36 +165,36 @@ def joined(contexts: Sequence[Context], everywhere: Everywhere | None = None) ->
         except BaseException:
             # The contexts differ now: what depends on the exchange is lost.
             with contextlib.suppress(MXNetError):
-                flush_together(traces, everywhere)
+                flush_spmd(traces, everywhere)
             raise
-        flush_together(traces, everywhere)
+        flush_spmd(traces, everywhere)
 
 
-def sum_over(groups: Sequence[Sequence[Handle]]) -> list[list[Handle]]:
+def all_reduce(groups: Sequence[Sequence[Handle]]) -> list[list[Handle]]:
     """Record the sums of groups of arrays, one of each group per context, on all contexts; inside `joined`."""
     sums = [invoke(_sum_call(len(groups)), list(arrays)) for arrays in zip(*groups, strict=True)]
     return [list(group) for group in zip(*sums, strict=True)]
 
 
-def peers(tr: Trace) -> list[Trace]:
+def traces_with_same_program(tr: Trace) -> list[Trace]:
     """Return the traces of this thread that recorded the same program as `tr`, in the order of their contexts."""
     live = [t for t in local.traces.values() if not t.sealed]
     for t in live:
         # Switching recording off marks the trace of the current context only.
         t.set_mode(local.recording)
-    found = [t for t in live if signature(t.state) is signature(tr.state)]
+    found = [t for t in live if context_free_signature(t.state) is context_free_signature(tr.state)]
     if tr not in found:
         found.append(tr)
     return sorted(found, key=lambda t: t.ctx.device_id)
 
 
-def flush_joint(tr: Trace) -> None:
+def flush_spmd_trace(tr: Trace) -> None:
     """Execute a trace that exchanges values, together with its peers."""
-    together = peers(tr)
-    flush_together(together)
+    together = traces_with_same_program(tr)
+    flush_spmd(together)
 
 
-def flush_together(traces: Sequence[Trace], everywhere: Everywhere | None = None) -> None:
+def flush_spmd(traces: Sequence[Trace], everywhere: ProcessRunner | None = None) -> None:
     """Execute traces that recorded the same program as one program on all their devices, and those of other processes.
 
     Raises:
@@ -216,27 +216,27 @@ def flush_together(traces: Sequence[Trace], everywhere: Everywhere | None = None
             _execute(traces, lives, everywhere)
 
 
-def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Everywhere | None) -> None:
+def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: ProcessRunner | None) -> None:
     states = [tr.state for tr in traces]
-    began = time.perf_counter() if watchers else 0.0
+    began = time.perf_counter() if listeners else 0.0
     try:
         contexts = tuple(tr.ctx for tr in traces)
-        group = group_everywhere(contexts) if everywhere else group_of(contexts) if len(traces) > 1 else None
-        if group is None or any(signature(s) is not signature(states[0]) for s in states):
+        group = group_over_processes(contexts) if everywhere else group_of(contexts) if len(traces) > 1 else None
+        if group is None or any(context_free_signature(s) is not context_free_signature(states[0]) for s in states):
             listed = ", ".join(str(tr.ctx) for tr in traces)
             raise MXNetError(
                 f"what was recorded on {listed} exchanges values between devices, and must be the same program on "
                 "each of several devices, for parts of the same shape"
             )
-        wanted = tuple(sorted({place(h._v) for live in lives for h in live}))
+        wanted = tuple(sorted({index_of(h._v) for live in lives for h in live}))
         key = ("joint", group, wanted)
         exe = states[0].programs.get(key)
         if exe is None:
             exe = states[0].programs[key] = _compile(traces, group, wanted)
-        started = time.perf_counter() if watchers else 0.0
-        results = _run(exe, traces, group, everywhere)
+        started = time.perf_counter() if listeners else 0.0
+        results = _run_spmd(exe, traces, group, everywhere)
     except BaseException as e:
-        error = e if isinstance(e, MXNetError) else failed(single.last_line(states[0]), e)
+        error = e if isinstance(e, MXNetError) else execution_error(single.last_user_line(states[0]), e)
         for h in (h for live in lives for h in live):
             h._tr = h._data = None
             h._extra().error = error
@@ -244,12 +244,12 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
             raise
         raise error from e
     counters.flushes += 1
-    for w in list(watchers):
+    for w in list(listeners):
         w.flushed(states[0], began, started, results[0])
     for tr, live, own in zip(traces, lives, results, strict=True):
         values = tuple([h._v for h in live])
         for h, v in zip(live, values, strict=True):
-            h._data = own[exe.at[place(v)]]
+            h._data = own[exe.at[index_of(v)]]
             h._tr, h._v = None, v.aval
         if exe.tape:
             _keep_tape(exe, tr, live, values, own)
@@ -260,7 +260,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Eve
             single.verify.check(tr, live, values)
 
 
-class _Kept:
+class _TapeSteps:
     """The steps of one member's tape."""
 
     def __init__(self, tape: Any):
@@ -268,70 +268,72 @@ class _Kept:
 
 
 def _keep_tape(exe: Executable, tr: Trace, live: list[Handle], values: tuple[Value, ...], own: list[Any]) -> None:
-    steps = chain(tr.state)
-    entries, _ = needed_tape(steps, values)
-    known = {value_at(steps, at): own[k] for at, k in exe.at.items()}
-    keep_tape(_Kept(entries), tr, known, live, values)
+    steps = steps_of(tr.state)
+    entries, _ = live_tape(steps, values)
+    known = {value_at_index(steps, at): own[k] for at, k in exe.at.items()}
+    save_tape(_TapeSteps(entries), tr, known, live, values)
 
 
-def _compile(traces: Sequence[Trace], group: Group, places: tuple[Place, ...]) -> Executable:
-    process.require_compute()
+def _compile(traces: Sequence[Trace], group: DeviceGroup, places: tuple[ValueIndex, ...]) -> Executable:
+    fork_guard.require_compute()
     first = traces[0]
-    steps = chain(first.state)
-    wanted = [value_at(steps, at) for at in places]
-    entries, kept = needed_tape(steps, wanted)
+    steps = steps_of(first.state)
+    wanted = [value_at_index(steps, at) for at in places]
+    entries, kept = live_tape(steps, wanted)
     unique = list(dict.fromkeys((*wanted, *kept)))
     leaves = [s.out for s in steps if s.kind == LEAF]
     at = {v: i for i, v in enumerate(leaves)}
     constants = [v for v in unique if single.is_constant(v)]
-    passed = [v for v in unique if single.source(v) in at]
+    passed = [v for v in unique if single.resolve_alias(v) in at]
     apart = {*constants, *passed}
     computed = [v for v in unique if v not in apart]
-    donate, paired = _pairs(traces, leaves, computed, {single.source(v) for v in passed})
-    scratch, recycled = single._match_scratch(first, [v for v in computed if v not in paired])
+    donate, paired = _common_donations(traces, leaves, computed, {single.resolve_alias(v) for v in passed})
+    scratch, recycled = single._match_dead_buffers(first, [v for v in computed if v not in paired])
     rest = [v for v in computed if v not in paired and v not in recycled]
     order = [*paired, *recycled, *rest]
     exe = Executable(steps, order, donate, scratch, first.ctx, [None] * len(leaves), group)
-    exe.constants = tuple(place(v) for v in constants)
-    exe.passed = tuple(at[single.source(v)] for v in passed)
+    exe.constants = tuple(index_of(v) for v in constants)
+    exe.passed = tuple(at[single.resolve_alias(v)] for v in passed)
     exe.wanted = (*order, *constants, *passed)
     exe.tape = entries
-    exe.at = {place(v): k for k, v in enumerate(exe.wanted)}
+    exe.at = {index_of(v): k for k, v in enumerate(exe.wanted)}
     return exe
 
 
-def _pairs(
+def _common_donations(
     traces: Sequence[Trace], leaves: list[Value], outs: list[Value], kept: set[Value]
 ) -> tuple[list[int], list[Value]]:
     """Pair leaves that every member overwrote with the outputs that overwrite them."""
-    donate, paired = single._pair(traces[0], leaves, outs, kept)
-    wanted = [(i, place(v)) for i, v in zip(donate, paired, strict=True)]
+    donate, paired = single._pair_donations(traces[0], leaves, outs, kept)
+    wanted = [(i, index_of(v)) for i, v in zip(donate, paired, strict=True)]
     for tr in traces[1:]:
-        steps = chain(tr.state)
+        steps = steps_of(tr.state)
         own = [s.out for s in steps if s.kind == LEAF]
-        there = [value_at(steps, place(v)) for v in outs]
-        same = set(zip(*single._pair(tr, own, there, set()), strict=True))
-        wanted = [(i, at) for i, at in wanted if (i, value_at(steps, at)) in same]
-    steps = chain(traces[0].state)
-    return [i for i, _ in wanted], [value_at(steps, at) for _, at in wanted]
+        there = [value_at_index(steps, index_of(v)) for v in outs]
+        same = set(zip(*single._pair_donations(tr, own, there, set()), strict=True))
+        wanted = [(i, at) for i, at in wanted if (i, value_at_index(steps, at)) in same]
+    steps = steps_of(traces[0].state)
+    return [i for i, _ in wanted], [value_at_index(steps, at) for _, at in wanted]
 
 
-def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Everywhere | None) -> list[list[Any]]:
+def _run_spmd(
+    exe: Executable, traces: Sequence[Trace], group: DeviceGroup, everywhere: ProcessRunner | None
+) -> list[list[Any]]:
     """Run the program; returns each member's results."""
     wholes: list[Any] = []
     if exe.run is not None:
-        process.require_compute()
+        fork_guard.require_compute()
         for tr in traces:
-            tr.leaves = [adopted(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
+            tr.leaves = [jax_from_numpy_nocopy(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
             for i in exe.donate:
-                alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._ALONE
+                alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._SOLE_REFCOUNT
                 if not alone or id(tr.leaves[i]) in protected:
-                    tr.leaves[i] = duplicate(tr.leaves[i])
+                    tr.leaves[i] = copy_buffer(tr.leaves[i])
                     counters.kept_copies += 1
         args = [group.join(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]
         if exe.scratch:
             recycled = [
-                single._recycle([aval(v.shape, v.dtype, tr.ctx) for v in exe.scratch], tr.scratch) for tr in traces
+                single._take_donated([aval(v.shape, v.dtype, tr.ctx) for v in exe.scratch], tr.scratch) for tr in traces
             ]
             args += [group.join(list(parts)) for parts in zip(*recycled, strict=True)]
         if exe.has_keys:
@@ -343,12 +345,12 @@ def _run(exe: Executable, traces: Sequence[Trace], group: Group, everywhere: Eve
     members = [list(parts) for parts in zip(*map(group.split, wholes), strict=True)] or [[] for _ in traces]
     for tr, own in zip(traces, members, strict=True):
         if exe.run is not None:
-            single.note_in_flight(own)
+            single.track_in_flight(own)
         if exe.constants:
-            steps = chain(tr.state)
-            own += [put(single.constant(value_at(steps, at)), tr.ctx) for at in exe.constants]
+            steps = steps_of(tr.state)
+            own += [device_put(single.materialize_constant(value_at_index(steps, at)), tr.ctx) for at in exe.constants]
         own += [tr.leaves[i] for i in exe.passed]
     return members
 
 
-engine.flush_joint = flush_joint
+engine.flush_joint = flush_spmd_trace

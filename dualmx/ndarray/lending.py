@@ -8,10 +8,10 @@ from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 
-_lent: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_array_by_address: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
-def borrowed(handle: Any) -> Any:
+def array_at_address(handle: Any) -> Any:
     """Return the array at an address; the handle of an array (`x.handle`) is that array.
 
     Raises:
@@ -21,7 +21,7 @@ def borrowed(handle: Any) -> Any:
         return handle
     if not isinstance(handle, ctypes.c_void_p):
         raise ArgumentTypeError(f"NDArray: handle={handle!r}: expected a base.NDArrayHandle; make arrays with nd.array")
-    found = _lent.get(handle.value or 0)
+    found = _array_by_address.get(handle.value or 0)
     if found is None:
         raise ArgumentError(f"NDArray: handle={handle!r}: no array has this address")
     return found
@@ -34,10 +34,10 @@ class Lent:
 
     def __new__(cls, handle: Any, writable: bool = True) -> Any:
         """Return the array that a callback received as `handle`, cast to `base.NDArrayHandle`."""
-        return borrowed(handle)
+        return array_at_address(handle)
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
         """The address that `ctypes.cast(array, base.NDArrayHandle)` takes; good while something holds the array."""
-        _lent[id(self)] = self
+        _array_by_address[id(self)] = self
         return ctypes.c_void_p(id(self))

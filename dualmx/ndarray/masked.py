@@ -10,11 +10,11 @@ import numpy as np
 from ..core.errors import ArgumentError
 from ..op.registry import OPS
 from .array import NDArray
-from .creation import from_host
+from .creation import array_from_numpy
 from .handle import invoke
 
 
-def rows_of_mask(data: NDArray, index: NDArray, axis: int) -> NDArray:
+def nonzero_rows(data: NDArray, index: NDArray, axis: int) -> NDArray:
     """Return the positions along `axis` of `data` whose element of `index` is not 0.
 
     Raises:
@@ -27,17 +27,17 @@ def rows_of_mask(data: NDArray, index: NDArray, axis: int) -> NDArray:
             f"boolean_mask: index has shape {index.shape}: expected {(data.shape[axis],)}, one element per slice "
             f"of data along axis {axis}"
         )
-    return from_host(np.flatnonzero(index.asnumpy()), data.context)
+    return array_from_numpy(np.flatnonzero(index.asnumpy()), data.context)
 
 
 def _boolean_mask(params: Mapping[str, Any], ins: Sequence[NDArray]) -> list[NDArray]:
     data, index = ins
     axis = params["axis"]
-    return invoke(OPS["take"].call(axis=axis), (data, rows_of_mask(data, index, axis)))
+    return invoke(OPS["take"].call(axis=axis), (data, nonzero_rows(data, index, axis)))
 
 
 # Operators with results of unknown shape that are recorded as others when the values are there, so that they have
 # gradients: name -> function of parameters and inputs.
 RECORDED = {"_contrib_boolean_mask": _boolean_mask}
 
-__all__ = ["RECORDED", "rows_of_mask"]
+__all__ = ["RECORDED", "nonzero_rows"]

@@ -1,5 +1,5 @@
 """`mx.np`, under the path of MXNet's functions of arrays."""
 
-from ..core.second_place import stand_for
+from ..core.second_place import lazy_reexport
 
-__getattr__, __dir__ = stand_for(__name__, "dualmx.numpy")
+__getattr__, __dir__ = lazy_reexport(__name__, "dualmx.numpy")

@@ -12,7 +12,7 @@ from ..core.errors import MXNetError
 from ..op.registry import OPS
 from .array import NDArray
 from .creation import array, concatenate, full, moveaxis
-from .handle import invoke, invoke1, is_tracked
+from .handle import invoke, invoke_unary, is_tracked
 from .trace import local
 
 _UNARY: dict[Any, str] = {
@@ -58,15 +58,15 @@ def array_ufunc(self: NDArray, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         host = tuple(np.array(o) if isinstance(o, NDArray) else o for o in outs)
         if host:
             kwargs["out"] = host
-        found = getattr(ufunc, method)(*on_host(inputs, f"np.{ufunc.__name__}"), **on_host(kwargs, "out"))
+        found = getattr(ufunc, method)(*to_numpy_tree(inputs, f"np.{ufunc.__name__}"), **to_numpy_tree(kwargs, "out"))
         for target, values in zip(outs, host, strict=True):
             if isinstance(target, NDArray):
                 target[:] = values
         return (outs[0] if len(outs) == 1 else outs) if targets else found
-    return _stored(mapped, outs)
+    return _write_out(mapped, outs)
 
 
-def _stored(result: NDArray, outs: Sequence[Any]) -> NDArray:
+def _write_out(result: NDArray, outs: Sequence[Any]) -> NDArray:
     """Return the result, or the array it was to be written to."""
     if not outs or outs[0] is None:
         return result
@@ -76,7 +76,7 @@ def _stored(result: NDArray, outs: Sequence[Any]) -> NDArray:
 
 def _as_operator(ufunc: Any, inputs: Sequence[Any]) -> Any:
     if ufunc in _UNARY:
-        return invoke1(OPS[_UNARY[ufunc]].call(), inputs[0])
+        return invoke_unary(OPS[_UNARY[ufunc]].call(), inputs[0])
     if ufunc in _BINARY:
         left, right = inputs
         if not all(_operand(i) for i in inputs):
@@ -85,7 +85,7 @@ def _as_operator(ufunc: Any, inputs: Sequence[Any]) -> Any:
         return getattr(left, forward)(right) if isinstance(left, NDArray) else getattr(right, backward)(left)
     if ufunc in _BROADCAST and all(isinstance(i, (NDArray, np.ndarray, int, float, np.number)) for i in inputs):
         beside: Any = next(i for i in inputs if isinstance(i, NDArray))
-        return invoke(OPS[_BROADCAST[ufunc]].call(), [_beside(i, beside) for i in inputs])[0]
+        return invoke(OPS[_BROADCAST[ufunc]].call(), [_array_like_other(i, beside) for i in inputs])[0]
     if ufunc is np.matmul and all(isinstance(i, NDArray) and len(i._v.shape) == 2 for i in inputs):
         return invoke(OPS["dot"].call(), inputs)[0]
     return NotImplemented
@@ -95,12 +95,12 @@ def _operand(value: Any) -> bool:
     return isinstance(value, (NDArray, np.ndarray, int, float, np.number, np.bool_))
 
 
-def _beside(value: Any, other: NDArray) -> NDArray:
+def _array_like_other(value: Any, other: NDArray) -> NDArray:
     """Return an operand as an array of the dtype and context of `other`."""
     return value if isinstance(value, NDArray) else array(np.atleast_1d(value), ctx=other.context, dtype=other.dtype)
 
 
-def on_host(value: Any, what: str, instead: str = "an operator of mx.nd") -> Any:
+def to_numpy_tree(value: Any, what: str, instead: str = "an operator of mx.nd") -> Any:
     """Return `value` with every array in it as a NumPy copy.
 
     Args:
@@ -118,9 +118,9 @@ def on_host(value: Any, what: str, instead: str = "an operator of mx.nd") -> Any
             )
         return value.asnumpy()
     if isinstance(value, (list, tuple)):
-        return type(value)(on_host(v, what, instead) for v in value)
+        return type(value)(to_numpy_tree(v, what, instead) for v in value)
     if isinstance(value, dict):
-        return {k: on_host(v, what, instead) for k, v in value.items()}
+        return {k: to_numpy_tree(v, what, instead) for k, v in value.items()}
     return value
 
 
@@ -140,7 +140,7 @@ def _positions(name: str) -> Callable[..., Any]:
 
 def _joined(arrays: Sequence[Any]) -> list[NDArray]:
     beside: Any = next(a for a in arrays if isinstance(a, NDArray))
-    return [_beside(a, beside) for a in arrays]
+    return [_array_like_other(a, beside) for a in arrays]
 
 
 def _concatenate(arrays: Any, axis: int = 0) -> NDArray:
@@ -247,7 +247,7 @@ def array_function(self: NDArray, func: Any, types: Any, args: tuple[Any, ...], 
     if result is NotImplemented:
         what = f"np.{func.__name__}"
         extra = {"out": out} if isinstance(out, np.ndarray) else {}
-        result = func(*on_host(args, what), **on_host(kwargs, what), **extra)
+        result = func(*to_numpy_tree(args, what), **to_numpy_tree(kwargs, what), **extra)
     if isinstance(out, NDArray):
         out[:] = result
         return out

@@ -11,7 +11,7 @@ from ..core.errors import ArgumentTypeError
 from ..op import defs as _defs  # noqa: F401  (fills the registry)
 from ..op.registry import OPS, Call
 from .array import NDArray
-from .handle import invoke1, invoke2, invoke_out
+from .handle import invoke_binary, invoke_out, invoke_unary
 
 
 class ScalarCalls(dict):
@@ -60,13 +60,13 @@ def binary(symbol: str, name: str, scalar_name: str) -> Any:
 
     def method(self: NDArray, other: Any) -> Any:
         if other.__class__ is NDArray:
-            return invoke2(call, self, other)
+            return invoke_binary(call, self, other)
         if other.__class__ in _PLAIN:
-            return invoke1(scalars[other], self)
+            return invoke_unary(scalars[other], self)
         if isinstance(other, NDArray):
-            return invoke2(call, self, other)
+            return invoke_binary(call, self, other)
         other = _as_operand(self, other, symbol)
-        return invoke2(call, self, other) if isinstance(other, NDArray) else invoke1(scalars[other], self)
+        return invoke_binary(call, self, other) if isinstance(other, NDArray) else invoke_unary(scalars[other], self)
 
     method.__doc__ = f"Element-wise `a {symbol} b`, broadcast; a number is cast to the array's dtype first."
     return method
@@ -79,9 +79,9 @@ def reflected(symbol: str, name: str, scalar_name: str) -> Any:
 
     def method(self: NDArray, other: Any) -> Any:
         if other.__class__ in _PLAIN:
-            return invoke1(scalars[other], self)
+            return invoke_unary(scalars[other], self)
         other = _as_operand(self, other, symbol)
-        return invoke2(call, other, self) if isinstance(other, NDArray) else invoke1(scalars[other], self)
+        return invoke_binary(call, other, self) if isinstance(other, NDArray) else invoke_unary(scalars[other], self)
 
     method.__doc__ = f"Element-wise `b {symbol} a` with the array on the right."
     return method
@@ -136,10 +136,10 @@ def install(cls: type[NDArray]) -> None:
     negative, absolute = OPS["negative"].call(), OPS["abs"].call()
     # Of truth values the negative is a whole number, as that of a product with -1.
     minus_one = OPS["_mul_scalar"].call(scalar=-1.0)
-    cls.__neg__ = lambda self: invoke1(minus_one if self._v.dtype.kind == "b" else negative, self)
-    cls.__abs__ = lambda self: invoke1(absolute, self)
+    cls.__neg__ = lambda self: invoke_unary(minus_one if self._v.dtype.kind == "b" else negative, self)
+    cls.__abs__ = lambda self: invoke_unary(absolute, self)
     cls.__matmul__ = lambda self, other: (
-        invoke2(OPS["dot"].call(), self, other) if isinstance(other, NDArray) else NotImplemented
+        invoke_binary(OPS["dot"].call(), self, other) if isinstance(other, NDArray) else NotImplemented
     )
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.mesh import Mesh, as_spec, join_parts, place, spec_of, spread
-from ..compile.remote import readable
+from ..compile.mesh import Mesh, device_put_sharded, from_process_local, parse_spec, shard_one_more_axis, spec_of
+from ..compile.remote import fully_replicated
 from ..compile.x64 import x64
 from ..core.context import Context, current_context
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import NDArray
-from .flush import concrete
-from .handle import invalidate, on_device
+from .flush import array_from_buffer
+from .handle import invalidate_views, to_jax_array
 from .trace import engine
 
 
@@ -39,10 +39,10 @@ def shard(data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None
         >>> x.context, x.sharding
         (mesh(data=1), ('data', None))
     """
-    return cut(data, spec, mesh, "sharding", local)
+    return shard_array(data, spec, mesh, "sharding", local)
 
 
-def cut(
+def shard_array(
     data: Any, spec: Sequence[Any] | str = (), mesh: Context | None = None, what: str = "sharding", local: bool = False
 ) -> NDArray:
     """`shard`, with what errors about the spec begin with."""
@@ -50,31 +50,33 @@ def cut(
     where = mesh or current_context()
     if not isinstance(where, Mesh):
         raise ArgumentTypeError(f"shard: mesh={mesh!r}: expected a parallel.Mesh, or to run inside `with mesh:`")
-    spec = as_spec(spec)
+    spec = parse_spec(spec)
     if isinstance(data, NDArray):
-        value = on_device(data)
+        value = to_jax_array(data)
         if not isinstance(data.context, Mesh) or local:
-            value = np.asarray(readable(value))
+            value = np.asarray(fully_replicated(value))
     else:
         value = np.asarray(data)
         if not isinstance(data, np.ndarray) or value.dtype == np.float64:
             value = value.astype(np.float32)
-    return concrete(join_parts(value, where, spec, what) if local else place(value, where, spec, what), where)
+    return array_from_buffer(
+        from_process_local(value, where, spec, what) if local else device_put_sharded(value, where, spec, what), where
+    )
 
 
-def zeros_on(mesh: Context, shape: Sequence[int], dtype: Any, spec: Sequence[Any] | str, variable: str) -> NDArray:
+def sharded_zeros(mesh: Context, shape: Sequence[int], dtype: Any, spec: Sequence[Any] | str, variable: str) -> NDArray:
     """Return zeros for a variable of a symbol, cut over a mesh as its annotation says; each device makes its part."""
     assert isinstance(mesh, Mesh)
-    sharding = mesh.sharding(as_spec(spec), shape, f"variable {variable!r}: sharding")
+    sharding = mesh.sharding(parse_spec(spec), shape, f"variable {variable!r}: sharding")
 
     def part(at: Any) -> np.ndarray:
         return np.zeros([len(range(*s.indices(n))) for s, n in zip(at, shape, strict=True)], dtype)
 
     with x64():
-        return concrete(jax.make_array_from_callback(tuple(shape), sharding, part), mesh)
+        return array_from_buffer(jax.make_array_from_callback(tuple(shape), sharding, part), mesh)
 
 
-def batch_spec(mesh: Context, shape: Sequence[int], axis: int) -> tuple[Any, ...]:
+def data_parallel_spec(mesh: Context, shape: Sequence[int], axis: int) -> tuple[Any, ...]:
     """Return the spec that cuts a batch along `axis` over the first axis of a mesh, `()` if it does not divide."""
     assert isinstance(mesh, Mesh)
     name, parts = next(iter(mesh.axes.items()))
@@ -86,9 +88,9 @@ def replace_sharding(array: NDArray, spec: Sequence[Any] | str, what: str = "sha
     mesh = array.context
     if not isinstance(mesh, Mesh):
         raise ArgumentError(f"{what}: the array is on {mesh}, not on a mesh")
-    moved = place(on_device(array), mesh, as_spec(spec), what)
+    moved = device_put_sharded(to_jax_array(array), mesh, parse_spec(spec), what)
     array._data, array._tr, array._v = moved, None, array._v.aval
-    invalidate(array)
+    invalidate_views(array)
 
 
 def shard_like(array: NDArray, model: NDArray, axis: str = "") -> None:
@@ -100,7 +102,7 @@ def shard_like(array: NDArray, model: NDArray, axis: str = "") -> None:
     if isinstance(mesh, Mesh) and array.context is mesh and array.shape == model.shape:
         wanted = model.sharding
         if wanted is not None and axis:
-            wanted = spread(mesh, wanted, array.shape, axis)
+            wanted = shard_one_more_axis(mesh, wanted, array.shape, axis)
         if wanted is not None and array.sharding != wanted:
             replace_sharding(array, wanted)
 
@@ -109,7 +111,7 @@ def sharding_of_array(array: NDArray) -> tuple[Any, ...] | None:
     """Return the spec by which an array is cut over its mesh, `None` if it is not on a mesh."""
     if not isinstance(array.context, Mesh):
         return None
-    return spec_of(on_device(array))
+    return spec_of(to_jax_array(array))
 
 
 engine.sharding_of = sharding_of_array

@@ -8,11 +8,11 @@ from typing import Any
 from ..core.context import Context
 from ..core.errors import MXNetError
 from .array import NDArray
-from .handle import check_writable, overwrite
+from .handle import check_writable, rebind
 from .trace import Trace
 
 
-class Promise(Trace):
+class DeferredTrace(Trace):
     """A trace that nobody records into: what is pending in it gets the value that `fetch` waits for.
 
     Args:
@@ -44,7 +44,7 @@ class Promise(Trace):
             self.handles, self.scratch = [], []
 
 
-def promise(array: NDArray, fetch: Callable[[], NDArray]) -> None:
+def set_deferred(array: NDArray, fetch: Callable[[], NDArray]) -> None:
     """Overwrite an array by what `fetch` returns, which is called when the value is first needed.
 
     Raises:
@@ -63,7 +63,7 @@ def promise(array: NDArray, fetch: Callable[[], NDArray]) -> None:
         # A view, whose root would have to wait as well, a variable of a recorded program, or memory that others see.
         array[:] = fetch()
         return
-    overwrite(array, Promise(array.context, fetch), array._v.aval)
+    rebind(array, DeferredTrace(array.context, fetch), array._v.aval)
 
 
-__all__ = ["promise"]
+__all__ = ["set_deferred"]

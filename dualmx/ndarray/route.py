@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..compile.lower import find_path, tape
-from ..graph.trie import LEAF, VAR, State, Value, chain
+from ..compile.lower import backward_path, tape_steps
+from ..graph.trie import LEAF, VARIABLE, State, Value, steps_of
 from .trace import Trace
 
 # Operators that look up rows of a table: where their inputs have the ids and the table.
 LOOKUPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "_rows_gather": (0, 1)}
-ROWS = ("rows", "rows_add")
+ROW_SPARSE_REQS = ("rows", "rows_add")
 
 
 def variables_of(steps: Sequence[State]) -> dict[Value, tuple[int, int, str]]:
     """Map each variable value of a chain to (position of its handle, variable number, grad_req)."""
     found = {}
     for s in steps:
-        if s.kind in (LEAF, VAR) and s.payload:
+        if s.kind in (LEAF, VARIABLE) and s.payload:
             req, number = s.payload
             found[s.out] = (s.n_vars - 1, number, req)
     return found
 
 
-def find_lookups(
+def row_sparse_lookups(
     entries: Sequence[State], heads: Sequence[Value], variables: dict[Value, tuple[int, int, str]]
 ) -> dict[int, list[State]]:
     """Return, by variable number, the lookups in the variables that want row gradients and are used in no other way."""
-    numbers = {v: number for v, (_, number, req) in variables.items() if req in ROWS}
+    numbers = {v: number for v, (_, number, req) in variables.items() if req in ROW_SPARSE_REQS}
     found: dict[int, list[State]] = {}
     if not numbers:
         return found
@@ -49,7 +49,7 @@ def find_lookups(
     return {n: lookups for n, lookups in found.items() if n not in otherwise}
 
 
-class Route:
+class GradTargets:
     """What a backward from given heads reaches: per variable its values and how its gradient is stored.
 
     The gradient of a table of which only rows are looked up is the gradients of what was looked up, beside the ids: the
@@ -59,13 +59,13 @@ class Route:
 
     __slots__ = ("groups", "handles", "reqs", "path", "need", "ids")
 
-    def __init__(self, steps: Sequence[State], heads: Sequence[Value], by_row: bool = True):
+    def __init__(self, steps: Sequence[State], heads: Sequence[Value], row_sparse: bool = True):
         variables = variables_of(steps)
-        entries = tape(steps)
-        lookups = find_lookups(entries, heads, variables) if by_row else {}
+        entries = tape_steps(steps)
+        lookups = row_sparse_lookups(entries, heads, variables) if row_sparse else {}
         cut = {e.outs[0] for found in lookups.values() for e in found}
         targets = [v for v, (_, number, _) in variables.items() if number not in lookups]
-        self.path, self.need, reached = find_path(entries, heads, [*targets, *cut])
+        self.path, self.need, reached = backward_path(entries, heads, [*targets, *cut])
         by_number: dict[int, list[Value]] = {}
         self.handles: list[int] = []
         self.reqs: list[str] = []
@@ -91,11 +91,11 @@ class Route:
         self.groups = tuple(groups)
 
 
-def route_of(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> Route:
+def grad_targets_of(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> GradTargets:
     """Return what a backward from the values `hv` of a trace reaches; found once for each state of it."""
     st = tr.state
     key = ("route", hv, by_row)
     route: Any = st.next.get(key)
     if route is None:
-        route = st.next[key] = Route(chain(st), hv, by_row)
+        route = st.next[key] = GradTargets(steps_of(st), hv, by_row)
     return route

@@ -10,19 +10,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..compile.devices import forget_failed_effects
-from ..core.checks import instance
+from ..compile.devices import reset_effect_errors
+from ..core.checks import require_instance
 from . import serialize
 from .array import NDArray
-from .creation import from_host
+from .creation import array_from_numpy
 from .flush import flush, in_flight
-from .trace import engine, failed_later, local, note_failure, reported
+from .trace import async_error, engine, local, note_failure, reported_failures
 
 
 def _make(body: Any) -> NDArray:
     if isinstance(body, serialize.SparseBody):
         return engine.sparse.of_body(body)
-    return from_host(np.asarray(body))
+    return array_from_numpy(np.asarray(body))
 
 
 def save(fname: str | os.PathLike[str], data: Any) -> None:
@@ -59,7 +59,7 @@ def load(fname: str | os.PathLike[str]) -> list[Any] | dict[str, Any]:
 
 def load_frombuffer(buf: bytes) -> list[Any] | dict[str, Any]:
     """Read the content of a `.params` file from memory."""
-    instance("load_frombuffer", "buf", buf, (bytes, bytearray, memoryview), "bytes")
+    require_instance("load_frombuffer", "buf", buf, (bytes, bytearray, memoryview), "bytes")
     return serialize.load_frombuffer(buf, _make)
 
 
@@ -80,9 +80,9 @@ def waitall() -> None:
                 if result is not None and not result.is_deleted():
                     _wait(result.block_until_ready, failures)
     if not _wait(jax.effects_barrier, failures):
-        forget_failed_effects()
-    error = failed_later(failures[0]) if failures else None
-    reported.clear()
+        reset_effect_errors()
+    error = async_error(failures[0]) if failures else None
+    reported_failures.clear()
     if error is not None:
         raise error from failures[0]
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..compile.devices import put
+from ..compile.devices import device_put
 from ..compile.gradient import GradCall
-from ..compile.lower import Plan, find_path, tape
+from ..compile.lower import BackwardPlan, backward_path, tape_steps
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..graph.trie import AGAIN, BACKWARD, OP, State, Value, aval, chain, trie
+from ..graph.trie import BACKWARD, OP, REENTER, State, Value, aval, steps_of, trie
 from ..op.registry import OPS, Call
-from .handle import Handle, assign, copy_across, fresh, invoke2, is_tracked, overwrite
-from .route import Route, route_of, variables_of
-from .trace import Restart, Trace, engine, local, user_line
+from .handle import Handle, assign, copy_to_context, invoke_binary, is_tracked, pending_array, rebind
+from .route import GradTargets, grad_targets_of, variables_of
+from .trace import Trace, TraceReplaced, engine, local, user_line
 
 # Called after each backward pass that stored gradients: wrappers of networks exchange them here.
-after_backward: list[Callable[[], None]] = []
+post_backward_hooks: list[Callable[[], None]] = []
 
 
-class Node:
+class TapeValue:
     """An immutable value on the tape.
 
     Attributes:
@@ -38,28 +38,28 @@ class Node:
 
     def __init__(self, aval: Value, data: Any):
         self.aval, self.data = aval, data
-        self.entry: Entry | None = None
+        self.entry: TapeEntry | None = None
         self.variable: Handle | None = None
         self.req: str | None = None
 
 
-class Entry:
+class TapeEntry:
     """A recorded step that has been executed: what it read, what it yielded, whether a backward freed it."""
 
     __slots__ = ("call", "ins", "outs", "keys", "runtime", "freed")
 
-    def __init__(self, call: Call, ins: list[Node], outs: list[Node], keys: list[Any], runtime: list[float]):
+    def __init__(self, call: Call, ins: list[TapeValue], outs: list[TapeValue], keys: list[Any], runtime: list[float]):
         self.call, self.ins, self.outs, self.keys, self.runtime = call, ins, outs, keys, runtime
         self.freed = False
         for o in outs:
             o.entry = self
 
 
-def needed_tape(steps: Sequence[State], live: Sequence[Value]) -> tuple[tuple[State, ...], list[Value]]:
+def live_tape(steps: Sequence[State], live: Sequence[Value]) -> tuple[tuple[State, ...], list[Value]]:
     """Return the recorded steps that values in `live` depend on, and the values that those steps read."""
     wanted = set(live)
     kept = []
-    for e in reversed(tape(steps)):
+    for e in reversed(tape_steps(steps)):
         if any(v in wanted for v in e.outs):
             kept.append(e)
             wanted.update(v for v in e.ins if v.tracked)
@@ -67,16 +67,16 @@ def needed_tape(steps: Sequence[State], live: Sequence[Value]) -> tuple[tuple[St
     return tuple(kept), [v for e in kept for v in e.ins]
 
 
-def keep_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle], wanted: Sequence[Value]) -> None:
+def save_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle], wanted: Sequence[Value]) -> None:
     """Turn the open tape of an executed trace into entries, and link the live arrays to them."""
-    steps = chain(tr.state)
+    steps = steps_of(tr.state)
     variables = variables_of(steps)
-    nodes: dict[Value, Node] = {}
+    nodes: dict[Value, TapeValue] = {}
 
-    def node_of(v: Value) -> Node:
+    def node_of(v: Value) -> TapeValue:
         n = nodes.get(v)
         if n is None:
-            n = tr.saved.get(v) or Node(v.aval, results.get(v))
+            n = tr.saved.get(v) or TapeValue(v.aval, results.get(v))
             if v in variables:
                 at, _, n.req = variables[v]
                 n.variable = tr.variables[at]
@@ -84,37 +84,37 @@ def keep_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle]
         return n
 
     for s in exe.tape:
-        if s.kind == AGAIN:
+        if s.kind == REENTER:
             continue
         keys = tr.keys[s.n_keys - s.call.n_keys : s.n_keys]
         runtime = tr.runtime[s.n_runtime - s.call.n_runtime : s.n_runtime]
-        Entry(s.call, [node_of(v) for v in s.ins], [node_of(v) for v in s.outs], keys, runtime)
+        TapeEntry(s.call, [node_of(v) for v in s.ins], [node_of(v) for v in s.outs], keys, runtime)
     for h, v in zip(live, wanted, strict=True):
         n = nodes.get(v)
         if n is not None and v not in variables and (h._x is None or h._x.req is None):
             h._extra().node = n
 
 
-def link_copy(source: Handle, copy: Handle) -> None:
+def record_copy(source: Handle, copy: Handle) -> None:
     """Record that `copy`, on another context, is the same value as the tracked `source`."""
     x = source._x
     node = x.node if x is not None else None
     if node is None:
-        node = Node(source._v.aval, source._force(None) if source._data is None else source._data)
+        node = TapeValue(source._v.aval, source._force(None) if source._data is None else source._data)
         if x is not None and x.req is not None:
             node.variable, node.req = source, x.req
-    out = Node(copy._v.aval, copy._data)
-    Entry(OPS["_copy"].call(), [node], [out], [], [])
+    out = TapeValue(copy._v.aval, copy._data)
+    TapeEntry(OPS["_copy"].call(), [node], [out], [], [])
     copy._extra().node = out
 
 
-engine.link_copy = link_copy
+engine.link_copy = record_copy
 
 
-def _open_entries(tr: Trace) -> Iterator[Entry]:
+def _entries_to_reenter(tr: Trace) -> Iterator[TapeEntry]:
     """Yield, inputs first, the entries that the saved values of a trace depend on and that were not entered yet."""
-    done: set[Entry] = set(tr.again)
-    stack: list[tuple[Entry, bool]] = [(n.entry, False) for n in reversed(list(tr.saved.values())) if n.entry]
+    done: set[TapeEntry] = set(tr.again)
+    stack: list[tuple[TapeEntry, bool]] = [(n.entry, False) for n in reversed(list(tr.saved.values())) if n.entry]
     while stack:
         e, expanded = stack.pop()
         if e in done or e.freed:
@@ -127,21 +127,21 @@ def _open_entries(tr: Trace) -> Iterator[Entry]:
             stack.extend((n.entry, False) for n in e.ins if n.entry is not None)
 
 
-def reenter(tr: Trace) -> None:
+def reenter_saved(tr: Trace) -> None:
     """Enter the earlier recorded steps behind the saved values of a trace once more."""
-    entries = list(_open_entries(tr))
+    entries = list(_entries_to_reenter(tr))
     for e in entries:
         # What the steps read enters with its saved value first, so that nothing is computed forward again.
         for n in e.ins:
-            _enter_node(tr, n)
+            _leaf_for(tr, n)
     for e in entries:
         ins = tuple(tr.entered[n] for n in e.ins)
         outs = tuple(tr.entered.get(n) for n in e.outs)
-        key = (AGAIN, e.call, ins, outs)
+        key = (REENTER, e.call, ins, outs)
         st = tr.state
         nx = st.next.get(key)
         if nx is None:
-            made = State(st, AGAIN, e.call, ins, tr.ctx)
+            made = State(st, REENTER, e.call, ins, tr.ctx)
             made.yields(tuple(n.aval for n in e.outs), True)
             made.outs = tuple(old or new for old, new in zip(outs, made.outs, strict=True))
             made.out = made.outs[0]
@@ -154,13 +154,13 @@ def reenter(tr: Trace) -> None:
             tr.entered.setdefault(n, v)
 
 
-def _enter_node(tr: Trace, n: Node) -> Value:
+def _leaf_for(tr: Trace, n: TapeValue) -> Value:
     v = tr.entered.get(n)
     if v is not None:
         return v
     data, like = n.data, n.aval
     if like.ctx is not tr.ctx:
-        data, like = put(data, tr.ctx), aval(like.shape, like.dtype, tr.ctx)
+        data, like = device_put(data, tr.ctx), aval(like.shape, like.dtype, tr.ctx)
     if n.variable is not None:
         a = n.variable
         if a._tr is tr and a._data is n.data:
@@ -178,7 +178,7 @@ def _enter_node(tr: Trace, n: Node) -> Value:
     return v
 
 
-def enter_heads(
+def heads_in_one_trace(
     heads: Sequence[Handle], head_grads: Sequence[Handle | None]
 ) -> tuple[Trace, tuple[Value, ...], tuple[Value | None, ...]]:
     """Bring heads and their gradients into one trace."""
@@ -187,23 +187,23 @@ def enter_heads(
         try:
             vals = tuple([tr.leaf(h) for h in heads])
             return tr, vals, tuple([None if g is None else tr.leaf(g) for g in head_grads])
-        except Restart:
+        except TraceReplaced:
             ctx = heads[0]._v.ctx
             local.switch(ctx)
-            heads = [h if h._v.ctx is ctx else _head_on(h, ctx) for h in heads]
-            head_grads = [g if g is None or g._v.ctx is ctx else copy_across(g, ctx) for g in head_grads]
+            heads = [h if h._v.ctx is ctx else _copy_head(h, ctx) for h in heads]
+            head_grads = [g if g is None or g._v.ctx is ctx else copy_to_context(g, ctx) for g in head_grads]
     raise MXNetError("backward: the heads cannot be brought to one context")
 
 
-def _head_on(h: Handle, ctx: Context) -> Handle:
+def _copy_head(h: Handle, ctx: Context) -> Handle:
     """Copy a head to another context, linked to what it was computed from although nothing is being recorded."""
-    copy = copy_across(h, ctx)
+    copy = copy_to_context(h, ctx)
     if copy._x is None and is_tracked(h):
-        link_copy(h, copy)
+        record_copy(h, copy)
     return copy
 
 
-def check_seeds(what: str, heads: Sequence[Any], head_grads: Any) -> list[Any]:
+def check_head_grads(what: str, heads: Sequence[Any], head_grads: Any) -> list[Any]:
     """Return the gradient of each head, None for ones; raises `ArgumentError` where one does not fit."""
     if head_grads is None:
         return [None] * len(heads)
@@ -227,10 +227,10 @@ def _not_recorded(what: str) -> MXNetError:
     )
 
 
-def _freed_entries(tr: Trace, path: Sequence[State]) -> list[Entry]:
+def _freed_entries(tr: Trace, path: Sequence[State]) -> list[TapeEntry]:
     """Return the earlier entries that AGAIN steps of `path` stand for."""
-    ordinals = {s: i for i, s in enumerate(s for s in chain(tr.state) if s.kind == AGAIN)}
-    return [tr.again[ordinals[s]] for s in path if s.kind == AGAIN]
+    ordinals = {s: i for i, s in enumerate(s for s in steps_of(tr.state) if s.kind == REENTER)}
+    return [tr.again[ordinals[s]] for s in path if s.kind == REENTER]
 
 
 def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool = False) -> None:
@@ -244,15 +244,15 @@ def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool
     Raises:
         MXNetError: no variable is reached; a head gradient does not fit.
     """
-    given = check_seeds("backward", heads, head_grads)
-    for part, seeds in _by_context(heads, given):
-        _begin_again(lambda part=part, seeds=seeds: _backward(part, seeds, retain_graph), len(part))
-    if after_backward:
-        for act in list(after_backward):
+    given = check_head_grads("backward", heads, head_grads)
+    for part, seeds in _split_by_context(heads, given):
+        _retry_if_trace_replaced(lambda part=part, seeds=seeds: _backward(part, seeds, retain_graph), len(part))
+    if post_backward_hooks:
+        for act in list(post_backward_hooks):
             act()
 
 
-def _by_context(
+def _split_by_context(
     heads: Sequence[Handle], seeds: Sequence[Handle | None]
 ) -> list[tuple[Sequence[Handle], Sequence[Handle | None]]]:
     """Part the heads by context if nothing connects the contexts, so that each keeps a program of its own."""
@@ -268,28 +268,31 @@ def _by_context(
     return [(heads, seeds)]
 
 
-def _begin_again(action: Callable[[], Any], views: int) -> Any:
+def _retry_if_trace_replaced(action: Callable[[], Any], views: int) -> Any:
     """Run `action` until it is not interrupted: reading a stale view may execute the trace that it works on."""
     for _ in range(4 + views):
         try:
             return action()
-        except Restart:
+        except TraceReplaced:
             continue
     raise MXNetError("backward: its arrays could not be read in one piece")
 
 
-def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_graph: bool) -> None:
-    tr, hv, sv = enter_heads(heads, given)
+def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], retain_graph: bool) -> None:
+    tr, hv, sv = heads_in_one_trace(heads, head_grads)
     if tr.saved:
-        reenter(tr)
-    route = _recorded_route(tr, hv)
+        reenter_saved(tr)
+    route = _grad_targets_or_raise(tr, hv)
     if "function" in route.reqs:
-        for a, g in _passes(heads, given, retain_graph):
-            _store(a, g)
+        for a, g in _backward_through_functions(heads, head_grads, retain_graph):
+            _store_grad(a, g)
         return
     targets = [tr.variables[k] for k in route.handles]
-    adds = tuple(tr.leaf(_grad_on(a, tr)) if req == "add" else None for a, req in zip(targets, route.reqs, strict=True))
-    nx = _step(tr, route, hv, sv, adds, retain_graph)
+    adds = tuple(
+        tr.leaf(_grad_on_trace_context(a, tr)) if req == "add" else None
+        for a, req in zip(targets, route.reqs, strict=True)
+    )
+    nx = _record_backward(tr, route, hv, sv, adds, retain_graph)
     elsewhere, sparse = [], {}
     for a, v, ids in zip(targets, nx.outs, route.ids, strict=True):
         x = a._extra()
@@ -297,20 +300,22 @@ def _backward(heads: Sequence[Handle], given: Sequence[Handle | None], retain_gr
         g = x.grad
         assert g is not None
         if g.is_sparse:
-            sparse.setdefault(id(a), (a, []))[1].append((None if ids is None else fresh(tr, ids), fresh(tr, v)))
+            sparse.setdefault(id(a), (a, []))[1].append(
+                (None if ids is None else pending_array(tr, ids), pending_array(tr, v))
+            )
         elif g._v.ctx is tr.ctx and (g._x is None or g._x.root is None):
-            overwrite(g, tr, v)
+            rebind(g, tr, v)
         else:
-            elsewhere.append((g, fresh(tr, v)))
+            elsewhere.append((g, pending_array(tr, v)))
     for g, made in elsewhere:
         assign(g, made, "backward")
     for a, found in sparse.values():
-        _store_rows(a, found)
+        _store_row_grad(a, found)
     if engine.naive or (tr.exposed and not tr.state.joint):
         engine.flush(tr)
 
 
-def _store_rows(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) -> None:
+def _store_row_grad(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) -> None:
     """Hand a sparse gradient of `a` what was found: pairs (ids, rows), or its one dense gradient."""
     x = a._extra()
     gradient: Any = x.grad
@@ -320,23 +325,28 @@ def _store_rows(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) -> Non
         gradient.take_gradient(found, x.req == "rows_add")
 
 
-def _recorded_route(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> Route:
-    route = route_of(tr, hv, by_row)
+def _grad_targets_or_raise(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> GradTargets:
+    route = grad_targets_of(tr, hv, by_row)
     if not route.groups:
         raise _not_recorded("backward")
     return route
 
 
-def _step(
-    tr: Trace, route: Route, hv: tuple[Value, ...], sv: tuple[Value | None, ...], adds: Any, retain_graph: bool
+def _record_backward(
+    tr: Trace,
+    route: GradTargets,
+    heads: tuple[Value, ...],
+    head_grads: tuple[Value | None, ...],
+    adds: Any,
+    retain_graph: bool,
 ) -> State:
     """Record one backward step over `route`."""
     st = tr.state
-    key = (BACKWARD, hv, sv, retain_graph, adds)
+    key = (BACKWARD, heads, head_grads, retain_graph, adds)
     nx = st.next.get(key)
     if nx is None:
         made = State(st, BACKWARD, None, (), tr.ctx)
-        made.payload = Plan(hv, sv, route.groups, adds, retain_graph, route.path, route.need)
+        made.payload = BackwardPlan(heads, head_grads, route.groups, adds, retain_graph, route.path, route.need)
         made.yields(tuple(g[0].aval for g in route.groups), False)
         made.where = user_line()
         nx = trie.add(st, key, made)
@@ -347,7 +357,9 @@ def _step(
     return nx
 
 
-def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_graph: bool) -> list[tuple[Handle, Handle]]:
+def _backward_through_functions(
+    heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_graph: bool
+) -> list[tuple[Handle, Handle]]:
     """Return (variable, gradient) pairs of a graph with user-defined functions.
 
     The graph is cut at the outputs of each function: one pass reaches them, the function's own backward carries the
@@ -358,15 +370,15 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
     waiting: dict[Any, dict[int, Handle]] = {}
     work: tuple[Sequence[Handle], Sequence[Handle | None]] | None = (heads, seeds)
     while work is not None:
-        tr, hv, sv = enter_heads(*work)
+        tr, hv, sv = heads_in_one_trace(*work)
         if tr.saved:
-            reenter(tr)
-        route = _recorded_route(tr, hv, by_row=False)
+            reenter_saved(tr)
+        route = _grad_targets_or_raise(tr, hv, by_row=False)
         targets = [tr.variables[k] for k in route.handles]
         # Passes may share steps, so only the last one frees what it used.
         last_pass = not waiting and all(a._extra().function is None for a in targets)
-        nx = _step(tr, route, hv, sv, (None,) * len(targets), retain_graph or not last_pass)
-        for a, g in zip(targets, [fresh(tr, v) for v in nx.outs], strict=True):
+        nx = _record_backward(tr, route, hv, sv, (None,) * len(targets), retain_graph or not last_pass)
+        for a, g in zip(targets, [pending_array(tr, v) for v in nx.outs], strict=True):
             made = a._extra().function
             if made is not None:
                 at = waiting.setdefault(made[0], {})
@@ -382,23 +394,23 @@ def _passes(heads: Sequence[Handle], seeds: Sequence[Handle | None], retain_grap
 
 
 def _sum(a: Handle, b: Handle) -> Handle:
-    return invoke2(OPS["elemwise_add"].call(), a, b)
+    return invoke_binary(OPS["elemwise_add"].call(), a, b)
 
 
-def _store(a: Handle, g: Handle) -> None:
+def _store_grad(a: Handle, g: Handle) -> None:
     x = a._extra()
     x.fresh = True
     assert x.grad is not None
     if x.grad.is_sparse:
-        _store_rows(a, [(None, g)])
+        _store_row_grad(a, [(None, g)])
         return
     assign(x.grad, _sum(x.grad, g) if x.req == "add" else g, "backward")
 
 
-def _grad_on(a: Handle, tr: Trace) -> Handle:
+def _grad_on_trace_context(a: Handle, tr: Trace) -> Handle:
     g = a._extra().grad
     assert g is not None
-    return g if g._v.ctx is tr.ctx else copy_across(g, tr.ctx)
+    return g if g._v.ctx is tr.ctx else copy_to_context(g, tr.ctx)
 
 
 def gradients(
@@ -409,8 +421,10 @@ def gradients(
     Raises:
         MXNetError: a variable is not reached from the heads.
     """
-    given = check_seeds("grad", heads, head_grads)
-    return _begin_again(lambda: _gradients(heads, variables, given, retain_graph, create_graph), len(variables))
+    given = check_head_grads("grad", heads, head_grads)
+    return _retry_if_trace_replaced(
+        lambda: _gradients(heads, variables, given, retain_graph, create_graph), len(variables)
+    )
 
 
 def _gradients(
@@ -420,21 +434,21 @@ def _gradients(
     retain_graph: bool,
     create_graph: bool,
 ) -> list[Any]:
-    tr, hv, sv = enter_heads(heads, given)
+    tr, hv, sv = heads_in_one_trace(heads, given)
     if tr.saved:
-        reenter(tr)
+        reenter_saved(tr)
     own = [tr.leaf(a) for a in variables]
     st = tr.state
-    if "function" in route_of(tr, hv).reqs:
+    if "function" in grad_targets_of(tr, hv).reqs:
         return _through_functions(heads, variables, given, retain_graph, create_graph)
     known: Any = st.next.get("variables")
     if known is None:
-        known = st.next["variables"] = variables_of(chain(st))
-    tv = tuple([_values_of(tr, a, v, known) for a, v in zip(variables, own, strict=True)])
+        known = st.next["variables"] = variables_of(steps_of(st))
+    tv = tuple([_versions_of(tr, a, v, known) for a, v in zip(variables, own, strict=True)])
     key = ("grad" if create_graph else BACKWARD, hv, sv, retain_graph, tv)
     nx = st.next.get(key)
     if nx is None:
-        nx = _new_gradient(tr, st, key, hv, sv, tv, retain_graph, create_graph)
+        nx = _record_gradient(tr, st, key, hv, sv, tv, retain_graph, create_graph)
     if nx.kind == OP:
         key_at, runtime_at = nx.payload
         tr.runtime.extend([tr.runtime[i] for i in runtime_at])
@@ -443,7 +457,7 @@ def _gradients(
         for e in _freed_entries(tr, nx.payload.path):
             e.freed = True
     tr.state = nx
-    outs = [fresh(tr, v) for v in nx.outs]
+    outs = [pending_array(tr, v) for v in nx.outs]
     if engine.naive:
         engine.flush(tr)
     return outs
@@ -454,29 +468,29 @@ def _through_functions(
 ) -> list[Any]:
     if create_graph:
         raise MXNetError("grad: create_graph=True cannot pass an autograd.Function: its backward is not recorded")
-    found = {id(a): g for a, g in _passes(heads, seeds, retain_graph)}
+    found = {id(a): g for a, g in _backward_through_functions(heads, seeds, retain_graph)}
     for i, a in enumerate(variables):
         if id(a) not in found:
             raise MXNetError(f"grad: variable {i} is not reached from the heads through recorded operations")
     return [found[id(a)] for a in variables]
 
 
-def _values_of(tr: Trace, a: Handle, own: Value, known: dict[Value, tuple[int, int, str]]) -> tuple[Value, ...]:
+def _versions_of(tr: Trace, a: Handle, own: Value, known: dict[Value, tuple[int, int, str]]) -> tuple[Value, ...]:
     """Return the values under which `a` takes part in the recorded program: its present one and earlier ones."""
     found = {own}
     found.update(v for v, (at, _, _) in known.items() if tr.variables[at] is a)
     return tuple(sorted(found, key=lambda v: (v.state.depth if v.state else 0, v.index)))
 
 
-def _new_gradient(
+def _record_gradient(
     tr: Trace, st: State, key: Any, hv: Any, sv: Any, tv: Any, retain_graph: bool, create_graph: bool
 ) -> State:
-    entries = tape(chain(st))
-    path, need, reached = find_path(entries, hv, [v for g in tv for v in g])
+    entries = tape_steps(steps_of(st))
+    path, need, reached = backward_path(entries, hv, [v for g in tv for v in g])
     for i, group in enumerate(tv):
         if not any(v in reached for v in group):
             raise MXNetError(f"grad: variable {i} is not reached from the heads through recorded operations")
-    plan = Plan(hv, sv, tv, (None,) * len(tv), retain_graph or create_graph, path, need)
+    plan = BackwardPlan(hv, sv, tv, (None,) * len(tv), retain_graph or create_graph, path, need)
     avals = tuple(g[0].aval for g in tv)
     if not create_graph:
         made = State(st, BACKWARD, None, (), tr.ctx)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile.counters import counters
-from ..compile.devices import adopted, put
+from ..compile.devices import device_put, jax_from_numpy_nocopy
 from ..core import knobs
 from ..core.context import Context, current_context
 from ..core.errors import MXNetError
-from ..graph.trie import LEAF, MODE, OP, VAR, State, Value, aval, trie
+from ..graph.trie import LEAF, OP, RECORDING, VARIABLE, State, Value, aval, trie
 from ..op.joint import lowering_on
 from ..op.registry import Call
 
@@ -33,7 +33,7 @@ _REAL = np.dtype(np.float32)
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 
 
-class Restart(Exception):
+class TraceReplaced(Exception):
     """Raised while a step is being recorded when the thread's current trace changed and the step must begin again."""
 
 
@@ -89,13 +89,13 @@ class Trace:
         """Switch whether the steps from here on belong to the tape."""
         st = self.state
         if st.rec != recording:
-            if st.kind == MODE and st.parent is not None and st.parent.rec == recording:
+            if st.kind == RECORDING and st.parent is not None and st.parent.rec == recording:
                 # Nothing was recorded since the last switch: a scope without work leaves no mark on the program.
                 self.state = st.parent
                 return
             nx = st.next.get(recording)
             if nx is None:
-                made = State(st, MODE, None, (), self.ctx)
+                made = State(st, RECORDING, None, (), self.ctx)
                 made.rec = recording
                 nx = trie.add(st, recording, made)
             self.state = nx
@@ -129,7 +129,7 @@ class Trace:
         if data is None:
             if a._v.ctx is not self.ctx:
                 # What is pending on another context may go on there.
-                raise Restart
+                raise TraceReplaced
             # What other libraries may write to enters anew for each operation.
             memory = None if x is None else engine.exposed(a)
             data = a._force(self)
@@ -138,11 +138,11 @@ class Trace:
         like = a._v.aval
         # Reading a stale view may have executed this very trace.
         if like.ctx is not self.ctx or self.sealed:
-            raise Restart
+            raise TraceReplaced
         x = a._x
         if a._tr is not None and type(data) is np.ndarray and (x is None or x.req is None or not local.recording):
             # It is read again and again, which is quicker from a JAX array.
-            data = a._data = adopted(data, like.ctx)
+            data = a._data = jax_from_numpy_nocopy(data, like.ctx)
         if x is None or (x.node is None and x.req is None):
             v = self.enter(data, like)
         elif x.req is not None:
@@ -179,10 +179,10 @@ class Trace:
         st, x = self.state, a._x
         assert x is not None
         number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
-        key = (VAR, a._v, x.req, number)
+        key = (VARIABLE, a._v, x.req, number)
         nx = st.next.get(key)
         if nx is None:
-            made = State(st, VAR, None, (a._v,), self.ctx)
+            made = State(st, VARIABLE, None, (a._v,), self.ctx)
             made.yields((a._v.aval,), True)
             made.payload, made.n_vars = (x.req, number), st.n_vars + 1
             nx = trie.add(st, key, made)
@@ -195,9 +195,9 @@ class Trace:
     def miss(self, call: Call, vals: Sequence[Value]) -> State:
         """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
         st = self.state
-        if (st.depth >= engine.bound or st.quiet >= engine.quiet) and not st.joint and _computes(st):
+        if (st.depth >= engine.bound or st.quiet >= engine.quiet) and not st.joint and _has_operations(st):
             engine.overflow(self)
-            raise Restart
+            raise TraceReplaced
         if call.op.name in engine.dynamic_twin:
             promoted = self._promote(call, tuple(vals))
             if promoted is not None:
@@ -238,11 +238,11 @@ class Trace:
         return nx
 
 
-def _computes(state: State) -> bool:
+def _has_operations(state: State) -> bool:
     """True if a prefix has an operation; without one, executing it would not make room for the next."""
     st: State | None = state
     while st is not None:
-        if st.kind not in (LEAF, VAR, MODE):
+        if st.kind not in (LEAF, VARIABLE, RECORDING):
             return True
         st = st.parent
     return False
@@ -258,7 +258,7 @@ def user_line() -> tuple[str, int] | None:
     return None
 
 
-QUIET = 512
+MAX_UNRECORDED_OPS = 512
 
 
 class Engine:
@@ -277,7 +277,7 @@ class Engine:
         self.naive = knobs.ENGINE.read() == "NaiveEngine" or knobs.BULK_ON.read() == "0"
         self.limit = knobs.BULK.integer(1)
         self.bound = self.limit
-        self.quiet = min(self.limit, QUIET)
+        self.quiet = min(self.limit, MAX_UNRECORDED_OPS)
         self.dynamic_twin: dict[str, Any] = {}
         # Filled by the modules that build on handles.
         self.flush: Any = None
@@ -298,7 +298,7 @@ class Engine:
         period = find_period(trace.state)
         if period:
             self.bound = max(period, self.limit // period * period)
-            self.quiet = max(period, min(self.limit, QUIET) // period * period)
+            self.quiet = max(period, min(self.limit, MAX_UNRECORDED_OPS) // period * period)
         self.flush(trace)
 
 
@@ -320,7 +320,7 @@ def find_period(state: State) -> int | None:
 engine = Engine()
 
 
-class Local(threading.local):
+class ThreadState(threading.local):
     """What one thread is doing: its current trace, all its traces, the autograd flags, the depth of `record`."""
 
     def __init__(self) -> None:
@@ -347,10 +347,10 @@ class Local(threading.local):
         return tr
 
 
-local = Local()
+local = ThreadState()
 
 
-class Unrecorded:
+class TapePaused:
     """Nothing is recorded in this scope."""
 
     def __enter__(self) -> None:
@@ -374,7 +374,7 @@ def backward_mode(training: bool) -> Iterator[None]:
 
 
 @contextmanager
-def apart() -> Iterator[None]:
+def isolated_traces() -> Iterator[None]:
     """Record into traces of its own inside the `with` block and execute them at its end; what is pending stays so."""
     before = local.traces, local.tr
     local.traces = {}
@@ -387,15 +387,15 @@ def apart() -> Iterator[None]:
         local.traces, local.tr = before
 
 
-def bring(a: Handle, ctx: Context, like: Any = None) -> Any:
+def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:
     """Return the array of `a` copied to `ctx`, on a mesh cut as the JAX array `like` is."""
     data = a._data if a._data is not None else a._force(None)
     if type(data) is np.ndarray:
-        data = adopted(data, a._v.ctx)  # `put` would copy memory that anybody may change
-    return put(data, ctx, like)
+        data = jax_from_numpy_nocopy(data, a._v.ctx)  # `put` would copy memory that anybody may change
+    return device_put(data, ctx, like)
 
 
-def failed(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
+def execution_error(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
     """Return the error that poisons the results of a program whose execution raised `e`."""
     note_failure(e)
     line = f"{where[0]}:{where[1]}" if where else "an unknown line"
@@ -405,13 +405,13 @@ def failed(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
     return MXNetError(f"execution of the operations recorded up to {line} failed: {type(e).__name__}: {text}")
 
 
-def failed_later(e: BaseException) -> MXNetError:
+def async_error(e: BaseException) -> MXNetError:
     """Return the error of an array whose program had been started when it raised `e`."""
     note_failure(e)
     return MXNetError(f"execution failed: {str(e).strip()}")
 
 
-reported: set[str] = set()  # texts of failures that were raised since the last `waitall`
+reported_failures: set[str] = set()  # texts of failures that were raised since the last `waitall`
 
 
 def note_failure(e: BaseException) -> bool:
@@ -419,6 +419,6 @@ def note_failure(e: BaseException) -> bool:
     counters.failures += 1
     # Programs that wait for one that failed put this before its error.
     cause = str(e).replace("Error dispatching computation: ", "").strip()
-    new = cause not in reported
-    reported.add(cause)
+    new = cause not in reported_failures
+    reported_failures.add(cause)
     return new

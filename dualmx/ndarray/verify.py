@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MXNetError, RangeError
-from ..graph.trie import Value, chain
+from ..graph.trie import Value, steps_of
 from ..op.registry import OPS, Call
-from .handle import Handle, invoke1, invoke2
+from .handle import Handle, invoke_binary, invoke_unary
 from .trace import Trace, local, user_line
 
 
-def expect(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
+def check_later(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
     """Demand that `flag`, of one element, is not 0; otherwise the program that computes it raises `error`.
 
     What depends on `outs` within that program raises the same error whenever it is read.
@@ -29,7 +29,7 @@ def expect(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
         raise error
 
 
-def check(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
+def run_value_checks(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
     """Check what an executed trace expected; `live` held `values` in it. What nothing alive depends on is ignored."""
     expected, tr.expected = tr.expected, []
     flags = {id(flag) for flag, *_ in expected}
@@ -40,7 +40,7 @@ def check(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
         if where:
             error = type(error)(f"{error} (recorded at {where[0]}:{where[1]})")
         reached = set(outs)
-        for step in chain(tr.state):
+        for step in steps_of(tr.state):
             if any(v in reached for v in step.ins):
                 reached.update(step.outs)
         for h, v in zip(live, values, strict=True):
@@ -60,81 +60,81 @@ def _poison(h: Handle, error: MXNetError) -> None:
     h._extra().error = error
 
 
-Condition = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, MXNetError] | None]
+ValueCheck = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, MXNetError] | None]
 
 
-def finite(text: str) -> Condition:
+def stays_finite(text: str) -> ValueCheck:
     """The condition that finite numbers give finite numbers; `text` says what others do not satisfy."""
 
     def condition(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError]:
-        good, *given = (invoke1(OPS["all_finite"].call(), h) for h in (outs[0], *ins))
-        excused = invoke1(OPS["_rminus_scalar"].call(scalar=1.0), _every(given))
-        return invoke2(OPS["_maximum"].call(), good, excused), MXNetError(text)
+        good, *given = (invoke_unary(OPS["all_finite"].call(), h) for h in (outs[0], *ins))
+        excused = invoke_unary(OPS["_rminus_scalar"].call(scalar=1.0), _all_of(given))
+        return invoke_binary(OPS["_maximum"].call(), good, excused), MXNetError(text)
 
     return condition
 
 
-def _within(index: Handle, length: int, negative: bool) -> Handle:
+def _in_range_flag(index: Handle, length: int, negative: bool) -> Handle:
     """A flag: every element of `index` lies in [0, length), or in [-length, length) if `negative`."""
     # Floats are cut toward zero, so -0.9 is index 0; float64 holds every index.
-    at = invoke1(OPS["Cast"].call(dtype="float64"), index)
+    at = invoke_unary(OPS["Cast"].call(dtype="float64"), index)
     above = OPS["_greater_scalar"].call(scalar=-1.0 - (length if negative else 0))
     below = OPS["_lesser_scalar"].call(scalar=float(length))
-    inside = invoke2(OPS["elemwise_mul"].call(), invoke1(above, at), invoke1(below, at))
-    return invoke1(OPS["min"].call(), inside)
+    inside = invoke_binary(OPS["elemwise_mul"].call(), invoke_unary(above, at), invoke_unary(below, at))
+    return invoke_unary(OPS["min"].call(), inside)
 
 
-def _every(flags: list[Handle]) -> Handle:
-    return functools.reduce(lambda a, b: invoke2(OPS["elemwise_mul"].call(), a, b), flags)
+def _all_of(flags: list[Handle]) -> Handle:
+    return functools.reduce(lambda a, b: invoke_binary(OPS["elemwise_mul"].call(), a, b), flags)
 
 
-def _taken(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+def _check_take(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
     if call.params["mode"] != "raise":
         return None
     data, indices = ins
     length = data._v.shape[call.params["axis"]]
     error = RangeError(f"take: an index is outside [0, {length}), and mode='raise'")
-    return _within(indices, length, negative=False), error
+    return _in_range_flag(indices, length, negative=False), error
 
 
-def _gathered(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+def _check_gather_nd(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
     data, indices = ins
-    if not _looks(outs[0], indices):
+    if not _checked_on_host(outs[0], indices):
         return None
     lengths = data._v.shape[: indices._v.shape[0]]
     rows = (OPS["slice_axis"].call(axis=0, begin=k, end=k + 1) for k in range(len(lengths)))
-    flags = [_within(invoke1(row, indices), n, negative=True) for row, n in zip(rows, lengths, strict=True)]
-    return _every(flags), RangeError(f"gather_nd: an index is out of bounds for {lengths}")
+    flags = [_in_range_flag(invoke_unary(row, indices), n, negative=True) for row, n in zip(rows, lengths, strict=True)]
+    return _all_of(flags), RangeError(f"gather_nd: an index is out of bounds for {lengths}")
 
 
-def looked_up(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+def check_advanced_index(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
     """The condition of `x[index arrays]`: all of them lie within their axes."""
     data, *arrays = ins
-    if not all(_looks(outs[0], index) for index in arrays):
+    if not all(_checked_on_host(outs[0], index) for index in arrays):
         return None
     axes = [axis for axis, word in enumerate(w for w in call.params["spec"].split(",") if w != "n") if word == "a"]
     lengths = [data._v.shape[axis] for axis in axes]
-    flags = [_within(index, n, negative=True) for index, n in zip(arrays, lengths, strict=True)]
-    return _every(flags), RangeError(f"an index is out of bounds for axes {axes} of {data._v.shape}")
+    flags = [_in_range_flag(index, n, negative=True) for index, n in zip(arrays, lengths, strict=True)]
+    return _all_of(flags), RangeError(f"an index is out of bounds for axes {axes} of {data._v.shape}")
 
 
-def _looks(out: Handle, index: Handle) -> bool:
+def _checked_on_host(out: Handle, index: Handle) -> bool:
     """MXNet looks at these indices on processors only: elsewhere it would have to wait for the device."""
     return out._v.ctx.device_type == "cpu" and 0 not in index._v.shape
 
 
-CONDITIONS: dict[str, Condition] = {
-    "_linalg_potrf": finite(
+CONDITIONS: dict[str, ValueCheck] = {
+    "_linalg_potrf": stays_finite(
         "_linalg_potrf: expected symmetric positive-definite matrices; this one has no finite Cholesky factor"
     ),
-    "_linalg_potri": finite("_linalg_potri: expected Cholesky factors; this one is singular"),
-    "_linalg_inverse": finite("_linalg_inverse: a matrix is singular, or its inverse is not finite"),
-    "take": _taken,
-    "gather_nd": _gathered,
+    "_linalg_potri": stays_finite("_linalg_potri: expected Cholesky factors; this one is singular"),
+    "_linalg_inverse": stays_finite("_linalg_inverse: a matrix is singular, or its inverse is not finite"),
+    "take": _check_take,
+    "gather_nd": _check_gather_nd,
 }
 
 
-def state(condition: Condition, call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> None:
+def record_check(condition: ValueCheck, call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> None:
     """Record the condition of an operator that was just called; it is no part of the tape."""
     before, local.recording = local.recording, False
     local.tr.set_mode(False)
@@ -144,4 +144,4 @@ def state(condition: Condition, call: Call, ins: Sequence[Any], outs: Sequence[A
         local.recording = before
         local.tr.set_mode(before)
     if found is not None:
-        expect(found[0], outs, found[1])
+        check_later(found[0], outs, found[1])

@@ -11,35 +11,35 @@ from ..graph.trie import aval
 from ..op.registry import Call
 from . import handle
 from .exposed import through
-from .handle import Handle, exposed, invoke1, is_tracked, ref, show
+from .handle import Handle, exposed, invoke_unary, is_tracked, read_view_op, ref
 from .trace import engine, local
 
-_MANY = 64  # views of one array, from which on those that nobody holds any more are forgotten at times
+_PRUNE_AT = 64  # views of one array, from which on those that nobody holds any more are forgotten at times
 
 
-def link(shown: Handle, root: Handle, window: Sequence[Call]) -> None:
+def register_view(shown: Handle, root: Handle, window: Sequence[Call]) -> None:
     """Make `shown` what the lenses of `window` show of `root`: it becomes stale when `root` is written."""
     own, views = shown._extra(), root._extra().views
     own.root, own.window = root, tuple(window)
-    if len(views) >= _MANY and not len(views) & (len(views) - 1):
+    if len(views) >= _PRUNE_AT and not len(views) & (len(views) - 1):
         views[:] = [v for v in views if v() is not None]
     views.append(ref(shown))
 
 
-def make_view(base: Any, lens: Call, shape: tuple[int, ...] | None = None) -> Any:
+def make_view(base: Any, view_op: Call, shape: tuple[int, ...] | None = None) -> Any:
     """Return what `lens` (a `_basic_slice` or `Reshape` call) shows of `base`, linked so that writes go through.
 
     With `shape`, the result's, nothing is recorded before the view is used, if `base` has a value already.
     """
     x = base._x
-    root, window = (x.root, (*x.window, lens)) if x is not None and x.root is not None else (base, (lens,))
+    root, window = (x.root, (*x.window, view_op)) if x is not None and x.root is not None else (base, (view_op,))
     followed = local.recording and is_tracked(base)
     if exposed(root) is not None and not followed:  # nothing is kept of what it shows
-        shape = lens.infer(((base._v.shape, base._v.dtype),))[0][0]
+        shape = view_op.infer(((base._v.shape, base._v.dtype),))[0][0]
     elif root._data is None or engine.naive:
         shape = None
     if shape is None or followed:
-        shown = invoke1(lens, base)
+        shown = invoke_unary(view_op, base)
         if followed:
             # Inside a recording writes to tracked arrays raise, so the view is only a value.
             return shown
@@ -47,17 +47,17 @@ def make_view(base: Any, lens: Call, shape: tuple[int, ...] | None = None) -> An
         shown = object.__new__(handle.array_class)
         shown._tr = shown._data = shown._x = None
         shown._v = aval(shape, base._v.dtype, base._v.ctx)
-    link(shown, root, window)
+    register_view(shown, root, window)
     return shown
 
 
-def cut(lens: Call, whole: Any) -> Any:
+def copy_window(view_op: Call, base: Any) -> Any:
     """Return a copy of what `lens` shows of `whole`; one program serves for all places in an array that has a value."""
-    followed = local.recording and is_tracked(whole)
-    return invoke1(lens, whole) if whole._data is None or followed else show(lens, whole)
+    followed = local.recording and is_tracked(base)
+    return invoke_unary(view_op, base) if base._data is None or followed else read_view_op(view_op, base)
 
 
-def on_host(a: Any) -> np.ndarray | None:
+def view_to_numpy(a: Any) -> np.ndarray | None:
     """Return a NumPy copy of a view that was never used, cut from its root in host memory; None for other arrays.
 
     A program would have to be compiled for each window: `x[0]`, `x[1]`, … Memory that other libraries see is read here

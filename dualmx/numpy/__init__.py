@@ -19,7 +19,7 @@ import numpy as onp
 
 from ..ndarray.array import NDArray
 from . import fallback, indexing, linalg, methods, operators, places, protocol, random  # noqa: F401
-from .array import alias, ndarray
+from .array import ndarray, second_handle
 from .creation import *  # noqa: F403
 from .elementwise import FUNCTIONS, around, nan_to_num, round, round_  # noqa: F401
 from .financial import *  # noqa: F403
@@ -39,7 +39,7 @@ finfo, iinfo, dtype = onp.finfo, onp.iinfo, onp.dtype
 
 def as_np(a: NDArray) -> ndarray:
     """Return `a` as an array with NumPy semantics on the same value; see `NDArray.as_np_ndarray`."""
-    return a if isinstance(a, ndarray) else alias(a, ndarray)
+    return a if isinstance(a, ndarray) else second_handle(a, ndarray)
 
 
 def set_printoptions(precision: int | None = None, threshold: int | None = None, **kwarg: Any) -> None:
@@ -48,7 +48,7 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
 
 
 globals().update(FUNCTIONS)
-places.build(sys.modules[__name__])
+places.make_submodules(sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:
@@ -60,4 +60,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *fallback.NAMES, *fallback.TYPES})
+    return sorted({*globals(), *fallback.HOST_FUNCTIONS, *fallback.TYPES})

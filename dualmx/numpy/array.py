@@ -11,28 +11,28 @@ from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
 from ..ndarray.array import NDArray
-from ..ndarray.handle import Handle, invoke1
-from ..ndarray.view import link
+from ..ndarray.handle import Handle, invoke_unary
+from ..ndarray.view import register_view
 from ..op.registry import OPS
 
 
-def wrap(a: Any) -> Any:
+def as_np_class(a: Any) -> Any:
     """Return the classic array `a`, nothing else holding it, as an `ndarray`: the same object under the other class."""
     a.__class__ = ndarray
     return a
 
 
-def alias(a: NDArray, cls: type[NDArray]) -> Any:
+def second_handle(a: NDArray, cls: type[NDArray]) -> Any:
     """Return a second handle of class `cls` on `a`: values, writes, gradients and the tape are shared."""
     x = a._x
     root = x.root if x is not None and x.root is not None and not x.window else a
     made: Any = object.__new__(cls)
     made._tr, made._v, made._data, made._x = None, root._v, None, None
-    link(made, root, ())
+    register_view(made, root, ())
     return made
 
 
-def origin(a: Handle) -> Handle:
+def unaliased(a: Handle) -> Handle:
     """Return the array that `a` is a second handle on, `a` itself if it is none."""
     x = a._x
     return x.root if x is not None and x.root is not None and not x.window else a
@@ -154,14 +154,14 @@ class ndarray(NDArray):
             [1. 1.]
             <NDArray 2 @cpu(0)>
         """
-        return alias(self, NDArray)
+        return second_handle(self, NDArray)
 
     def as_np_ndarray(self) -> ndarray:
         """Return the array itself: it has NumPy semantics."""
         return self
 
     def _like_own(self, made: Any) -> Any:
-        return wrap(made)
+        return as_np_class(made)
 
     # -- values
 
@@ -241,23 +241,23 @@ class ndarray(NDArray):
         target = as_dtype(dtype)
         if target == self._v.dtype and not copy:
             return self
-        return wrap(invoke1(OPS["Cast"].call(dtype=target.name), self))
+        return as_np_class(invoke_unary(OPS["Cast"].call(dtype=target.name), self))
 
     def copy(self, order: str = "C") -> ndarray:
         """Return a copy on the same context."""
         if order not in ("C", "K", "A"):
             raise ArgumentError(f"copy: order={order!r}: expected 'C'")
-        return wrap(super().copy())
+        return as_np_class(super().copy())
 
     def copyto(self, other: Any) -> Any:
         """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`."""
         found = super().copyto(other)
-        return wrap(found) if isinstance(other, Context) else found
+        return as_np_class(found) if isinstance(other, Context) else found
 
     def as_in_context(self, context: Context) -> ndarray:
         """Return the array on `context`; the same object if it is there already."""
         found: Any = super().as_in_context(context)
-        return found if found is self else wrap(found)
+        return found if found is self else as_np_class(found)
 
     def as_in_ctx(self, ctx: Context) -> ndarray:
         """Return the array on `ctx`; the same object if it is there already."""
@@ -271,7 +271,7 @@ class ndarray(NDArray):
 
     def detach(self) -> ndarray:
         """Return an array with the same value through which no gradient flows."""
-        return wrap(super().detach())
+        return as_np_class(super().detach())
 
     def reshape(self, *shape: Any, order: str = "C") -> ndarray:
         """Return a copy with another shape, one length of which may be -1; that of `mx.nd` gives a view.
@@ -284,11 +284,11 @@ class ndarray(NDArray):
         if order != "C":
             raise UnsupportedError(f"reshape: order={order!r}: only 'C' is supported")
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
-        return wrap(invoke1(OPS["_np_reshape"].call(newshape=tuple(wanted)), self))
+        return as_np_class(invoke_unary(OPS["_np_reshape"].call(newshape=tuple(wanted)), self))
 
     def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
         """Return a view by MXNet's shape codes, as `NDArray.reshape` does."""
-        return wrap(super().reshape(*shape, **kwargs))
+        return as_np_class(super().reshape(*shape, **kwargs))
 
     # -- autograd
 
@@ -300,7 +300,7 @@ class ndarray(NDArray):
     def grad(self) -> Any:
         """Gradient array of a variable, None without `attach_grad`."""
         found = super().grad
-        return found if found is None or isinstance(found, ndarray) else alias(found, ndarray)
+        return found if found is None or isinstance(found, ndarray) else second_handle(found, ndarray)
 
 
-__all__ = ["alias", "ndarray", "origin", "wrap"]
+__all__ = ["as_np_class", "ndarray", "second_handle", "unaliased"]

@@ -11,22 +11,22 @@ from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, UnsupportedError
 from ..ndarray.array import NDArray
-from ..ndarray.creation import from_host, from_jax
-from ..ndarray.handle import invoke, invoke1, invoke_out
+from ..ndarray.creation import array_from_numpy, from_jax
+from ..ndarray.handle import invoke, invoke_out, invoke_unary
 from ..op.registry import OPS, Call
 from ..symbol import Symbol
-from .array import ndarray, wrap
+from .array import as_np_class, ndarray
 
-NUMBERS = (int, float, bool, onp.number, onp.bool_)
+SCALAR_TYPES = (int, float, bool, onp.number, onp.bool_)
 _calls: dict[Any, Call] = {}
 
 
 def is_number(value: Any) -> bool:
     """True for Python's and NumPy's real numbers and bools."""
-    return isinstance(value, NUMBERS)
+    return isinstance(value, SCALAR_TYPES)
 
 
-def prepared(name: str, params: dict[str, Any]) -> Call:
+def cached_call(name: str, params: dict[str, Any]) -> Call:
     """Return the call of an operator with these parameters, remembered by their values."""
     if any(v.__class__ is float for v in params.values()):
         # 0.0 and -0.0, 1.0 and 1 are equal but not the same parameter.
@@ -43,15 +43,15 @@ def prepared(name: str, params: dict[str, Any]) -> Call:
     return found
 
 
-def from_values(values: Any, ctx: Context | None = None) -> ndarray:
+def array_from_values(values: Any, ctx: Context | None = None) -> ndarray:
     """Return an array with a copy of NumPy or JAX values, dtype kept."""
     if isinstance(values, onp.ndarray):
         # NumPy's types that have no counterpart here raise.
-        return wrap(from_host(values.astype(as_dtype(values.dtype), copy=False), ctx))
-    return wrap(from_jax(values, ctx, copy=True))
+        return as_np_class(array_from_numpy(values.astype(as_dtype(values.dtype), copy=False), ctx))
+    return as_np_class(from_jax(values, ctx, copy=True))
 
 
-def as_array(value: Any, what: str, name: str = "a", beside: Any = None) -> ndarray:
+def as_array(value: Any, what: str, name: str = "a", like: Any = None) -> ndarray:
     """Return an argument as an array; NumPy and JAX arrays are converted, their dtype kept.
 
     Raises:
@@ -62,8 +62,8 @@ def as_array(value: Any, what: str, name: str = "a", beside: Any = None) -> ndar
     if isinstance(value, NDArray):
         raise ArgumentTypeError(f"{what}: {name} is a classic NDArray: expected a mx.np.ndarray; use .as_np_ndarray()")
     if isinstance(value, (onp.ndarray, onp.generic)) or hasattr(value, "__jax_array__") or _is_jax(value):
-        ctx = beside.context if isinstance(beside, NDArray) else None
-        return from_values(onp.asarray(value) if isinstance(value, onp.generic) else value, ctx)
+        ctx = like.context if isinstance(like, NDArray) else None
+        return array_from_values(onp.asarray(value) if isinstance(value, onp.generic) else value, ctx)
     raise ArgumentTypeError(
         f"{what}: {name} of type {type(value).__name__}: expected a mx.np.ndarray; make one with mx.np.array()"
     )
@@ -73,24 +73,24 @@ def _is_jax(value: Any) -> bool:
     return type(value).__module__.startswith("jax")
 
 
-def run(name: str, *arrays: NDArray, out: Any = None, **params: Any) -> Any:
+def call_op(name: str, *arrays: NDArray, out: Any = None, **params: Any) -> Any:
     """Return the one visible result of an operator on arrays, or store it in `out` and return that."""
     if is_symbolic(arrays):
         return symbol_node(name, arrays, params, out)
-    call = prepared(name, params)
+    call = cached_call(name, params)
     if out is not None:
         return store(call, arrays, out)
-    return wrap(invoke(call, arrays)[0])
+    return as_np_class(invoke(call, arrays)[0])
 
 
-def run_all(name: str, *arrays: NDArray, **params: Any) -> list[Any]:
+def call_op_all(name: str, *arrays: NDArray, **params: Any) -> list[Any]:
     """Return all visible results of an operator on arrays."""
     if is_symbolic(arrays):
-        from .symbols import parts
+        from .symbols import split_outputs
 
-        return parts(symbol_node(name, arrays, params, None))
-    call = prepared(name, params)
-    return [wrap(a) for a in invoke(call, arrays)[: call.n_visible]]
+        return split_outputs(symbol_node(name, arrays, params, None))
+    call = cached_call(name, params)
+    return [as_np_class(a) for a in invoke(call, arrays)[: call.n_visible]]
 
 
 def is_symbolic(arrays: Sequence[Any]) -> bool:
@@ -109,11 +109,11 @@ def cast_symbol(value: Any) -> Any:
 
 def symbol_node(name: str, inputs: Sequence[Any], params: dict[str, Any], out: Any) -> Any:
     """Return the node of an operator on symbols."""
-    from .symbols import node
+    from .symbols import make_node
 
     if out is not None:
         raise ArgumentTypeError(f"{name}: out= needs an array; a symbol has no values to write")
-    return node(name, inputs, params)
+    return make_node(name, inputs, params)
 
 
 def target(out: Any, what: str) -> Any:
@@ -142,7 +142,7 @@ def _same_kind(given: onp.dtype, wanted: onp.dtype, what: str) -> None:
         raise ArgumentTypeError(f"{what}: a result of {given} cannot be written to an array of {wanted}")
 
 
-def finish(result: Any, out: Any, what: str) -> Any:
+def write_out(result: Any, out: Any, what: str) -> Any:
     """Return a result that several operators made, or write it to `out`."""
     if out is None:
         return result
@@ -157,7 +157,7 @@ def cast(a: ndarray, dtype: Any) -> ndarray:
     wanted = as_dtype(dtype)
     if isinstance(a, Symbol):
         return symbol_node("Cast", (a,), {"dtype": wanted.name}, None)
-    return a if a._v.dtype == wanted else wrap(invoke1(OPS["Cast"].call(dtype=wanted.name), a))
+    return a if a._v.dtype == wanted else as_np_class(invoke_unary(OPS["Cast"].call(dtype=wanted.name), a))
 
 
 def axes_of(axis: Any, what: str) -> Any:

@@ -7,22 +7,22 @@ from typing import Any
 import numpy as onp
 
 from ..core.checks import context as as_context
-from ..core.checks import number, whole
+from ..core.checks import integer, number
 from ..core.context import Context, current_context
-from ..core.dtypes import as_dtype, progression
+from ..core.dtypes import arange_values, as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
-from ..ndarray.creation import from_host
+from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import is_tracked
 from ..ndarray.trace import local
-from .array import ndarray, wrap
-from .calls import as_array, c_order, finish, run, shape_of
+from .array import as_np_class, ndarray
+from .calls import as_array, c_order, call_op, shape_of, write_out
 
 
 def _typed(values: onp.ndarray, dtype: Any, ctx: Any, out: Any = None, what: str = "") -> Any:
     wanted = as_dtype(onp.float32 if dtype is None else dtype)
-    made = wrap(from_host(values.astype(wanted, copy=False), None if ctx is None else as_context(ctx)))
-    return finish(made, out, what)
+    made = as_np_class(array_from_numpy(values.astype(wanted, copy=False), None if ctx is None else as_context(ctx)))
+    return write_out(made, out, what)
 
 
 def _plain(value: Any) -> Any:
@@ -51,7 +51,7 @@ def array(object: Any, dtype: Any = None, ctx: Context | None = None) -> ndarray
     """
     if isinstance(object, NDArray):
         where = current_context() if ctx is None else as_context(ctx)
-        found = wrap(object.copyto(where) if where is not object.context else object.copy())
+        found = as_np_class(object.copyto(where) if where is not object.context else object.copy())
         return found if dtype is None else found.astype(dtype, copy=False)
     if isinstance(object, (onp.ndarray, onp.generic)) or type(object).__module__.startswith("jax"):
         return _typed(onp.asarray(object), object.dtype if dtype is None else dtype, ctx)
@@ -116,10 +116,10 @@ def full(
         from .manipulation import broadcast_to
 
         found = broadcast_to(as_array(fill_value, "full", "fill_value"), lengths)
-        return finish(found if dtype is None else found.astype(dtype, copy=False), out, "full")
+        return write_out(found if dtype is None else found.astype(dtype, copy=False), out, "full")
     if dtype is None and isinstance(fill_value, (bool, onp.bool_)):
         dtype = "bool"
-    return finish(_full(lengths, fill_value, dtype, ctx), out, "full")
+    return write_out(_full(lengths, fill_value, dtype, ctx), out, "full")
 
 
 def _like(a: Any, what: str, value: Any, dtype: Any, order: str, ctx: Any, out: Any) -> ndarray:
@@ -128,8 +128,8 @@ def _like(a: Any, what: str, value: Any, dtype: Any, order: str, ctx: Any, out: 
     wanted = like._v.dtype if dtype is None else as_dtype(dtype)
     if local.recording and is_tracked(like) and out is None and what != "empty_like":
         # `backward` may begin at the result, which has a gradient of zeros.
-        return run("_npi_full_like", like, fill_value=float(value), dtype=wanted.name)
-    return finish(_full(like.shape, onp.asarray(value).astype(wanted), wanted, ctx or like.context), out, what)
+        return call_op("_npi_full_like", like, fill_value=float(value), dtype=wanted.name)
+    return write_out(_full(like.shape, onp.asarray(value).astype(wanted), wanted, ctx or like.context), out, what)
 
 
 def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Context | None = None, out: Any = None) -> ndarray:
@@ -171,7 +171,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, ctx: 
     if stop is None:
         start, stop = 0, start
     step = 1.0 if step is None else float(step)
-    return _typed(progression(float(start), float(stop), step, as_dtype(dtype or "float32")), dtype, ctx)
+    return _typed(arange_values(float(start), float(stop), step, as_dtype(dtype or "float32")), dtype, ctx)
 
 
 def linspace(
@@ -184,7 +184,7 @@ def linspace(
     else:
         number("linspace", "start", start)
         number("linspace", "stop", stop)
-        values, step = onp.linspace(start, stop, whole("linspace", "num", num, 0), endpoint, retstep=True)
+        values, step = onp.linspace(start, stop, integer("linspace", "num", num, 0), endpoint, retstep=True)
     made = _typed(values, dtype, ctx)
     return (made, step) if retstep else made
 
@@ -194,7 +194,7 @@ def logspace(
     ctx: Context | None = None,
 ) -> ndarray:  # fmt: skip
     """Return `base` to the power of `num` evenly spaced values from `start` to `stop`."""
-    return _typed(onp.logspace(start, stop, whole("logspace", "num", num, 0), endpoint, base, axis=axis), dtype, ctx)
+    return _typed(onp.logspace(start, stop, integer("logspace", "num", num, 0), endpoint, base, axis=axis), dtype, ctx)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **kwargs: Any) -> ndarray:
@@ -203,13 +203,13 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **kwargs: A
     c_order(kwargs.pop("order", "C"), "eye")
     if kwargs:
         raise ArgumentTypeError(f"eye: unexpected argument {next(iter(kwargs))!r}")
-    columns = None if M is None else whole("eye", "M", M, 0)
-    return _typed(onp.eye(whole("eye", "N", N, 0), columns, whole("eye", "k", k)), dtype, ctx)
+    columns = None if M is None else integer("eye", "M", M, 0)
+    return _typed(onp.eye(integer("eye", "N", N, 0), columns, integer("eye", "k", k)), dtype, ctx)
 
 
 def identity(n: int, dtype: Any = None, ctx: Context | None = None) -> ndarray:
     """Return the n×n identity matrix."""
-    return _typed(onp.identity(whole("identity", "n", n, 0)), dtype, ctx)
+    return _typed(onp.identity(integer("identity", "n", n, 0)), dtype, ctx)
 
 
 def indices(dimensions: Any, dtype: Any = onp.int32, ctx: Context | None = None) -> ndarray:
@@ -220,7 +220,7 @@ def indices(dimensions: Any, dtype: Any = onp.int32, ctx: Context | None = None)
 
 
 def _window(name: str, M: Any, dtype: Any, ctx: Any) -> ndarray:
-    return _typed(getattr(onp, name)(whole(name, "M", M)), dtype, ctx)
+    return _typed(getattr(onp, name)(integer(name, "M", M)), dtype, ctx)
 
 
 def hanning(M: int, dtype: Any = onp.float32, ctx: Context | None = None) -> ndarray:
@@ -240,7 +240,7 @@ def blackman(M: int, dtype: Any = onp.float32, ctx: Context | None = None) -> nd
 
 def copy(a: Any, out: Any = None) -> ndarray:
     """Return a copy of `a`."""
-    return finish(as_array(a, "copy").copy(), out, "copy")
+    return write_out(as_array(a, "copy").copy(), out, "copy")
 
 
 __all__ = [

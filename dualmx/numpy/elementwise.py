@@ -10,11 +10,11 @@ import numpy as onp
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentTypeError, UnsupportedError
 from ..ndarray.array import NDArray
-from ..ndarray.handle import invoke, invoke1, invoke2
+from ..ndarray.handle import invoke, invoke_binary, invoke_unary
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS, Call
 from ..symbol import Symbol
-from .array import ndarray, wrap
+from .array import as_np_class, ndarray
 from .calls import as_array, cast, is_number, is_symbolic, store, symbol_node
 
 # name: operator, what it computes
@@ -109,7 +109,7 @@ def _masked(result: Any, where: Any, out: Any, what: str) -> Any:
     return choose(mask, result, cast(base, result.dtype))
 
 
-def _complete(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, Any]) -> Any:
+def _run_with_ufunc_kwargs(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, Any]) -> Any:
     """Run a call, honouring NumPy's keywords `out`, `where` and `dtype`."""
     what = call.op.name
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
@@ -126,14 +126,14 @@ def _complete(call: Call, ins: tuple[NDArray, ...], out: Any, kwargs: dict[str, 
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if dtype is not None:
-        ins = tuple(wrap(a.astype(dtype)) if a._v.dtype != as_dtype(dtype) else a for a in ins)
+        ins = tuple(as_np_class(a.astype(dtype)) if a._v.dtype != as_dtype(dtype) else a for a in ins)
     if where is True:
-        return wrap(invoke(call, ins)[0]) if out is None else store(call, ins, out)
-    result = _masked(wrap(invoke(call, ins)[0]), where, out, what)
+        return as_np_class(invoke(call, ins)[0]) if out is None else store(call, ins, out)
+    result = _masked(as_np_class(invoke(call, ins)[0]), where, out, what)
     return result if out is None else store(OPS["_copy"].call(), (result,), out)
 
 
-def _shown(function: Any, name: str, doc: str) -> Any:
+def _set_signature(function: Any, name: str, doc: str) -> Any:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "dualmx.numpy"
     function.__doc__ = doc
@@ -146,12 +146,12 @@ def unary(name: str, op_name: str, what: str) -> Callable[..., Any]:
 
     def function(x: Any, out: Any = None, **kwargs: Any) -> Any:
         if x.__class__ is ndarray and out is None and not kwargs:
-            return wrap(invoke1(call, x))
+            return as_np_class(invoke_unary(call, x))
         if is_number(x) and out is None:
             return on_number(x, **kwargs)
-        return _complete(call, (as_array(x, name, "x"),), out, kwargs)
+        return _run_with_ufunc_kwargs(call, (as_array(x, name, "x"),), out, kwargs)
 
-    return _shown(
+    return _set_signature(
         function,
         name,
         f"""Return the {what} of every element, in the dtype of `x` unless stated; of a number, NumPy's answer.
@@ -164,34 +164,38 @@ def unary(name: str, op_name: str, what: str) -> Callable[..., Any]:
     )
 
 
-def _call_beside_symbol(calls: ScalarCalls, number: Any, turned: bool) -> Call:
+def _binary_with_symbol(calls: ScalarCalls, number: Any, turned: bool) -> Call:
     from .symbols import scalar_params
 
     return calls.op.call(**scalar_params(number, turned))
 
 
-def binary(name: str, stem: str, turned: str, what: str) -> Callable[..., Any]:
+def binary(name: str, stem: str, reflected: str, what: str) -> Callable[..., Any]:
     """Return the function `name(x1, x2, out=None, **kwargs)`."""
     call, on_numbers = OPS[f"_npi_{stem}"].call(), getattr(onp, name)
-    right, left = ScalarCalls(f"_npi_{stem}_scalar"), ScalarCalls(f"_npi_{turned}_scalar")
+    right, left = ScalarCalls(f"_npi_{stem}_scalar"), ScalarCalls(f"_npi_{reflected}_scalar")
 
     def function(x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Any:
         if x1.__class__ is ndarray and x2.__class__ is ndarray and out is None and not kwargs:
-            return wrap(invoke2(call, x1, x2))
+            return as_np_class(invoke_binary(call, x1, x2))
         if is_number(x2):
             if is_number(x1):
                 return on_numbers(x1, x2, **kwargs)
             if isinstance(x1, Symbol):
-                return _complete(_call_beside_symbol(right, x2, False), (as_array(x1, name, "x1"),), out, kwargs)
-            return _complete(right[x2], (as_array(x1, name, "x1"),), out, kwargs)
+                return _run_with_ufunc_kwargs(
+                    _binary_with_symbol(right, x2, False), (as_array(x1, name, "x1"),), out, kwargs
+                )
+            return _run_with_ufunc_kwargs(right[x2], (as_array(x1, name, "x1"),), out, kwargs)
         if is_number(x1):
             if isinstance(x2, Symbol):
-                return _complete(_call_beside_symbol(left, x1, True), (as_array(x2, name, "x2"),), out, kwargs)
-            return _complete(left[x1], (as_array(x2, name, "x2"),), out, kwargs)
+                return _run_with_ufunc_kwargs(
+                    _binary_with_symbol(left, x1, True), (as_array(x2, name, "x2"),), out, kwargs
+                )
+            return _run_with_ufunc_kwargs(left[x1], (as_array(x2, name, "x2"),), out, kwargs)
         a = as_array(x1, name, "x1", x2)
-        return _complete(call, (a, as_array(x2, name, "x2", a)), out, kwargs)
+        return _run_with_ufunc_kwargs(call, (a, as_array(x2, name, "x2", a)), out, kwargs)
 
-    return _shown(
+    return _set_signature(
         function,
         name,
         f"""Return {what}, element by element; the shapes broadcast.
@@ -214,7 +218,9 @@ def around(x: Any, decimals: int = 0, out: Any = None, **kwargs: Any) -> Any:
     """
     if is_number(x):
         return onp.around(x, decimals)
-    return _complete(OPS["_npi_around"].call(decimals=decimals), (as_array(x, "around", "x"),), out, kwargs)
+    return _run_with_ufunc_kwargs(
+        OPS["_npi_around"].call(decimals=decimals), (as_array(x, "around", "x"),), out, kwargs
+    )
 
 
 def nan_to_num(
@@ -225,7 +231,7 @@ def nan_to_num(
         return onp.nan_to_num(x, copy, nan, posinf, neginf)
     call = OPS["_npi_nan_to_num"].call(nan=nan, posinf=posinf, neginf=neginf)
     a = as_array(x, "nan_to_num", "x")
-    return _complete(call, (a,), kwargs.pop("out", None) if copy or isinstance(a, Symbol) else a, kwargs)
+    return _run_with_ufunc_kwargs(call, (a,), kwargs.pop("out", None) if copy or isinstance(a, Symbol) else a, kwargs)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as onp
 
 from ..core.errors import ArgumentTypeError
-from ..ndarray.numpy_protocol import on_host
-from .calls import from_values, is_symbolic, target
+from ..ndarray.numpy_protocol import to_numpy_tree
+from .calls import array_from_values, is_symbolic, target
 
 # What MXNet leaves to NumPy, as far as today's NumPy still has it.
-NAMES = (
+HOST_FUNCTIONS = (
     "allclose", "apply_along_axis", "apply_over_axes", "argpartition", "bitwise_count", "choose", "compress",
     "corrcoef", "correlate", "convolve", "cov", "cross", "cumprod", "digitize", "divmod", "extract", "float_power",
     "fmax", "fmin", "fmod", "frexp", "gcd", "geomspace", "genfromtxt", "gradient", "heaviside", "histogram2d",
@@ -29,7 +29,7 @@ RENAMED = {"trapz": "trapezoid", "in1d": "isin"}
 KEYWORDS = {"interpolation": "method", "normed": "density", "ar1": "element", "ar2": "test_elements"}
 DROPPED = {"corrcoef": ("bias", "ddof")}
 # Functions whose signature is not shown, because today's lacks what MXNet's has.
-HIDDEN = (
+HIDDEN_SIGNATURES = (
     "corrcoef", "genfromtxt", "histogram2d", "histogramdd", "in1d", "nanpercentile", "nanquantile",
 )  # fmt: skip
 # About types, not values.
@@ -42,13 +42,13 @@ def to_host(value: Any, what: str) -> Any:
     Raises:
         MXNetError: a gradient through one of them is being recorded; it would be lost.
     """
-    return on_host(value, what, "another function of mx.np")
+    return to_numpy_tree(value, what, "another function of mx.np")
 
 
 def from_host(value: Any) -> Any:
     """Return NumPy's result with every array in it as one of this room; scalars and other objects stay."""
     if isinstance(value, onp.ndarray) and value.dtype.kind in "biuf":
-        return from_values(value)
+        return array_from_values(value)
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         return type(value)(from_host(v) for v in value)
     if isinstance(value, tuple):
@@ -56,10 +56,10 @@ def from_host(value: Any) -> Any:
     return value
 
 
-def host_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_host_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function` of NumPy as a function of arrays of this room."""
 
-    renamed = KEYWORDS if name in HIDDEN else {}
+    renamed = KEYWORDS if name in HIDDEN_SIGNATURES else {}
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_symbolic(args):
@@ -78,13 +78,13 @@ def host_function(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     wrapped.__name__ = wrapped.__qualname__ = name
     wrapped.__module__ = "dualmx.numpy"
     wrapped.__doc__ = f"`numpy.{name}`, computed by NumPy on the host; no gradient passes."
-    if name not in HIDDEN:
+    if name not in HIDDEN_SIGNATURES:
         wrapped.__wrapped__ = function  # type: ignore[attr-defined]
     return wrapped
 
 
 divmod, float_power, frexp, heaviside, modf, positive, signbit, spacing = (
-    host_function(name, getattr(onp, name))
+    wrap_host_function(name, getattr(onp, name))
     for name in ("divmod", "float_power", "frexp", "heaviside", "modf", "positive", "signbit", "spacing")
 )
 
@@ -93,10 +93,10 @@ def find(name: str) -> Any:
     """Return the function called `name` that falls back on NumPy, None if there is none."""
     if name in TYPES:
         return getattr(onp, name)
-    if name not in NAMES:
+    if name not in HOST_FUNCTIONS:
         return None
     function = getattr(onp, name, None) or getattr(onp, RENAMED.get(name, ""), None)
-    return None if function is None else host_function(name, function)
+    return None if function is None else wrap_host_function(name, function)
 
 
-__all__ = ["NAMES", "TYPES", "find", "from_host", "host_function", "to_host"]
+__all__ = ["HOST_FUNCTIONS", "TYPES", "find", "from_host", "to_host", "wrap_host_function"]

@@ -11,12 +11,12 @@ import numpy as onp
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..ndarray import indexing as classic
 from ..ndarray.array import NDArray
-from ..ndarray.creation import from_host
-from ..ndarray.handle import assign, check_writable, invoke, invoke1, put, write_window
-from ..ndarray.view import cut, make_view
+from ..ndarray.creation import array_from_numpy
+from ..ndarray.handle import assign, check_writable, invoke, invoke_unary, write_view, write_view_op
+from ..ndarray.view import copy_window, make_view
 from ..op.registry import OPS
-from .array import alias, ndarray, wrap
-from .calls import from_values
+from .array import as_np_class, ndarray, second_handle
+from .calls import array_from_values
 
 _INTEGER = (numbers.Integral, onp.integer)
 
@@ -64,14 +64,14 @@ def _plain(item: Any) -> Any:
     return item
 
 
-def _width(item: Any) -> int:
+def _axes_indexed(item: Any) -> int:
     """How many axes an item indexes."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if isinstance(item, onp.ndarray) and item.dtype == bool else 1
 
 
-def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
+def normalize_index(key: Any, shape: tuple[int, ...]) -> list[Any]:
     """Return one item per axis, plus None for new axes: an int, a `range`, or an index array of integers.
 
     A bool mask of k axes becomes the k index arrays of its True elements.
@@ -80,10 +80,10 @@ def normal(key: Any, shape: tuple[int, ...]) -> list[Any]:
         RangeError: too many items, an integer out of bounds, or a mask of another shape.
     """
     items = [_plain(i) for i in (key if isinstance(key, tuple) else (key,))]
-    used = sum(_width(i) for i in items)
+    used = sum(_axes_indexed(i) for i in items)
     if used > len(shape):
         raise RangeError(f"too many indices for array: array is {len(shape)}-dimensional, but {used} were indexed")
-    classic.fill(items, len(shape) - used)
+    classic.expand_ellipsis(items, len(shape) - used)
     found: list[Any] = []
     axis = 0
     for item in items:
@@ -141,7 +141,7 @@ def _lens(items: list[Any]) -> Any:
     )
 
 
-def _wide(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
+def _with_new_axes(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
     """Return the shape with the axes that None items add, None if there are none."""
     if None not in items:
         return None
@@ -151,29 +151,29 @@ def _wide(items: list[Any], shown: NDArray) -> tuple[int, ...] | None:
 
 def getitem(self: ndarray, key: Any) -> ndarray:
     """Return `self[key]`: a view for integers, contiguous slices, None and `...`, a copy otherwise."""
-    items = normal(key, self.shape)
+    items = normalize_index(key, self.shape)
     if not items:
-        return alias(self, ndarray)
+        return second_handle(self, ndarray)
     if not _is_basic(items):
         spec, arrays = _spec(self, items)
-        found = wrap(invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (self, *arrays))[0])
+        found = as_np_class(invoke(OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays)), (self, *arrays))[0])
         # The operator gives (1,) where NumPy gives ().
-        return _zero_dim(found) if found.shape == (1,) and _points(items, arrays) == () else found
+        return _zero_dim(found) if found.shape == (1,) and _index_arrays_shape(items, arrays) == () else found
     lens = _lens(items)
-    if not classic.contiguous(items, self.shape):
-        shown = wrap(cut(lens, self))
-        wide = _wide(items, shown)
-        return shown if wide is None else wrap(invoke1(OPS["_np_reshape"].call(newshape=wide), shown))
-    shown = wrap(make_view(self, lens, tuple(len(i) for i in items if isinstance(i, range))))
-    wide = _wide(items, shown)
-    return shown if wide is None else wrap(make_view(shown, OPS["_np_reshape"].call(newshape=wide), wide))
+    if not classic.is_contiguous_window(items, self.shape):
+        shown = as_np_class(copy_window(lens, self))
+        wide = _with_new_axes(items, shown)
+        return shown if wide is None else as_np_class(invoke_unary(OPS["_np_reshape"].call(newshape=wide), shown))
+    shown = as_np_class(make_view(self, lens, tuple(len(i) for i in items if isinstance(i, range))))
+    wide = _with_new_axes(items, shown)
+    return shown if wide is None else as_np_class(make_view(shown, OPS["_np_reshape"].call(newshape=wide), wide))
 
 
 def _zero_dim(a: ndarray) -> ndarray:
-    return wrap(invoke1(OPS["_np_reshape"].call(newshape=()), a))
+    return as_np_class(invoke_unary(OPS["_np_reshape"].call(newshape=()), a))
 
 
-def _points(items: list[Any], arrays: list[NDArray]) -> tuple[int, ...] | None:
+def _index_arrays_shape(items: list[Any], arrays: list[NDArray]) -> tuple[int, ...] | None:
     """Return the shape of an indexed result that has only the axes of the index arrays, None if there are more."""
     if any(i is None or isinstance(i, range) for i in items):
         return None
@@ -181,7 +181,7 @@ def _points(items: list[Any], arrays: list[NDArray]) -> tuple[int, ...] | None:
 
 
 def _spec(a: ndarray, items: list[Any]) -> tuple[str, list[NDArray]]:
-    return classic.spec_of(a, items, _index_array)
+    return classic.advanced_index_spec(a, items, _index_array)
 
 
 def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
@@ -190,7 +190,7 @@ def _index_array(item: Any, size: int, axis: int, beside: NDArray) -> NDArray:
     if item.size and not (-size <= item.min() and item.max() < size):
         bad = item[(item < -size) | (item >= size)].flat[0]
         raise RangeError(f"index {bad} is out of bounds for axis {axis} with size {size}")
-    return from_host(item.astype("int64"), beside.context)
+    return array_from_numpy(item.astype("int64"), beside.context)
 
 
 def _value(a: ndarray, value: Any) -> NDArray:
@@ -206,10 +206,10 @@ def _value(a: ndarray, value: Any) -> NDArray:
     if values.dtype.kind in "iuf" and a._v.dtype.kind in "iuf":
         with onp.errstate(invalid="ignore", over="ignore"):
             values = values.astype(a._v.dtype)
-    return from_values(values, a.context)
+    return array_from_values(values, a.context)
 
 
-def _fits(value: NDArray, shape: tuple[int, ...]) -> None:
+def _broadcasts_to(value: NDArray, shape: tuple[int, ...]) -> None:
     lengths = value.shape
     while len(lengths) > len(shape) and lengths[0] == 1:
         lengths = lengths[1:]
@@ -231,9 +231,9 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
     if isinstance(key, ndarray) and key._v.dtype.kind == "b" and key.shape == self.shape and _single(value):
         # One value for a whole mask needs no positions, so nothing is computed here.
         fill = _value(self, value)
-        _rewrite(self, invoke(OPS["_npi_where"].call(), (key, _spread(self, fill), self))[0])
+        _rewrite(self, invoke(OPS["_npi_where"].call(), (key, _broadcast_value(self, fill), self))[0])
         return
-    items = normal(key, self.shape)
+    items = normalize_index(key, self.shape)
     given = _value(self, value)
     if not _is_basic(items):
         spec, arrays = _spec(self, items)
@@ -241,17 +241,17 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
         _rewrite(self, invoke(call, (self, given, *arrays))[0])
         return
     if None in items:
-        _fits(given, _target_shape(items))
+        _broadcasts_to(given, _target_shape(items))
         given = _without_new_axes(given, items)
         items = [i for i in items if i is not None]
     window = tuple(len(i) for i in items if isinstance(i, range))
-    _fits(given, window)
+    _broadcasts_to(given, window)
     if not self.size or 0 in window:
         return
     if window == self.shape and all(i.step > 0 for i in items):
-        _rewrite(self, _spread(self, given))
+        _rewrite(self, _broadcast_value(self, given))
         return
-    _rewrite(self, put(_lens(items), self, given))
+    _rewrite(self, write_view_op(_lens(items), self, given))
 
 
 def _single(value: Any) -> bool:
@@ -270,26 +270,26 @@ def _without_new_axes(value: NDArray, items: list[Any]) -> NDArray:
     lengths = value.shape[extra:]
     ahead = len(shape) - len(lengths)
     kept = tuple(n for k, n in enumerate(lengths) if k + ahead not in added)
-    return wrap(invoke1(OPS["_np_reshape"].call(newshape=kept), value))
+    return as_np_class(invoke_unary(OPS["_np_reshape"].call(newshape=kept), value))
 
 
-def _spread(a: ndarray, value: NDArray) -> Any:
+def _broadcast_value(a: ndarray, value: NDArray) -> Any:
     """Return `value` broadcast to the shape of `a`, in its dtype."""
     lengths = value.shape
     while len(lengths) > a.ndim:
         lengths = lengths[1:]
     if lengths != value.shape:
-        value = invoke1(OPS["_np_reshape"].call(newshape=lengths), value)
+        value = invoke_unary(OPS["_np_reshape"].call(newshape=lengths), value)
     if lengths != a.shape:
-        value = invoke1(OPS["_npi_broadcast_to"].call(shape=a.shape), value)
-    return value if value._v.dtype == a._v.dtype else invoke1(OPS["Cast"].call(dtype=a._v.dtype.name), value)
+        value = invoke_unary(OPS["_npi_broadcast_to"].call(shape=a.shape), value)
+    return value if value._v.dtype == a._v.dtype else invoke_unary(OPS["Cast"].call(dtype=a._v.dtype.name), value)
 
 
 def _rewrite(a: ndarray, value: NDArray) -> None:
     """Make `a` hold `value`, through its root if it is a view."""
     x = a._x
     if x is not None and x.root is not None:
-        write_window(x.root, x.window, value)
+        write_view(x.root, x.window, value)
     else:
         assign(a, value, "assignment")
 

@@ -8,17 +8,17 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
-from ..ndarray.verify import finite, state
+from ..ndarray.verify import record_check, stays_finite
 from ..op.defs.np_linalg import FROBENIUS, MATRIX, NUCLEAR, NUMBER, WHOLE
 from ..op.registry import OPS
 from ..symbol import Symbol
-from .array import ndarray, wrap
-from .calls import as_array, axes_of, from_values, is_number, is_symbolic, run, run_all, symbol_node
-from .fallback import host_function
+from .array import as_np_class, ndarray
+from .calls import array_from_values, as_array, axes_of, call_op, call_op_all, is_number, is_symbolic, symbol_node
+from .fallback import wrap_host_function
 
-_NO_FACTOR = finite("cholesky: expected symmetric positive-definite matrices; this one has no finite factor")
-_NO_INVERSE = finite("inv: a matrix is singular, or its inverse is not finite")
-_NO_SOLUTION = finite("solve: a matrix is singular, or the solution is not finite")
+_NO_FACTOR = stays_finite("cholesky: expected symmetric positive-definite matrices; this one has no finite factor")
+_NO_INVERSE = stays_finite("inv: a matrix is singular, or its inverse is not finite")
+_NO_SOLUTION = stays_finite("solve: a matrix is singular, or the solution is not finite")
 
 
 def _checked(name: str, condition: Any, *arrays: Any, **params: Any) -> ndarray:
@@ -27,8 +27,8 @@ def _checked(name: str, condition: Any, *arrays: Any, **params: Any) -> ndarray:
     call = OPS[name].call(**params)
     outs = invoke(call, arrays)
     if outs[0].size:
-        state(condition, call, arrays, outs)
-    return wrap(outs[0])
+        record_check(condition, call, arrays, outs)
+    return as_np_class(outs[0])
 
 
 def _parts(found: list[Any]) -> Any:
@@ -58,12 +58,12 @@ def inv(a: Any) -> ndarray:
 
 def det(a: Any) -> ndarray:
     """Return the determinants (...) of matrices (..., n, n)."""
-    return run("_npi_det", as_array(a, "det"))
+    return call_op("_npi_det", as_array(a, "det"))
 
 
 def slogdet(a: Any) -> list[ndarray]:
     """Return sign and logarithm of the absolute value of the determinants of matrices (..., n, n), as a list."""
-    return run_all("_npi_slogdet", as_array(a, "slogdet"))
+    return call_op_all("_npi_slogdet", as_array(a, "slogdet"))
 
 
 def svd(a: Any) -> tuple[ndarray, ndarray, ndarray]:
@@ -77,7 +77,7 @@ def svd(a: Any) -> tuple[ndarray, ndarray, ndarray]:
         >>> mx.np.linalg.svd(mx.np.array([[3.0, 0.0], [0.0, 4.0]]))[1]
         array([4., 3.])
     """
-    return _parts(run_all("_npi_svd", as_array(a, "svd")))
+    return _parts(call_op_all("_npi_svd", as_array(a, "svd")))
 
 
 def eig(a: Any) -> tuple[ndarray, ndarray]:
@@ -86,12 +86,12 @@ def eig(a: Any) -> tuple[ndarray, ndarray]:
     Raises:
         ArgumentError: an eigenvalue is complex.
     """
-    return _parts(run_all("_npi_eig", as_array(a, "eig")))
+    return _parts(call_op_all("_npi_eig", as_array(a, "eig")))
 
 
 def eigvals(a: Any) -> ndarray:
     """Return the eigenvalues of matrices (..., n, n), which must be real; raises like `eig`."""
-    return run("_npi_eigvals", as_array(a, "eigvals"))
+    return call_op("_npi_eigvals", as_array(a, "eigvals"))
 
 
 def eigh(a: Any, UPLO: str = "L") -> tuple[ndarray, ndarray]:
@@ -102,12 +102,12 @@ def eigh(a: Any, UPLO: str = "L") -> tuple[ndarray, ndarray]:
         >>> mx.np.linalg.eigh(mx.np.array([[2.0, 0.0], [0.0, 1.0]]))[0]
         array([1., 2.])
     """
-    return _parts(run_all("_npi_eigh", as_array(a, "eigh"), UPLO=UPLO))
+    return _parts(call_op_all("_npi_eigh", as_array(a, "eigh"), UPLO=UPLO))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> ndarray:
     """Return the eigenvalues, ascending, of symmetric matrices, of which one triangle is read."""
-    return run("_npi_eigvalsh", as_array(a, "eigvalsh"), UPLO=UPLO)
+    return call_op("_npi_eigvalsh", as_array(a, "eigvalsh"), UPLO=UPLO)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
@@ -142,7 +142,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
         composed = _composed_norm(array, order, axes, keepdims)
         if composed is not None:
             return composed
-    return run("_npi_norm", array, ord=order, axis=axes, keepdims=keepdims, flag=flag)
+    return call_op("_npi_norm", array, ord=order, axis=axes, keepdims=keepdims, flag=flag)
 
 
 def _composed_norm(x: Any, order: float, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -150,10 +150,10 @@ def _composed_norm(x: Any, order: float, axes: tuple[int, ...], keepdims: bool) 
     infinite, matrix = abs(order) == onp.inf, len(axes) == 2
     if not infinite and not (matrix and abs(order) == 1):
         return None
-    sizes = run("_npi_absolute", x)
+    sizes = call_op("_npi_absolute", x)
     if matrix:
-        sizes = run("_np_sum", sizes, axis=axes[1:] if infinite else axes[:1], keepdims=True)
-    return run("_np_max" if order > 0 else "_np_min", sizes, axis=axes, keepdims=keepdims)
+        sizes = call_op("_np_sum", sizes, axis=axes[1:] if infinite else axes[:1], keepdims=True)
+    return call_op("_np_max" if order > 0 else "_np_min", sizes, axis=axes, keepdims=keepdims)
 
 
 def solve(a: Any, b: Any) -> ndarray:
@@ -181,11 +181,11 @@ def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> ndarray:
         raise NotImplementedError("pinv: hermitian=True is not supported")
     x = as_array(a, "pinv")
     if is_symbolic((x,)) and is_number(rcond):
-        return run("_npi_pinv_scalar_rcond", x, rcond=float(rcond))
+        return call_op("_npi_pinv_scalar_rcond", x, rcond=float(rcond))
     limit: Any = (
-        rcond if isinstance(rcond, (ndarray, Symbol)) else from_values(onp.asarray(rcond, onp.float32), x.context)
+        rcond if isinstance(rcond, (ndarray, Symbol)) else array_from_values(onp.asarray(rcond, onp.float32), x.context)
     )
-    return run("_npi_pinv", x, limit)
+    return call_op("_npi_pinv", x, limit)
 
 
 def tensorinv(a: Any, ind: int = 2) -> ndarray:
@@ -201,7 +201,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> ndarray:
 
 
 cond, lstsq, matrix_power, matrix_rank, multi_dot, qr = (
-    host_function(name, getattr(onp.linalg, name))
+    wrap_host_function(name, getattr(onp.linalg, name))
     for name in ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
 )
 

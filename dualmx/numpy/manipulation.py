@@ -11,20 +11,20 @@ import numpy as onp
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
 from ..op.registry import OPS
-from .array import ndarray, wrap
+from .array import as_np_class, ndarray
 from .calls import (
     as_array,
     axes_of,
     axis_of,
     c_order,
+    call_op,
+    call_op_all,
     cast,
-    finish,
     is_number,
     is_symbolic,
     one_axis,
-    run,
-    run_all,
     shape_of,
+    write_out,
 )
 
 
@@ -32,18 +32,18 @@ def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> ndarray
     """Return the elements of `a` in another shape, one length of which may be -1 (a copy)."""
     c_order(order, "reshape")
     shape = (newshape,) if isinstance(newshape, (int, onp.integer)) else tuple(newshape)
-    return run("_np_reshape", as_array(a, "reshape"), out=out, newshape=shape)
+    return call_op("_np_reshape", as_array(a, "reshape"), out=out, newshape=shape)
 
 
 def ravel(x: Any, order: str = "C") -> ndarray:
     """Return the elements in one axis."""
     c_order(order, "ravel")
-    return run("_np_reshape", as_array(x, "ravel", "x"), newshape=(-1,))
+    return call_op("_np_reshape", as_array(x, "ravel", "x"), newshape=(-1,))
 
 
 def squeeze(a: Any, axis: Any = None, out: Any = None) -> ndarray:
     """Return `a` without axes of length 1: those named, or all of them."""
-    return run("_np_squeeze", as_array(a, "squeeze"), out=out, axis=axes_of(axis, "squeeze"))
+    return call_op("_np_squeeze", as_array(a, "squeeze"), out=out, axis=axes_of(axis, "squeeze"))
 
 
 def expand_dims(a: Any, axis: Any) -> ndarray:
@@ -51,36 +51,36 @@ def expand_dims(a: Any, axis: Any) -> ndarray:
     x, places = as_array(a, "expand_dims"), axes_of(axis, "expand_dims") or ()
     if is_symbolic((x,)):
         for place in places:
-            x = run("expand_dims", x, axis=place)
+            x = call_op("expand_dims", x, axis=place)
         return x
     ndim = x.ndim + len(places)
     at = {one_axis(p, ndim, "expand_dims") for p in places}
     if len(at) != len(places):
         raise ArgumentError(f"expand_dims: axis={axis}: expected every axis at most once")
     lengths = iter(x.shape)
-    return run("_np_reshape", x, newshape=tuple(1 if i in at else next(lengths) for i in range(ndim)))
+    return call_op("_np_reshape", x, newshape=tuple(1 if i in at else next(lengths) for i in range(ndim)))
 
 
 def transpose(a: Any, axes: Any = None) -> ndarray:
     """Return `a` with its axes permuted, or reversed."""
-    return run("_np_transpose", as_array(a, "transpose"), axes=axes_of(axes, "transpose"))
+    return call_op("_np_transpose", as_array(a, "transpose"), axes=axes_of(axes, "transpose"))
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> ndarray:
     """Return `a` with two axes exchanged."""
     x = as_array(a, "swapaxes")
     if is_symbolic((x,)):
-        return run("swapaxes", x, dim1=axis1, dim2=axis2)
+        return call_op("swapaxes", x, dim1=axis1, dim2=axis2)
     order = list(range(x.ndim))
     i, j = axis_of(axis1, x, "swapaxes"), axis_of(axis2, x, "swapaxes")
     order[i], order[j] = j, i
-    return run("_np_transpose", x, axes=tuple(order))
+    return call_op("_np_transpose", x, axes=tuple(order))
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> ndarray:
     """Return `a` with the axes `source` moved to the positions `destination`."""
     x = as_array(a, "moveaxis")
-    return run("_np_moveaxis", x, source=axes_of(source, "moveaxis"), destination=axes_of(destination, "moveaxis"))
+    return call_op("_np_moveaxis", x, source=axes_of(source, "moveaxis"), destination=axes_of(destination, "moveaxis"))
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
@@ -95,7 +95,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> ndarray:
 
 def roll(a: Any, shift: Any, axis: Any = None) -> ndarray:
     """Return `a` with elements shifted along `axis`, or in the flattened array; they come in again at the other end."""
-    return run("_np_roll", as_array(a, "roll"), shift=axes_of(shift, "roll"), axis=axes_of(axis, "roll"))
+    return call_op("_np_roll", as_array(a, "roll"), shift=axes_of(shift, "roll"), axis=axes_of(axis, "roll"))
 
 
 def flip(m: Any, axis: Any = None, out: Any = None) -> ndarray:
@@ -103,7 +103,7 @@ def flip(m: Any, axis: Any = None, out: Any = None) -> ndarray:
     a = as_array(m, "flip", "m")
     # MXNet's operator has no default axis: a node names it.
     axes = "None" if axis is None and is_symbolic((a,)) else axes_of(axis, "flip")
-    return run("_npi_flip", a, out=out, axis=axes)
+    return call_op("_npi_flip", a, out=out, axis=axes)
 
 
 def flipud(m: Any) -> ndarray:
@@ -118,14 +118,14 @@ def fliplr(m: Any) -> ndarray:
 
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> ndarray:
     """Return `m` turned by 90 degrees `k` times, from the first towards the second of two axes."""
-    return run("_npi_rot90", as_array(m, "rot90", "m"), k=k, axes=tuple(axes))
+    return call_op("_npi_rot90", as_array(m, "rot90", "m"), k=k, axes=tuple(axes))
 
 
 def broadcast_to(array: Any, shape: Any) -> ndarray:
     """Return `array` stretched to `shape`."""
     if is_number(array):
         array = onp.asarray(array, "float32")
-    return run("_npi_broadcast_to", as_array(array, "broadcast_to", "array"), shape=shape_of(shape, "broadcast_to"))
+    return call_op("_npi_broadcast_to", as_array(array, "broadcast_to", "array"), shape=shape_of(shape, "broadcast_to"))
 
 
 def broadcast_arrays(*args: Any) -> list[ndarray]:
@@ -142,7 +142,7 @@ def tile(A: Any, reps: Any) -> Any:
     """Return `A` repeated `reps` times along each axis."""
     if is_number(A):
         return onp.tile(A, reps)
-    return run("tile", as_array(A, "tile", "A"), reps=axes_of(reps, "tile"))
+    return call_op("tile", as_array(A, "tile", "A"), reps=axes_of(reps, "tile"))
 
 
 def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
@@ -152,13 +152,13 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> ndarray:
         x, axis = ravel(x), 0
     at = axis_of(axis, x, "repeat")
     if isinstance(repeats, (int, onp.integer)):
-        return run("repeat", x, repeats=int(repeats), axis=at)
+        return call_op("repeat", x, repeats=int(repeats), axis=at)
     counts = onp.asarray(repeats.asnumpy() if isinstance(repeats, ndarray) else repeats)
     try:
         index = onp.repeat(onp.arange(x.shape[at]), counts.astype("int64"))
     except ValueError as e:
         raise ArgumentError(f"repeat: repeats={counts.tolist()}: {e}") from None
-    return run("_npi_positions", x, at=tuple(index.tolist()), axis=at)
+    return call_op("_npi_positions", x, at=tuple(index.tolist()), axis=at)
 
 
 def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) -> ndarray:
@@ -180,7 +180,7 @@ def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) ->
     if kwargs:
         raise ArgumentTypeError(f"pad: unexpected argument {next(iter(kwargs))!r}")
     pairs = onp.broadcast_to(widths, (a.ndim, 2)).tolist() if widths.ndim < 2 or len(widths) == 1 else widths.tolist()
-    return run("_npi_pad", a, pad_width=tuple(tuple(p) for p in pairs), mode=mode, **params)
+    return call_op("_npi_pad", a, pad_width=tuple(tuple(p) for p in pairs), mode=mode, **params)
 
 
 def resize(a: Any, new_shape: Any) -> ndarray:
@@ -188,7 +188,7 @@ def resize(a: Any, new_shape: Any) -> ndarray:
     x, shape = as_array(a, "resize"), shape_of(new_shape, "resize")
     count = int(onp.prod(shape))
     if x.size == 0:
-        return run("_npi_broadcast_to", cast(as_array(onp.zeros(()), "resize"), x.dtype), shape=shape)
+        return call_op("_npi_broadcast_to", cast(as_array(onp.zeros(()), "resize"), x.dtype), shape=shape)
     flat = ravel(tile(ravel(x), -(-count // x.size))) if count > x.size else ravel(x)
     return flat[:count].reshape(shape)
 
@@ -198,27 +198,27 @@ def resize(a: Any, new_shape: Any) -> ndarray:
 
 def diag(array: Any, k: int = 0) -> ndarray:
     """Return diagonal `k` of a matrix, or the matrix with a vector on diagonal `k`."""
-    return run("_np_diag", as_array(array, "diag", "array"), k=k)
+    return call_op("_np_diag", as_array(array, "diag", "array"), k=k)
 
 
 def diagflat(array: Any, k: int = 0) -> ndarray:
     """Return the matrix with the flattened elements on diagonal `k`."""
-    return run("_np_diagflat", as_array(array, "diagflat", "array"), k=k)
+    return call_op("_np_diagflat", as_array(array, "diagflat", "array"), k=k)
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """Return the diagonals of the matrices that two axes span; they become the last axis."""
-    return run("_np_diagonal", as_array(a, "diagonal"), offset=offset, axis1=axis1, axis2=axis2)
+    return call_op("_np_diagonal", as_array(a, "diagonal"), offset=offset, axis1=axis1, axis2=axis2)
 
 
 def tril(m: Any, k: int = 0) -> ndarray:
     """Return `m` with 0 above diagonal `k`."""
-    return run("_npi_tril", as_array(m, "tril", "m"), k=k)
+    return call_op("_npi_tril", as_array(m, "tril", "m"), k=k)
 
 
 def triu(m: Any, k: int = 0) -> ndarray:
     """Return `m` with 0 below diagonal `k`."""
-    return run("_npi_triu", as_array(m, "triu", "m"), k=k)
+    return call_op("_npi_triu", as_array(m, "triu", "m"), k=k)
 
 
 # -- joining
@@ -242,18 +242,18 @@ def concatenate(seq: Any, axis: Any = 0, out: Any = None) -> ndarray:
         array([0., 0., 1.])
     """
     found = _arrays(seq, "concatenate")
-    return run("_npi_concatenate", *found, out=out, num_args=len(found), axis=axis)
+    return call_op("_npi_concatenate", *found, out=out, num_args=len(found), axis=axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: Any = None) -> ndarray:
     """Return arrays of one shape joined along a new axis."""
     found = _arrays(arrays, "stack")
-    return run("_npi_stack", *found, out=out, num_args=len(found), axis=axis)
+    return call_op("_npi_stack", *found, out=out, num_args=len(found), axis=axis)
 
 
 def _joined(name: str, arrays: Any, out: Any = None) -> ndarray:
     found = _arrays(arrays, name)
-    return run(f"_npi_{name}", *found, out=out, num_args=len(found))
+    return call_op(f"_npi_{name}", *found, out=out, num_args=len(found))
 
 
 def vstack(arrays: Any, out: Any = None) -> ndarray:
@@ -295,7 +295,7 @@ def _cut(a: ndarray, cuts: Sequence[int], axis: int) -> list[ndarray]:
         head = (slice(None),) * axis
         return [a[(*head, slice(i, j))].copy() for i, j in zip([0, *cuts], [*cuts, None], strict=True)]
     call = OPS["_npi_split"].call(indices=tuple(edges), axis=axis)
-    return [wrap(p) for p in invoke(call, (a,))]
+    return [as_np_class(p) for p in invoke(call, (a,))]
 
 
 def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list[ndarray]:
@@ -304,7 +304,7 @@ def _split(what: str, ary: Any, sections: Any, axis: int, even: bool) -> list[nd
         by_count = isinstance(sections, int)
         params = {"sections": sections, "indices": ()} if by_count else {"indices": (0, *sections)}
         operator = f"_npi_{what}" if what in ("hsplit", "dsplit") else "_npi_split"
-        return run_all(operator, a, axis=axis, **params)
+        return call_op_all(operator, a, axis=axis, **params)
     at = axis_of(axis, a, what)
     if isinstance(sections, (int, onp.integer)):
         if sections <= 0:
@@ -353,7 +353,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[ndarray]:
 
 def _at_least(name: str, arys: Any) -> Any:
     found = [as_array(onp.asarray(a, "float32") if is_number(a) else a, name, "arys") for a in arys]
-    made = run_all(f"_np_{name}", *found, num_args=len(found))
+    made = call_op_all(f"_np_{name}", *found, num_args=len(found))
     return made[0] if len(made) == 1 else made
 
 
@@ -400,9 +400,9 @@ def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> ndarray:
         if not is_symbolic((x,)) and x._v.dtype.kind in "iu":
             info = onp.iinfo(x.dtype)
             low, high = builtins.max(low, info.min), builtins.min(high, info.max)
-        return run("clip", x, out=out, a_min=float(low), a_max=float(high))
+        return call_op("clip", x, out=out, a_min=float(low), a_max=float(high))
     bounded = x if a_min is None else FUNCTIONS["maximum"](x, a_min)
-    return finish(bounded if a_max is None else FUNCTIONS["minimum"](bounded, a_max), out, "clip")
+    return write_out(bounded if a_max is None else FUNCTIONS["minimum"](bounded, a_max), out, "clip")
 
 
 __all__ = [

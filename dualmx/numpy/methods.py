@@ -9,8 +9,8 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
 from . import manipulation as m
 from . import products, reductions, searching
-from .array import ndarray, wrap
-from .calls import c_order, run
+from .array import as_np_class, ndarray
+from .calls import c_order, call_op
 from .elementwise import FUNCTIONS, UNARY, around
 
 
@@ -88,14 +88,14 @@ def _nanprod(self: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def _slice_assign(self: Any, rhs: Any, begin: Any, end: Any, step: Any) -> Any:
-    return run("_slice_assign", self, rhs, begin=begin, end=end, step=step or ())
+    return call_op("_slice_assign", self, rhs, begin=begin, end=end, step=step or ())
 
 
 def _slice_assign_scalar(self: Any, value: Any, begin: Any, end: Any, step: Any) -> Any:
-    return run("_slice_assign_scalar", self, scalar=float(value), begin=begin, end=end, step=step or ())
+    return call_op("_slice_assign_scalar", self, scalar=float(value), begin=begin, end=end, step=step or ())
 
 
-OWN: dict[str, tuple[Callable[..., Any], str]] = {
+HANDWRITTEN: dict[str, tuple[Callable[..., Any], str]] = {
     "all": (_all, "whether all elements over `axis` are other than 0"),
     "any": (_any, "whether some element over `axis` is other than 0"),
     "max": (_max, "the largest element over `axis`"),
@@ -119,7 +119,7 @@ _SHAPES = (
     "broadcast_to", "diagonal", "expand_dims", "flip", "pad", "repeat", "split", "squeeze", "swapaxes", "tile",
 )  # fmt: skip
 # Methods with the arguments of the function.
-SAME: dict[str, Callable[..., Any]] = {
+SHARED: dict[str, Callable[..., Any]] = {
     **{n: getattr(reductions, n) for n in _REDUCTIONS},
     **{n: getattr(searching, n) for n in ("argsort", "nonzero", "take")},
     **{n: getattr(m, n) for n in _SHAPES},
@@ -141,7 +141,7 @@ def _bound(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _as_np(found: Any) -> Any:
     if isinstance(found, list):
         return [_as_np(a) for a in found]
-    return wrap(found) if type(found) is NDArray else found
+    return as_np_class(found) if type(found) is NDArray else found
 
 
 def _inherited(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -155,7 +155,7 @@ def _inherited(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-CLASSIC = (
+INHERITED = (
     "argmax_channel", "broadcast_axes", "broadcast_like", "depth_to_space", "log_softmax",
     "one_hot", "ones_like", "pick", "rcbrt", "relu", "reshape_like", "rsqrt", "shape_array", "sigmoid", "size_array",
     "slice", "slice_axis", "slice_like", "softmax", "softmin", "space_to_depth", "split_v2", "topk", "zeros_like",
@@ -164,11 +164,11 @@ CLASSIC = (
 
 def install(cls: type[ndarray]) -> None:
     """Give the array class its methods."""
-    for name in CLASSIC:
+    for name in INHERITED:
         setattr(cls, name, _inherited(name, getattr(NDArray, name)))
-    for name, function in SAME.items():
+    for name, function in SHARED.items():
         setattr(cls, name, _bound(name, function))
-    for name, (method, what) in OWN.items():
+    for name, (method, what) in HANDWRITTEN.items():
         method.__name__ = method.__qualname__ = name
         method.__doc__ = f"Return {what}."
         setattr(cls, name, method)

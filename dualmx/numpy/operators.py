@@ -8,11 +8,11 @@ import numpy as onp
 
 from ..core.errors import ArgumentTypeError
 from ..ndarray.array import NDArray
-from ..ndarray.handle import invoke1, invoke2
+from ..ndarray.handle import invoke_binary, invoke_unary
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
-from .array import ndarray, wrap
-from .calls import NUMBERS, from_values, store
+from .array import as_np_class, ndarray
+from .calls import SCALAR_TYPES, array_from_values, store
 
 _PLAIN = {int, float, bool}
 
@@ -45,14 +45,14 @@ def operand(b: Any, beside: ndarray) -> Any:
     Raises:
         ArgumentTypeError: it is a classic array, which follows other rules.
     """
-    if isinstance(b, (ndarray, *NUMBERS)):
+    if isinstance(b, (ndarray, *SCALAR_TYPES)):
         return b
     if isinstance(b, NDArray):
         raise ArgumentTypeError("mx.np.ndarray and mx.nd.NDArray do not mix; use .as_np_ndarray() or .as_nd_ndarray()")
     if isinstance(b, onp.ndarray):
-        return from_values(b, beside.context) if b.ndim else b[()]
+        return array_from_values(b, beside.context) if b.ndim else b[()]
     if type(b).__module__.startswith("jax") or hasattr(b, "__jax_array__"):
-        return from_values(b, beside.context)
+        return array_from_values(b, beside.context)
     return NotImplemented
 
 
@@ -62,14 +62,14 @@ def binary(name: str, scalar_name: str) -> Any:
 
     def method(self: ndarray, other: Any) -> Any:
         if other.__class__ is ndarray:
-            return wrap(invoke2(call, self, other))
+            return as_np_class(invoke_binary(call, self, other))
         if other.__class__ not in _PLAIN:
             other = operand(other, self)
             if other is NotImplemented:
                 return other
             if isinstance(other, ndarray):
-                return wrap(invoke2(call, self, other))
-        return wrap(invoke1(scalars[other], self))
+                return as_np_class(invoke_binary(call, self, other))
+        return as_np_class(invoke_unary(scalars[other], self))
 
     return method
 
@@ -95,7 +95,9 @@ def reflected(name: str, scalar_name: str) -> Any:
         other = operand(other, self)
         if other is NotImplemented:
             return other
-        return wrap(invoke2(call, other, self) if isinstance(other, ndarray) else invoke1(scalars[other], self))
+        return as_np_class(
+            invoke_binary(call, other, self) if isinstance(other, ndarray) else invoke_unary(scalars[other], self)
+        )
 
     return method
 
@@ -121,14 +123,14 @@ def _product(turned: bool, into: bool = False) -> Any:
         if not isinstance(other, ndarray):
             return NotImplemented
         call, pair = OPS["_npi_matmul"].call(), (other, self) if turned else (self, other)
-        return store(call, pair, self) if into else wrap(invoke2(call, *pair))
+        return store(call, pair, self) if into else as_np_class(invoke_binary(call, *pair))
 
     return method
 
 
 def _unary(name: str) -> Any:
     call = OPS[name].call()
-    return lambda self: wrap(invoke1(call, self))
+    return lambda self: as_np_class(invoke_unary(call, self))
 
 
 def install(cls: type) -> None:
@@ -146,7 +148,7 @@ def install(cls: type) -> None:
     # Of truth values the negative is a whole number, as that of a product with -1.
 
     def negative(self: Any) -> Any:
-        return wrap(invoke1(minus_one, self)) if self._v.dtype.kind == "b" else negated(self)
+        return as_np_class(invoke_unary(minus_one, self)) if self._v.dtype.kind == "b" else negated(self)
 
     setattr(cls, "__neg__", negative)  # noqa: B010
     for key, name in (("abs", "abs"), ("pos", "_copy"), ("invert", "_npi_bitwise_not")):

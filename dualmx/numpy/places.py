@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 # module: what it shows, all functions of the room if that is empty
-PLACES: dict[str, tuple[str, ...]] = {
+SUBMODULES: dict[str, tuple[str, ...]] = {
     "multiarray": (),
     "function_base": ("meshgrid",),
     "io": ("genfromtxt",),
@@ -33,7 +33,7 @@ def _place(room: ModuleType, name: str, shown: tuple[str, ...]) -> ModuleType:
     return made
 
 
-def build(room: ModuleType) -> None:
+def make_submodules(room: ModuleType) -> None:
     """Make the modules and put them into the room."""
-    for name, shown in PLACES.items():
+    for name, shown in SUBMODULES.items():
         setattr(room, name, _place(room, name, shown))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from .array import ndarray
-from .calls import as_array, axes_of, axis_of, run
+from .calls import as_array, axes_of, axis_of, call_op
 
 
 def dot(a: Any, b: Any, out: Any = None) -> ndarray:
@@ -18,27 +18,27 @@ def dot(a: Any, b: Any, out: Any = None) -> ndarray:
         >>> mx.np.dot(mx.np.arange(3), mx.np.arange(3))
         array(5.)
     """
-    return run("_np_dot", as_array(a, "dot"), as_array(b, "dot", "b", a), out=out)
+    return call_op("_np_dot", as_array(a, "dot"), as_array(b, "dot", "b", a), out=out)
 
 
 def matmul(a: Any, b: Any, out: Any = None, **kwargs: Any) -> ndarray:
     """Return the matrix product over the last two axes, the others broadcast."""
     if kwargs:
         raise ArgumentTypeError(f"matmul: unexpected argument {next(iter(kwargs))!r}")
-    return run("_npi_matmul", as_array(a, "matmul"), as_array(b, "matmul", "b", a), out=out)
+    return call_op("_npi_matmul", as_array(a, "matmul"), as_array(b, "matmul", "b", a), out=out)
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> ndarray:
     """Return the sum of products over pairs of axes: the last `axes` of `a` with the first of `b`, or two lists."""
     x, y = as_array(a, "tensordot"), as_array(b, "tensordot", "b", a)
     if isinstance(axes, int):
-        return run("_npi_tensordot_int_axes", x, y, axes=axes)
+        return call_op("_npi_tensordot_int_axes", x, y, axes=axes)
     if len(axes) != 2:
         raise ArgumentError(f"tensordot: axes={axes!r}: expected a number or two lists of axes")
     left, right = (axes_of(a, "tensordot") for a in axes)
     if len(left) != len(right):
         raise ArgumentError(f"tensordot: axes={axes!r}: expected equally many axes")
-    return run("_npi_tensordot", x, y, a_axes_summed=left, b_axes_summed=right)
+    return call_op("_npi_tensordot", x, y, a_axes_summed=left, b_axes_summed=right)
 
 
 def inner(a: Any, b: Any) -> ndarray:
@@ -50,18 +50,18 @@ def inner(a: Any, b: Any) -> ndarray:
 def outer(a: Any, b: Any) -> ndarray:
     """Return the products of every element of `a` with every element of `b`, both flattened."""
     x, y = as_array(a, "outer"), as_array(b, "outer", "b", a)
-    return tensordot(run("_np_reshape", x, newshape=(-1,)), run("_np_reshape", y, newshape=(-1,)), 0)
+    return tensordot(call_op("_np_reshape", x, newshape=(-1,)), call_op("_np_reshape", y, newshape=(-1,)), 0)
 
 
 def vdot(a: Any, b: Any) -> ndarray:
     """Return the sum of the products of all elements, both arrays flattened."""
     x, y = as_array(a, "vdot"), as_array(b, "vdot", "b", a)
-    return dot(run("_np_reshape", x, newshape=(-1,)), run("_np_reshape", y, newshape=(-1,)))
+    return dot(call_op("_np_reshape", x, newshape=(-1,)), call_op("_np_reshape", y, newshape=(-1,)))
 
 
 def kron(a: Any, b: Any) -> ndarray:
     """Return the Kronecker product: blocks `a[i, j] * b`."""
-    return run("_npi_kron", as_array(a, "kron"), as_array(b, "kron", "b", a))
+    return call_op("_npi_kron", as_array(a, "kron"), as_array(b, "kron", "b", a))
 
 
 def einsum(*operands: Any, **kwargs: Any) -> ndarray:
@@ -82,14 +82,14 @@ def einsum(*operands: Any, **kwargs: Any) -> ndarray:
     if not operands or not isinstance(operands[0], str):
         raise ArgumentTypeError("einsum: operands: expected the subscripts as text, then the arrays")
     arrays = [as_array(a, "einsum", f"operand {i}") for i, a in enumerate(operands[1:])]
-    return run("_npi_einsum", *arrays, out=out, num_args=len(arrays), subscripts=operands[0])
+    return call_op("_npi_einsum", *arrays, out=out, num_args=len(arrays), subscripts=operands[0])
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> ndarray:
     """Return the sums along the diagonals of the matrices that two axes span."""
     x = as_array(a, "trace")
     first, second = axis_of(axis1, x, "trace"), axis_of(axis2, x, "trace")
-    return run("_np_trace", x, out=out, offset=offset, axis1=first, axis2=second)
+    return call_op("_np_trace", x, out=out, offset=offset, axis1=first, axis2=second)
 
 
 __all__ = ["dot", "einsum", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vdot"]

@@ -25,12 +25,12 @@ def _function(name: str) -> Any:
     return getattr(_room(), RENAMED.get(name, name), None)
 
 
-def _here(value: Any) -> Any:
+def _to_np_arrays(value: Any) -> Any:
     """Return `value` with NumPy arrays in it as arrays of this room."""
     if isinstance(value, onp.ndarray) and value.dtype.kind in "biuf":
         return from_host(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(_here(v) for v in value)
+        return type(value)(_to_np_arrays(v) for v in value)
     return value
 
 
@@ -43,7 +43,7 @@ def array_ufunc(self: ndarray, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         return into
     own = _function(ufunc.__name__) if method == "__call__" else None
     if own is not None:
-        found = own(*(_here(i) for i in inputs), **kwargs)
+        found = own(*(_to_np_arrays(i) for i in inputs), **kwargs)
     elif method == "at":
         raise ArgumentTypeError(f"np.{ufunc.__name__}.at: an array of mx.np cannot be changed by NumPy; use x[i] = …")
     else:
@@ -61,10 +61,10 @@ def array_function(self: ndarray, func: Any, types: Any, args: tuple[Any, ...], 
         return NotImplemented
     name = func.__name__
     room = (func.__module__ or "").partition("numpy.")[2]
-    own = _function(name) if room not in ("linalg", "fft", "random") else _in_room(room, name)
+    own = _function(name) if room not in ("linalg", "fft", "random") else _lookup_function(room, name)
     if own is not None and own is not func:
         try:
-            return own(*_here(args), **{k: _here(v) for k, v in kwargs.items()})
+            return own(*_to_np_arrays(args), **{k: _to_np_arrays(v) for k, v in kwargs.items()})
         except TypeError as e:
             # An argument that only NumPy knows.
             if "unexpected" not in str(e) and "argument" not in str(e):
@@ -77,7 +77,7 @@ def array_function(self: ndarray, func: Any, types: Any, args: tuple[Any, ...], 
     return found
 
 
-def _in_room(room: str, name: str) -> Any:
+def _lookup_function(room: str, name: str) -> Any:
     found = getattr(_room(), room, None)
     return getattr(found, name, None) if room == "linalg" else None
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as onp
 
 from ..core.checks import context as as_context
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.array import NDArray
-from ..ndarray.handle import create, invoke
+from ..ndarray.handle import invoke, invoke_nullary
 from ..op.registry import OPS
-from .array import ndarray, wrap
-from .calls import as_array, cast, finish, from_values, is_number
+from .array import as_np_class, ndarray
+from .calls import array_from_values, as_array, cast, is_number, write_out
 from .elementwise import FUNCTIONS as F
 from .linalg import cholesky
 
@@ -59,22 +59,24 @@ def _shape(params: tuple[Any, ...], size: tuple[int, ...] | None, what: str) -> 
     return found
 
 
-def _where(params: tuple[Any, ...], ctx: Any) -> Context:
+def _context_of(params: tuple[Any, ...], ctx: Any) -> Context:
     if ctx is not None:
         return as_context(ctx)
     return next((p.context for p in params if isinstance(p, ndarray)), current_context())
 
 
-def _standard(kind: str, what: str, params: tuple[Any, ...], size: Size, dtype: Any = None, ctx: Any = None) -> ndarray:
+def _draw_standard(
+    kind: str, what: str, params: tuple[Any, ...], size: Size, dtype: Any = None, ctx: Any = None
+) -> ndarray:
     """Draw the standard form in the shape that `size` or the parameters give."""
     shape = _shape(params, _size(size, what), what)
     name = as_dtype(onp.float32 if dtype is None else dtype).name
     call = OPS["_npi_standard"].call(kind=kind, size=shape, dtype=name)
-    return wrap(create(call, _where(params, ctx))[0])
+    return as_np_class(invoke_nullary(call, _context_of(params, ctx))[0])
 
 
-def _finished(drawn: ndarray, dtype: Any, out: Any, what: str) -> Any:
-    return finish(cast(drawn, onp.float32 if dtype is None else dtype), out, f"random.{what}")
+def _cast_and_write(drawn: ndarray, dtype: Any, out: Any, what: str) -> Any:
+    return write_out(cast(drawn, onp.float32 if dtype is None else dtype), out, f"random.{what}")
 
 
 def uniform(
@@ -98,7 +100,9 @@ def uniform(
         (2, 3)
     """
     a, b = _parameter(low, "uniform", "low"), _parameter(high, "uniform", "high")
-    return _finished(a + (b - a) * _standard("uniform", "uniform", (a, b), size, dtype, ctx), dtype, out, "uniform")
+    return _cast_and_write(
+        a + (b - a) * _draw_standard("uniform", "uniform", (a, b), size, dtype, ctx), dtype, out, "uniform"
+    )
 
 
 def normal(
@@ -106,57 +110,65 @@ def normal(
 ) -> ndarray:
     """Draw from the normal distribution with mean `loc` and standard deviation `scale`; arguments as for `uniform`."""
     a, b = _parameter(loc, "normal", "loc"), _parameter(scale, "normal", "scale", 0)
-    return _finished(a + b * _standard("normal", "normal", (a, b), size, dtype, ctx), dtype, out, "normal")
+    return _cast_and_write(a + b * _draw_standard("normal", "normal", (a, b), size, dtype, ctx), dtype, out, "normal")
 
 
 def lognormal(
     mean: Any = 0.0, sigma: Any = 1.0, size: Size = None, dtype: Any = None, ctx: Any = None, out: Any = None
 ) -> ndarray:
     """Draw exp(x), x normal with mean `mean` and standard deviation `sigma`; arguments as for `uniform`."""
-    return finish(F["exp"](normal(mean, sigma, size, dtype, ctx)), out, "random.lognormal")
+    return write_out(F["exp"](normal(mean, sigma, size, dtype, ctx)), out, "random.lognormal")
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Size = None, ctx: Any = None, out: Any = None) -> ndarray:
     """Draw from the logistic distribution; arguments as for `uniform`."""
     a, b = _parameter(loc, "logistic", "loc"), _parameter(scale, "logistic", "scale", 0)
-    return _finished(a + b * _standard("logistic", "logistic", (a, b), size, None, ctx), None, out, "logistic")
+    return _cast_and_write(
+        a + b * _draw_standard("logistic", "logistic", (a, b), size, None, ctx), None, out, "logistic"
+    )
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Size = None, ctx: Any = None, out: Any = None) -> ndarray:
     """Draw from the Gumbel distribution (of maxima); arguments as for `uniform`."""
     a, b = _parameter(loc, "gumbel", "loc"), _parameter(scale, "gumbel", "scale", 0)
-    return _finished(a + b * _standard("gumbel", "gumbel", (a, b), size, None, ctx), None, out, "gumbel")
+    return _cast_and_write(a + b * _draw_standard("gumbel", "gumbel", (a, b), size, None, ctx), None, out, "gumbel")
 
 
 def exponential(scale: Any = 1.0, size: Size = None, ctx: Any = None, out: Any = None) -> ndarray:
     """Draw from the exponential distribution with mean `scale`; arguments as for `uniform`."""
     a = _parameter(scale, "exponential", "scale", 0)
-    return _finished(a * _standard("exponential", "exponential", (a,), size, None, ctx), None, out, "exponential")
+    return _cast_and_write(
+        a * _draw_standard("exponential", "exponential", (a,), size, None, ctx), None, out, "exponential"
+    )
 
 
 def rayleigh(scale: Any = 1.0, size: Size = None, ctx: Any = None, out: Any = None) -> ndarray:
     """Draw from the Rayleigh distribution, the length of a vector of two normal numbers; arguments as for `uniform`."""
     a = _parameter(scale, "rayleigh", "scale", 0)
-    drawn = F["sqrt"](2 * _standard("exponential", "rayleigh", (a,), size, None, ctx))
-    return _finished(a * drawn, None, out, "rayleigh")
+    drawn = F["sqrt"](2 * _draw_standard("exponential", "rayleigh", (a,), size, None, ctx))
+    return _cast_and_write(a * drawn, None, out, "rayleigh")
 
 
 def weibull(a: Any, size: Size = None, ctx: Any = None, out: Any = None) -> ndarray:
     """Draw from the Weibull distribution with shape `a` and scale 1; arguments as for `uniform`."""
     p = _parameter(a, "weibull", "a", 0, open_end=True)
-    return _finished(_standard("exponential", "weibull", (p,), size, None, ctx) ** (1 / p), None, out, "weibull")
+    return _cast_and_write(
+        _draw_standard("exponential", "weibull", (p,), size, None, ctx) ** (1 / p), None, out, "weibull"
+    )
 
 
 def pareto(a: Any, size: Size = None, ctx: Any = None, out: Any = None) -> ndarray:
     """Draw from the Pareto II (Lomax) distribution with shape `a`: 0 or more; arguments as for `uniform`."""
     p = _parameter(a, "pareto", "a", 0, open_end=True)
-    return _finished(F["expm1"](_standard("exponential", "pareto", (p,), size, None, ctx) / p), None, out, "pareto")
+    return _cast_and_write(
+        F["expm1"](_draw_standard("exponential", "pareto", (p,), size, None, ctx) / p), None, out, "pareto"
+    )
 
 
 def power(a: Any, size: Size = None) -> ndarray:
     """Draw from [0, 1] with density a xᵃ⁻¹; arguments as for `uniform`."""
     p = _parameter(a, "power", "a", 0, open_end=True)
-    return _finished(F["exp"](-_standard("exponential", "power", (p,), size) / p), None, None, "power")
+    return _cast_and_write(F["exp"](-_draw_standard("exponential", "power", (p,), size) / p), None, None, "power")
 
 
 def _gamma(a: Any, what: str, others: tuple[Any, ...], size: Size, dtype: Any, ctx: Any) -> ndarray:
@@ -166,15 +178,15 @@ def _gamma(a: Any, what: str, others: tuple[Any, ...], size: Size, dtype: Any, c
     kind = as_dtype(onp.float32 if dtype is None else dtype)
     if kind.kind != "f":
         raise ArgumentError(f"random.{what}: dtype={dtype!r}: expected float16, float32 or float64")
-    where = _where(params, ctx)
+    where = _context_of(params, ctx)
     if not isinstance(a, ndarray):
         a = (
-            wrap(create(OPS["_npi_full"].call(shape=shape, value=a, dtype=kind.name), where)[0])
+            as_np_class(invoke_nullary(OPS["_npi_full"].call(shape=shape, value=a, dtype=kind.name), where)[0])
             if shape
-            else (from_values(onp.asarray(a, kind), where))
+            else (array_from_values(onp.asarray(a, kind), where))
         )
-    spread = wrap(invoke(OPS["_npi_broadcast_to"].call(shape=shape), (cast(a, kind),))[0])
-    return wrap(invoke(OPS["_npi_standard_gamma"].call(), (spread,))[0])
+    spread = as_np_class(invoke(OPS["_npi_broadcast_to"].call(shape=shape), (cast(a, kind),))[0])
+    return as_np_class(invoke(OPS["_npi_standard_gamma"].call(), (spread,))[0])
 
 
 def gamma(
@@ -183,20 +195,20 @@ def gamma(
     """Draw from the gamma distribution with mean shape · scale; arguments as for `uniform`."""
     a = _parameter(shape, "gamma", "shape", 0, open_end=True)
     b = _parameter(scale, "gamma", "scale", 0)
-    return _finished(b * _gamma(a, "gamma", (b,), size, dtype, ctx), dtype, out, "gamma")
+    return _cast_and_write(b * _gamma(a, "gamma", (b,), size, dtype, ctx), dtype, out, "gamma")
 
 
 def chisquare(df: Any, size: Size = None, dtype: Any = None, ctx: Any = None) -> ndarray:
     """Draw from the chi-square distribution with `df` degrees of freedom; arguments as for `uniform`."""
     p = _parameter(df, "chisquare", "df", 0, open_end=True)
-    return _finished(2 * _gamma(p / 2, "chisquare", (), size, dtype, ctx), dtype, None, "chisquare")
+    return _cast_and_write(2 * _gamma(p / 2, "chisquare", (), size, dtype, ctx), dtype, None, "chisquare")
 
 
 def beta(a: Any, b: Any, size: Size = None, dtype: Any = None, ctx: Any = None) -> ndarray:
     """Draw from the beta distribution on [0, 1]; arguments as for `uniform`."""
     p, q = _parameter(a, "beta", "a", 0, open_end=True), _parameter(b, "beta", "b", 0, open_end=True)
     x, y = _gamma(p, "beta", (q,), size, dtype, ctx), _gamma(q, "beta", (p,), size, dtype, ctx)
-    return _finished(x / (x + y), dtype, None, "beta")
+    return _cast_and_write(x / (x + y), dtype, None, "beta")
 
 
 def rand(*size: int, **kwargs: Any) -> ndarray:
@@ -225,7 +237,7 @@ def randint(
     low, high = (0, low) if high is None else (low, high)
     kind = as_dtype(onp.int64 if dtype is None or dtype == "int" else dtype).name
     call = OPS["_npi_randint"].call(low=int(low), high=int(high), size=_size(size, "randint") or (), dtype=kind)
-    return finish(wrap(create(call, _where((), ctx))[0]), out, "random.randint")
+    return write_out(as_np_class(invoke_nullary(call, _context_of((), ctx))[0]), out, "random.randint")
 
 
 def choice(a: Any, size: Size = None, replace: bool = True, p: Any = None, ctx: Any = None, out: Any = None) -> ndarray:
@@ -242,12 +254,12 @@ def choice(a: Any, size: Size = None, replace: bool = True, p: Any = None, ctx: 
         ArgumentError: more draws than elements without `replace`, or `p` of another length.
     """
     pool = None if is_number(a) else as_array(a, "random.choice")
-    n = whole("random.choice", "a", a, 1) if pool is None else pool.shape[0] if pool.ndim else 0
+    n = integer("random.choice", "a", a, 1) if pool is None else pool.shape[0] if pool.ndim else 0
     shape = _size(size, "choice") or ()
     if not n or (not replace and int(onp.prod(shape)) > n):
         raise ArgumentError(f"random.choice: {n} elements: expected at least {max(1, int(onp.prod(shape)))}")
-    found = _positions(n, shape, replace, p, _where((pool,), ctx))
-    return finish(found if pool is None else pool[found], out, "random.choice")
+    found = _positions(n, shape, replace, p, _context_of((pool,), ctx))
+    return write_out(found if pool is None else pool[found], out, "random.choice")
 
 
 def _positions(n: int, shape: tuple[int, ...], replace: bool, p: Any, ctx: Context) -> ndarray:
@@ -256,12 +268,12 @@ def _positions(n: int, shape: tuple[int, ...], replace: bool, p: Any, ctx: Conte
         weights = as_array(p, "random.choice", "p")
         if weights.shape != (n,):
             raise ArgumentError(f"random.choice: p has shape {weights.shape}: expected ({n},)")
-        return wrap(
+        return as_np_class(
             invoke(OPS["_npi_choice"].call(a=n, size=shape, replace=bool(replace), weighted=True), (weights,))[0]
         )
     if replace:
         return randint(n, size=shape, ctx=ctx)
-    return permutation(from_values(onp.arange(n), ctx))[: int(onp.prod(shape))].reshape(shape)
+    return permutation(array_from_values(onp.arange(n), ctx))[: int(onp.prod(shape))].reshape(shape)
 
 
 def multinomial(n: int, pvals: Any, size: Size = None, **kwargs: Any) -> ndarray:
@@ -283,9 +295,9 @@ def multinomial(n: int, pvals: Any, size: Size = None, **kwargs: Any) -> ndarray
         values = onp.asarray(pvals, onp.float64)
         if values.sum() > 1 + 1e-12:
             raise ArgumentError(f"random.multinomial: pvals={list(pvals)}: they add up to more than 1")
-        pvals = from_values(values)
-    call = OPS["_npi_multinomial"].call(n=whole("random.multinomial", "n", n), size=_size(size, "multinomial") or ())
-    return wrap(invoke(call, (as_array(pvals, "random.multinomial", "pvals"),))[0])
+        pvals = array_from_values(values)
+    call = OPS["_npi_multinomial"].call(n=integer("random.multinomial", "n", n), size=_size(size, "multinomial") or ())
+    return as_np_class(invoke(call, (as_array(pvals, "random.multinomial", "pvals"),))[0])
 
 
 def multivariate_normal(mean: Any, cov: Any, size: Size = None, check_valid: Any = None, tol: Any = None) -> ndarray:
@@ -302,7 +314,7 @@ def multivariate_normal(mean: Any, cov: Any, size: Size = None, check_valid: Any
             f"random.multivariate_normal: mean {m.shape} and cov {c.shape}: expected (..., d) and (..., d, d)"
         )
     shape = (_size(size, "multivariate_normal") or ()) + onp.broadcast_shapes(m.shape[:-1], c.shape[:-2]) + m.shape[-1:]
-    drawn = _standard("normal", "multivariate_normal", (), shape, m.dtype, m.context)
+    drawn = _draw_standard("normal", "multivariate_normal", (), shape, m.dtype, m.context)
     return m + (cholesky(c) * drawn[..., None, :]).sum(axis=-1)
 
 
@@ -316,7 +328,7 @@ def permutation(x: Any) -> ndarray:
     """Return an array shuffled along its first axis, or the numbers 0 to below `x`, int64, in random order."""
     if is_number(x):
         return choice(x, size=int(x), replace=False)
-    return wrap(invoke(OPS["_npi_shuffle"].call(), (as_array(x, "random.permutation", "x"),))[0])
+    return as_np_class(invoke(OPS["_npi_shuffle"].call(), (as_array(x, "random.permutation", "x"),))[0])
 
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as onp
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, UnsupportedError
 from .array import ndarray
-from .calls import as_array, axes_of, axis_of, finish, is_number, is_symbolic, run, run_all
+from .calls import as_array, axes_of, axis_of, call_op, call_op_all, is_number, is_symbolic, write_out
 
 
 def _name(dtype: Any) -> str | None:
@@ -43,7 +43,7 @@ def sum(
     """
     x = _masked(as_array(a, "sum"), where, 0)
     axes = axes_of(axis, "sum")
-    return run("_np_sum", x, out=out, axis=axes, dtype=_name(dtype), keepdims=bool(keepdims), **_initial(initial))
+    return call_op("_np_sum", x, out=out, axis=axes, dtype=_name(dtype), keepdims=bool(keepdims), **_initial(initial))
 
 
 def prod(
@@ -53,7 +53,7 @@ def prod(
     """Return the product over `axis`, in the dtype of `a` (int64 for bool) unless given."""
     x = _masked(as_array(a, "prod"), where, 1)
     axes = axes_of(axis, "prod")
-    return run("_np_prod", x, out=out, axis=axes, dtype=_name(dtype), keepdims=bool(keepdims), **_initial(initial))
+    return call_op("_np_prod", x, out=out, axis=axes, dtype=_name(dtype), keepdims=bool(keepdims), **_initial(initial))
 
 
 product = prod
@@ -68,31 +68,31 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
         array(1.5)
     """
     x, axes = as_array(a, "mean"), axes_of(axis, "mean")
-    return run("_npi_mean", x, out=out, axis=axes, dtype=_name(dtype), keepdims=bool(keepdims))
+    return call_op("_npi_mean", x, out=out, axis=axes, dtype=_name(dtype), keepdims=bool(keepdims))
 
 
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> ndarray:
     """Return the standard deviation over `axis`, divisor n - `ddof`; integers truncate unless `dtype` is given."""
     x, axes = as_array(a, "std"), axes_of(axis, "std")
-    return run("_npi_std", x, out=out, axis=axes, dtype=_name(dtype), ddof=ddof, keepdims=bool(keepdims))
+    return call_op("_npi_std", x, out=out, axis=axes, dtype=_name(dtype), ddof=ddof, keepdims=bool(keepdims))
 
 
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = 0, keepdims: bool = False) -> ndarray:
     """Return the variance over `axis`, divisor n - `ddof`; integers truncate unless `dtype` is given."""
     x, axes = as_array(a, "var"), axes_of(axis, "var")
-    return run("_npi_var", x, out=out, axis=axes, dtype=_name(dtype), ddof=ddof, keepdims=bool(keepdims))
+    return call_op("_npi_var", x, out=out, axis=axes, dtype=_name(dtype), ddof=ddof, keepdims=bool(keepdims))
 
 
 def max(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None, initial: Any = None) -> ndarray:
     """Return the largest element over `axis`; nan if there is one."""
     x, axes = as_array(a, "max"), axes_of(axis, "max")
-    return run("_np_max", x, out=out, axis=axes, keepdims=bool(keepdims), **_initial(initial))
+    return call_op("_np_max", x, out=out, axis=axes, keepdims=bool(keepdims), **_initial(initial))
 
 
 def min(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None, initial: Any = None) -> ndarray:
     """Return the smallest element over `axis`; nan if there is one."""
     x, axes = as_array(a, "min"), axes_of(axis, "min")
-    return run("_np_min", x, out=out, axis=axes, keepdims=bool(keepdims), **_initial(initial))
+    return call_op("_np_min", x, out=out, axis=axes, keepdims=bool(keepdims), **_initial(initial))
 
 
 amax, amin = max, min
@@ -100,12 +100,12 @@ amax, amin = max, min
 
 def all(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> ndarray:
     """Return whether all elements over `axis` are other than 0, as bool."""
-    return run("_np_all", as_array(a, "all"), out=out, axis=axes_of(axis, "all"), keepdims=bool(keepdims))
+    return call_op("_np_all", as_array(a, "all"), out=out, axis=axes_of(axis, "all"), keepdims=bool(keepdims))
 
 
 def any(a: Any, axis: Any = None, keepdims: bool = False, out: Any = None) -> ndarray:
     """Return whether some element over `axis` is other than 0, as bool."""
-    return run("_np_any", as_array(a, "any"), out=out, axis=axes_of(axis, "any"), keepdims=bool(keepdims))
+    return call_op("_np_any", as_array(a, "any"), out=out, axis=axes_of(axis, "any"), keepdims=bool(keepdims))
 
 
 sometrue = any
@@ -120,7 +120,7 @@ def _extreme_at(name: str, a: Any, axis: Any, out: Any) -> ndarray:
     x = as_array(a, name)
     if axis is not None and (is_symbolic((x,)) or x.ndim):  # the operator knows which axes a 0-d array may be asked for
         axis = axis_of(axis, x, name)
-    return run(f"_npi_{name}", x, out=out, axis=axis)
+    return call_op(f"_npi_{name}", x, out=out, axis=axis)
 
 
 def argmax(a: Any, axis: Any = None, out: Any = None) -> ndarray:
@@ -137,7 +137,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> ndar
     """Return the running sums along `axis`, or of the flattened array."""
     x = as_array(a, "cumsum")
     at = None if axis is None else axis_of(axis, x, "cumsum")
-    return run("_np_cumsum", x, out=out, axis=at, dtype=_name(dtype))
+    return call_op("_np_cumsum", x, out=out, axis=at, dtype=_name(dtype))
 
 
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:
@@ -151,8 +151,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     x = as_array(a, "average")
     params = {"axis": axes_of(axis, "average"), "returned": bool(returned), "weighted": weights is not None}
     given = (x,) if weights is None else (x, as_array(weights, "average", "weights", x))
-    found = run_all("_npi_average", *given, **params)
-    mean = finish(found[0], out, "average")
+    found = call_op_all("_npi_average", *given, **params)
+    mean = write_out(found[0], out, "average")
     return [mean, found[1]] if returned else mean
 
 
@@ -176,8 +176,8 @@ def _percentile(
     x, at = as_array(a, what), _position(q, scale, what)
     params = {"axis": axes_of(axis, what), "interpolation": interpolation, "keepdims": bool(keepdims)}
     if isinstance(at, ndarray):
-        return run("_npi_percentile", x, at, out=out, **params)
-    return run("_npi_percentile", x, out=out, q_scalar=at, **params)
+        return call_op("_npi_percentile", x, at, out=out, **params)
+    return call_op("_npi_percentile", x, out=out, q_scalar=at, **params)
 
 
 def percentile(
@@ -204,7 +204,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Non
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
     """Return the largest minus the smallest element over `axis`."""
     x = as_array(a, "ptp")
-    return finish(max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims), out, "ptp")
+    return write_out(max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims), out, "ptp")
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:

@@ -8,10 +8,10 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
 from ..ndarray.handle import invoke
-from ..ndarray.verify import expect
+from ..ndarray.verify import check_later
 from ..op.registry import OPS
-from .array import ndarray, wrap
-from .calls import as_array, axis_of, cast, is_number, is_symbolic, run, run_all
+from .array import as_np_class, ndarray
+from .calls import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
 from .manipulation import concatenate, ravel
 
 
@@ -31,17 +31,17 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         return x if condition else y
     c = as_array(condition, "where", "condition")
     if is_number(x) and is_number(y):
-        return run("_npi_where_scalar2", c, x=float(x), y=float(y))
+        return call_op("_npi_where_scalar2", c, x=float(x), y=float(y))
     if is_number(x):
-        return run("_npi_where_lscalar", c, as_array(y, "where", "y"), scalar=float(x))
+        return call_op("_npi_where_lscalar", c, as_array(y, "where", "y"), scalar=float(x))
     if is_number(y):
-        return run("_npi_where_rscalar", c, as_array(x, "where", "x"), scalar=float(y))
-    return run("_npi_where", c, as_array(x, "where", "x"), as_array(y, "where", "y"))
+        return call_op("_npi_where_rscalar", c, as_array(x, "where", "x"), scalar=float(y))
+    return call_op("_npi_where", c, as_array(x, "where", "x"), as_array(y, "where", "y"))
 
 
 def argwhere(a: Any) -> ndarray:
     """Return the int64 coordinates (n, ndim) of the elements that are not 0."""
-    return run("_npx_nonzero", as_array(a, "argwhere"))
+    return call_op("_npx_nonzero", as_array(a, "argwhere"))
 
 
 def nonzero(a: Any) -> tuple[ndarray, ...]:
@@ -62,7 +62,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> ndarray
     x = as_array(a, "sort")
     if order is not None:
         raise ArgumentTypeError("sort: order: arrays have no fields")
-    return run("sort", x, axis=None if axis is None else axis_of(axis, x, "sort"))
+    return call_op("sort", x, axis=None if axis is None else axis_of(axis, x, "sort"))
 
 
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> ndarray:
@@ -70,7 +70,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> ndar
     x = as_array(a, "argsort")
     if order is not None:
         raise ArgumentTypeError("argsort: order: arrays have no fields")
-    return run("argsort", x, axis=None if axis is None else axis_of(axis, x, "argsort"), dtype="int64")
+    return call_op("argsort", x, axis=None if axis is None else axis_of(axis, x, "argsort"), dtype="int64")
 
 
 def msort(a: Any) -> ndarray:
@@ -89,7 +89,7 @@ def unique(
         >>> mx.np.unique(mx.np.array([3, 1, 3]), return_counts=True)
         (array([1., 3.]), array([1, 2], dtype=int64))
     """
-    found = run_all(
+    found = call_op_all(
         "_npi_unique", as_array(ar, "unique", "ar"), return_index=return_index, return_inverse=return_inverse,
         return_counts=return_counts, axis=axis,
     )  # fmt: skip
@@ -100,8 +100,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     """Return how often each whole number from 0 on occurs in `x`, or the sums of the weights."""
     a = as_array(x, "bincount", "x")
     if weights is None:
-        return run("_npi_bincount", a, minlength=minlength)
-    return run("_npi_bincount", a, as_array(weights, "bincount", "weights"), minlength=minlength, has_weights=True)
+        return call_op("_npi_bincount", a, minlength=minlength)
+    return call_op("_npi_bincount", a, as_array(weights, "bincount", "weights"), minlength=minlength, has_weights=True)
 
 
 def histogram(a: Any, bins: Any = 10, range: Any = None, normed: Any = None, weights: Any = None,
@@ -117,14 +117,14 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, normed: Any = None, wei
     x = as_array(a, "histogram")
     if isinstance(bins, (ndarray, onp.ndarray, list, tuple)):
         edges = as_array(onp.asarray(bins) if isinstance(bins, (list, tuple)) else bins, "histogram", "bins")
-        return run_all("_npi_histogram", x, cast(edges, x.dtype))
+        return call_op_all("_npi_histogram", x, cast(edges, x.dtype))
     if isinstance(bins, str):
         raise UnsupportedError(f"histogram: bins={bins!r}: expected a number or edges")
     if range is None:
         values = x.asnumpy()
         range = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
         range = (range[0] - 0.5, range[1] + 0.5) if range[0] == range[1] else range
-    return run_all("_npi_histogram", x, bin_cnt=int(bins), range=tuple(float(r) for r in range))
+    return call_op_all("_npi_histogram", x, bin_cnt=int(bins), range=tuple(float(r) for r in range))
 
 
 def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any = None) -> ndarray:
@@ -138,20 +138,22 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "raise", out: Any =
         raise ArgumentError(f"take: mode={mode!r}: expected 'raise', 'wrap' or 'clip'")
     x = as_array(a, "take")
     if axis is None:
-        x, axis = run("_npx_reshape", x, newshape=(-1,)) if is_symbolic((x,)) else ravel(x), 0
+        x, axis = call_op("_npx_reshape", x, newshape=(-1,)) if is_symbolic((x,)) else ravel(x), 0
     at = axis_of(axis, x, "take")
     if is_symbolic((x, indices)):
         # What a graph computes is not checked.
-        return run("take", x, as_array(indices, "take", "indices"), axis=at, mode="clip" if mode == "raise" else mode)
+        return call_op(
+            "take", x, as_array(indices, "take", "indices"), axis=at, mode="clip" if mode == "raise" else mode
+        )
     if not isinstance(indices, ndarray):
         indices = as_array(onp.asarray(indices, dtype="int64"), "take", "indices", x)
-    found = run("take", x, indices, out=out, axis=at, mode="wrap" if mode == "raise" else mode)
+    found = call_op("take", x, indices, out=out, axis=at, mode="wrap" if mode == "raise" else mode)
     if mode == "raise":
         n = x.shape[at]
         with_sign = indices.detach().astype("int64")
         inside = ((with_sign >= -n) & (with_sign < n)).all() if indices.size else None
         if inside is not None:
-            expect(inside, (found,), RangeError(f"take: an index is out of bounds for axis {at} with size {n}"))
+            check_later(inside, (found,), RangeError(f"take: an index is out of bounds for axis {at} with size {n}"))
     return found
 
 
@@ -160,10 +162,10 @@ def take_along_axis(arr: Any, indices: Any, axis: Any) -> ndarray:
     x, at = as_array(arr, "take_along_axis", "arr"), as_array(indices, "take_along_axis", "indices")
     if axis is None:
         x, axis = ravel(x), 0
-    return run("_np_take_along_axis", x, at, axis=axis_of(axis, x, "take_along_axis"))
+    return call_op("_np_take_along_axis", x, at, axis=axis_of(axis, x, "take_along_axis"))
 
 
-def _places(obj: Any, n: int, what: str, end: int) -> onp.ndarray:
+def _as_positions(obj: Any, n: int, what: str, end: int) -> onp.ndarray:
     """Return the positions that `obj` means along an axis of length n, as an array of ints."""
     if isinstance(obj, slice):
         return onp.arange(*obj.indices(n))
@@ -186,8 +188,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> ndarray:
         x, axis = ravel(x), 0
     at = axis_of(axis, x, "delete")
     n = x.shape[at]
-    kept = onp.delete(onp.arange(n), _places(obj, n, "delete", n))
-    return run("_npi_positions", x, at=tuple(kept.tolist()), axis=at)
+    kept = onp.delete(onp.arange(n), _as_positions(obj, n, "delete", n))
+    return call_op("_npi_positions", x, at=tuple(kept.tolist()), axis=at)
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
@@ -198,7 +200,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
         x, axis = ravel(x), 0
     at = axis_of(axis, x, "insert")
     n = x.shape[at]
-    places = _places(obj, n, "insert", n + 1)
+    places = _as_positions(obj, n, "insert", n + 1)
     given = cast(as_array(onp.asarray(values), "insert", "values", x) if not isinstance(values, ndarray) else values,
                  x.dtype)  # fmt: skip
     if places.ndim == 0 and given.ndim == x.ndim:
@@ -211,7 +213,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
         places = onp.repeat(places, given.shape[0]) if x.ndim == 1 else places
     places = places.reshape(-1)
     holes = onp.insert(onp.arange(n), places, -1)
-    grown = run("_npi_positions", x, at=tuple(holes.tolist()), axis=at)
+    grown = call_op("_npi_positions", x, at=tuple(holes.tolist()), axis=at)
     # Values are told apart in the order in which they were given.
     order = onp.argsort(places, kind="stable")
     spots = onp.empty(len(places), "int64")
@@ -222,11 +224,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> ndarray:
 
 def _put(a: ndarray, key: tuple[Any, ...], value: ndarray) -> ndarray:
     """Return `a` with `value` at `key`, differentiable in both."""
-    from .indexing import _spec, normal
+    from .indexing import _spec, normalize_index
 
-    spec, arrays = _spec(a, normal(key, a.shape))
+    spec, arrays = _spec(a, normalize_index(key, a.shape))
     call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
-    return wrap(invoke(call, (a, value, *arrays))[0])
+    return as_np_class(invoke(call, (a, value, *arrays))[0])
 
 
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
@@ -235,13 +237,13 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     if n < 0:
         raise ArgumentError(f"diff: n={n}: expected 0 or more")
     at = axis_of(axis, x, "diff")
-    parts = [None if p is None else _edge(p, x, at) for p in (prepend, append)]
+    parts = [None if p is None else _boundary_value(p, x, at) for p in (prepend, append)]
     if any(p is not None for p in parts):
         x = concatenate([p for p in (parts[0], x, parts[1]) if p is not None], at)
-    return run("_npi_diff", x, n=n, axis=at)
+    return call_op("_npi_diff", x, n=n, axis=at)
 
 
-def _edge(value: Any, x: ndarray, axis: int) -> ndarray:
+def _boundary_value(value: Any, x: ndarray, axis: int) -> ndarray:
     if is_number(value):
         shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
         return as_array(onp.full(shape, value, x.dtype), "diff", "prepend or append", x)
@@ -259,12 +261,12 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> ndarray:
         elif value is not None:
             params[f"{name}_arr_given"] = True
             arrays.append(as_array(onp.asarray(value) if isinstance(value, (list, tuple)) else value, "ediff1d", name))
-    return run("_npi_ediff1d", *arrays, **params)
+    return call_op("_npi_ediff1d", *arrays, **params)
 
 
 def polyval(p: Any, x: Any) -> ndarray:
     """Return the value at `x` of the polynomial with coefficients `p`, that of the highest power first."""
-    return run("_npi_polyval", as_array(p, "polyval", "p"), as_array(x, "polyval", "x", p))
+    return call_op("_npi_polyval", as_array(p, "polyval", "p"), as_array(x, "polyval", "x", p))
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
@@ -279,7 +281,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         points[1] = concatenate([known[-1:] - period, known, known[:1] + period])
         points[2] = concatenate([level[-1:], level, level[:1]])
     ends = {k: float(v) for k, v in (("left", left), ("right", right)) if v is not None and period is None}
-    return run("_npi_interp", *points, **ends)
+    return call_op("_npi_interp", *points, **ends)
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
@@ -290,7 +292,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     if x._v.dtype.kind not in "iu":
         raise ArgumentTypeError("unravel_index: indices: expected integers")
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
-    found = run("unravel_index", cast(ravel(x), "int64"), shape=lengths)
+    found = call_op("unravel_index", cast(ravel(x), "int64"), shape=lengths)
     return tuple(found[i].reshape(x.shape) for i in range(len(lengths)))
 
 
@@ -319,20 +321,20 @@ def _wide(value: Any, name: str) -> ndarray:
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Return whether |a - b| <= atol + rtol * |b| everywhere."""
-    return bool(onp.all(_host(isclose(a, b, rtol, atol, equal_nan))))
+    return bool(onp.all(_to_numpy(isclose(a, b, rtol, atol, equal_nan))))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Return whether two arrays have one shape and equal elements."""
-    return bool(onp.array_equal(_host(a1), _host(a2), equal_nan))
+    return bool(onp.array_equal(_to_numpy(a1), _to_numpy(a2), equal_nan))
 
 
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Return whether two arrays broadcast to one shape with equal elements."""
-    return bool(onp.array_equiv(_host(a1), _host(a2)))
+    return bool(onp.array_equiv(_to_numpy(a1), _to_numpy(a2)))
 
 
-def _host(a: Any) -> Any:
+def _to_numpy(a: Any) -> Any:
     return a.asnumpy() if isinstance(a, ndarray) else a
 
 

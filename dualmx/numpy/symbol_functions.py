@@ -11,13 +11,13 @@ from ..symbol import Symbol
 from ..symbol.names import NameManager
 from .calls import axes_of, is_number
 from .reductions import _name as dtype_name
-from .symbols import as_np, node, parts
+from .symbols import as_np, make_node, split_outputs
 
 
 def _by_numpy(kind: str, x: Any, params: dict[str, Any], **further: str) -> Any:
     """Return a node that JSON has as MXNet's `Custom` operator of this type, with `further` attributes."""
     operator, implied = BY_NUMPY[kind]
-    made = node(operator, (as_np(x),), params | implied, "custom")
+    made = make_node(operator, (as_np(x),), params | implied, "custom")
     new = made.entries[0][0]
     new.alias = "Custom"
     new.attrs = {k: v for k, v in new.attrs.items() if k not in implied} | further | {"op_type": kind}
@@ -44,34 +44,34 @@ def empty_like(prototype: Any, dtype: Any = None, order: str = "C", subok: bool 
 def copy(a: Any, out: Any = None) -> Any:
     """Return a node of the same values."""
     _no_out(out, "copy")
-    return node("_copy", (as_np(a),), {})
+    return make_node("_copy", (as_np(a),), {})
 
 
 def ravel(x: Any, order: str = "C") -> Any:
     """Return a node of the elements in one axis."""
-    return node("_npx_reshape", (as_np(x),), {"newshape": (-1,), "order": order}, "reshape")
+    return make_node("_npx_reshape", (as_np(x),), {"newshape": (-1,), "order": order}, "reshape")
 
 
 def repeat(a: Any, repeats: int, axis: int | None = None) -> Any:
     """Return a node of every element `repeats` times, along `axis` or of the flattened symbol."""
-    return node("repeat", (as_np(a),), {"repeats": repeats, "axis": axis})
+    return make_node("repeat", (as_np(a),), {"repeats": repeats, "axis": axis})
 
 
 def inner(a: Any, b: Any) -> Any:
     """Return a node of the sums of products over the last axes, of which both symbols have one."""
     axes = {"a_axes_summed": (-1,), "b_axes_summed": (-1,)}
-    return node("_npi_tensordot", (as_np(a), as_np(b)), axes)
+    return make_node("_npi_tensordot", (as_np(a), as_np(b)), axes)
 
 
 def vdot(a: Any, b: Any) -> Any:
     """Return a node of the sum of the products of all elements."""
-    flat = [node("_np_reshape", (as_np(x),), {"newshape": (-1,)}) for x in (a, b)]
-    return node("_npi_tensordot_int_axes", flat, {"axes": 1})
+    flat = [make_node("_np_reshape", (as_np(x),), {"newshape": (-1,)}) for x in (a, b)]
+    return make_node("_npi_tensordot_int_axes", flat, {"axes": 1})
 
 
 def diag_indices_from(arr: Any) -> Any:
     """Return a node of the coordinates of the main diagonal, one row for each axis."""
-    return node("_npi_diag_indices_from", (as_np(arr),), {})
+    return make_node("_npi_diag_indices_from", (as_np(arr),), {})
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
@@ -82,7 +82,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
 
 def shares_memory(a: Any, b: Any, max_work: Any = None) -> Any:
     """Return a node of whether two arrays are the same memory."""
-    return node("_npi_share_memory", (as_np(a), as_np(b)), {})
+    return make_node("_npi_share_memory", (as_np(a), as_np(b)), {})
 
 
 def percentile(
@@ -95,8 +95,8 @@ def percentile(
         raise UnsupportedError("percentile: overwrite_input: expected None; the input is never overwritten")
     params = {"axis": axes_of(axis, "percentile"), "interpolation": interpolation, "keepdims": bool(keepdims)}
     if isinstance(q, Symbol):
-        return node("_npi_percentile", (as_np(a), as_np(q)), params)
-    return node("_npi_percentile", (as_np(a),), params | {"q_scalar": float(q)})
+        return make_node("_npi_percentile", (as_np(a), as_np(q)), params)
+    return make_node("_npi_percentile", (as_np(a),), params | {"q_scalar": float(q)})
 
 
 def quantile(
@@ -115,12 +115,12 @@ def histogram(
     if normed or density or weights is not None:
         raise UnsupportedError("histogram: normed, density and weights are not supported")
     if isinstance(bins, Symbol):
-        return parts(node("_histogram", (as_np(a), as_np(bins)), {}))
+        return split_outputs(make_node("_histogram", (as_np(a), as_np(bins)), {}))
     if not is_number(bins):
         raise UnsupportedError(f"histogram: bins={bins!r}: expected a number or a symbol")
     if range is None:
         raise UnsupportedError("histogram: range=None: a symbol has no values to find the range of")
-    return parts(node("_histogram", (as_np(a),), {"bin_cnt": int(bins), "range": tuple(range)}))
+    return split_outputs(make_node("_histogram", (as_np(a),), {"bin_cnt": int(bins), "range": tuple(range)}))
 
 
 def _place(obj: Any, what: str) -> dict[str, int | None]:
@@ -135,8 +135,8 @@ def _place(obj: Any, what: str) -> dict[str, int | None]:
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     """Return a node of `arr` without the positions `obj`: an int, a slice or a symbol."""
     if isinstance(obj, Symbol):
-        return node("_npi_delete", (as_np(arr), as_np(obj)), {"axis": axis})
-    return node("_npi_delete", (as_np(arr),), {"axis": axis, **_place(obj, "delete")})
+        return make_node("_npi_delete", (as_np(arr), as_np(obj)), {"axis": axis})
+    return make_node("_npi_delete", (as_np(arr),), {"axis": axis, **_place(obj, "delete")})
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
@@ -144,9 +144,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     inputs = [as_np(arr), *([as_np(values)] if isinstance(values, Symbol) else [])]
     params: dict[str, Any] = {"axis": axis, "val": None if isinstance(values, Symbol) else float(values)}
     if isinstance(obj, Symbol):
-        return node("_npi_insert_tensor", (*inputs, as_np(obj)), params)
+        return make_node("_npi_insert_tensor", (*inputs, as_np(obj)), params)
     kind = "slice" if isinstance(obj, slice) else "scalar"
-    return node(f"_npi_insert_{kind}", inputs, params | _place(obj, "insert"))
+    return make_node(f"_npi_insert_{kind}", inputs, params | _place(obj, "insert"))
 
 
 def pad(x: Any, pad_width: Any = None, mode: str = "constant", **kwargs: Any) -> Any:
@@ -166,7 +166,7 @@ def _named(operator: str, hint: str) -> Callable[..., Any]:
 
     def function(x: Any, out: Any = None) -> Any:
         _no_out(out, hint)
-        return node(operator, (as_np(x),), {}, hint)
+        return make_node(operator, (as_np(x),), {}, hint)
 
     function.__name__ = function.__qualname__ = hint
     function.__doc__ = f"Return a node of what `mx.np.{hint}` computes."
@@ -182,7 +182,7 @@ def _reduction(operator: str, hint: str) -> Callable[..., Any]:
         _no_out(out, hint)
         params = {"axis": axes_of(axis, hint), "keepdims": bool(keepdims)}
         further = {"initial": None if initial is None else float(initial), "dtype": dtype_name(dtype)}
-        return node(operator, (as_np(a),), params | {k: v for k, v in further.items() if v is not None}, hint)
+        return make_node(operator, (as_np(a),), params | {k: v for k, v in further.items() if v is not None}, hint)
 
     function.__name__ = function.__qualname__ = hint
     function.__doc__ = f"Return a node of what `mx.np.{hint}` computes."

@@ -19,10 +19,12 @@ from ..op.registry import OPS
 from ..symbol import Symbol
 from ..symbol.symbol import create
 from .calls import is_number
-from .symbols import as_np, node
+from .symbols import as_np, make_node
 
 
-def drawn(operator: str, hint: str, numbers: dict[str, Any], out: Any = None, ctx: Any = None, **params: Any) -> Any:
+def sampler_node(
+    operator: str, hint: str, numbers: dict[str, Any], out: Any = None, ctx: Any = None, **params: Any
+) -> Any:
     """Return the node of a distribution; symbols among the parameters become its inputs.
 
     Raises:
@@ -44,59 +46,59 @@ def drawn(operator: str, hint: str, numbers: dict[str, Any], out: Any = None, ct
 
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None):
     """Return a node of draws from the uniform distribution on [low, high); see `mx.np.random.uniform`."""
-    return drawn("_npi_uniform", "uniform", {"low": low, "high": high}, out, ctx, size=size, dtype=dtype)
+    return sampler_node("_npi_uniform", "uniform", {"low": low, "high": high}, out, ctx, size=size, dtype=dtype)
 
 
 def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None):
     """Return a node of normal draws; see `mx.np.random.normal`."""
-    return drawn("_npi_normal", "normal", {"loc": loc, "scale": scale}, out, ctx, size=size, dtype=dtype)
+    return sampler_node("_npi_normal", "normal", {"loc": loc, "scale": scale}, out, ctx, size=size, dtype=dtype)
 
 
 def lognormal(
     mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None
 ) -> Any:
     """Return a node of exp(x), x normal; see `mx.np.random.lognormal`."""
-    return node("exp", (normal(mean, sigma, size, dtype, ctx, out),), {})
+    return make_node("exp", (normal(mean, sigma, size, dtype, ctx, out),), {})
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Return a node of draws from the logistic distribution; see `mx.np.random.logistic`."""
-    return drawn("_npi_logistic", "logistic", {"loc": loc, "scale": scale}, out, ctx, size=size)
+    return sampler_node("_npi_logistic", "logistic", {"loc": loc, "scale": scale}, out, ctx, size=size)
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Return a node of draws from the Gumbel distribution; see `mx.np.random.gumbel`."""
-    return drawn("_npi_gumbel", "gumbel", {"loc": loc, "scale": scale}, out, ctx, size=size)
+    return sampler_node("_npi_gumbel", "gumbel", {"loc": loc, "scale": scale}, out, ctx, size=size)
 
 
 def exponential(scale: Any = 1.0, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Return a node of draws from the exponential distribution; see `mx.np.random.exponential`."""
-    return drawn("_npi_exponential", "exponential", {"scale": scale}, out, ctx, size=size)
+    return sampler_node("_npi_exponential", "exponential", {"scale": scale}, out, ctx, size=size)
 
 
 def rayleigh(scale: Any = 1.0, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Return a node of draws from the Rayleigh distribution; see `mx.np.random.rayleigh`."""
-    return drawn("_npi_rayleigh", "rayleigh", {"scale": scale}, out, ctx, size=size)
+    return sampler_node("_npi_rayleigh", "rayleigh", {"scale": scale}, out, ctx, size=size)
 
 
 def weibull(a: Any, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Return a node of draws from the Weibull distribution; see `mx.np.random.weibull`."""
-    return drawn("_npi_weibull", "weibull", {"a": a}, out, ctx, size=size)
+    return sampler_node("_npi_weibull", "weibull", {"a": a}, out, ctx, size=size)
 
 
 def pareto(a: Any, size: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Return a node of draws from the Lomax distribution; see `mx.np.random.pareto`."""
-    return drawn("_npi_pareto", "pareto", {"a": a}, out, ctx, size=size)
+    return sampler_node("_npi_pareto", "pareto", {"a": a}, out, ctx, size=size)
 
 
 def power(a: Any, size: Any = None) -> Any:
     """Return a node of draws with density a xᵃ⁻¹; see `mx.np.random.power`."""
-    return drawn("_npi_powerd", "powerd", {"a": a}, size=size)
+    return sampler_node("_npi_powerd", "powerd", {"a": a}, size=size)
 
 
 def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: Any = None, ctx: Any = None, out: Any = None) -> Any:
     """Return a node of draws from the gamma distribution; see `mx.np.random.gamma`."""
-    return drawn("_npi_gamma", "gamma", {"shape": shape, "scale": scale}, out, ctx, size=size, dtype=dtype)
+    return sampler_node("_npi_gamma", "gamma", {"shape": shape, "scale": scale}, out, ctx, size=size, dtype=dtype)
 
 
 def chisquare(df: Any, size: Any = None, dtype: Any = None, ctx: Any = None) -> Any:
@@ -126,7 +128,7 @@ def randint(
     shape = () if size is None else (size,) if is_number(size) else tuple(size)
     params = {"low": int(low), "high": int(high), "shape": shape, "dtype": kind}
     place = str(current_context() if ctx is None else ctx)
-    return node("_random_randint", (), params | {"ctx": place}, "random_randint")
+    return make_node("_random_randint", (), params | {"ctx": place}, "random_randint")
 
 
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Any = None, out: Any = None) -> Any:
@@ -161,15 +163,15 @@ def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any 
     for name, value in (("mean", mean), ("cov", cov)):
         if not isinstance(value, Symbol):
             raise ArgumentTypeError(f"random.multivariate_normal: {name}: expected a symbol, got {value!r}")
-    centre, factor = as_np(mean), node("_npi_cholesky", (as_np(cov),), {})
+    centre, factor = as_np(mean), make_node("_npi_cholesky", (as_np(cov),), {})
     batch = () if size is None else (size,) if is_number(size) else tuple(size)
     zero, one = (
-        node("_npi_full_like", (centre,), {"fill_value": 0.0}),
-        node("_npi_full_like", (centre,), {"fill_value": 1.0}),
+        make_node("_npi_full_like", (centre,), {"fill_value": 0.0}),
+        make_node("_npi_full_like", (centre,), {"fill_value": 1.0}),
     )
-    noise = drawn("_npi_normal_n", "normal_n", {"loc": zero, "scale": one}, size=batch)
-    spread = node("_npi_matmul", (factor, node("expand_dims", (noise,), {"axis": -1})), {})
-    return centre + node("_np_squeeze", (spread,), {"axis": (-1,)})
+    noise = sampler_node("_npi_normal_n", "normal_n", {"loc": zero, "scale": one}, size=batch)
+    spread = make_node("_npi_matmul", (factor, make_node("expand_dims", (noise,), {"axis": -1})), {})
+    return centre + make_node("_np_squeeze", (spread,), {"axis": (-1,)})
 
 
 def shuffle(x: Any) -> None:
@@ -185,17 +187,23 @@ def bernoulli(
         raise ArgumentTypeError(f"random.bernoulli: prob={prob}, logit={logit}: expected one of them")
     kind = as_dtype(onp.float32 if dtype is None else dtype).name
     numbers = {"prob": prob, "logit": logit}
-    return drawn("_npi_bernoulli", "bernoulli", numbers, out, ctx, size=size, dtype=kind, is_logit=logit is not None)
+    return sampler_node(
+        "_npi_bernoulli", "bernoulli", numbers, out, ctx, size=size, dtype=kind, is_logit=logit is not None
+    )
 
 
 def uniform_n(low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: Any = None, ctx: Any = None) -> Any:
     """Return a node of `batch_shape` draws for every element of the parameters; see `mx.npx.random.uniform_n`."""
-    return drawn("_npi_uniform_n", "uniform_n", {"low": low, "high": high}, None, ctx, size=batch_shape, dtype=dtype)
+    return sampler_node(
+        "_npi_uniform_n", "uniform_n", {"low": low, "high": high}, None, ctx, size=batch_shape, dtype=dtype
+    )
 
 
 def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: Any = None, ctx: Any = None) -> Any:
     """Return a node of `batch_shape` draws for every element of the parameters; see `mx.npx.random.normal_n`."""
-    return drawn("_npi_normal_n", "normal_n", {"loc": loc, "scale": scale}, None, ctx, size=batch_shape, dtype=dtype)
+    return sampler_node(
+        "_npi_normal_n", "normal_n", {"loc": loc, "scale": scale}, None, ctx, size=batch_shape, dtype=dtype
+    )
 
 
 __all__ = [

@@ -53,7 +53,7 @@ class _Symbol(Symbol):
 
     def __neg__(self) -> Any:
         # MXNet's product with a number that is no int: whole numbers become float64.
-        return node("_npi_multiply_scalar", (self,), {"scalar": -1.0, "is_int": False})
+        return make_node("_npi_multiply_scalar", (self,), {"scalar": -1.0, "is_int": False})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -63,21 +63,21 @@ class _Symbol(Symbol):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, (str, int)) and not isinstance(index, bool) and len(self.entries) > 1:
             return as_np(super().__getitem__(index))
-        return window(self, index)
+        return slice_symbol(self, index)
 
     @property
     def T(self) -> _Symbol:
         """The expression with its axes reversed."""
-        return node("_np_transpose", (self,), {})
+        return make_node("_np_transpose", (self,), {})
 
     def reshape(self, *shape: Any, order: str = "C") -> _Symbol:
         """Return the expression in another shape, one length of which may be -1."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return node("_np_reshape", (self,), {"newshape": tuple(wanted), "order": order})
+        return make_node("_np_reshape", (self,), {"newshape": tuple(wanted), "order": order})
 
     def flatten(self, order: str = "C") -> _Symbol:
         """Return the elements in one axis."""
-        return node("_np_reshape", (self,), {"newshape": (-1,), "order": order})
+        return make_node("_np_reshape", (self,), {"newshape": (-1,), "order": order})
 
     def astype(self, dtype: Any, **kwargs: Any) -> _Symbol:
         """Return the expression in another dtype."""
@@ -86,7 +86,7 @@ class _Symbol(Symbol):
     def transpose(self, *axes: Any) -> _Symbol:
         """Return the expression with its axes permuted, or reversed."""
         wanted = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-        return node("_np_transpose", (self,), {"axes": tuple(wanted)} if wanted else {})
+        return make_node("_np_transpose", (self,), {"axes": tuple(wanted)} if wanted else {})
 
 
 def as_np(symbol: Symbol) -> Any:
@@ -96,7 +96,7 @@ def as_np(symbol: Symbol) -> Any:
     return symbol if isinstance(symbol, _Symbol) else _Symbol(symbol.entries)
 
 
-def node(
+def make_node(
     name: str,
     inputs: Sequence[Any],
     params: dict[str, Any],
@@ -116,12 +116,12 @@ def node(
     return _Symbol(create(op, tuple(inputs), given, label, attr, shown, alias).entries)
 
 
-def parts(found: Symbol) -> list[Any]:
+def split_outputs(found: Symbol) -> list[Any]:
     """Return the outputs of a node as symbols of their own."""
     return [_Symbol([entry]) for entry in found.entries]
 
 
-def window(symbol: Symbol, key: Any) -> Any:
+def slice_symbol(symbol: Symbol, key: Any) -> Any:
     """Return `symbol[key]` for integers, slices and `...` in front: what needs no shape."""
     items = key if isinstance(key, tuple) else (key,)
     if any(not isinstance(i, (int, slice)) or isinstance(i, bool) for i in items):
@@ -129,11 +129,11 @@ def window(symbol: Symbol, key: Any) -> Any:
     begin = [i.start if isinstance(i, slice) else i for i in items]
     end = [i.stop if isinstance(i, slice) else (i + 1 or None) for i in items]
     step = [i.step if isinstance(i, slice) else None for i in items]
-    cut = node("slice", (symbol,), {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)})
+    cut = make_node("slice", (symbol,), {"begin": tuple(begin), "end": tuple(end), "step": tuple(step)})
     if not isinstance(key, tuple) and isinstance(key, slice):
         return cut
     # Codes of `mx.npx.reshape`: an axis of length 1 goes, an axis stays, all others stay.
-    return node("_npx_reshape", (cut,), {"newshape": (*(-3 if isinstance(i, int) else -2 for i in items), -4)})
+    return make_node("_npx_reshape", (cut,), {"newshape": (*(-3 if isinstance(i, int) else -2 for i in items), -4)})
 
 
 def _binary(names: tuple[str, str, str], turned: bool) -> Callable[[Any, Any], Any]:
@@ -141,10 +141,10 @@ def _binary(names: tuple[str, str, str], turned: bool) -> Callable[[Any, Any], A
 
     def method(self: Any, other: Any) -> Any:
         if isinstance(other, Symbol):
-            return node(both, (other, self) if turned else (self, other), {})
+            return make_node(both, (other, self) if turned else (self, other), {})
         if not is_number(other):
             return NotImplemented
-        return node(left if turned else right, (self,), scalar_params(other, turned and left != right))
+        return make_node(left if turned else right, (self,), scalar_params(other, turned and left != right))
 
     return method
 
@@ -161,7 +161,7 @@ def _install() -> None:
     for key, name in COMPARISON.items():
         setattr(_Symbol, f"__{key}__", _binary((f"_npi_{name}", f"_npi_{name}_scalar", ""), False))
     for key, name in (("abs", "abs"), ("invert", "_npi_bitwise_not")):
-        setattr(_Symbol, f"__{key}__", lambda self, name=name: node(name, (self,), {}))
+        setattr(_Symbol, f"__{key}__", lambda self, name=name: make_node(name, (self,), {}))
     for key, turned in (("matmul", False), ("rmatmul", True)):
         setattr(_Symbol, f"__{key}__", _binary(("_npi_matmul", "", ""), turned))
 
@@ -195,7 +195,7 @@ for _name in FLUENT:
 
 def _made(name: str, params: dict[str, Any]) -> Any:
     given = {k: (str(v) if k == "ctx" else v) for k, v in params.items() if v is not None}
-    return node(name, (), given)
+    return make_node(name, (), given)
 
 
 def zeros(shape: Any, dtype: Any = "float32", order: str = "C", ctx: Any = None) -> Any:
@@ -215,7 +215,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None) -> Any:
     """Return a node of one number, in the shape of `a`."""
-    return node("_npi_full_like", (a,), {"fill_value": float(fill_value), "dtype": dtype})
+    return make_node("_npi_full_like", (a,), {"fill_value": float(fill_value), "dtype": dtype})
 
 
 def zeros_like(a: Any, dtype: Any = None, order: str = "C", ctx: Any = None, out: Any = None) -> Any:
@@ -283,15 +283,15 @@ def blackman(M: int, dtype: Any = "float32", ctx: Any = None) -> Any:
 
 
 # What asks for values, or for the shape of an array.
-VALUES = (
+VALUE_ONLY_FUNCTIONS = (
     "array", "array_equal", "array_equiv", "allclose", "shape", "ndim", "size", "nonzero", "argwhere", "flatnonzero",
     "empty", "count_nonzero", "meshgrid", "broadcast_arrays", "take_along_axis", "set_printoptions", "as_np",
 )  # fmt: skip
-CREATED = (
+CREATION_FUNCTIONS = (
     zeros, ones, full, full_like, zeros_like, ones_like, arange, linspace, logspace, eye, identity, indices,
     hanning, hamming, blackman,
 )  # fmt: skip
-_OWN: dict[str, Callable[..., Any]] = {f.__name__: f for f in CREATED}
+_OWN: dict[str, Callable[..., Any]] = {f.__name__: f for f in CREATION_FUNCTIONS}
 
 
 def find(name: str) -> Callable[..., Any]:
@@ -303,7 +303,11 @@ def find(name: str) -> Callable[..., Any]:
     from .. import numpy as room
     from . import symbol_functions
 
-    found = _OWN.get(name) or symbol_functions.OWN.get(name) or (None if name in VALUES else vars(room).get(name))
+    found = (
+        _OWN.get(name)
+        or symbol_functions.OWN.get(name)
+        or (None if name in VALUE_ONLY_FUNCTIONS else vars(room).get(name))
+    )
     if not callable(found) or isinstance(found, type):
         raise AttributeError(f"module 'mx.sym.np' has no attribute {name!r}", name=name)
     made: Callable[..., Any] = found
@@ -334,4 +338,4 @@ def __dir__() -> list[str]:
     from .. import numpy as room
 
     functions = {n for n, v in vars(room).items() if callable(v) and not n.startswith("_") and not isinstance(v, type)}
-    return sorted({*globals(), *functions, "random", "linalg"} - {*VALUES})
+    return sorted({*globals(), *functions, "random", "linalg"} - {*VALUE_ONLY_FUNCTIONS})

@@ -9,9 +9,9 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..namespace.array_functions import array_function
 from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke
-from ..ndarray.verify import expect
-from ..numpy.array import ndarray, wrap
-from ..numpy.calls import as_array, run
+from ..ndarray.verify import check_later
+from ..numpy.array import as_np_class, ndarray
+from ..numpy.calls import as_array, call_op
 from ..op.registry import OPS
 
 # public name: operator
@@ -70,7 +70,7 @@ def np_function(operator: str, name: str) -> Callable[..., Any]:
                     f"function of mx.nd"
                 )
         found = inner(*args, **kwargs)
-        return [wrap(a) for a in found] if isinstance(found, (list, tuple)) else wrap(found)
+        return [as_np_class(a) for a in found] if isinstance(found, (list, tuple)) else as_np_class(found)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = inner.__doc__
@@ -91,7 +91,7 @@ def nonzero(a: Any) -> ndarray:
         array([[0, 1],
                [1, 0]], dtype=int64)
     """
-    return run("_npx_nonzero", as_array(a, "nonzero"))
+    return call_op("_npx_nonzero", as_array(a, "nonzero"))
 
 
 def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> ndarray:
@@ -113,7 +113,7 @@ def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> n
         (6, 2, 2)
     """
     shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
-    return run("_npx_reshape", as_array(a, "reshape"), newshape=shape, reverse=bool(reverse), order=order)
+    return call_op("_npx_reshape", as_array(a, "reshape"), newshape=shape, reverse=bool(reverse), order=order)
 
 
 def constraint_check(x: Any, msg: str = "Constraint violated!") -> ndarray:
@@ -127,5 +127,5 @@ def constraint_check(x: Any, msg: str = "Constraint violated!") -> ndarray:
         raise ArgumentError(f"constraint_check: x has dtype {given.dtype}: expected bool")
     (flag,) = invoke(OPS["_npx_constraint_check"].call(msg=msg), (given,))
     (found,) = invoke(OPS["_copy"].call(), (flag,))
-    expect(flag, [found], MXNetError(msg))
-    return wrap(found)
+    check_later(flag, [found], MXNetError(msg))
+    return as_np_class(found)

@@ -9,7 +9,7 @@ import numpy as onp
 from ..core.errors import ArgumentError
 from ..numpy import random as np_random
 from ..numpy.array import ndarray
-from ..numpy.calls import as_array, cast, finish, is_number
+from ..numpy.calls import as_array, cast, is_number, write_out
 from ..numpy.elementwise import FUNCTIONS as F
 from ..random import seed as seed_streams
 
@@ -49,7 +49,7 @@ def bernoulli(
     shape = (like.shape if isinstance(like, ndarray) else ()) if size is None else size
     where = like.context if isinstance(like, ndarray) and ctx is None else ctx
     drawn = np_random.uniform(size=shape, ctx=where) < like
-    return finish(cast(drawn, onp.float32 if dtype is None else dtype), out, "random.bernoulli")
+    return write_out(cast(drawn, onp.float32 if dtype is None else dtype), out, "random.bernoulli")
 
 
 def _batched(batch_shape: Any, *params: Any) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError
 from ..namespace.symbol_functions import symbol_function
-from ..numpy.symbols import as_np, node, parts
+from ..numpy.symbols import as_np, make_node, split_outputs
 from ..op.numpy_names import WRITTEN
 from ..op.registry import OPS
 from .operators import NAMES
@@ -26,7 +26,7 @@ def function_of(name: str, operator: str) -> Callable[..., Any]:
         found = as_np(made(*args, **kwargs))
         if alias is not None:
             found.entries[0][0].alias = alias
-        return found if len(found.entries) == 1 else parts(found)
+        return found if len(found.entries) == 1 else split_outputs(found)
 
     return function
 
@@ -44,13 +44,13 @@ def reshape(
     _no_out("reshape", out)
     shape = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     params = {"newshape": shape, "reverse": reverse, "order": order}
-    return node("_npx_reshape", (as_np(a),), params, "reshape", name, attr)
+    return make_node("_npx_reshape", (as_np(a),), params, "reshape", name, attr)
 
 
 def nonzero(x: Any = None, name: str | None = None, attr: dict[str, str] | None = None, out: Any = None) -> Any:
     """Return a node of the coordinates of the elements that are not 0; `out` must be None."""
     _no_out("nonzero", out)
-    return node("_npx_nonzero", (as_np(x),), {}, "nonzero", name, attr)
+    return make_node("_npx_nonzero", (as_np(x),), {}, "nonzero", name, attr)
 
 
 def constraint_check(
@@ -62,7 +62,7 @@ def constraint_check(
 ) -> Any:
     """Return a node that is an error if an element of `input` is False; `out` must be None."""
     _no_out("constraint_check", out)
-    return node("_npx_constraint_check", (as_np(input),), {"msg": msg}, "constraint_check", name, attr)
+    return make_node("_npx_constraint_check", (as_np(input),), {"msg": msg}, "constraint_check", name, attr)
 
 
 def _no_out(what: str, out: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import load as load_classic
 from ..ndarray import save as save_classic
-from ..numpy.array import ndarray, wrap
+from ..numpy.array import as_np_class, ndarray
 
 
 def save(file: str, arr: Any) -> None:
@@ -40,8 +40,8 @@ def load(file: str) -> Any:
     """Read a `.params` file: a list of arrays, or a dict if they were saved with names."""
     found = load_classic(file)
     if isinstance(found, dict):
-        return {name: wrap(a) for name, a in found.items()}
-    return [wrap(a) for a in found]
+        return {name: as_np_class(a) for name, a in found.items()}
+    return [as_np_class(a) for a in found]
 
 
 __all__ = ["load", "save", "savez"]

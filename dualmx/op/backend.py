@@ -17,14 +17,14 @@ def platform() -> str:
     return _platform.get()
 
 
-def convolved_by_library(flops: int) -> bool:
+def uses_onednn(flops: int) -> bool:
     """True if a float32 convolution of that many floating-point operations goes to a library instead of XLA."""
     there = _library.get()
     return flops >= LARGE and there is not None and there()
 
 
 @contextmanager
-def lowering_for(name: str, library: Callable[[], bool] | None = None) -> Iterator[None]:
+def lowering_on_platform(name: str, library: Callable[[], bool] | None = None) -> Iterator[None]:
     """Set what `platform()` returns inside the `with` block; the compile room wraps every trace in it.
 
     `library` tells, when it matters, whether large convolutions are computed by a library instead of XLA.

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 import numpy as np
 
 from .registry import Op
-from .schema import Axes, Field, to_floats
+from .schema import Axes, ParamField, to_floats
 
-_WORDS = {int: "int", float: "float", bool: "boolean", str: "string"}
+_TYPE_NAMES = {int: "int", float: "float", bool: "boolean", str: "string"}
 
 
 class OperatorArguments(NamedTuple):
@@ -22,14 +22,14 @@ class OperatorArguments(NamedTuple):
     types: list[str]
 
 
-def arguments(op: Op) -> OperatorArguments:
+def operator_arguments(op: Op) -> OperatorArguments:
     """Return the inputs of `op`, then its parameters."""
     names = [i.name for i in op.inputs] + list(op.params)
     kinds = ["NDArray-or-Symbol[]" if i.variadic else "NDArray-or-Symbol" for i in op.inputs]
     return OperatorArguments(len(names), names, kinds + [_text(f) for f in op.params.values()])
 
 
-def _text(field: Field) -> str:
+def _text(field: ParamField) -> str:
     word, plain = _word(field.type)
     if field.required:
         return f"{word}, required"
@@ -51,7 +51,7 @@ def _word(t: Any) -> tuple[str, Any]:
     if get_origin(t) in (typing.Union, types.UnionType):
         word, plain = _word(next(a for a in get_args(t) if a is not type(None)))
         return (word.replace("{", "{None, ", 1) if word.startswith("{") else f"{word} or None"), plain
-    return _WORDS.get(t, getattr(t, "__name__", str(t))), t
+    return _TYPE_NAMES.get(t, getattr(t, "__name__", str(t))), t
 
 
 def _shown(value: Any, plain: Any) -> str:
@@ -64,4 +64,4 @@ def _shown(value: Any, plain: Any) -> str:
     return f"{np.float32(value):.9g}" if plain is float else f"'{value}'"
 
 
-__all__ = ["OperatorArguments", "arguments"]
+__all__ = ["OperatorArguments", "operator_arguments"]

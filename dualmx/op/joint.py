@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-UNSAVED = "unsaved"  # name of values that backward passes make again
+REMAT_NAME = "unsaved"  # name of values that backward passes make again
 _LARGE = 1 << 20  # bytes from which a value is worth a message of its own
 
 _axis: ContextVar[tuple[str, int, bool] | None] = ContextVar("dualmx_joint_axis", default=None)
 
 
 @contextmanager
-def joint_over(name: str, size: int, fuse: bool) -> Iterator[None]:
+def device_axis(name: str, size: int, fuse: bool) -> Iterator[None]:
     """Inside the `with` block, `summed` sums over the `size` devices of the mapped axis `name`.
 
     With `fuse`, small values of one element type are exchanged as one: fewer messages between processes, for two
@@ -49,19 +49,19 @@ def mesh() -> Any:
     return _mesh.get()
 
 
-def grid() -> Any:
+def device_grid() -> Any:
     """Return the devices of the mesh as JAX names them here: inside of `shard_map` it takes its own name only."""
     there = jax.sharding.get_abstract_mesh()
     return mesh().mesh if there.empty else there
 
 
-def members() -> int:
+def axis_size() -> int:
     """Return how many devices run the program that is being lowered together; 1 while shapes are inferred."""
     found = _axis.get()
     return found[1] if found else 1
 
 
-def summed(values: Sequence[Any]) -> list[Any]:
+def psum(values: Sequence[Any]) -> list[Any]:
     """Sum each value over the devices that run the program together.
 
     Example:
@@ -88,16 +88,18 @@ def summed(values: Sequence[Any]) -> list[Any]:
     return out
 
 
-Beyond = Callable[[str, list[np.ndarray]], list[np.ndarray]]  # sums arrays over processes; the text names the exchange
-_beyond: list[Beyond] = []
+CrossProcessSum = Callable[
+    [str, list[np.ndarray]], list[np.ndarray]
+]  # sums arrays over processes; the text names the exchange
+_beyond: list[CrossProcessSum] = []
 
 
-def sum_processes_by(function: Beyond) -> None:
+def sum_processes_by(function: CrossProcessSum) -> None:
     """Let `summed_everywhere` sum over processes by `function`."""
     _beyond[:] = [function]
 
 
-def summed_everywhere(values: Sequence[Any], processes: int, key: str) -> list[Any]:
+def psum_over_processes(values: Sequence[Any], processes: int, key: str) -> list[Any]:
     """Sum each value over the devices that run the program together, and over processes that run the same program.
 
     Args:
@@ -105,7 +107,7 @@ def summed_everywhere(values: Sequence[Any], processes: int, key: str) -> list[A
         processes: how many there are; 1 for this one alone.
         key: tells this exchange from others of the program, alike in all processes.
     """
-    found = summed(values)
+    found = psum(values)
     if processes == 1:
         return found
     axis = _axis.get()

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.dtypes import is_dtype, is_float
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from .schema import AUX, FREE, TENSOR, Field, Input, read_schema
+from .schema import AUX, TENSOR, UNTYPED, Input, ParamField, read_schema
 
 
 @cache
@@ -48,7 +48,7 @@ class Op:
 
     stands_for: str | None = None
     inputs: tuple[Input, ...]
-    params: Mapping[str, Field]
+    params: Mapping[str, ParamField]
     key_name: str
     train_name: str
 
@@ -57,7 +57,7 @@ class Op:
         name: str,
         fn: Callable[..., Any],
         inputs: tuple[Input, ...] | None = None,
-        params: Mapping[str, Field] | None = None,
+        params: Mapping[str, ParamField] | None = None,
         outputs: int | Callable[[Any], int] = 1,
         visible: int | Callable[[Any], int] | None = None,
         output_names: tuple[str, ...] = (),
@@ -155,7 +155,7 @@ class Op:
     def bind(self, params: Mapping[str, Any], train: bool = False) -> Call:
         """Return the interned `Call` of already parsed `params`; runtime parameters keep their value out of it."""
         train = train and self.has_train
-        key = (train, *(_ident(v) for n, v in params.items() if not self.params[n].runtime))
+        key = (train, *(_identity_key(v) for n, v in params.items() if not self.params[n].runtime))
         if self.runtime:
             key = (*key, *(len(params[n]) for n in self.runtime if self.params[n].vector))
         call = self.calls.get(key)
@@ -186,7 +186,7 @@ class Op:
 
     def settled_names(self, params: Mapping[str, Any]) -> list[str]:
         """Names of all inputs of a variadic op whose parameters settle them; empty for others."""
-        return list(self.named(_Namespace(params))) if self.named else []
+        return list(self.named(_ParamNamespace(params))) if self.named else []
 
     def counted_names(self, count: int) -> list[str]:
         """MXNet's names of `count` inputs: `arg0`, `arg1`, …, then what is attached to each."""
@@ -194,7 +194,7 @@ class Op:
         return [*(f"arg{i}" for i in range(n)), *(f"arg{i}_{end}" for i in range(n) for end in self.attached)][:count]
 
 
-def _ident(v: Any) -> Any:
+def _identity_key(v: Any) -> Any:
     """A hashable stand-in under which equal-but-different parameter values (0.0 and -0.0, 1 and True) stay apart."""
     if type(v) is float:
         return (v, str(v)) if v == 0.0 or v != v else v
@@ -223,7 +223,7 @@ class Call:
 
     def __init__(self, op: Op, params: dict[str, Any], train: bool):
         self.op, self.params, self.train = op, params, train
-        ns = _Namespace(params)
+        ns = _ParamNamespace(params)
         self.n_outputs = op.outputs(ns) if callable(op.outputs) else op.outputs
         shown = op.visible(ns) if callable(op.visible) else op.visible
         self.n_visible = self.n_outputs if shown is None else shown
@@ -355,7 +355,7 @@ class Call:
             )
 
 
-class _Namespace:
+class _ParamNamespace:
     """Parameters as attributes, for `outputs=`, `visible=` and `complete=` functions."""
 
     def __init__(self, params: Mapping[str, Any]):
@@ -445,4 +445,4 @@ def _bound(name: str, params: dict[str, Any], train: bool) -> Call:
     return get_op(name).bind(params, train)
 
 
-__all__ = ["AUX", "FREE", "OPS", "TENSOR", "Call", "Op", "get_op", "op"]
+__all__ = ["AUX", "OPS", "TENSOR", "UNTYPED", "Call", "Op", "get_op", "op"]

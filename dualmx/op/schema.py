@@ -30,10 +30,12 @@ class Role:
         return self.name
 
 
-TENSOR, FREE, AUX, KEY, TRAIN = map(Role, ("Tensor", "Free", "Aux", "Key", "Train"))
+TENSOR, UNTYPED, AUX, KEY, TRAIN = map(Role, ("Tensor", "UntypedTensor", "Aux", "Key", "Train"))
 
 Tensor = Annotated[jax.Array, TENSOR]  # input; all Tensor inputs of a call share one dtype
-Free = Annotated[jax.Array, FREE]  # input whose dtype is independent of the others (indices, labels, statistics)
+UntypedTensor = Annotated[
+    jax.Array, UNTYPED
+]  # input whose dtype is independent of the others (indices, labels, statistics)
 Aux = Annotated[jax.Array, AUX]  # state: read, and its next value returned after the outputs, in argument order
 Key = Annotated[jax.Array, KEY]  # random key, supplied by the runtime
 Train = Annotated[bool, TRAIN]  # training flag, supplied by the runtime
@@ -52,11 +54,11 @@ class When:
         return got in self.value if isinstance(self.value, tuple) else got == self.value
 
 
-class Optional_:
+class OptionalInput:
     """Marks an input that the caller may leave out; the body then receives `None`."""
 
 
-Maybe = Optional_()
+OptionalTensor = OptionalInput()
 
 ABSENT: Any = None
 """Default of an input or random key that need not exist; the body then finds None."""
@@ -124,7 +126,7 @@ def to_axes(value: Any) -> tuple[int, ...] | None:
     return None if value is None or value in ("None", "") else to_shape(value)
 
 
-def to_holes(value: Any) -> tuple[int | None, ...]:
+def to_optional_ints(value: Any) -> tuple[int | None, ...]:
     """Convert a sequence of ints in which `None` may stand (slice's begin, end, step)."""
     value = _literal(value)
     if value is None or isinstance(value, (int, np.integer)):
@@ -159,7 +161,7 @@ def to_dtype(value: Any) -> str:
 
 Shape = Annotated[tuple, to_shape]
 Axes = Annotated[tuple | None, to_axes]
-Holes = Annotated[tuple, to_holes]
+OptionalInts = Annotated[tuple, to_optional_ints]
 Floats = Annotated[tuple, to_floats]
 Positive = Annotated[int, to_int, Range(1)]
 Count = Annotated[int, to_int, Range(0)]
@@ -167,10 +169,12 @@ NonNegative = Annotated[float, to_float, Range(0)]
 Fraction = Annotated[float, to_float, Range(0, 1)]
 DType = Annotated[str, to_dtype]
 OptDType = Annotated[str | None, lambda v: None if v in (None, "None") else to_dtype(v)]
-EXACT = 1 << 24  # whole numbers below are exact as runtime inputs, which are float32
-Rate = Annotated[float, to_float, Runtime]  # runtime float: learning rate, rescale_grad
-Rates = Annotated[tuple, to_floats, Runtime]  # runtime floats, one scalar each: learning rates of a multi-weight update
-Step = Annotated[int, to_int, Range(1), Runtime]  # runtime count of updates, from 1; the body receives a float
+FLOAT32_EXACT_INTS = 1 << 24  # whole numbers below are exact as runtime inputs, which are float32
+RuntimeFloat = Annotated[float, to_float, Runtime]  # runtime float: learning rate, rescale_grad
+RuntimeFloats = Annotated[
+    tuple, to_floats, Runtime
+]  # runtime floats, one scalar each: learning rates of a multi-weight update
+RuntimeInt = Annotated[int, to_int, Range(1), Runtime]  # runtime count of updates, from 1; the body receives a float
 
 _PLAIN: dict[Any, Callable[[Any], Any]] = {int: to_int, float: to_float, bool: to_bool, str: str}
 
@@ -217,7 +221,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Field:
+class ParamField:
     """One typed parameter of an op."""
 
     name: str
@@ -237,11 +241,11 @@ class Field:
 REQUIRED = object()
 
 
-def read_schema(fn: Callable[..., Any]) -> tuple[tuple[Input, ...], dict[str, Field], str, str]:
+def read_schema(fn: Callable[..., Any]) -> tuple[tuple[Input, ...], dict[str, ParamField], str, str]:
     """Read the annotations of an op body: inputs, parameters, and the names of its key and training arguments."""
     hints = typing.get_type_hints(fn, include_extras=True)
     inputs: list[Input] = []
-    params: dict[str, Field] = {}
+    params: dict[str, ParamField] = {}
     hidden: dict[Role, str] = {}
     for p in inspect.signature(fn).parameters.values():
         t = hints[p.name]
@@ -251,11 +255,11 @@ def read_schema(fn: Callable[..., Any]) -> tuple[tuple[Input, ...], dict[str, Fi
             hidden[role] = p.name
         elif role is not None:
             when = next((m for m in marks if isinstance(m, When)), None)
-            maybe = any(isinstance(m, Optional_) for m in marks)
+            maybe = any(isinstance(m, OptionalInput) for m in marks)
             inputs.append(Input(p.name, role, when, maybe, p.kind is inspect.Parameter.VAR_POSITIONAL))
         else:
             default = REQUIRED if p.default is inspect.Parameter.empty else p.default
             runtime = Runtime in marks
             vector = runtime and get_args(t)[0] is tuple
-            params[p.name] = Field(p.name, t, converter(t), default, runtime, Ignored in marks, vector)
+            params[p.name] = ParamField(p.name, t, converter(t), default, runtime, Ignored in marks, vector)
     return tuple(inputs), params, hidden.get(KEY, ""), hidden.get(TRAIN, "")

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 
 from ..core.errors import ArgumentError
 from .registry import Call, Op
-from .schema import Count, Free, Key, Shape, Train
+from .schema import Count, Key, Shape, Train, UntypedTensor
 
 
-class Body(NamedTuple):
+class LoweredGraph(NamedTuple):
     """A graph lowered to a call; `order[i]` is the number, among the graph's variables, of the call's input i."""
 
     call: Call
@@ -38,7 +38,7 @@ def foreach_wiring(p: Any) -> tuple[int, ...]:
     return tuple(position for position, _ in sorted(at.items(), key=lambda item: item[1]))
 
 
-def _written(bodies: Sequence[tuple[Body, Sequence[int]]]) -> tuple[int, ...]:
+def _written_inputs(bodies: Sequence[tuple[LoweredGraph, Sequence[int]]]) -> tuple[int, ...]:
     """Input positions written by graphs, given with the positions that feed their variables."""
     return tuple(dict.fromkeys(wires[v] for body, wires in bodies for v in body.writes()))
 
@@ -57,11 +57,11 @@ def _keeps(name: str, what: str, old: Sequence[Any], new: Sequence[Any]) -> None
 
 
 def _foreach(
-    *data: Free, key: Key, train: Train, num_args: Count = 0, num_outputs: Count, num_out_data: Count,
+    *data: UntypedTensor, key: Key, train: Train, num_args: Count = 0, num_outputs: Count, num_out_data: Count,
     in_state_locs: Shape, in_data_locs: Shape, remain_locs: Shape, bodies: tuple = (),
 ) -> tuple[Any, ...]:  # fmt: skip
     """Scan the body over the first axis of the data."""
-    body: Body = bodies[0]
+    body: LoweredGraph = bodies[0]
     n_data, n_state = len(in_data_locs), len(in_state_locs)
     wires = [*in_data_locs, *in_state_locs, *remain_locs]
     xs, init = data[:n_data], data[n_data : n_data + n_state]
@@ -69,7 +69,7 @@ def _foreach(
     if len(lengths) != 1 or lengths[0] == 0:
         raise ArgumentError(f"_foreach: data have {lengths} steps: expected arrays of one length that is not 0")
     fed = foreach_wiring(_Names(in_data_locs, in_state_locs, remain_locs))
-    written = _written([(body, fed)])
+    written = _written_inputs([(body, fed)])
 
     def step(carry: Any, x: Any) -> Any:
         states, held, t = carry
@@ -97,13 +97,13 @@ class _Names(NamedTuple):
 
 
 def _while_loop(
-    *data: Free, key: Key, train: Train, num_args: Count = 0, num_outputs: Count, num_out_data: Count,
+    *data: UntypedTensor, key: Key, train: Train, num_args: Count = 0, num_outputs: Count, num_out_data: Count,
     max_iterations: Count, cond_input_locs: Shape, func_input_locs: Shape, func_var_locs: Shape, bodies: tuple = (),
 ) -> tuple[Any, ...]:  # fmt: skip
     """Run the body while the condition holds; a scan of bounded length, so that it has gradients."""
     test, body = bodies
     places = [func_input_locs[i] for i in func_var_locs]
-    written = [at for at in _written([(body, func_input_locs)]) if at not in places]
+    written = [at for at in _written_inputs([(body, func_input_locs)]) if at not in places]
 
     def env(variables: Any, held: Any) -> list[Any]:
         now = list(data)
@@ -139,16 +139,16 @@ def _while_loop(
 
 
 def _cond(
-    *data: Free, key: Key, train: Train, num_args: Count = 0, num_outputs: Count, cond_input_locs: Shape,
+    *data: UntypedTensor, key: Key, train: Train, num_args: Count = 0, num_outputs: Count, cond_input_locs: Shape,
     then_input_locs: Shape, else_input_locs: Shape, bodies: tuple = (),
 ) -> tuple[Any, ...]:  # fmt: skip
     """Run one of two graphs."""
     test, then, other = bodies
     (verdict,), _ = test.run([data[i] for i in cond_input_locs], key)
     sides = ((then, then_input_locs), (other, else_input_locs))
-    written = _written(sides)
+    written = _written_inputs(sides)
 
-    def branch(body: Body, wires: Sequence[int]) -> Any:
+    def branch(body: LoweredGraph, wires: Sequence[int]) -> Any:
         def run(values: Any) -> Any:
             outs, wrote = body.run([values[i] for i in wires], key)
             now = {wires[n]: v for n, v in wrote.items()}
@@ -164,18 +164,18 @@ def _cond(
 
 
 def _foreach_mutates(p: Any) -> Sequence[int]:
-    return _written([(p.bodies[0], foreach_wiring(p))]) if p.bodies else ()
+    return _written_inputs([(p.bodies[0], foreach_wiring(p))]) if p.bodies else ()
 
 
 def _while_mutates(p: Any) -> Sequence[int]:
     if not p.bodies:
         return ()
     places = {p.func_input_locs[i] for i in p.func_var_locs}
-    return [at for at in _written([(p.bodies[1], p.func_input_locs)]) if at not in places]
+    return [at for at in _written_inputs([(p.bodies[1], p.func_input_locs)]) if at not in places]
 
 
 def _cond_mutates(p: Any) -> Sequence[int]:
-    return _written([(p.bodies[1], p.then_input_locs), (p.bodies[2], p.else_input_locs)]) if p.bodies else ()
+    return _written_inputs([(p.bodies[1], p.then_input_locs), (p.bodies[2], p.else_input_locs)]) if p.bodies else ()
 
 
 def _outputs(p: Any) -> int:
@@ -195,7 +195,7 @@ BASES = {
 N_GRAPHS = {"_foreach": 1, "_while_loop": 2, "_cond": 3}
 
 
-def wiring(name: str, p: Any, which: int) -> tuple[int, ...]:
+def input_positions(name: str, p: Any, which: int) -> tuple[int, ...]:
     """The input position that feeds each variable of graph number `which` of the operator."""
     if name == "_foreach":
         return foreach_wiring(p)
@@ -204,12 +204,12 @@ def wiring(name: str, p: Any, which: int) -> tuple[int, ...]:
     return (p.cond_input_locs, p.then_input_locs, p.else_input_locs)[which]
 
 
-def sliced(name: str, p: Any) -> range:
+def scanned_inputs(name: str, p: Any) -> range:
     """The input positions of which a graph sees slices along the first axis."""
     return range(len(p.in_data_locs) if name == "_foreach" else 0)
 
 
-def ties(name: str, p: Any) -> dict[int, int]:
+def shape_ties(name: str, p: Any) -> dict[int, int]:
     """Heads of the body that have the shape and dtype of an input: head number to input position."""
     if name == "_foreach":
         return {p.num_out_data + i: len(p.in_data_locs) + i for i in range(len(p.in_state_locs))}
@@ -218,4 +218,4 @@ def ties(name: str, p: Any) -> dict[int, int]:
     return {}
 
 
-__all__ = ["BASES", "Body", "N_GRAPHS", "sliced", "ties", "wiring"]
+__all__ = ["BASES", "LoweredGraph", "N_GRAPHS", "scanned_inputs", "shape_ties", "input_positions"]

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray, zeros
-from .optimizer import HALF, Optimizer, alike, register, update_call, zeros_like
+from .optimizer import HALF, Optimizer, fusible_indices, register, update_call, zeros_like
 
 
-def wide_zeros(weight: NDArray) -> NDArray:
+def float32_zeros(weight: NDArray) -> NDArray:
     """A state array like the weight, float32 if the weight has 16 bits."""
     return zeros_like(weight, np.float32 if weight.dtype in HALF else None)
 
@@ -73,7 +73,7 @@ class Adam(Optimizer):
         factors = {t: (1.0 - self.beta2**t) ** 0.5 / (1.0 - self.beta1**t) for t in set(counts)}
         lrs = [lr * factors[t] for lr, t in zip(lrs, counts, strict=True)]
         static = {"beta1": self.beta1, "beta2": self.beta2, "epsilon": self.epsilon, "clip_gradient": self._clip}
-        for (_, dense, _), which in alike([""] * len(indices), weights, grads).items():
+        for (_, dense, _), which in fusible_indices([""] * len(indices), weights, grads).items():
             if not dense or len(which) == 1:
                 for i in which:
                     call = update_call("adam_update", wd=wds[i], lazy_update=self.lazy_update, **static)
@@ -104,7 +104,7 @@ class AdaGrad(Optimizer):
 
     def create_state(self, index: Any, weight: NDArray) -> NDArray:
         """The history, a float32 array at least."""
-        return wide_zeros(weight)
+        return float32_zeros(weight)
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call("_sparse_adagrad_update", epsilon=self.float_stable_eps, wd=wd, clip_gradient=self._clip)
@@ -174,7 +174,7 @@ class RMSProp(Optimizer):
 
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, ...]:
         """`(n,)`, or `(n, g, delta)` when centred."""
-        return tuple(wide_zeros(weight) for _ in range(3 if self.centered else 1))
+        return tuple(float32_zeros(weight) for _ in range(3 if self.centered else 1))
 
     def _step(self, index: Any, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call(
@@ -208,7 +208,7 @@ class AdaDelta(Optimizer):
 
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         """Averages of squared gradients and of squared steps."""
-        return wide_zeros(weight), wide_zeros(weight)
+        return float32_zeros(weight), float32_zeros(weight)
 
     def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
         wds = self._decays(index)  # no rate is in the formula
@@ -350,7 +350,7 @@ class Ftrl(Optimizer):
 
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
         """`(z, n)`, float32 arrays at least."""
-        return wide_zeros(weight), wide_zeros(weight)
+        return float32_zeros(weight), float32_zeros(weight)
 
     def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
         self._update_count(index)

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
 from .hooks import defines_update_alone, is_asked
-from .optimizer import ByImpl, Optimizer, alike, register, update_call, zeros_like
+from .optimizer import ByImpl, Optimizer, fusible_indices, register, update_call, zeros_like
 from .sgd import SGD
 
 
@@ -75,7 +75,7 @@ class LAMB(ByImpl):
         wds: Sequence[float],
     ) -> None:
         counts = self._index_update_count
-        for which in alike([""] * len(indices), weights, grads).values():
+        for which in fusible_indices([""] * len(indices), weights, grads).values():
             n = len(which)
             call = update_call(
                 "_multi_lamb_update",

@@ -15,7 +15,7 @@ from ..core.context import Context
 from ..core.dtypes import bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
-from ..core.second_place import stand_for
+from ..core.second_place import lazy_reexport
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
 from ..op.registry import Call, get_op
@@ -39,7 +39,7 @@ def update_call(name: str, count: int = 1, **static: Any) -> Call:
     return op.call(**blank, **static)
 
 
-def alike(
+def fusible_indices(
     names: Sequence[str], weights: Sequence[NDArray], grads: Sequence[NDArray]
 ) -> dict[tuple[str, bool, Context], list[int]]:
     """Positions of parameters that one call can update: of one op name, gradient storage and context."""
@@ -49,7 +49,7 @@ def alike(
     return kinds
 
 
-def listed(*args: Any) -> tuple[list[Any], ...]:
+def as_lists(*args: Any) -> tuple[list[Any], ...]:
     """The arguments of an update as lists, whether given for one parameter or for many."""
     return tuple(map(list, args)) if isinstance(args[0], (list, tuple)) else tuple([a] for a in args)
 
@@ -216,7 +216,7 @@ class Optimizer:
         self._change(index, weight, grad, state)
 
     def _change(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        indices, weights, grads, states = listed(index, weight, grad, state)
+        indices, weights, grads, states = as_lists(index, weight, grad, state)
         for array in (*weights, *grads):
             if not isinstance(array, NDArray):
                 what = f"{type(self).__name__}.update"
@@ -250,7 +250,7 @@ class Optimizer:
 
     def _on_copies(self, update: Callable[..., None], index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Call `update` with the float32 copies that states hold, and write them to their 16-bit weights."""
-        _, weights, grads, states = listed(index, weight, grad, state)
+        _, weights, grads, states = as_lists(index, weight, grad, state)
         masters = [s[0] if w.dtype in HALF else w for w, s in zip(weights, states, strict=True)]
         wide = [
             (g.astype("float32"), s[1]) if w.dtype in HALF else (g, s)
@@ -356,7 +356,7 @@ class ByImpl(Optimizer):
         if defines_update_alone(type(self)):
             self._by_update(index, weight, grad, state)
         else:
-            half = self.multi_precision and any(w.dtype in HALF for w in listed(weight)[0])
+            half = self.multi_precision and any(w.dtype in HALF for w in as_lists(weight)[0])
             self._update_impl(index, weight, grad, state, multi_precision=half)
 
     def _by_update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
@@ -414,4 +414,4 @@ class Test(Optimizer):
 
 
 # MXNet has all optimizers in this module.
-__getattr__, __dir__ = stand_for(__name__, "dualmx.optimizer")
+__getattr__, __dir__ = lazy_reexport(__name__, "dualmx.optimizer")

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.knobs import AGGREGATION
 from ..ndarray import NDArray
 from .hooks import defines_update_alone
-from .optimizer import HALF, ByImpl, Optimizer, alike, register, update_call, zeros_like
+from .optimizer import HALF, ByImpl, Optimizer, fusible_indices, register, update_call, zeros_like
 
 
 class MasterCopy(ByImpl):
@@ -92,7 +92,7 @@ class SGD(MasterCopy):
             master = isinstance(state, (tuple, list))
             mom = state[0] if master else state
             names.append(("mp_sgd" if master else "sgd") + ("_update" if mom is None else "_mom_update"))
-        for (name, dense, _), which in alike(names, weights, grads).items():
+        for (name, dense, _), which in fusible_indices(names, weights, grads).items():
             if dense and len(which) > 1:
                 self._many(name, which, weights, grads, states, lrs, wds)
             else:

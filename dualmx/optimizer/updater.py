@@ -86,12 +86,12 @@ class Updater:
             if i not in states:
                 states[i] = opt.create_state_multi_precision(i, w)
                 if w.context.mesh is not None:
-                    _cut_alike(states[i], w, self.state_axis)
+                    _shard_state_like(states[i], w, self.state_axis)
                 self.states_synced[i] = True
             elif not self.states_synced[i]:
                 states[i] = self.sync_state_context(states[i], w.context)
                 if w.context.mesh is not None:
-                    _cut_alike(states[i], w, self.state_axis)
+                    _shard_state_like(states[i], w, self.state_axis)
                 self.states_synced[i] = True
         if not several and not own_hooks(type(opt)):
             opt.update_multi_precision(index, weight, grad, states[index])
@@ -138,13 +138,13 @@ class Updater:
         self.states_synced = dict.fromkeys(self.states, False)
 
 
-def _cut_alike(state: Any, weight: NDArray, axis: str) -> None:
+def _shard_state_like(state: Any, weight: NDArray, axis: str) -> None:
     """Cut a new state over the mesh of its weight as the weight is cut, and along `axis` too."""
     if isinstance(state, NDArray):
         shard_like(state, weight, axis)
     elif isinstance(state, (tuple, list)):
         for s in state:
-            _cut_alike(s, weight, axis)
+            _shard_state_like(s, weight, axis)
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

@@ -1,15 +1,16 @@
 """Arrays cut over meshes of devices, and processes that compute together and exchange arrays."""
 
 from ..compile.mesh import Mesh
+from ..core.deprecated import former_names
 from ..ndarray.placement import shard
 from . import rpc
 from .collectives import all_gather, all_reduce, barrier, broadcast, join
-from .group import Group
+from .group import ProcessGroup
 from .mail import Handle
 from .memory import device_bytes
-from .rules import match_rules
+from .rules import match_partition_rules
 from .schedule import Schedule
-from .sending import Receipt, irecv, isend, recv, send
+from .sending import RecvHandle, irecv, isend, recv, send
 from .spread import all_gather_object, all_to_all, broadcast_object, gather, reduce, reduce_scatter, scatter
 from .world import (
     cross_rank,
@@ -25,8 +26,12 @@ from .world import (
 )
 
 __all__ = [
-    "Group", "Handle", "Mesh", "Receipt", "Schedule", "all_gather", "all_gather_object", "all_reduce", "all_to_all",
-    "barrier", "broadcast", "broadcast_object", "cross_rank", "cross_size", "device_bytes", "gather", "init", "irecv",
-    "is_initialized", "isend", "join", "local_rank", "local_size", "match_rules", "new_group", "rank", "recv",
-    "reduce", "reduce_scatter", "rpc", "scatter", "send", "shard", "shutdown", "size",
+    "Handle", "Mesh", "ProcessGroup", "RecvHandle", "Schedule", "all_gather", "all_gather_object", "all_reduce",
+    "all_to_all", "barrier", "broadcast", "broadcast_object", "cross_rank", "cross_size", "device_bytes", "gather",
+    "init", "irecv", "is_initialized", "isend", "join", "local_rank", "local_size", "match_partition_rules",
+    "new_group", "rank", "recv", "reduce", "reduce_scatter", "rpc", "scatter", "send", "shard", "shutdown", "size",
 ]  # fmt: skip
+
+__getattr__ = former_names(
+    __name__, {"Group": "ProcessGroup", "Receipt": "RecvHandle", "match_rules": "match_partition_rules"}
+)

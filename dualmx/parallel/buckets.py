@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-LARGE = 1 << 20  # bytes from which an array is worth a message of its own
+UNFUSED_ABOVE = 1 << 20  # bytes from which an array is worth a message of its own
 BUCKET = 16 << 20  # most bytes that travel together
 
 
-def buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
+def fusion_buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
     """Return which arrays travel together: by dtype, whatever comes in between, in the order of the first of each.
 
     Example:
@@ -20,7 +20,7 @@ def buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
     made: list[list[int]] = []
     open_at: dict[np.dtype, tuple[list[int], int]] = {}
     for i, a in enumerate(arrays):
-        if a.nbytes >= LARGE:
+        if a.nbytes >= UNFUSED_ABOVE:
             made.append([i])
             continue
         held, size = open_at.get(a.dtype, ([], BUCKET))
@@ -32,10 +32,10 @@ def buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
     return made
 
 
-def fused(arrays: Sequence[np.ndarray], exchange: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+def with_fusion(arrays: Sequence[np.ndarray], exchange: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
     """Return what an exchange that keeps shapes makes of each array."""
     out: list[np.ndarray] = list(arrays)
-    for at in buckets(arrays):
+    for at in fusion_buckets(arrays):
         if len(at) == 1:
             out[at[0]] = exchange(arrays[at[0]])
             continue
@@ -48,4 +48,4 @@ def fused(arrays: Sequence[np.ndarray], exchange: Callable[[np.ndarray], np.ndar
     return out
 
 
-__all__ = ["buckets", "fused"]
+__all__ = ["fusion_buckets", "with_fusion"]

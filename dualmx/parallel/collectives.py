@@ -12,15 +12,15 @@ from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray
 from ..ndarray.function import Function
 from . import processes
-from .borrow import like, looked_at
-from .buckets import fused
-from .combine import check_op, scaled
-from .group import Group
+from .borrow import as_numpy_view, from_numpy_like
+from .buckets import with_fusion
+from .combine import check_op, scale
+from .group import ProcessGroup
 from .mail import Handle
 from .world import group_of
 
 
-def listed(what: str, data: Any) -> tuple[list[NDArray], bool]:
+def as_list(what: str, data: Any) -> tuple[list[NDArray], bool]:
     """Return an array, or several, as a list, and whether there were several.
 
     Raises:
@@ -34,12 +34,12 @@ def listed(what: str, data: Any) -> tuple[list[NDArray], bool]:
     return arrays, several
 
 
-def values_of(a: NDArray) -> np.ndarray:
+def as_numpy(a: NDArray) -> np.ndarray:
     """Return the values of an array; not to be written to."""
-    return np.ascontiguousarray(looked_at(a)).reshape(a.shape)
+    return np.ascontiguousarray(as_numpy_view(a)).reshape(a.shape)
 
 
-def member(group: Group, what: str, name: str, number: Any) -> int:
+def rank_in_group(group: ProcessGroup, what: str, name: str, number: Any) -> int:
     """Return the number of a member of a group.
 
     Raises:
@@ -50,12 +50,12 @@ def member(group: Group, what: str, name: str, number: Any) -> int:
     return number
 
 
-def by_xla(group: Group, arrays: Sequence[NDArray]) -> bool:
+def uses_xla(group: ProcessGroup, arrays: Sequence[NDArray]) -> bool:
     """Whether XLA exchanges these arrays: it joins all processes, and takes dense ones."""
     return processes.size() == group.size > 1 and all(a.stype == "default" and a.size for a in arrays)
 
 
-def agree(group: Group, what: str, kind: str, arrays: Sequence[NDArray], **more: Any) -> bool:
+def check_same_call(group: ProcessGroup, what: str, kind: str, arrays: Sequence[NDArray], **more: Any) -> bool:
     """Raise in all members if they do not call the same: XLA would wait for ever. False if some have joined instead.
 
     Raises:
@@ -67,7 +67,7 @@ def agree(group: Group, what: str, kind: str, arrays: Sequence[NDArray], **more:
     return group.agree(what, {"k": kind, "t": text, "e": sum(math.prod(a.shape) for a in arrays)})
 
 
-class _Exchange(Function):
+class _DifferentiableCollective(Function):
     """An exchange whose gradient is another one."""
 
     def __init__(self, there: Callable[..., list[NDArray]], back: Callable[..., list[NDArray]]):
@@ -75,24 +75,24 @@ class _Exchange(Function):
         self._there, self._back = there, back
 
     def forward(self, *inputs: Any) -> Any:
-        return self._there(_ready(inputs))
+        return self._there(_execute_pending(inputs))
 
     def backward(self, *output_grads: Any) -> Any:
-        found = self._back(_ready(output_grads))
+        found = self._back(_execute_pending(output_grads))
         return found[0] if len(found) == 1 else found
 
 
-def _ready(arrays: Sequence[Any]) -> list[Any]:
+def _execute_pending(arrays: Sequence[Any]) -> list[Any]:
     """Execute what is pending here: the thread that exchanges would compute each array by a program of its own."""
     for a in arrays:
         a.wait_to_read()
     return list(arrays)
 
 
-def written(results: list[NDArray], out: Any, several: bool, what: str) -> Any:
+def write_out(results: list[NDArray], out: Any, several: bool, what: str) -> Any:
     """Return results, written into `out` if that is given."""
     if out is not None:
-        targets, _ = listed(what, out)
+        targets, _ = as_list(what, out)
         if len(targets) != len(results):
             raise ArgumentError(f"{what}: out has {len(targets)} arrays, data {len(results)}")
         for target, result in zip(targets, results, strict=True):
@@ -101,8 +101,14 @@ def written(results: list[NDArray], out: Any, several: bool, what: str) -> Any:
     return results if several else results[0]
 
 
-def reduced(
-    arrays: Sequence[NDArray], op: str, prescale: float, postscale: float, group: Group, what: str, name: str = ""
+def reduce_arrays(
+    arrays: Sequence[NDArray],
+    op: str,
+    prescale: float,
+    postscale: float,
+    group: ProcessGroup,
+    what: str,
+    name: str = "",
 ) -> list[NDArray]:
     """Reduce arrays over the members of a group, small ones of a dtype as one message.
 
@@ -111,14 +117,14 @@ def reduced(
     """
     settings = {"op": op, "prescale": prescale, "postscale": postscale, **({"name": name} if name else {})}
     linear = op in ("sum", "average")
-    if linear and by_xla(group, arrays) and agree(group, what, "all_reduce", arrays, **settings):
-        sums = processes.exchanged("sum", what, [a if prescale == 1 else a * prescale for a in arrays])
+    if linear and uses_xla(group, arrays) and check_same_call(group, what, "all_reduce", arrays, **settings):
+        sums = processes.run_xla_collective("sum", what, [a if prescale == 1 else a * prescale for a in arrays])
         factor = postscale / group.size if op == "average" else postscale
         return sums if factor == 1 else [s * factor for s in sums]
-    found = fused(
-        [scaled(values_of(a), prescale) for a in arrays], lambda x: group.all_reduce(x, op, postscale, what, name)
+    found = with_fusion(
+        [scale(as_numpy(a), prescale) for a in arrays], lambda x: group.all_reduce(x, op, postscale, what, name)
     )
-    return [like(v, a) for v, a in zip(found, arrays, strict=True)]
+    return [from_numpy_like(v, a) for v, a in zip(found, arrays, strict=True)]
 
 
 def all_reduce(
@@ -126,7 +132,7 @@ def all_reduce(
     op: str = "sum",
     prescale: float = 1.0,
     postscale: float = 1.0,
-    group: Group | None = None,
+    group: ProcessGroup | None = None,
     out: Any = None,
     wait: bool = True,
     name: str = "",
@@ -156,45 +162,47 @@ def all_reduce(
         [1.0, 1.0]
     """
     what = "parallel.all_reduce"
-    arrays, several = listed(what, data)
+    arrays, several = as_list(what, data)
     members = group_of(group, what)
     for a in arrays:
         check_op(what, op, np.dtype(a.dtype), prescale, postscale)
     sparse = [a for a in arrays if a.stype != "default"]
     if sparse:
-        from .rows import reduced_rows
+        from .rows import all_reduce_rows
 
         if len(sparse) < len(arrays) or op not in ("sum", "average"):
             raise ArgumentError(f"{what}: sparse arrays are summed or averaged, apart from dense ones")
         factor = prescale * (postscale / members.size if op == "average" else postscale)
-        return written([reduced_rows(a, factor, members, what, name) for a in arrays], out, several, what)
+        return write_out([all_reduce_rows(a, factor, members, what, name) for a in arrays], out, several, what)
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
         if members.size == 1:
             factor = prescale * postscale
             return [x.copy() if factor == 1 else x * factor for x in xs]
-        return reduced(xs, op, prescale, postscale, members, what, name)
+        return reduce_arrays(xs, op, prescale, postscale, members, what, name)
 
     if not arrays:
-        return written([], out, several, what)
+        return write_out([], out, several, what)
     if not wait:
         if members.size > 1:
             for a in arrays:
                 a.wait_to_read()
             future = members.begin(lambda: there(arrays))
-            return Handle(lambda: written(future.result(), out, several, what), future.done)
-        return Handle(lambda: written(there(arrays), out, several, what), lambda: True)
+            return Handle(lambda: write_out(future.result(), out, several, what), future.done)
+        return Handle(lambda: write_out(there(arrays), out, several, what), lambda: True)
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         if op not in ("sum", "average"):
             raise ArgumentError(f"{what}: op={op!r} has no gradient; sums and averages do")
         return there(dys)
 
-    results = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(*arrays)
-    return written(list(results), out, several, what)
+    results = _DifferentiableCollective(
+        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+    )(*arrays)
+    return write_out(list(results), out, several, what)
 
 
-def all_gather(data: Any, join: bool = False, group: Group | None = None) -> Any:
+def all_gather(data: Any, join: bool = False, group: ProcessGroup | None = None) -> Any:
     """Return the arrays of all processes in their order: stacked along a new first axis, or joined along the first.
 
     Differentiable: the gradient of a process is the sum of what all processes have for its array.
@@ -213,7 +221,7 @@ def all_gather(data: Any, join: bool = False, group: Group | None = None) -> Any
         ((1, 2), (2,))
     """
     what = "parallel.all_gather"
-    arrays, several = listed(what, data)
+    arrays, several = as_list(what, data)
     members = group_of(group, what)
     if join and any(not a.shape for a in arrays):
         raise ArgumentError(f"{what}: join=True: an array without axes")
@@ -222,28 +230,30 @@ def all_gather(data: Any, join: bool = False, group: Group | None = None) -> Any
     starts: list[int] = []
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
-        if not join and by_xla(members, xs):
-            agree(members, what, "all_gather", xs)
-            return processes.exchanged("gather", what, xs)
+        if not join and uses_xla(members, xs):
+            check_same_call(members, what, "all_gather", xs)
+            return processes.run_xla_collective("gather", what, xs)
         results = []
         for x in xs:
-            found = [values_of(x)] if members.size == 1 else members.all_gather(values_of(x), not join, what)
+            found = [as_numpy(x)] if members.size == 1 else members.all_gather(as_numpy(x), not join, what)
             starts.append(sum(len(f) for f in found[: members.rank]) if join else members.rank)
-            results.append(like(np.concatenate(found) if join else np.stack(found), x))
+            results.append(from_numpy_like(np.concatenate(found) if join else np.stack(found), x))
         return results
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
-        sums = list(dys) if members.size == 1 else reduced(dys, "sum", 1.0, 1.0, members, what)
+        sums = list(dys) if members.size == 1 else reduce_arrays(dys, "sum", 1.0, 1.0, members, what)
         first = starts or [members.rank] * len(sums)
         if not join:
             return [s[k] for s, k in zip(sums, first, strict=True)]
         return [s[k : k + len(a)] for s, k, a in zip(sums, first, arrays, strict=True)]
 
-    found = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(*arrays)
+    found = _DifferentiableCollective(
+        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+    )(*arrays)
     return list(found) if several else found[0]
 
 
-def broadcast(data: Any, root: int = 0, group: Group | None = None, out: Any = None) -> Any:
+def broadcast(data: Any, root: int = 0, group: ProcessGroup | None = None, out: Any = None) -> Any:
     """Return the array (or list of arrays) of process `root`; the others pass arrays of the same shapes and dtypes.
 
     Differentiable: the gradient of `root` is the sum of those of all processes, that of the others is zero.
@@ -263,30 +273,32 @@ def broadcast(data: Any, root: int = 0, group: Group | None = None, out: Any = N
         [1.0, 1.0]
     """
     what = "parallel.broadcast"
-    arrays, several = listed(what, data)
+    arrays, several = as_list(what, data)
     members = group_of(group, what)
-    member(members, what, "root", root)
+    rank_in_group(members, what, "root", root)
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
         if members.size == 1:
             return [x.copy() for x in xs]
-        if by_xla(members, xs):
-            agree(members, what, "broadcast", xs, root=root)
-            return processes.exchanged("broadcast", what, xs, root)
-        found = fused([values_of(x) for x in xs], lambda x: members.broadcast(x, root, what))
-        return [like(np.array(v), x).tostype(x.stype) for v, x in zip(found, xs, strict=True)]
+        if uses_xla(members, xs):
+            check_same_call(members, what, "broadcast", xs, root=root)
+            return processes.run_xla_collective("broadcast", what, xs, root)
+        found = with_fusion([as_numpy(x) for x in xs], lambda x: members.broadcast(x, root, what))
+        return [from_numpy_like(np.array(v), x).tostype(x.stype) for v, x in zip(found, xs, strict=True)]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
-        sums = list(dys) if members.size == 1 else reduced(dys, "sum", 1.0, 1.0, members, what)
+        sums = list(dys) if members.size == 1 else reduce_arrays(dys, "sum", 1.0, 1.0, members, what)
         return [s if members.rank == root else s * 0 for s in sums]
 
     if not arrays:
         return []
-    found = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(*arrays)
-    return written(list(found), out, several, what)
+    found = _DifferentiableCollective(
+        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+    )(*arrays)
+    return write_out(list(found), out, several, what)
 
 
-def barrier(group: Group | None = None) -> None:
+def barrier(group: ProcessGroup | None = None) -> None:
     """Wait until all processes are here.
 
     Raises:
@@ -301,10 +313,10 @@ def barrier(group: Group | None = None) -> None:
     elif processes.size() > 1 and group is None:
         from ..ndarray import ones
 
-        processes.exchanged("sum", "parallel.barrier", [ones((1,))])
+        processes.run_xla_collective("sum", "parallel.barrier", [ones((1,))])
 
 
-def join(group: Group | None = None) -> int:
+def join(group: ProcessGroup | None = None) -> int:
     """Say that this process has no more data: it takes part in the reductions of the others, without values.
 
     Averages are those of the processes that still have some.

@@ -15,7 +15,7 @@ _UFUNCS: dict[str, Any] = {
 OPS = tuple(_UFUNCS)
 
 
-def wide(dtype: np.dtype) -> np.dtype:
+def accumulation_dtype(dtype: np.dtype) -> np.dtype:
     """Type in which values of a type are combined: 16-bit floats in float32."""
     return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iub" else dtype
 
@@ -34,14 +34,14 @@ def check_op(what: str, op: Any, dtype: np.dtype, prescale: float, postscale: fl
         raise ArgumentError(f"{what}: {dtype.name} values are neither averaged nor scaled; cast them to a float type")
 
 
-def scaled(part: np.ndarray, factor: float) -> np.ndarray:
+def scale(part: np.ndarray, factor: float) -> np.ndarray:
     """Return `factor · part`; the part itself if the factor is 1."""
-    return part if factor == 1 else (part.astype(wide(part.dtype)) * factor).astype(part.dtype)
+    return part if factor == 1 else (part.astype(accumulation_dtype(part.dtype)) * factor).astype(part.dtype)
 
 
-def combine(parts: Sequence[np.ndarray], op: str, postscale: float, out: np.ndarray) -> None:
+def reduce_values(parts: Sequence[np.ndarray], op: str, postscale: float, out: np.ndarray) -> None:
     """Write what `op` makes of the parts, times `postscale`, into `out`; all have one shape and dtype."""
-    kind = wide(out.dtype)
+    kind = accumulation_dtype(out.dtype)
     ufunc = _UFUNCS[op]
     total = out if kind == out.dtype else np.empty(out.shape, kind)
     if len(parts) == 1:
@@ -59,4 +59,4 @@ def combine(parts: Sequence[np.ndarray], op: str, postscale: float, out: np.ndar
         np.copyto(out, total, casting="unsafe")
 
 
-__all__ = ["OPS", "check_op", "combine", "scaled", "wide"]
+__all__ = ["OPS", "accumulation_dtype", "check_op", "reduce_values", "scale"]

@@ -16,12 +16,12 @@ _started: list[subprocess.Popen[str]] = []
 _connections: list[socket.socket] = []
 
 
-def silence() -> int:
+def heartbeat_seconds() -> int:
     """Seconds without a sign of life after which XLA gives a process up; dualmx is quicker."""
     return max(10, 2 * HEARTBEAT_TIMEOUT.integer())
 
 
-def start(host: str, seen: str, count: int) -> str:
+def start_service(host: str, seen: str, count: int) -> str:
     """Start the service for `count` processes in a process of its own; returns `seen:port:control`.
 
     Args:
@@ -36,7 +36,7 @@ def start(host: str, seen: str, count: int) -> str:
         s.bind((host, 0))
         port = s.getsockname()[1]
     env = {k: v for k, v in os.environ.items() if not k.startswith(("DMLC_", "JAX_"))}
-    command = [sys.executable, str(SCRIPT), host, str(port), str(count), str(silence())]
+    command = [sys.executable, str(SCRIPT), host, str(port), str(count), str(heartbeat_seconds())]
     # What ends this process must not end the service, which the others may still need.
     child = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env,
@@ -50,7 +50,7 @@ def start(host: str, seen: str, count: int) -> str:
     return f"{seen}:{port}:{control}"
 
 
-def stay_in_touch(address: str) -> str:
+def keep_connection(address: str) -> str:
     """Connect to a service for as long as this process lives; returns `host:port` for XLA.
 
     Raises:
@@ -64,4 +64,4 @@ def stay_in_touch(address: str) -> str:
     return f"{host}:{port}"
 
 
-__all__ = ["silence", "start", "stay_in_touch"]
+__all__ = ["heartbeat_seconds", "keep_connection", "start_service"]

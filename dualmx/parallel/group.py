@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
-from ..ps import Peers
+from ..ps import PeerLinks
 from ..ps.frame import Message
-from .combine import combine
-from .lane import Lane
+from .combine import reduce_values
+from .lane import SharedMemoryAllReduce
 from .pool import pool
 
 SMALL = 128 << 10  # bytes up to which every process simply gets the arrays of all others
@@ -22,7 +22,7 @@ JOINED = "join"
 PIECE = 256 << 20  # most bytes of one message
 
 
-class Group:
+class ProcessGroup:
     """Some processes of a job, all of which call the same exchanges in the same order.
 
     Args:
@@ -42,7 +42,7 @@ class Group:
         1
     """
 
-    def __init__(self, ranks: Sequence[int], peers: Peers | None, name: str, rank: int):
+    def __init__(self, ranks: Sequence[int], peers: PeerLinks | None, name: str, rank: int):
         self.ranks = tuple(ranks)
         self.rank = self.ranks.index(rank) if rank in self.ranks else -1
         self.size = len(self.ranks)
@@ -50,7 +50,7 @@ class Group:
         self.name = name
         self._numbers = itertools.count()
         self._named: dict[str, int] = {}
-        self._lane: Lane | None = None
+        self._lane: SharedMemoryAllReduce | None = None
         self._laned = False
         self._thread: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class Group:
                 self._thread = ThreadPoolExecutor(1, "dualmx-exchange")
         return self._thread.submit(work)
 
-    def _links(self, what: str) -> Peers:
+    def _links(self, what: str) -> PeerLinks:
         if self.rank < 0:
             raise ArgumentError(f"{what}: this process is not in {self!r}")
         if self.peers is None:
@@ -151,7 +151,7 @@ class Group:
             pieces = peers.take(channel, [rank], what)[1].pieces()
 
     def _agree(
-        self, peers: Peers, channel: str, rank: int, theirs: dict[str, Any], mine: dict[str, Any], what: str
+        self, peers: PeerLinks, channel: str, rank: int, theirs: dict[str, Any], mine: dict[str, Any], what: str
     ) -> None:
         if all(v is None or theirs.get(k) == v for k, v in mine.items()):
             return
@@ -203,7 +203,7 @@ class Group:
                 self.send(i, channel, head, x)
             parts.update((i, self.receive([i], channel, what)[1]) for i in others)
         if small or len(active) < self.size:
-            combine([parts[i] for i in active], op, postscale, out)
+            reduce_values([parts[i] for i in active], op, postscale, out)
             return out
         lane = self._lane_of_all(peers, what)
         flat, into = x.reshape(-1), out.reshape(-1)
@@ -249,17 +249,17 @@ class Group:
         for i in self._others():
             self.send(i, channel, _head(flat[parts[i]]), flat[parts[i]])
         own = flat[parts[self.rank]]
-        combine(
+        reduce_values(
             [own if i == self.rank else self.receive([i], channel, what)[1] for i in range(self.size)], op, postscale,
             out,
         )  # fmt: skip
 
-    def _lane_of_all(self, peers: Peers, what: str) -> Lane | None:
+    def _lane_of_all(self, peers: PeerLinks, what: str) -> SharedMemoryAllReduce | None:
         if not self._laned:
             self._laned = True
             channel = f"{self.name}:lane"
-            able = Lane.possible() and peers.shares(self.ranks)
-            block = peers.memory(Lane.size(self.size)) if able else None
+            able = SharedMemoryAllReduce.possible() and peers.shares(self.ranks)
+            block = peers.memory(SharedMemoryAllReduce.size(self.size)) if able else None
             if block is not None:
                 block[:] = 0
             for i in self._others():
@@ -279,7 +279,7 @@ class Group:
                 if peers.take(channel, [self.ranks[i]], what)[1].meta.get("able") is not True:
                     block = None
             if block is not None:
-                self._lane = Lane(self, peers, block, views)
+                self._lane = SharedMemoryAllReduce(self, peers, block, views)
         return self._lane
 
     def sum_named(self, x: np.ndarray, key: str, what: str) -> np.ndarray:
@@ -295,7 +295,7 @@ class Group:
             self.send(i, channel, head, x)
         parts = [x if i == self.rank else self.receive([i], channel, what, head)[1] for i in range(self.size)]
         out = np.empty(x.shape, x.dtype)
-        combine(parts, "sum", 1.0, out)
+        reduce_values(parts, "sum", 1.0, out)
         return out
 
     def reduce_scatter(self, x: np.ndarray, op: str, postscale: float, what: str) -> np.ndarray:
@@ -308,7 +308,7 @@ class Group:
         head = {"k": "reduce_scatter", "o": op, "f": postscale, "shape": list(x.shape), "d": x.dtype.name}
         found = self._exchange(what, head, [x[i * rows : (i + 1) * rows] for i in range(self.size)])
         out = np.empty((rows, *x.shape[1:]), x.dtype)
-        combine(found, op, postscale, out)
+        reduce_values(found, op, postscale, out)
         return out
 
     def all_gather(self, x: np.ndarray, same: bool, what: str) -> list[np.ndarray]:
@@ -427,4 +427,4 @@ def _described(head: dict[str, Any]) -> str:
     return kind + typed + more
 
 
-__all__ = ["Group"]
+__all__ = ["ProcessGroup"]

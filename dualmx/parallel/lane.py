@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..core.errors import MXNetError
-from ..ps import Peers
-from .combine import combine
+from ..ps import PeerLinks
+from .combine import reduce_values
 
 if TYPE_CHECKING:
-    from .group import Group
+    from .group import ProcessGroup
 
 SLICE = 1 << 20
 SLOTS = 8
@@ -26,7 +26,7 @@ _LINE = 64  # bytes between counters, so that processes do not write to the same
 _SPINS = 200
 
 
-class Lane:
+class SharedMemoryAllReduce:
     """One end of a lane; made by all members of a group together.
 
     Args:
@@ -36,7 +36,7 @@ class Lane:
         others: memory of all processes, by number in the group; that of this one included.
     """
 
-    def __init__(self, group: Group, peers: Peers, block: np.ndarray, others: list[np.ndarray]):
+    def __init__(self, group: ProcessGroup, peers: PeerLinks, block: np.ndarray, others: list[np.ndarray]):
         n = len(others)
         self._group, self._peers = group, peers
         views = [block if i == group.rank else other for i, other in enumerate(others)]
@@ -96,7 +96,7 @@ class Lane:
             for i in others:
                 self._await(self._posted[i], number + 1, i, channel, what)
             parts = [x[piece] if i == me else rings[i][at : at + size] for i in range(n)]
-            combine(parts, op, postscale, out[piece])
+            reduce_values(parts, op, postscale, out[piece])
             for i in others:
                 self._taken[i][0] = number + 1
         self._count = base + len(pieces)
@@ -124,4 +124,4 @@ class Lane:
                 traffic.go_on()
 
 
-__all__ = ["Lane"]
+__all__ = ["SharedMemoryAllReduce"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MXNetError
-from .group import Group
+from .group import ProcessGroup
 
 
 class Handle:
@@ -43,22 +43,22 @@ class Handle:
         return self._result
 
 
-class _Wanted:
+class _PostedReceive:
     def __init__(self, sources: Sequence[int], out: np.ndarray | None):
         self.sources, self.out = sources, out
         self.got: tuple[int, np.ndarray] | None = None
 
 
-class Mail:
+class Mailbox:
     """What a group's members send to each other.
 
     Args:
         group: the processes.
     """
 
-    def __init__(self, group: Group):
+    def __init__(self, group: ProcessGroup):
         self.group = group
-        self._wanted: dict[str, list[_Wanted]] = {}
+        self._wanted: dict[str, list[_PostedReceive]] = {}
         self._lock = threading.RLock()
 
     def send(self, x: np.ndarray, to: int, tag: int, what: str) -> None:
@@ -75,20 +75,20 @@ class Mail:
     def _channel(self, tag: int) -> str:
         return f"{self.group.name}:mail:{tag}"
 
-    def want(self, sources: Sequence[int], tag: int, out: np.ndarray | None) -> _Wanted:
+    def want(self, sources: Sequence[int], tag: int, out: np.ndarray | None) -> _PostedReceive:
         """Begin to receive; what arrives goes to whom began first."""
-        one = _Wanted(sources, out)
+        one = _PostedReceive(sources, out)
         with self._lock:
             self._wanted.setdefault(self._channel(tag), []).append(one)
         return one
 
-    def ready(self, one: _Wanted, tag: int) -> bool:
+    def ready(self, one: _PostedReceive, tag: int) -> bool:
         """Whether `fetch` returns at once."""
         peers = self.group.peers
         assert peers is not None
         return one.got is not None or peers.peek(self._channel(tag), [self.group.ranks[s] for s in one.sources])
 
-    def fetch(self, one: _Wanted, tag: int, what: str) -> tuple[int, np.ndarray]:
+    def fetch(self, one: _PostedReceive, tag: int, what: str) -> tuple[int, np.ndarray]:
         """Wait until an array has come; returns its sender and the array.
 
         Raises:
@@ -108,4 +108,4 @@ class Mail:
             return one.got
 
 
-__all__ = ["Handle", "Mail"]
+__all__ = ["Handle", "Mailbox"]

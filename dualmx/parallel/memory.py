@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import ArgumentTypeError
 from ..ndarray import NDArray
-from ..ndarray.handle import on_device
+from ..ndarray.handle import to_jax_array
 
 
 def device_bytes(*arrays: Any) -> dict[str, int]:
@@ -39,7 +39,7 @@ def device_bytes(*arrays: Any) -> dict[str, int]:
 
 def _datas(value: Any) -> Iterable[Any]:
     if isinstance(value, NDArray):
-        yield on_device(value)
+        yield to_jax_array(value)
     elif hasattr(value, "list_data"):
         yield from _datas(value.list_data())
     elif isinstance(value, (list, tuple)) or hasattr(value, "values"):

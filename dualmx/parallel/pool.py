@@ -11,12 +11,12 @@ import numpy as np
 
 from ..core import memory
 
-LEAST = 1 << 20
-KEPT = 1 << 30  # most bytes that rest
+MIN_BYTES = 1 << 20
+MAX_KEPT = 1 << 30  # most bytes that rest
 _PAGE = 2 << 20
 
 
-class Pool:
+class BufferPool:
     """Blocks of memory, aligned to pages.
 
     Example:
@@ -38,7 +38,7 @@ class Pool:
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """Return an array without values."""
         size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
-        if size < LEAST:
+        if size < MIN_BYTES:
             return np.empty(shape, dtype)
         taken = self._take(-(-size // _PAGE) * _PAGE)
         block = np.frombuffer(taken, np.uint8, size)
@@ -57,7 +57,7 @@ class Pool:
             if found is not None:
                 self._resting.remove(found)
                 return found
-            while self._resting and sum(map(len, self._resting)) > KEPT:
+            while self._resting and sum(map(len, self._resting)) > MAX_KEPT:
                 self._resting.popleft()
         made = mmap.mmap(-1, size)
         if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -65,6 +65,6 @@ class Pool:
         return made
 
 
-pool = Pool()
+pool = BufferPool()
 
-__all__ = ["Pool", "pool"]
+__all__ = ["BufferPool", "pool"]

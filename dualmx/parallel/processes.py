@@ -12,15 +12,15 @@ from typing import Any
 
 import jax
 
-from ..compile.collective import exchange, process_count, process_index
-from ..compile.remote import watchdogs
+from ..compile.collective import launch_collective, process_count, process_index
+from ..compile.remote import failure_detectors
 from ..core.errors import MXNetError
 from ..core.knobs import DIST_TIMEOUT, START_TIMEOUT
 from ..ndarray import NDArray
-from ..ndarray.flush import concrete
-from ..ndarray.handle import on_device
-from ..ps.pulse import Traffic
-from .coordinator import silence
+from ..ndarray.flush import array_from_buffer
+from ..ndarray.handle import to_jax_array
+from ..ps.pulse import ExchangeCounters
+from .coordinator import heartbeat_seconds
 
 PATIENCE = 3.0  # seconds that a process has to end by itself when its script is over
 _NAMING = 1.5  # seconds within which the watchdog says which process is gone
@@ -28,7 +28,7 @@ _NAMING = 1.5  # seconds within which the watchdog says which process is gone
 
 class _State:
     broken = ""
-    traffic = Traffic()
+    traffic = ExchangeCounters()
 
 
 _state = _State()
@@ -56,7 +56,7 @@ def check_not_started() -> None:
         raise MXNetError(_LATE) from e
 
 
-def join(coordinator: str, count: int, number: int) -> None:
+def init_jax_distributed(coordinator: str, count: int, number: int) -> None:
     """Let XLA know of the other processes, which meet at `coordinator` (`host:port`), a process of its own.
 
     Raises:
@@ -67,12 +67,12 @@ def join(coordinator: str, count: int, number: int) -> None:
     _initialize(coordinator, count, number, cluster_detection_method="deactivate", **own)
 
 
-def count_in(traffic: Traffic) -> None:
+def attach_counters(traffic: ExchangeCounters) -> None:
     """Count the exchanges by XLA; it alone knows what travels, so that the arrays' own bytes are taken for it."""
     _state.traffic = traffic
 
 
-def detect() -> None:
+def init_from_environment() -> None:
     """Join the processes that the environment tells JAX of, such as those of a TPU pod.
 
     Raises:
@@ -89,7 +89,7 @@ def _initialize(*args: Any, **more: Any) -> None:
         jax.distributed.initialize(
             *args,
             initialization_timeout=START_TIMEOUT.integer(1),
-            heartbeat_timeout_seconds=silence(),
+            heartbeat_timeout_seconds=heartbeat_seconds(),
             **more,
         )
     except (RuntimeError, ValueError) as e:
@@ -108,7 +108,7 @@ def size() -> int:
     return process_count()
 
 
-def in_time(work: Callable[[], Any], what: str) -> Any:
+def run_with_timeout(work: Callable[[], Any], what: str) -> Any:
     """Run an exchange in a thread of its own, and wait for it: XLA cannot be interrupted while others do not come.
 
     Raises:
@@ -133,7 +133,7 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
     try:
         while not done.wait(0.05):
             traffic.wait_for(others, what, began)
-            gone = _gone()
+            gone = _lost_processes()
             if not gone and time.monotonic() - began > limit:
                 gone = f"the others did not take part within {limit:.0f} s (DUALMX_DIST_TIMEOUT)"
             # The exchange may just have ended, with the others gone after it.
@@ -148,7 +148,7 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
         # XLA's transport may notice the end of a process first; the watchdog knows which one it was.
         noticed = time.monotonic()
         while time.monotonic() - noticed < _NAMING:
-            gone = _gone()
+            gone = _lost_processes()
             if gone:
                 raise _broken(what, gone) from error
             time.sleep(0.02)
@@ -156,19 +156,19 @@ def in_time(work: Callable[[], Any], what: str) -> Any:
     return results
 
 
-def _gone() -> str:
+def _lost_processes() -> str:
     """What the watchdogs say of processes that are lost; empty if none is."""
-    return next((text for text in (w() for w in watchdogs) if text), "")
+    return next((text for text in (w() for w in failure_detectors) if text), "")
 
 
 def _broken(what: str, reason: str) -> MXNetError:
     if not _state.broken:
-        threading.Thread(target=_end, name="dualmx-watchdog", daemon=True).start()
+        threading.Thread(target=_exit_without_teardown, name="dualmx-watchdog", daemon=True).start()
     _state.broken = reason
     return MXNetError(f"{what}: process {rank()} of {size()} lost another one: {reason}")
 
 
-def _end() -> None:
+def _exit_without_teardown() -> None:
     """See to it that this process ends after its script: XLA would wait for an exchange that cannot be completed."""
     threading.main_thread().join()
     time.sleep(PATIENCE)
@@ -181,7 +181,7 @@ def _end() -> None:
     os._exit(70)
 
 
-def exchanged(kind: str, what: str, arrays: Sequence[NDArray], root: int = 0) -> list[NDArray]:
+def run_xla_collective(kind: str, what: str, arrays: Sequence[NDArray], root: int = 0) -> list[NDArray]:
     """Exchange arrays of one context with those of all processes, and wait for the results.
 
     Only one exchange is under way at a time: XLA's processes wait for each other inside of them, and several programs
@@ -194,14 +194,14 @@ def exchanged(kind: str, what: str, arrays: Sequence[NDArray], root: int = 0) ->
         raise MXNetError(f"{what}: an earlier exchange failed: {_state.broken}")
     if not arrays:
         return []
-    datas = [on_device(a) for a in arrays]
+    datas = [to_jax_array(a) for a in arrays]
     if process_count() == 1:
         return [
-            a._like_own(concrete(d[None] if kind == "gather" else d, a.context))
+            a._like_own(array_from_buffer(d[None] if kind == "gather" else d, a.context))
             for d, a in zip(datas, arrays, strict=True)
         ]
     nbytes = sum(d.nbytes for d in datas)
     _state.traffic.sent += nbytes
     _state.traffic.received += nbytes
-    results = in_time(lambda: exchange(kind, datas, root), what)
-    return [a._like_own(concrete(r, a.context)) for r, a in zip(results, arrays, strict=True)]
+    results = run_with_timeout(lambda: launch_collective(kind, datas, root), what)
+    return [a._like_own(array_from_buffer(r, a.context)) for r, a in zip(results, arrays, strict=True)]

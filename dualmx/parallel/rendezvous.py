@@ -16,12 +16,12 @@ from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import START_TIMEOUT
 from ..core.network import free_port
 from ..ps import Job, start_scheduler
-from ..ps.secret import user_file
+from ..ps.secret import user_secret_path
 
 Coordinator = Callable[[str, str, int], str]  # address to listen on, as others see it, number of processes
 
 
-class Meeting(NamedTuple):
+class Rendezvous(NamedTuple):
     """A job that this process belongs to.
 
     Attributes:
@@ -33,7 +33,7 @@ class Meeting(NamedTuple):
     serve: Callable[[], None] | None = None
 
 
-class _Place(NamedTuple):
+class _LauncherRank(NamedTuple):
     size: int
     rank: int
     host: str = ""
@@ -62,33 +62,33 @@ def _first_node(names: str) -> str:
     return f"{found[1]}{found[2] or ''}" if found else ""
 
 
-def _of_mpi() -> _Place | None:
+def _of_mpi() -> _LauncherRank | None:
     size, rank = _int("OMPI_COMM_WORLD_SIZE"), _int("OMPI_COMM_WORLD_RANK")
     if size is not None and rank is not None:
         uri = os.environ.get("OMPI_MCA_orte_hnp_uri", "") or os.environ.get("PMIX_SERVER_URI41", "")
         key = os.environ.get("PMIX_NAMESPACE") or os.environ.get("OMPI_MCA_ess_base_jobid") or uri
         host = re.search(r"tcp[46]?://([\d.]+)", uri)
         alone = _int("OMPI_COMM_WORLD_LOCAL_SIZE") == size
-        return _Place(size, rank, "" if alone or not host else host[1], _port(key), key)
+        return _LauncherRank(size, rank, "" if alone or not host else host[1], _port(key), key)
     size, rank = _int("PMI_SIZE"), _int("PMI_RANK")
     if size is not None and rank is not None:
         key = os.environ.get("PMI_PORT") or str(os.getppid())
         alone = _int("MPI_LOCALNRANKS") == size
-        return _Place(size, rank, "" if alone else key.partition(":")[0], _port(key), key)
+        return _LauncherRank(size, rank, "" if alone else key.partition(":")[0], _port(key), key)
     return None
 
 
-def _of_slurm() -> _Place | None:
+def _of_slurm() -> _LauncherRank | None:
     size, rank = _int("SLURM_STEP_NUM_TASKS"), _int("SLURM_PROCID")
     if size is None or rank is None:
         return None
     key = f"{os.environ.get('SLURM_JOB_ID')}.{os.environ.get('SLURM_STEP_ID')}"
     nodes = os.environ.get("SLURM_STEP_NODELIST", "")
     host = "" if _int("SLURM_STEP_NUM_NODES") == 1 else _first_node(nodes)
-    return _Place(size, rank, host, _port(key), f"slurm {key}")
+    return _LauncherRank(size, rank, host, _port(key), f"slurm {key}")
 
 
-def _of_caller(where: str, size: int | None, rank: int | None) -> _Place:
+def _of_caller(where: str, size: int | None, rank: int | None) -> _LauncherRank:
     what = f"parallel.init: where={where!r}"
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     query = {name: value for name, _, value in (part.partition("=") for part in str(url.query).split("&"))}
@@ -104,22 +104,22 @@ def _of_caller(where: str, size: int | None, rank: int | None) -> _Place:
     if url.scheme == "file":
         if not url.path.startswith("/") or url.netloc:
             raise ArgumentError(f"{what}: expected a whole path, as in file:///shared/folder/job")
-        return _Place(count, number, key=url.path)
+        return _LauncherRank(count, number, key=url.path)
     if url.scheme == "env":
         host, port = os.environ.get("MASTER_ADDR", ""), _int("MASTER_PORT")
         if not host or not port:
             raise ArgumentError(f"{what}: expected MASTER_ADDR and MASTER_PORT in the environment")
-        return _Place(count, number, host, port)
+        return _LauncherRank(count, number, host, port)
     try:
         port = url.port
     except ValueError:
         port = None
     if url.scheme != "tcp" or not url.hostname or not port:
         raise ArgumentError(f"{what}: expected tcp://HOST:PORT, HOST:PORT, file:///PATH or env://")
-    return _Place(count, number, url.hostname, port)
+    return _LauncherRank(count, number, url.hostname, port)
 
 
-def meet(where: str | None, size: int | None, rank: int | None, coordinator: Coordinator) -> Meeting | None:
+def rendezvous(where: str | None, size: int | None, rank: int | None, coordinator: Coordinator) -> Rendezvous | None:
     """Find the job of this process; None if it is alone. One process of a job without a scheduler becomes that too.
 
     Raises:
@@ -127,7 +127,7 @@ def meet(where: str | None, size: int | None, rank: int | None, coordinator: Coo
     """
     if where is None:
         if Job.described():
-            return Meeting(Job.from_env())
+            return Rendezvous(Job.from_env())
         if os.environ.get("MASTER_ADDR") and _int("WORLD_SIZE") is not None:
             where = "env://"
         elif os.environ.get("JAX_COORDINATOR_ADDRESS"):
@@ -141,7 +141,7 @@ def meet(where: str | None, size: int | None, rank: int | None, coordinator: Coo
             return None
         place = found
         digest = hashlib.sha256(place.key.encode()).hexdigest()[:24]
-        file = None if place.host else user_file().with_name(f"job-{digest}")
+        file = None if place.host else user_secret_path().with_name(f"job-{digest}")
     if place.size == 1:
         return None
     if file is not None:
@@ -158,14 +158,14 @@ def _own_host() -> str:
             return "127.0.0.1"
 
 
-def _at(host: str, port: int, place: _Place, coordinator: Coordinator) -> Meeting:
+def _at(host: str, port: int, place: _LauncherRank, coordinator: Coordinator) -> Rendezvous:
     job = Job.at(host, port, place.size, 0, place.rank)
     if place.rank:
-        return Meeting(job)
-    return Meeting(job, start_scheduler(job, lambda count: coordinator(job.bind_host(host), host, count)))
+        return Rendezvous(job)
+    return Rendezvous(job, start_scheduler(job, lambda count: coordinator(job.bind_host(host), host, count)))
 
 
-def _by_file(file: Path, place: _Place, coordinator: Coordinator, host: str) -> Meeting:
+def _by_file(file: Path, place: _LauncherRank, coordinator: Coordinator, host: str) -> Rendezvous:
     """Process 0 writes to a file where it listens, and removes it when all others have read it."""
     # Several processes of one user on one host need no secret of their own on the loopback address.
     host = host if host and (os.environ.get("DUALMX_SECRET") or os.environ.get("DUALMX_INSECURE")) else "127.0.0.1"
@@ -188,14 +188,14 @@ def _by_file(file: Path, place: _Place, coordinator: Coordinator, host: str) -> 
     raise MXNetError(f"parallel.init: process 0 did not write {file} within {START_TIMEOUT.read()} s")
 
 
-def forget(where: str | None) -> None:
+def remove_file(where: str | None) -> None:
     """Remove the file by which the processes met; called by process 0 when all have come."""
     found = None if where else (_of_mpi() or _of_slurm())
     if where is not None and where.startswith("file:"):
         Path(urlsplit(where).path).unlink(missing_ok=True)
     elif found is not None and not found.host:
         digest = hashlib.sha256(found.key.encode()).hexdigest()[:24]
-        user_file().with_name(f"job-{digest}").unlink(missing_ok=True)
+        user_secret_path().with_name(f"job-{digest}").unlink(missing_ok=True)
 
 
-__all__ = ["Meeting", "forget", "meet"]
+__all__ = ["Rendezvous", "remove_file", "rendezvous"]

@@ -9,10 +9,10 @@ import numpy as np
 from ..core.errors import ArgumentError
 from ..ndarray import array
 from ..sparse import RowSparseNDArray, row_sparse_array
-from .group import Group
+from .group import ProcessGroup
 
 
-def reduced_rows(a: object, factor: float, group: Group, what: str, name: str = "") -> RowSparseNDArray:
+def all_reduce_rows(a: object, factor: float, group: ProcessGroup, what: str, name: str = "") -> RowSparseNDArray:
     """Return the sum over a group of row_sparse arrays of one shape, times `factor`; rows are added in rank order.
 
     Raises:
@@ -45,4 +45,4 @@ def reduced_rows(a: object, factor: float, group: Group, what: str, name: str = 
     return row_sparse_array(pieces, shape=a.shape, ctx=a.context, dtype=values.dtype)
 
 
-__all__ = ["reduced_rows"]
+__all__ = ["all_reduce_rows"]

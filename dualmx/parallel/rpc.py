@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from .group import Group
+from .group import ProcessGroup
 from .mail import Handle
 from .objects import decode, encode
 from .world import new_group, rank, size
@@ -98,7 +98,7 @@ class _Service:
     """What this process does for others."""
 
     def __init__(self) -> None:
-        self.group: Group | None = None
+        self.group: ProcessGroup | None = None
         self.thread: threading.Thread | None = None
         self.over = False
         self.numbers = itertools.count()
@@ -131,7 +131,7 @@ class _Service:
             text = str(e) if isinstance(e, MXNetError) else f"{type(e).__name__}: {e}"
             return encode({"error": f"process {rank()}, {name!r}: {text}", "kind": type(e).__name__}, "rpc")
 
-    def run(self, group: Group) -> None:
+    def run(self, group: ProcessGroup) -> None:
         """Answer until it is over or all others are gone."""
         peers = group.peers
         assert peers is not None
@@ -191,9 +191,9 @@ def stop() -> None:
     _service.values.clear()
 
 
-def begin(to: int, name: str, *args: Any, **named: Any) -> Handle:
+def call_async(to: int, name: str, *args: Any, **named: Any) -> Handle:
     """Begin to call a function in process `to`; `wait()` of the `Handle` returns the result. See `call`."""
-    return _begun(to, name, args, named, False)
+    return _send_call(to, name, args, named, False)
 
 
 def call(to: int, name: str, *args: Any, **named: Any) -> Any:
@@ -210,10 +210,10 @@ def call(to: int, name: str, *args: Any, **named: Any) -> Any:
         ArgumentError: no such process or function. ArgumentTypeError: something that cannot be sent.
         MXNetError: the function raised an error, or the process is gone.
     """
-    return _begun(to, name, args, named, False).wait()
+    return _send_call(to, name, args, named, False).wait()
 
 
-def keep(to: int, name: str, *args: Any, **named: Any) -> Reference:
+def call_remote(to: int, name: str, *args: Any, **named: Any) -> Reference:
     """Call a function of another process, and leave its result there; see `call`.
 
     Example:
@@ -224,10 +224,10 @@ def keep(to: int, name: str, *args: Any, **named: Any) -> Reference:
         >>> mx.parallel.rpc.call(0, "length", table), table.get()
         (5, [0, 1, 2, 3, 4])
     """
-    return Reference(to, _begun(to, name, args, named, True).wait())
+    return Reference(to, _send_call(to, name, args, named, True).wait())
 
 
-def _begun(to: int, name: str, args: Sequence[Any], named: dict[str, Any], keep: bool) -> Handle:
+def _send_call(to: int, name: str, args: Sequence[Any], named: dict[str, Any], keep: bool) -> Handle:
     what = f"rpc.call({to}, {name!r})"
     if not isinstance(to, int) or not 0 <= to < size():
         raise ArgumentError(f"{what}: expected the number of a process below {size()}")
@@ -252,13 +252,13 @@ def _begun(to: int, name: str, args: Sequence[Any], named: dict[str, Any], keep:
         if size() > 1:
             raise MXNetError(f"{what}: call rpc.start() first, in all processes")
         told = _service.answer(decode(data))
-        return Handle(lambda: _result(told), lambda: True)
+        return Handle(lambda: _decode_result(told), lambda: True)
     with _service.sending:
         group.send(to, f"{group.name}:rpc", _head(data), data)
     channel = f"{group.name}:{number}:answer"
 
     def finish() -> Any:
-        return _result(group.receive([to], channel, what)[1])
+        return _decode_result(group.receive([to], channel, what)[1])
 
     def ready() -> bool:
         assert group.peers is not None
@@ -267,7 +267,7 @@ def _begun(to: int, name: str, args: Sequence[Any], named: dict[str, Any], keep:
     return Handle(finish, ready)
 
 
-def _result(told: np.ndarray) -> Any:
+def _decode_result(told: np.ndarray) -> Any:
     found = decode(told)
     if "error" in found:
         raise _KINDS.get(found["kind"], MXNetError)(found["error"])
@@ -281,4 +281,4 @@ def _value(value: Any) -> Any:
 register("rpc.value", _value)
 register("rpc.release", lambda number: _service.values.pop(number, None) and None)
 
-__all__ = ["Reference", "begin", "call", "keep", "register", "registered", "start", "stop"]
+__all__ = ["Reference", "call", "call_async", "call_remote", "register", "registered", "start", "stop"]

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..compile.mesh import Spec, as_spec
+from ..compile.mesh import Spec, parse_spec
 from ..core.errors import ArgumentError
 
 
-def match_rules(
+def match_partition_rules(
     rules: Mapping[str, Any] | Iterable[tuple[str, Any]], names: Sequence[str], unused: bool = False
 ) -> dict[str, Spec]:
     """Return the spec of each name that a rule matches; the first that is found in a name decides.
@@ -39,7 +39,7 @@ def match_rules(
                 raise ArgumentError(f"shard: rule {pattern!r}: not a regular expression: {e}") from None
             if hit:
                 matched.add(pattern)
-                found.setdefault(name, as_spec(spec))
+                found.setdefault(name, parse_spec(spec))
     missing = [p for p, _ in listed if p not in matched]
     if missing and not unused:
         known = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError, suggest
 
 
-class Work(NamedTuple):
+class PipelineAction(NamedTuple):
     """What a stage does at one time.
 
     Attributes:
@@ -54,8 +54,8 @@ class Schedule:
     """
 
     def __init__(self, stages: int, micro_batches: int, kind: str = "1f1b"):
-        self.stages = whole("Schedule", "stages", stages, 1)
-        self.micro_batches = whole("Schedule", "micro_batches", micro_batches, 1)
+        self.stages = integer("Schedule", "stages", stages, 1)
+        self.micro_batches = integer("Schedule", "micro_batches", micro_batches, 1)
         if kind not in ("gpipe", "1f1b"):
             raise ArgumentError(f"Schedule: kind={kind!r}: {suggest(kind, ('gpipe', '1f1b'))}")
         self.kind = kind
@@ -71,7 +71,9 @@ class Schedule:
                 found.append((ahead + m, False))
         return found
 
-    def timeline(self, forward: float | Sequence[float] = 1.0, backward: float | Sequence[float] = 1.0) -> list[Work]:
+    def timeline(
+        self, forward: float | Sequence[float] = 1.0, backward: float | Sequence[float] = 1.0
+    ) -> list[PipelineAction]:
         """Return when each pass is made if every pass begins as soon as it can.
 
         Args:
@@ -92,7 +94,7 @@ class Schedule:
                         break
                     begin = max([free[s], *(ended[n] for n in needs)])
                     free[s] = ended[s, micro, back] = begin + times[back][s]
-                    found.append(Work(s, micro, back, begin, free[s]))
+                    found.append(PipelineAction(s, micro, back, begin, free[s]))
                     at[s] += 1
         return sorted(found, key=lambda w: (w.begin, w.stage))
 

@@ -9,11 +9,11 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
-from .borrow import fresh, given
-from .collectives import listed, member, values_of
-from .group import Group
+from .borrow import from_numpy_nocopy, new_array_nocopy
+from .collectives import as_list, as_numpy, rank_in_group
+from .group import ProcessGroup
 from .mail import Handle
-from .world import group_of, world_mail
+from .world import group_of, mailbox_of
 
 
 def _tag(what: str, tag: Any) -> int:
@@ -22,13 +22,13 @@ def _tag(what: str, tag: Any) -> int:
     return tag
 
 
-def _other(group: Group, what: str, name: str, number: Any) -> int:
-    if member(group, what, name, number) == group.rank:
+def _other(group: ProcessGroup, what: str, name: str, number: Any) -> int:
+    if rank_in_group(group, what, name, number) == group.rank:
         raise ArgumentError(f"{what}: {name}={number}: is this process itself")
     return number
 
 
-def send(data: NDArray, to: int, tag: int = 0, group: Group | None = None) -> None:
+def send(data: NDArray, to: int, tag: int = 0, group: ProcessGroup | None = None) -> None:
     """Send an array to process `to`; returns when it is on its way, whether or not the other one waits for it.
 
     Args:
@@ -40,26 +40,26 @@ def send(data: NDArray, to: int, tag: int = 0, group: Group | None = None) -> No
     Raises:
         ArgumentError: no such process. MXNetError: it is gone.
     """
-    _sent("parallel.send", data, to, tag, group)
+    _send_array("parallel.send", data, to, tag, group)
 
 
-def _sent(what: str, data: NDArray, to: int, tag: int, group: Group | None) -> None:
-    (x,), _ = listed(what, [data])
+def _send_array(what: str, data: NDArray, to: int, tag: int, group: ProcessGroup | None) -> None:
+    (x,), _ = as_list(what, [data])
     members = group_of(group, what)
-    world_mail(members).send(values_of(x), _other(members, what, "to", to), _tag(what, tag), what)
+    mailbox_of(members).send(as_numpy(x), _other(members, what, "to", to), _tag(what, tag), what)
 
 
-def isend(data: NDArray, to: int, tag: int = 0, group: Group | None = None) -> Handle:
+def isend(data: NDArray, to: int, tag: int = 0, group: ProcessGroup | None = None) -> Handle:
     """`send` that returns a `Handle`; the array may be changed at once.
 
     Raises:
         ArgumentError: no such process. MXNetError: it is gone.
     """
-    _sent("parallel.isend", data, to, tag, group)
+    _send_array("parallel.isend", data, to, tag, group)
     return Handle(lambda: None, lambda: True)
 
 
-class Receipt(Handle):
+class RecvHandle(Handle):
     """A receive that was begun.
 
     Attributes:
@@ -73,9 +73,9 @@ def irecv(
     source: int | None = None,
     tag: int = 0,
     out: NDArray | None = None,
-    group: Group | None = None,
+    group: ProcessGroup | None = None,
     ctx: Context | None = None,
-) -> Receipt:
+) -> RecvHandle:
     """Begin to receive an array; `wait()` of the `Receipt` returns it, and its `source` tells who sent it.
 
     Args:
@@ -89,32 +89,32 @@ def irecv(
         ArgumentError: no such process; from `wait`: the array does not fit into `out`. MXNetError: from `wait`: the
             sender is gone.
     """
-    return _received("parallel.irecv", source, tag, out, group, ctx)
+    return _post_receive("parallel.irecv", source, tag, out, group, ctx)
 
 
-def _received(
-    what: str, source: int | None, tag: int, out: NDArray | None, group: Group | None, ctx: Context | None
-) -> Receipt:
+def _post_receive(
+    what: str, source: int | None, tag: int, out: NDArray | None, group: ProcessGroup | None, ctx: Context | None
+) -> RecvHandle:
     members = group_of(group, what)
     if out is not None:
-        listed(what, out)
+        as_list(what, out)
     if source is None:
         sources = [r for r in range(members.size) if r != members.rank]
         if not sources:
             raise ArgumentError(f"{what}: this process is alone")
     else:
         sources = [_other(members, what, "source", source)]
-    mail, number = world_mail(members), _tag(what, tag)
+    mail, number = mailbox_of(members), _tag(what, tag)
     wanted = mail.want(sources, number, None if out is None else np.empty(out.shape, np.dtype(out.dtype)))
 
     def finish() -> NDArray:
         receipt.source, value = mail.fetch(wanted, number, what)
         if out is None:
-            return fresh(np.array(value), ctx)
-        given(value, out.context).copyto(out)
+            return new_array_nocopy(np.array(value), ctx)
+        from_numpy_nocopy(value, out.context).copyto(out)
         return out
 
-    receipt = Receipt(finish, lambda: mail.ready(wanted, number))
+    receipt = RecvHandle(finish, lambda: mail.ready(wanted, number))
     return receipt
 
 
@@ -122,7 +122,7 @@ def recv(
     source: int | None = None,
     tag: int = 0,
     out: NDArray | None = None,
-    group: Group | None = None,
+    group: ProcessGroup | None = None,
     ctx: Context | None = None,
 ) -> NDArray:
     """Wait for an array from process `source`, or from any; see `irecv` for the arguments.
@@ -130,7 +130,7 @@ def recv(
     Raises:
         ArgumentError: no such process, or the array does not fit into `out`. MXNetError: the sender is gone.
     """
-    return _received("parallel.recv", source, tag, out, group, ctx).wait()
+    return _post_receive("parallel.recv", source, tag, out, group, ctx).wait()
 
 
-__all__ = ["Receipt", "irecv", "isend", "recv", "send"]
+__all__ = ["RecvHandle", "irecv", "isend", "recv", "send"]

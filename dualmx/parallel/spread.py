@@ -11,10 +11,10 @@ from ..core.context import Context
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from . import objects
-from .borrow import fresh, like
-from .collectives import _Exchange, listed, member, values_of
-from .combine import check_op, combine, scaled
-from .group import Group
+from .borrow import from_numpy_like, new_array_nocopy
+from .collectives import _DifferentiableCollective, as_list, as_numpy, rank_in_group
+from .combine import check_op, reduce_values, scale
+from .group import ProcessGroup
 from .world import group_of
 
 
@@ -24,7 +24,7 @@ def reduce(
     op: str = "sum",
     prescale: float = 1.0,
     postscale: float = 1.0,
-    group: Group | None = None,
+    group: ProcessGroup | None = None,
 ) -> NDArray | None:
     """Return in process `root` what `op` makes of the arrays of all processes; None in the others.
 
@@ -43,22 +43,22 @@ def reduce(
         [3.0, 3.0]
     """
     what = "parallel.reduce"
-    (x,), _ = listed(what, [data])
+    (x,), _ = as_list(what, [data])
     members = group_of(group, what)
     check_op(what, op, np.dtype(x.dtype), prescale, postscale)
-    member(members, what, "root", root)
-    mine = scaled(values_of(x), prescale)
+    rank_in_group(members, what, "root", root)
+    mine = scale(as_numpy(x), prescale)
     parts = [mine]
     if members.size > 1:
         parts = members.run(lambda: members.gather(mine, root, True, what, o=op))
     if members.rank != root:
         return None
     out = np.empty(mine.shape, mine.dtype)
-    combine(parts, op, postscale, out)
-    return like(out, x)
+    reduce_values(parts, op, postscale, out)
+    return from_numpy_like(out, x)
 
 
-def gather(data: NDArray, root: int = 0, join: bool = False, group: Group | None = None) -> list[NDArray] | None:
+def gather(data: NDArray, root: int = 0, join: bool = False, group: ProcessGroup | None = None) -> list[NDArray] | None:
     """Return in process `root` the arrays of all processes, in their order; None in the others.
 
     Args:
@@ -76,17 +76,17 @@ def gather(data: NDArray, root: int = 0, join: bool = False, group: Group | None
         1
     """
     what = "parallel.gather"
-    (x,), _ = listed(what, [data])
+    (x,), _ = as_list(what, [data])
     members = group_of(group, what)
-    member(members, what, "root", root)
+    rank_in_group(members, what, "root", root)
     if members.size == 1:
         return [x.copy()]
-    mine = values_of(x)
+    mine = as_numpy(x)
     found = members.run(lambda: members.gather(mine, root, not join, what))
-    return [like(np.array(v), x) for v in found] if members.rank == root else None
+    return [from_numpy_like(np.array(v), x) for v in found] if members.rank == root else None
 
 
-def scatter(data: Any = None, root: int = 0, group: Group | None = None, ctx: Context | None = None) -> NDArray:
+def scatter(data: Any = None, root: int = 0, group: ProcessGroup | None = None, ctx: Context | None = None) -> NDArray:
     """Return this process's part of what process `root` has.
 
     Args:
@@ -106,20 +106,22 @@ def scatter(data: Any = None, root: int = 0, group: Group | None = None, ctx: Co
     """
     what = "parallel.scatter"
     members = group_of(group, what)
-    member(members, what, "root", root)
+    rank_in_group(members, what, "root", root)
     arrays = None
     if members.rank == root:
-        given_arrays, several = listed(what, data)
-        arrays = [values_of(a) for a in given_arrays] if several else _cut(what, values_of(given_arrays[0]), members)
+        given_arrays, several = as_list(what, data)
+        arrays = (
+            [as_numpy(a) for a in given_arrays] if several else _split_rows(what, as_numpy(given_arrays[0]), members)
+        )
         if len(arrays) != members.size:
             raise ArgumentError(f"{what}: data has {len(arrays)} arrays for {members.size} processes")
     if members.size == 1:
         assert arrays is not None
-        return fresh(np.array(arrays[0]), ctx)
-    return fresh(np.array(members.run(lambda: members.scatter(arrays, root, what))), ctx)
+        return new_array_nocopy(np.array(arrays[0]), ctx)
+    return new_array_nocopy(np.array(members.run(lambda: members.scatter(arrays, root, what))), ctx)
 
 
-def _cut(what: str, x: np.ndarray, group: Group, splits: Sequence[int] | None = None) -> list[np.ndarray]:
+def _split_rows(what: str, x: np.ndarray, group: ProcessGroup, splits: Sequence[int] | None = None) -> list[np.ndarray]:
     if not x.shape:
         raise ArgumentError(f"{what}: an array without axes cannot be cut")
     if splits is None:
@@ -135,7 +137,7 @@ def _cut(what: str, x: np.ndarray, group: Group, splits: Sequence[int] | None = 
 
 
 def reduce_scatter(
-    data: NDArray, op: str = "sum", prescale: float = 1.0, postscale: float = 1.0, group: Group | None = None
+    data: NDArray, op: str = "sum", prescale: float = 1.0, postscale: float = 1.0, group: ProcessGroup | None = None
 ) -> NDArray:
     """Return this process's equal part, along the first axis, of what `op` makes of all arrays.
 
@@ -150,36 +152,38 @@ def reduce_scatter(
         (2, 3)
     """
     what = "parallel.reduce_scatter"
-    (x,), _ = listed(what, [data])
+    (x,), _ = as_list(what, [data])
     members = group_of(group, what)
     check_op(what, op, np.dtype(x.dtype), prescale, postscale)
-    _cut(what, np.empty(x.shape[:1] and (x.shape[0],), np.bool_), members)
+    _split_rows(what, np.empty(x.shape[:1] and (x.shape[0],), np.bool_), members)
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
         if members.size == 1:
-            return reduced_alone(xs, prescale * postscale)
-        mine = scaled(values_of(xs[0]), prescale)
-        return [like(members.reduce_scatter(mine, op, postscale, what), xs[0])]
+            return reduce_single_process(xs, prescale * postscale)
+        mine = scale(as_numpy(xs[0]), prescale)
+        return [from_numpy_like(members.reduce_scatter(mine, op, postscale, what), xs[0])]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
         if op not in ("sum", "average"):
             raise ArgumentError(f"{what}: op={op!r} has no gradient; sums and averages do")
         factor = prescale * postscale / (members.size if op == "average" else 1)
-        whole = values_of(dys[0])
+        whole = as_numpy(dys[0])
         if members.size > 1:
             whole = np.concatenate(members.all_gather(whole, True, what))
-        return [like(scaled(whole, factor), dys[0])]
+        return [from_numpy_like(scale(whole, factor), dys[0])]
 
-    found = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))(x)
+    found = _DifferentiableCollective(
+        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+    )(x)
     return found[0]
 
 
-def reduced_alone(arrays: Sequence[NDArray], factor: float) -> list[NDArray]:
+def reduce_single_process(arrays: Sequence[NDArray], factor: float) -> list[NDArray]:
     """What a process that is alone gets."""
     return [a.copy() if factor == 1 else a * factor for a in arrays]
 
 
-def all_to_all(data: Any, splits: Sequence[int] | None = None, group: Group | None = None) -> Any:
+def all_to_all(data: Any, splits: Sequence[int] | None = None, group: ProcessGroup | None = None) -> Any:
     """Send to each process its part, and return the parts from all, in their order.
 
     Differentiable for an array.
@@ -199,32 +203,34 @@ def all_to_all(data: Any, splits: Sequence[int] | None = None, group: Group | No
         (2, 3)
     """
     what = "parallel.all_to_all"
-    arrays, several = listed(what, data)
+    arrays, several = as_list(what, data)
     members = group_of(group, what)
     if several:
         if len(arrays) != members.size:
             raise ArgumentError(f"{what}: data has {len(arrays)} arrays for {members.size} processes")
-        parts = [values_of(a) for a in arrays]
+        parts = [as_numpy(a) for a in arrays]
         found = parts if members.size == 1 else members.run(lambda: members.all_to_all(parts, what))
-        return [like(np.array(v), a) for v, a in zip(found, arrays, strict=True)]
+        return [from_numpy_like(np.array(v), a) for v, a in zip(found, arrays, strict=True)]
     sizes: list[int] = []
 
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
-        parts = _cut(what, values_of(xs[0]), members, splits)
+        parts = _split_rows(what, as_numpy(xs[0]), members, splits)
         found = parts if members.size == 1 else members.all_to_all(parts, what)
         sizes[:] = [len(v) for v in found]
-        return [like(np.concatenate(found), xs[0])]
+        return [from_numpy_like(np.concatenate(found), xs[0])]
 
     def back(dys: Sequence[NDArray]) -> list[NDArray]:
-        parts = _cut(what, values_of(dys[0]), members, sizes)
+        parts = _split_rows(what, as_numpy(dys[0]), members, sizes)
         found = parts if members.size == 1 else members.all_to_all(parts, what)
-        return [like(np.concatenate(found), dys[0])]
+        return [from_numpy_like(np.concatenate(found), dys[0])]
 
-    run = _Exchange(lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys)))
+    run = _DifferentiableCollective(
+        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+    )
     return run(arrays[0])[0]
 
 
-def broadcast_object(value: Any = None, root: int = 0, group: Group | None = None) -> Any:
+def broadcast_object(value: Any = None, root: int = 0, group: ProcessGroup | None = None) -> Any:
     """Return the value of process `root`: None, bool, numbers, str, bytes, arrays, lists, tuples, sets, dicts of these.
 
     Raises:
@@ -236,7 +242,7 @@ def broadcast_object(value: Any = None, root: int = 0, group: Group | None = Non
     """
     what = "parallel.broadcast_object"
     members = group_of(group, what)
-    member(members, what, "root", root)
+    rank_in_group(members, what, "root", root)
     data = objects.encode(value, what) if members.rank == root else None
     if members.size > 1:
         arrays = None if data is None else [data] * members.size
@@ -245,7 +251,7 @@ def broadcast_object(value: Any = None, root: int = 0, group: Group | None = Non
     return objects.decode(data)
 
 
-def all_gather_object(value: Any, group: Group | None = None) -> list[Any]:
+def all_gather_object(value: Any, group: ProcessGroup | None = None) -> list[Any]:
     """Return the values of all processes in their order; see `broadcast_object`.
 
     Raises:

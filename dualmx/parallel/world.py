@@ -14,11 +14,11 @@ import numpy as np
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import COLLECTIVES, ON_WORKER_DEATH
 from ..op.joint import sum_processes_by
-from ..ps import Job, Peers, leave, seat
+from ..ps import Job, PeerLinks, current_worker, leave_job
 from . import coordinator, processes
-from .group import Group
-from .mail import Mail
-from .rendezvous import forget, meet
+from .group import ProcessGroup
+from .mail import Mailbox
+from .rendezvous import remove_file, rendezvous
 
 # What torch.distributed and MPI call them.
 BACKENDS = {"auto": "auto", "host": "host", "gloo": "host", "mpi": "host", "tcp": "host", "xla": "xla", "nccl": "xla"}
@@ -26,8 +26,8 @@ BACKENDS = {"auto": "auto", "host": "host", "gloo": "host", "mpi": "host", "tcp"
 
 class _World:
     def __init__(self) -> None:
-        self.peers: Peers | None = None
-        self.group = Group([0], None, "world", 0)
+        self.peers: PeerLinks | None = None
+        self.group = ProcessGroup([0], None, "world", 0)
         self.joined = False
         self.worker: Any = None
         self.groups: dict[tuple[int, ...], int] = {}
@@ -73,32 +73,32 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
             raise ArgumentError("parallel.init: XLA cannot do without a process; elastic jobs need backend='host'")
         if kind == "xla":
             processes.check_not_started()
-        found = meet(where, size, rank, coordinator.start)
+        found = rendezvous(where, size, rank, coordinator.start_service)
         if found is None or (found.job.workers == 1 and not elastic):
             if kind == "xla" and found is None and BACKENDS[backend] == "xla" and where is None:
-                processes.detect()
+                processes.init_from_environment()
             return
         if found.serve is not None:
             threading.Thread(target=found.serve, name="dualmx-scheduler", daemon=True).start()
-        worker = seat("parallel.init", found.job)
+        worker = current_worker("parallel.init", found.job)
         peers = worker.regroup() if elastic else worker.peers()
         if found.serve is not None:
-            forget(where)
+            remove_file(where)
         if kind == "xla":
-            address = coordinator.stay_in_touch(worker.coordinator())
-            processes.join(address, worker.job.workers, worker.rank)
-            processes.count_in(worker.traffic)
-            processes.watchdogs.append(lambda: next(iter(peers.gone.values()), ""))
+            address = coordinator.keep_connection(worker.coordinator())
+            processes.init_jax_distributed(address, worker.job.workers, worker.rank)
+            processes.attach_counters(worker.traffic)
+            processes.failure_detectors.append(lambda: next(iter(peers.gone.values()), ""))
         _world.worker, _world.joined = worker, True
-        _take(peers)
+        _attach_peer_links(peers)
         sum_processes_by(_sums)
 
 
-def _take(peers: Peers) -> None:
+def _attach_peer_links(peers: PeerLinks) -> None:
     """Let all exchanges go by these links."""
     _world.peers, _world.groups = peers, {}
-    _world.group = Group(range(peers.size), peers, "world", peers.rank)
-    world_mail.cache_clear()
+    _world.group = ProcessGroup(range(peers.size), peers, "world", peers.rank)
+    mailbox_of.cache_clear()
 
 
 def _sums(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -124,9 +124,9 @@ def shutdown() -> None:
     """
     with _lock:
         if _world.joined:
-            leave()
-            _world.peers, _world.group, _world.joined = None, Group([0], None, "world", 0), False
-            world_mail.cache_clear()
+            leave_job()
+            _world.peers, _world.group, _world.joined = None, ProcessGroup([0], None, "world", 0), False
+            mailbox_of.cache_clear()
 
 
 def is_initialized() -> bool:
@@ -134,21 +134,21 @@ def is_initialized() -> bool:
     return _world.joined
 
 
-def rank(group: Group | None = None) -> int:
+def rank(group: ProcessGroup | None = None) -> int:
     """Return the number of this process in the job, 0 if it is alone; or in a group, -1 if it is not in it."""
     if group is None and not _world.joined:
         return processes.rank()
     return (group or _world.group).rank
 
 
-def size(group: Group | None = None) -> int:
+def size(group: ProcessGroup | None = None) -> int:
     """Return how many processes the job has, 1 if this one is alone; or a group."""
     if group is None and not _world.joined:
         return processes.size()
     return (group or _world.group).size
 
 
-def _places() -> tuple[list[int], list[str]]:
+def _host_layout() -> tuple[list[int], list[str]]:
     """Ranks on this host, and the hosts in the order of ranks."""
     if _world.peers is None:
         return [0], [""]
@@ -158,25 +158,25 @@ def _places() -> tuple[list[int], list[str]]:
 
 def local_rank() -> int:
     """Return the number of this process among those of its host."""
-    return _places()[0].index(rank()) if _world.joined else 0
+    return _host_layout()[0].index(rank()) if _world.joined else 0
 
 
 def local_size() -> int:
     """Return how many processes of the job are on this host."""
-    return len(_places()[0])
+    return len(_host_layout()[0])
 
 
 def cross_rank() -> int:
     """Return the number of this host among those of the job."""
-    return _places()[1].index(_world.peers.nodes[rank()]) if _world.peers is not None else 0
+    return _host_layout()[1].index(_world.peers.nodes[rank()]) if _world.peers is not None else 0
 
 
 def cross_size() -> int:
     """Return how many hosts the job has."""
-    return len(_places()[1])
+    return len(_host_layout()[1])
 
 
-def new_group(ranks: Sequence[int] | None = None) -> Group:
+def new_group(ranks: Sequence[int] | None = None) -> ProcessGroup:
     """Return a group of some processes of the job, which exchange arrays among themselves.
 
     Members make the same groups in the same order; others may make them, too.
@@ -195,10 +195,10 @@ def new_group(ranks: Sequence[int] | None = None) -> Group:
     if not chosen or not all(isinstance(r, int) and 0 <= r < size() for r in chosen):
         raise ArgumentError(f"parallel.new_group: ranks={ranks!r}: expected numbers below {size()}")
     count = _world.groups[chosen] = _world.groups.get(chosen, 0) + 1
-    return Group(chosen, _world.peers, f"{','.join(map(str, chosen))}#{count}", rank())
+    return ProcessGroup(chosen, _world.peers, f"{','.join(map(str, chosen))}#{count}", rank())
 
 
-def group_of(group: Any, what: str) -> Group:
+def group_of(group: Any, what: str) -> ProcessGroup:
     """Return the group that an exchange is for.
 
     Raises:
@@ -208,7 +208,7 @@ def group_of(group: Any, what: str) -> Group:
         if not _world.joined and Job.described() and Job.from_env().workers > 1:
             raise MXNetError(f"{what}: this process belongs to a job; call dualmx.parallel.init() first")
         return _world.group
-    if not isinstance(group, Group):
+    if not isinstance(group, ProcessGroup):
         raise ArgumentError(f"{what}: group={group!r}: expected what parallel.new_group returns")
     if group.rank < 0:
         raise ArgumentError(f"{what}: process {rank()} is not in {group!r}")
@@ -216,9 +216,9 @@ def group_of(group: Any, what: str) -> Group:
 
 
 @functools.cache
-def world_mail(group: Group) -> Mail:
+def mailbox_of(group: ProcessGroup) -> Mailbox:
     """Return what the members of a group send to each other."""
-    return Mail(group)
+    return Mailbox(group)
 
 
 def is_elastic() -> bool:
@@ -226,17 +226,17 @@ def is_elastic() -> bool:
     return _world.joined and _world.worker.job.elastic
 
 
-def lost() -> str:
+def lost_reason() -> str:
     """Return why a process of this group is gone; empty if all are there."""
     return next(iter(_world.peers.gone.values()), "") if _world.peers is not None else ""
 
 
-def newcomers() -> bool:
+def has_waiting_processes() -> bool:
     """Return whether processes wait to take part, as far as this one knows; `regroup` lets them."""
     return _world.joined and bool(_world.worker.newcomers)
 
 
-def part() -> None:
+def leave_group() -> None:
     """Leave the group of an elastic job, so that all exchanges end that are under way; `regroup` begins the next."""
     if _world.peers is not None:
         _world.peers.move()
@@ -252,7 +252,7 @@ def regroup() -> None:
     """
     with _lock:
         if is_elastic():
-            _take(_world.worker.regroup())
+            _attach_peer_links(_world.worker.regroup())
 
 
 def num_dead() -> int:
@@ -261,6 +261,6 @@ def num_dead() -> int:
 
 
 __all__ = [
-    "cross_rank", "cross_size", "group_of", "init", "is_initialized", "local_rank", "local_size", "new_group",
-    "num_dead", "rank", "shutdown", "size", "world_mail",
+    "cross_rank", "cross_size", "group_of", "init", "is_initialized", "local_rank", "local_size", "mailbox_of",
+    "new_group", "num_dead", "rank", "shutdown", "size",
 ]  # fmt: skip

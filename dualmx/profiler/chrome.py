@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.errors import MXNetError
-from .recorder import STARTED, Event, Recorder, microseconds
+from .recorder import EPOCH, Event, Recorder, microseconds
 
 
-def entries(recorder: Recorder) -> Iterator[dict[str, Any]]:
+def trace_events(recorder: Recorder) -> Iterator[dict[str, Any]]:
     """Yield the trace's entries."""
     pid = os.getpid()
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "dualmx"}}
@@ -24,10 +24,10 @@ def entries(recorder: Recorder) -> Iterator[dict[str, Any]]:
         name = names.get(thread, f"thread {thread}")
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "args": {"name": name}}
     for e in events:
-        yield _written(e, pid)
+        yield _trace_event(e, pid)
 
 
-def _written(e: Event, pid: int) -> dict[str, Any]:
+def _trace_event(e: Event, pid: int) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": e.name, "cat": e.category, "pid": pid, "tid": e.thread, "ph": e.kind,
                             "ts": microseconds(e.began)}  # fmt: skip
     if e.kind == "X":
@@ -51,9 +51,9 @@ def write(recorder: Recorder, filename: str) -> None:
     try:
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".part", delete=False) as f:
             f.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
-            for k, entry in enumerate(entries(recorder)):
+            for k, entry in enumerate(trace_events(recorder)):
                 f.write((",\n" if k else "") + json.dumps(entry))
-            f.write(f'\n], "otherData": {{"dropped": "{recorder.dropped}", "started": "{STARTED}"}}}}\n')
+            f.write(f'\n], "otherData": {{"dropped": "{recorder.dropped}", "started": "{EPOCH}"}}}}\n')
         os.replace(f.name, filename)
     except OSError as e:
         raise MXNetError(f"profiler.dump: cannot write {filename!r}: {e.strerror}") from None

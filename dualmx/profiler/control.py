@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..compile.watch import watchers
+from ..compile.watch import listeners
 from ..core import knobs
 from ..core.errors import ArgumentError, ArgumentKeyError, ArgumentTypeError, suggest
 from ..ndarray.storage import waitall
@@ -33,7 +33,7 @@ _DEFAULTS: dict[str, Any] = {
 _MODES = ("program", "per_op")
 
 
-class _Control:
+class _Profiler:
     """The profiler of this process: its settings, whether it runs, and what it restores when it stops."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Control:
         self.was_naive = engine.naive
         if self.recorder.single:
             engine.naive = True
-        watchers.append(self.recorder)
+        listeners.append(self.recorder)
         self.unsaved = True
 
     def end(self) -> None:
@@ -69,10 +69,10 @@ class _Control:
             waitall()
         finally:
             engine.naive = self.was_naive
-            watchers.remove(self.recorder)
+            listeners.remove(self.recorder)
 
 
-control = _Control()
+control = _Profiler()
 
 
 def set_config(**kwargs: Any) -> None:
@@ -100,7 +100,7 @@ def set_config(**kwargs: Any) -> None:
         >>> import dualmx as mx
         >>> mx.profiler.set_config(filename="/tmp/trace.json", mode="program")
     """
-    if _for_servers(kwargs.get("profile_process", "worker"), "set_config", kwargs):
+    if _forward_to_servers(kwargs.get("profile_process", "worker"), "set_config", kwargs):
         return
     for name, value in kwargs.items():
         if name not in _DEFAULTS:
@@ -141,7 +141,7 @@ def set_kvstore_handle(handle: Any) -> None:
     control.store = handle
 
 
-def _for_servers(process: Any, call: str, arguments: dict[str, Any]) -> bool:
+def _forward_to_servers(process: Any, call: str, arguments: dict[str, Any]) -> bool:
     """Pass a call on to the servers, if it is meant for them."""
     _check_process(process)
     if process != "server":
@@ -158,7 +158,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     """Start (`"run"`) or stop (`"stop"`) the profiler. While it runs, each flush is waited for."""
     if state not in ("run", "stop"):
         raise ArgumentKeyError(f"profiler.set_state: state={state!r}: expected 'run' or 'stop'")
-    if _for_servers(profile_process, "set_state", {"state": state}):
+    if _forward_to_servers(profile_process, "set_state", {"state": state}):
         return
     if (state == "run") == control.running:
         return
@@ -173,7 +173,7 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
 
 def pause(profile_process: str = "worker") -> None:
     """Record nothing until `resume`."""
-    if _for_servers(profile_process, "pause", {}):
+    if _forward_to_servers(profile_process, "pause", {}):
         return
     if control.active:
         control.paused = True
@@ -182,7 +182,7 @@ def pause(profile_process: str = "worker") -> None:
 
 def resume(profile_process: str = "worker") -> None:
     """Go on recording after `pause`."""
-    if _for_servers(profile_process, "resume", {}):
+    if _forward_to_servers(profile_process, "resume", {}):
         return
     if control.running and control.paused:
         control.begin()
@@ -199,7 +199,7 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     Raises:
         MXNetError: the file cannot be written; the events are kept.
     """
-    if _for_servers(profile_process, "dump", {"finished": bool(finished)}):
+    if _forward_to_servers(profile_process, "dump", {"finished": bool(finished)}):
         return
     if control.active:
         waitall()
@@ -218,7 +218,7 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
         sort_by: `"total"`, `"avg"`, `"min"`, `"max"` or `"count"`.
         ascending: smallest first.
     """
-    writers: dict[str, Callable[[Recorder, str, bool], str]] = {"table": table.text, "json": table.as_json}
+    writers: dict[str, Callable[[Recorder, str, bool], str]] = {"table": table.summary_table, "json": table.as_json}
     if format not in writers:
         raise ArgumentError(f"profiler.dumps: format={format!r}: expected 'table' or 'json'")
     if sort_by not in table.KEYS:

@@ -52,7 +52,7 @@ class Domain:
         return Marker(self, name)
 
 
-class _Timed:
+class _Span:
     """Something with a start and a stop; also a context manager. Spans of one name may overlap others."""
 
     def __init__(self, name: str, category: str):
@@ -88,7 +88,7 @@ class _Timed:
         self.stop()
 
 
-class Task(_Timed):
+class Task(_Span):
     """A piece of work of a domain, from `start` to `stop`."""
 
     def __init__(self, domain: Domain, name: str):
@@ -96,7 +96,7 @@ class Task(_Timed):
         self.domain = domain
 
 
-class Frame(_Timed):
+class Frame(_Span):
     """One pass of a repeated piece of work of a domain, from `start` to `stop`."""
 
     def __init__(self, domain: Domain, name: str):
@@ -104,7 +104,7 @@ class Frame(_Timed):
         self.domain = domain
 
 
-class Event(_Timed):
+class Event(_Span):
     """A piece of work of no domain, from `start` to `stop`."""
 
     def __init__(self, name: str):

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..compile.watch import Compilation, Watcher, format_where
-from ..graph.trie import BACKWARD, OP, State, chain
+from ..compile.watch import CompileEvent, Listener, format_where
+from ..graph.trie import BACKWARD, OP, State, steps_of
 from ..op.registry import Call
 
 # Times of the trace count from here: microseconds since 1970 have more digits than a float.
 _ZERO = time.perf_counter()
-STARTED = time.time()
+EPOCH = time.time()
 
 
 class Event(NamedTuple):
@@ -45,7 +45,7 @@ class Program(NamedTuple):
     lines: dict[str, dict[str, int]]
 
 
-class Totals:
+class Stat:
     """Count, total, least and greatest time (or value) of one name."""
 
     __slots__ = ("count", "total", "least", "most")
@@ -62,7 +62,7 @@ class Totals:
 
 def program_of(state: State) -> Program:
     """Return the operations recorded in a prefix."""
-    steps = [s for s in chain(state) if s.kind in (OP, BACKWARD)]
+    steps = [s for s in steps_of(state) if s.kind in (OP, BACKWARD)]
     operations = tuple(
         (
             s.call.op.name if s.call else "backward",
@@ -80,7 +80,7 @@ def program_of(state: State) -> Program:
     return Program(operations, format_where(last), context, Tally(name for name, _, _ in operations), lines)
 
 
-class Recorder(Watcher):
+class Recorder(Listener):
     """Collects events of all threads while it watches; at most `capacity` of them, the later ones are only counted.
 
     Attributes:
@@ -98,8 +98,8 @@ class Recorder(Watcher):
         self.owner = os.getpid()
         self.programs: weakref.WeakKeyDictionary[State, Program] = weakref.WeakKeyDictionary()
         self.fused: Tally[str] = Tally()
-        self.totals: dict[tuple[str, str], Totals] = {}
-        self.values: dict[tuple[str, str], Totals] = {}
+        self.totals: dict[tuple[str, str], Stat] = {}
+        self.values: dict[tuple[str, str], Stat] = {}
         self.ends: dict[int, float] = {}
         self.numbers = itertools.count(1)
         self.clear()
@@ -127,12 +127,12 @@ class Recorder(Watcher):
     def count(self, category: str, name: str, amount: float) -> None:
         """Add milliseconds to the totals of a name."""
         with self.lock:
-            self.totals.setdefault((category, name), Totals()).add(amount)
+            self.totals.setdefault((category, name), Stat()).add(amount)
 
     def note_value(self, category: str, name: str, value: float) -> None:
         """Add a value of a counter."""
         with self.lock:
-            self.values.setdefault((category, name), Totals()).add(value)
+            self.values.setdefault((category, name), Stat()).add(value)
 
     def span(self, name: str, category: str, began: float, ended: float, details: Any = None) -> None:
         """Keep something that took time on this thread."""
@@ -141,7 +141,7 @@ class Recorder(Watcher):
 
     # -- what the engine tells
 
-    def compiled(self, event: Compilation) -> None:
+    def compiled(self, event: CompileEvent) -> None:
         """Record a compilation and its reason."""
         details = {
             "reason": event.reason,

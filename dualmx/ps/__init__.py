@@ -6,10 +6,13 @@ Knows NumPy only; optimizers are injected by `kvstore.server`.
 from __future__ import annotations
 
 from .job import Job
-from .peers import Lost, Peers
+from .peers import PeerLinks, PeerLost
 from .scheduler_node import run_scheduler, start_scheduler
-from .seat import leave, seat
-from .server_node import Server
-from .worker_node import Worker
+from .seat import current_worker, leave_job
+from .server_node import ServerNode
+from .worker_node import WorkerNode
 
-__all__ = ["Job", "Lost", "Peers", "Server", "Worker", "leave", "run_scheduler", "seat", "start_scheduler"]
+__all__ = [
+    "Job", "PeerLinks", "PeerLost", "ServerNode", "WorkerNode", "current_worker", "leave_job", "run_scheduler",
+    "start_scheduler",
+]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..core.errors import MXNetError
-from .customer import Ticket
+from .customer import Request
 from .placement import Slice
 from .store import Key
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .worker import KVWorker
 
 
-class Known(NamedTuple):
+class KeyInfo(NamedTuple):
     """A key as a worker knows it.
 
     Attributes:
@@ -30,10 +30,10 @@ class Known(NamedTuple):
     slices: list[Slice]
 
 
-class Lone:
+class SingleShardFuture:
     """The value of one slice, which is a whole array, under way; see `Pulled`."""
 
-    def __init__(self, worker: KVWorker, known: Known, ticket: Ticket):
+    def __init__(self, worker: KVWorker, known: KeyInfo, ticket: Request):
         self._worker, self._known, self._ticket = worker, known, ticket
 
     def value(self, key: Key) -> np.ndarray:
@@ -43,19 +43,19 @@ class Lone:
         piece = reply.payload[0] if len(reply.payload) == 1 else reply.data()
         slice_ = known.slices[0]
         if piece.nbytes != (slice_.stop - slice_.start) * known.dtype.itemsize:
-            raise _too_few(key, slice_.server)
+            raise _short_reply(key, slice_.server)
         ticket.forget()
         return np.frombuffer(piece, known.dtype).reshape(known.shape)
 
 
-def _too_few(key: Key, server: int) -> MXNetError:
+def _short_reply(key: Key, server: int) -> MXNetError:
     return MXNetError(f"kvstore.pull of key {key!r}: server {server} sent too few numbers")
 
 
-class Opening:
+class OpenFuture:
     """A store that is being opened."""
 
-    def __init__(self, worker: KVWorker, store: int, tickets: list[Ticket]):
+    def __init__(self, worker: KVWorker, store: int, tickets: list[Request]):
         self._worker, self._store, self._tickets = worker, store, tickets
 
     def done(self) -> tuple[int, bool]:
@@ -76,7 +76,7 @@ class Opening:
         return least, any(r.meta.get("whole") is True for r in replies)
 
 
-class Queued:
+class PushFuture:
     """Pushes that are sent together.
 
     Attributes:
@@ -85,20 +85,20 @@ class Queued:
 
     def __init__(self, worker: KVWorker):
         self._worker = worker
-        self.tickets: list[Ticket] | None = None
+        self.tickets: list[Request] | None = None
 
-    def sent(self) -> list[Ticket]:
+    def sent(self) -> list[Request]:
         """The tickets, after sending what was not sent yet."""
         if self.tickets is None:
             self._worker.flush()
         return self.tickets or []
 
 
-class Pulled:
+class PullFuture:
     """Values under way."""
 
     def __init__(
-        self, worker: KVWorker, store: int, tickets: list[Ticket], parts: Sequence[Any], wholes: dict[Key, np.ndarray]
+        self, worker: KVWorker, store: int, tickets: list[Request], parts: Sequence[Any], wholes: dict[Key, np.ndarray]
     ):
         self._worker, self._store = worker, store
         self.tickets, self._wholes = tickets, wholes
@@ -125,7 +125,7 @@ class Pulled:
             size = (s.stop - s.start) * known.dtype.itemsize
             self._pieces[key, number] = piece = data.take(size)
             if piece.nbytes != size:
-                raise _too_few(key, s.server)
+                raise _short_reply(key, s.server)
         ticket.forget()
 
     def value(self, key: Key) -> np.ndarray:
@@ -161,4 +161,4 @@ class Pulled:
         return {key: self.value(key) for key in self._where}
 
 
-__all__ = ["Known", "Lone", "Opening", "Pulled", "Queued"]
+__all__ = ["KeyInfo", "OpenFuture", "PullFuture", "PushFuture", "SingleShardFuture"]

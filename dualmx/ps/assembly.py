@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 from .member import few
 
 Request = tuple[int, int]  # (link, number)
-TOLD = 10.0  # seconds after which those who wait are told for whom
+WAIT_LOG_SECONDS = 10.0  # seconds after which those who wait are told for whom
 
 
-class _Asked(NamedTuple):
+class _GroupRequest(NamedTuple):
     request: Request
     address: dict[str, Any]
     since: float
     patience: float  # 0 for no limit
 
 
-class Assembly:
+class GroupFormation:
     """Forms groups, one after the other.
 
     Args:
@@ -48,14 +48,14 @@ class Assembly:
         self._least, self._most = least, most
         self.number = 0
         self.members: list[int] = []
-        self._waiting: dict[int, _Asked] = {}
+        self._waiting: dict[int, _GroupRequest] = {}
         self._answers: list[tuple[Request, dict[str, Any]]] = []
         self._told = 0.0
 
     def ask(self, rank: int, number: int, address: dict[str, Any], request: Request, patience: float = 0.0) -> bool:
         """Worker `rank`, which is at `address`, leaves group `number`; whether it is a newcomer who finds room."""
         self.number = max(self.number, number)  # another scheduler may have formed it
-        self._waiting[rank] = _Asked(request, address, time.monotonic(), patience)
+        self._waiting[rank] = _GroupRequest(request, address, time.monotonic(), patience)
         return rank not in self.members and not 0 < self._most <= len(self.members)
 
     def settle(self, present: Iterable[int], left: Iterable[int] = ()) -> None:
@@ -97,13 +97,13 @@ class Assembly:
 
     def to_tell(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
         """Links of those who have waited long, from time to time, and for whom they wait."""
-        late = [a.request[0] for a in self._hasty(present).values() if now - a.since > TOLD]
-        if not late or now - self._told < TOLD:
+        late = [a.request[0] for a in self._hasty(present).values() if now - a.since > WAIT_LOG_SECONDS]
+        if not late or now - self._told < WAIT_LOG_SECONDS:
             return []
         self._told = now
         return [(link, self._lacks(present)) for link in late]
 
-    def _hasty(self, present: Iterable[int]) -> dict[int, _Asked]:
+    def _hasty(self, present: Iterable[int]) -> dict[int, _GroupRequest]:
         """Those who do not wait for a place in a group that is full."""
         full = 0 < self._most <= len(set(present).intersection(self.members))
         return {r: a for r, a in self._waiting.items() if not full or r in self.members}
@@ -114,4 +114,4 @@ class Assembly:
         return missing or f"{short} more of the {self._least} that a group needs"
 
 
-__all__ = ["Assembly"]
+__all__ = ["GroupFormation"]

@@ -17,7 +17,7 @@ from ..core.errors import FormatError
 from .frame import Message
 
 Request = tuple[int, int]  # (link, number)
-NEW = -1  # the last batch of a worker that has ended none
+NEWCOMER = -1  # the last batch of a worker that has ended none
 PAGE = 20_000  # ranks that one message of the history names, about
 MOST_MARKS = 256
 _batch = itemgetter(0)
@@ -66,7 +66,7 @@ def _mark(one: Any) -> tuple[str, int, int]:
     return one[0], one[1], one[2]
 
 
-class Attendance:
+class ElasticRounds:
     """Settles batches.
 
     What a newcomer must know of former batches begins with the first one of an epoch, of which workers tell by marks;
@@ -204,4 +204,4 @@ class Attendance:
         return [r for r in self.members if r not in self._waiting]
 
 
-__all__ = ["NEW", "Attendance", "Change", "changes_of", "follow", "marks_of", "ranks"]
+__all__ = ["NEWCOMER", "Change", "ElasticRounds", "changes_of", "follow", "marks_of", "ranks"]

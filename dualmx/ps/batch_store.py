@@ -9,11 +9,11 @@ import numpy as np
 from ..core.dtypes import as_dtype
 from .frame import Message
 from .records import Record, bytes_of
-from .rows import INDEX, Rows
-from .store import Closing, Held, Key, Store, Sum, _sum
+from .rows import INDEX, IndexedSlices
+from .store import CompletedRound, Gradient, Key, Shard, Store, _sum
 
 
-class BatchStore(Store):
+class ElasticStore(Store):
     """A synchronous store whose rounds are batches, which are over when a worker says whose pushes count.
 
     A push is answered when it has arrived. A pull is answered after the batch that it names.
@@ -42,10 +42,10 @@ class BatchStore(Store):
         held = self.at(key, number)
         held.closed = max(held.closed, self.batch)
 
-    def _advance(self, held: Held, ready: list[Closing]) -> None:
+    def _advance(self, held: Shard, ready: list[CompletedRound]) -> None:
         """Nothing is over until a worker says so."""
 
-    def _lost(self, held: Held) -> str | None:
+    def _lost(self, held: Shard) -> str | None:
         return None
 
     def end(self, batch: int, used: Iterable[int]) -> None:
@@ -54,7 +54,7 @@ class BatchStore(Store):
             return
         self.batch = batch
         counted = set(used)
-        ready: list[Closing] = []
+        ready: list[CompletedRound] = []
         for held in self.held.values():
             seat = {rank: data for rank, data in held.rounds.pop(batch, {}).items() if rank in counted}
             if seat:
@@ -66,30 +66,30 @@ class BatchStore(Store):
             self._settle(held)
 
 
-def seated_records(number: int, store: Store) -> Iterator[Record]:
+def contribution_records(number: int, store: Store) -> Iterator[Record]:
     """What was pushed to store `number` for a batch that is not over."""
     for held in store.held.values():
         for turn, seat in held.rounds.items():
             for rank, data in seat.items():
                 meta = {"op": "seated", "store": number, "key": held.key, "number": held.number}
                 meta |= {"round": turn, "rank": rank, "dtype": data.dtype.name}
-                if isinstance(data, Rows):
+                if isinstance(data, IndexedSlices):
                     meta["rows"] = len(data.ids)
-                pieces = [data.ids, data.values] if isinstance(data, Rows) else [data]
+                pieces = [data.ids, data.values] if isinstance(data, IndexedSlices) else [data]
                 yield meta, [bytes_of(p) for p in pieces if p.size]
 
 
-def restore_seated(store: Store, record: Message) -> None:
+def restore_contributions(store: Store, record: Message) -> None:
     """Put back what `seated_records` told of."""
     held = store.at(record.take("key", (str, int)), record.take("number", int))
     data, dtype = record.pieces(), as_dtype(record.take("dtype", str))
     count = record.meta.get("rows")
     ids = np.frombuffer(data.take(count * INDEX.itemsize), INDEX) if isinstance(count, int) else None
     size = held.value.size if ids is None else len(ids) * held.width
-    found: Sum = np.frombuffer(data.take(size * dtype.itemsize), dtype)
+    found: Gradient = np.frombuffer(data.take(size * dtype.itemsize), dtype)
     if ids is not None:
-        found = Rows(ids, found.reshape(-1, held.width), held.value.size)
+        found = IndexedSlices(ids, found.reshape(-1, held.width), held.value.size)
     held.rounds.setdefault(record.take("round", int), {})[record.take("rank", int)] = found
 
 
-__all__ = ["BatchStore", "restore_seated", "seated_records"]
+__all__ = ["ElasticStore", "contribution_records", "restore_contributions"]

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.errors import FormatError
-from .attendance import NEW, Change, changes_of, follow, marks_of, ranks
+from .attendance import NEWCOMER, Change, changes_of, follow, marks_of, ranks
 from .frame import Message
 
 MOST_BATCHES = 1 << 24  # of the epochs under way, each of which a worker that joins remembers
 
 
-class Attended(NamedTuple):
+class RoundRecord(NamedTuple):
     """A batch that is over.
 
     Attributes:
@@ -26,7 +26,7 @@ class Attended(NamedTuple):
     used: list[int]
 
 
-class Batches:
+class ElasticWorker:
     """Takes part in batches; see `Attendance`, which decides.
 
     Args:
@@ -59,7 +59,7 @@ class Batches:
         self._ask, self._history, self._end = ask, history, end
         self.number = 0
         self.members = list(range(workers))
-        self.over: list[Attended] = []
+        self.over: list[RoundRecord] = []
         self.marks: dict[str, tuple[int, int]] = {}
         self._news: dict[str, tuple[int, int]] = {}  # marks that the scheduler does not know
         self.stores: list[int] = []
@@ -85,7 +85,7 @@ class Batches:
         """
         if self.number:
             return
-        told = self._ask(NEW if self._back else 0, [])
+        told = self._ask(NEWCOMER if self._back else 0, [])
         if self._back:
             self._remember(told)
         self._follow(told)
@@ -109,7 +109,7 @@ class Batches:
         news, self._news = self._news, {}
         told = self._ask(self.number, [[name, *mark] for name, mark in news.items()])
         used = told.take("used", list)
-        self.over.append(Attended(self.number, self.members, self.members if used == self.members else used))
+        self.over.append(RoundRecord(self.number, self.members, self.members if used == self.members else used))
         self._pushed = self.idle = False
         self._forget()
         self._follow(told)
@@ -145,13 +145,13 @@ class Batches:
             change = changes.get(number, (number, [], [], []))
             members = follow(members, change)
             used = [rank for rank in members if rank not in change[3]] if change[3] else members
-            self.over.append(Attended(number, members, used))
+            self.over.append(RoundRecord(number, members, used))
 
     def mark(self, name: str, epoch: int, first: int) -> None:
         """An epoch of an order of samples begins with batch `first`, of which newcomers must know."""
         self.marks[name] = self._news[name] = epoch, first
 
-    def after(self, number: int) -> list[Attended]:
+    def after(self, number: int) -> list[RoundRecord]:
         """Batches that are over, after batch `number`."""
         return self.over[max(number + 1 - self.over[0].number, 0) :] if self.over else []
 
@@ -161,4 +161,4 @@ class Batches:
         del self.over[: first - self.over[0].number]
 
 
-__all__ = ["Attended", "Batches"]
+__all__ = ["ElasticWorker", "RoundRecord"]

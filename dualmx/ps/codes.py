@@ -9,17 +9,17 @@ import numpy as np
 
 from ..core.errors import FormatError
 
-KINDS = ("2bit", "1bit", "fp16")
+CODECS = ("2bit", "1bit", "fp16")
 
 
 @functools.lru_cache
-def _fours(threshold: float) -> np.ndarray:
+def _byte_table(threshold: float) -> np.ndarray:
     """The four values of each byte of `"2bit"`."""
     codes = np.arange(256)[:, None] >> np.array([6, 4, 2, 0]) & 3
     return np.array([0.0, 0.0, -threshold, threshold], np.float32)[codes]
 
 
-class Code(NamedTuple):
+class Codec(NamedTuple):
     """A packing of float32 values.
 
     `"2bit"` holds +t, 0 and -t, 4 per byte, the first in the two highest bits, 11 for +t and 10 for -t; `"1bit"` holds
@@ -40,7 +40,7 @@ class Code(NamedTuple):
     threshold: float
 
     @classmethod
-    def of(cls, told: Any) -> Code | None:
+    def of(cls, told: Any) -> Codec | None:
         """Return the code that a message tells of, None for none.
 
         Raises:
@@ -48,8 +48,8 @@ class Code(NamedTuple):
         """
         if told is None:
             return None
-        if not (isinstance(told, list) and len(told) == 2 and told[0] in KINDS and isinstance(told[1], float)):
-            raise FormatError(f"code={told!r}: expected one of {', '.join(KINDS)} and a threshold")
+        if not (isinstance(told, list) and len(told) == 2 and told[0] in CODECS and isinstance(told[1], float)):
+            raise FormatError(f"code={told!r}: expected one of {', '.join(CODECS)} and a threshold")
         if told[0] == "2bit" and not told[1] > 0:
             raise FormatError(f"code={told!r}: expected a threshold above 0")
         return cls(*told)
@@ -76,7 +76,7 @@ class Code(NamedTuple):
             return packed.view(np.float16).astype(np.float32)
         if self.kind == "1bit":
             return np.unpackbits(packed, count=n).astype(np.float32) * 2 - 1
-        return _fours(self.threshold).take(packed, axis=0).reshape(-1)[:n]
+        return _byte_table(self.threshold).take(packed, axis=0).reshape(-1)[:n]
 
 
-__all__ = ["KINDS", "Code"]
+__all__ = ["CODECS", "Codec"]

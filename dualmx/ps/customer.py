@@ -34,7 +34,7 @@ class Peer:
         self.lock = threading.RLock()
 
 
-class Ticket:
+class Request:
     """A request under way.
 
     Attributes:
@@ -80,7 +80,7 @@ class Customer:
         self._van, self._timeout = van, timeout
         self.take, self.shares, self.joined = van.take, van.shares, van.joined
         van.where = self._where
-        self._open: dict[int, Ticket] = {}
+        self._open: dict[int, Request] = {}
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._sleeping = 0  # threads that wait to be notified
@@ -95,11 +95,11 @@ class Customer:
         payload: Sequence[Any] = (),
         priority: int | None = None,
         into: np.ndarray | None = None,
-    ) -> Ticket:
+    ) -> Request:
         """Send a request, now or when there is a connection; for `priority` see `Message`, for `into` `Ticket`."""
         with peer.lock:  # so that numbers arrive in their order
             number = next(self._numbers)
-            ticket = Ticket(number, peer, what, Message(REQUEST, number, meta, payload, priority), into)
+            ticket = Request(number, peer, what, Message(REQUEST, number, meta, payload, priority), into)
             self._open[number] = ticket
             if peer.gone:
                 self._finish(ticket, error=peer.gone)
@@ -116,7 +116,7 @@ class Customer:
             peer.link = link
             before = [t for t in self.open() if t.peer is peer]
             number = next(self._numbers)
-            greeting = Ticket(number, peer, f"joining {peer.name} again", Message(REQUEST, number, hello))
+            greeting = Request(number, peer, f"joining {peer.name} again", Message(REQUEST, number, hello))
             self._open[number] = greeting
             resumed = all(self._van.send(link, m) for t in (greeting, *before) if (m := t.message) is not None)
             if not resumed:
@@ -177,7 +177,7 @@ class Customer:
             peer.lock = threading.RLock()
             self.give_up(peer, reason)
 
-    def _finish(self, ticket: Ticket, reply: Message | None = None, error: str | None = None) -> None:
+    def _finish(self, ticket: Request, reply: Message | None = None, error: str | None = None) -> None:
         with self._lock:
             self._open.pop(ticket.number, None)
             if not ticket.done:
@@ -186,11 +186,11 @@ class Customer:
             if self._sleeping:
                 self._changed.notify_all()
 
-    def open(self) -> list[Ticket]:
+    def open(self) -> list[Request]:
         """Requests under way, in the order of their numbers."""
         return sorted(self._open.values(), key=lambda t: t.number)
 
-    def wait(self, tickets: Sequence[Ticket], timeout: float | None = None) -> list[Message]:
+    def wait(self, tickets: Sequence[Request], timeout: float | None = None) -> list[Message]:
         """Return the replies, in the order of the tickets; `timeout` takes the place of the customer's.
 
         Raises:
@@ -228,4 +228,4 @@ class Customer:
                             self._sleeping -= 1
 
 
-__all__ = ["Customer", "Peer", "Ticket"]
+__all__ = ["Customer", "Peer", "Request"]

@@ -11,34 +11,34 @@ import numpy as np
 
 from ..core.errors import FormatError
 from .frame import (
-    HOT,
-    LATE,
-    LINED,
+    ALIGNED,
+    CACHED_BYTES,
+    CHECKED_HEADER,
     MAGIC,
     MAX_META,
     MAX_PAYLOAD,
-    NOTE,
+    NOTICE,
     SHARED,
     SIZE,
-    TAIL,
+    TRAILER,
+    TRAILING_CHECKSUM,
     VERSION,
-    WHOLE,
     XXH3,
-    Form,
+    HeaderTemplate,
     Message,
     checksum,
     digest,
     xxhash,
 )
-from .shared import LEAST, LINE, Loans
+from .shared import CACHE_LINE, MIN_SHARED_BYTES, RemoteArena
 
-MOST_FORMS = 4096  # that are kept for a link
+MAX_TEMPLATES = 4096  # that are kept for a link
 _scan = json.JSONDecoder().raw_decode
 
 
 def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
     """The fields of a header."""
-    fields = WHOLE.unpack(head)
+    fields = CHECKED_HEADER.unpack(head)
     magic, version, kind, flags, _, meta, payload, _, crc = fields
     if magic != MAGIC:
         raise FormatError("not a frame of dualmx")
@@ -46,8 +46,10 @@ def _checked(head: bytes | bytearray | memoryview) -> tuple[Any, ...]:
         raise FormatError("damaged frame: the header does not match its checksum")
     if version != VERSION:
         raise FormatError(f"frame of protocol version {version}; this process speaks version {VERSION}")
-    known = flags & ~(XXH3 | SHARED | LINED | LATE) == 0 and (flags & XXH3 or not flags & LATE)
-    if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTE or not known:
+    known = flags & ~(XXH3 | SHARED | ALIGNED | TRAILING_CHECKSUM) == 0 and (
+        flags & XXH3 or not flags & TRAILING_CHECKSUM
+    )
+    if meta > MAX_META or payload > MAX_PAYLOAD or kind > NOTICE or not known:
         raise FormatError(f"frame of kind {kind} with {meta} + {payload} bytes: out of bounds")
     if flags & XXH3 and xxhash is None:
         raise FormatError("frame with an xxh3 checksum, for which this process lacks the xxhash package")
@@ -77,11 +79,11 @@ class Decoder:
     """
 
     def __init__(
-        self, loans: Loans | None = None, take: Callable[[int, int, int], np.ndarray | None] | None = None
+        self, loans: RemoteArena | None = None, take: Callable[[int, int, int], np.ndarray | None] | None = None
     ) -> None:
         self.loans, self._take = loans, take
         self._head = bytearray(SIZE)
-        self._forms: dict[bytes, Form] = {}
+        self._forms: dict[bytes, HeaderTemplate] = {}
         self._restart()
 
     def _restart(self) -> None:
@@ -106,7 +108,7 @@ class Decoder:
         """
         self._got += n
         self.idle = False
-        if self._stage == 2 and self._fields[3] & XXH3 and self._got - self._summed >= HOT:  # type: ignore[index]
+        if self._stage == 2 and self._fields[3] & XXH3 and self._got - self._summed >= CACHED_BYTES:  # type: ignore[index]
             self._sum_up()
         while self._got == self._target.nbytes:
             if self._stage == 0:
@@ -114,10 +116,10 @@ class Decoder:
             elif self._stage == 1:
                 self._meta = bytes(self._target)
                 self._aim(2, self._fields[6])  # type: ignore[index]
-            elif self._stage == 2 and self._fields[3] & LATE:  # type: ignore[index]
+            elif self._stage == 2 and self._fields[3] & TRAILING_CHECKSUM:  # type: ignore[index]
                 self._sum_up()
                 self._payload = self._target
-                self._aim(3, TAIL.size)
+                self._aim(3, TRAILER.size)
             else:
                 return self._finish()
         return None
@@ -125,7 +127,7 @@ class Decoder:
     def _aim(self, stage: int, size: int) -> None:
         self._stage, self._got = stage, 0
         block = None
-        if self._take is not None and size >= LEAST and stage == 2:
+        if self._take is not None and size >= MIN_SHARED_BYTES and stage == 2:
             _, _, kind, _, request, *_ = self._fields  # type: ignore[misc]
             block = self._take(kind, request, size)
         self._target = (np.empty(size, np.uint8) if block is None else block).data if size else memoryview(b"")
@@ -142,11 +144,11 @@ class Decoder:
         _, _, kind, flags, request, middle, size, told, _ = fields
         middle += SIZE
         end = middle + size
-        if data.nbytes < end or flags & LATE:
+        if data.nbytes < end or flags & TRAILING_CHECKSUM:
             return None, 0
         found = digest[flags & XXH3](data[SIZE:end])
         raw, payload = bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end]))
-        if flags & (SHARED | LINED) or found != told:
+        if flags & (SHARED | ALIGNED) or found != told:
             return self._message(fields, raw, payload, told, found), end
         meta, form = self._understood(raw) if raw else ({}, None)
         return Message(kind, request, meta, (payload,) if size else (), None, form, size), end
@@ -166,7 +168,7 @@ class Decoder:
         fields, meta, payload = self._fields, self._meta, self._target
         told: int = fields[7]  # type: ignore[index]
         if self._stage == 3:
-            payload, told = self._payload, TAIL.unpack(self._target)[0]
+            payload, told = self._payload, TRAILER.unpack(self._target)[0]
         elif self._state is not None:
             self._sum_up()
         found = None if self._state is None else self._state.intdigest()
@@ -180,7 +182,7 @@ class Decoder:
         if (checksum((raw, payload), flags & XXH3 != 0) if found is None else found) != told:
             raise FormatError("damaged frame: the content does not match its checksum")
         meta, form = self._understood(raw) if raw else ({}, None)
-        if flags & (SHARED | LINED):
+        if flags & (SHARED | ALIGNED):
             pieces = self._laid_out(meta, payload, flags)
             size = sum([p.nbytes for p in pieces])
         else:
@@ -188,17 +190,17 @@ class Decoder:
             pieces = (payload,) if size else ()
         return Message(kind, request, meta, pieces, None, form, size)
 
-    def _understood(self, raw: bytes) -> tuple[dict[str, Any], Form | None]:
+    def _understood(self, raw: bytes) -> tuple[dict[str, Any], HeaderTemplate | None]:
         """What JSON says, and its form if it has one that came before."""
         head, _, tail = raw.rpartition(b",")
         form = self._forms.get(head)
         if form is not None and tail[-3:] == b"]]}" and tail[:-3].isdigit() and len(tail) < 20:
             return {**form.meta, "parts": [[form.key, form.number, int(tail[:-3])]]}, form
         meta = _unjson(raw)
-        if len(raw) < 256 and len(self._forms) < MOST_FORMS and meta.keys() == {"op", "store", "parts"}:
+        if len(raw) < 256 and len(self._forms) < MAX_TEMPLATES and meta.keys() == {"op", "store", "parts"}:
             match meta["parts"]:
                 case [[int() | str() as key, int() as number, int()]]:
-                    form = Form({"op": meta["op"], "store": meta["store"]}, key, number)
+                    form = HeaderTemplate({"op": meta["op"], "store": meta["store"]}, key, number)
                     self._forms[form.head] = form
         return meta, None
 
@@ -211,7 +213,7 @@ class Decoder:
                 if not 0 < place <= inline.nbytes:
                     raise FormatError("frame with fewer bytes than its layout tells")
                 pieces.append(inline[:place])
-                inline = inline[place + (-place % LINE if flags & LINED else 0) :]
+                inline = inline[place + (-place % CACHE_LINE if flags & ALIGNED else 0) :]
             elif self.loans is None or not flags & SHARED:
                 raise FormatError("frame with shared memory that is not there")
             else:

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .frame import Lend
+from .frame import ShareFn
 from .secret import HandshakeError, Steps
-from .shared import Arena, Loans
+from .shared import Arena, RemoteArena
 
 
 def host_identity() -> str:
@@ -22,7 +22,7 @@ def host_identity() -> str:
         return ""
 
 
-def dial(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.socket:
+def connect_socket(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.socket:
     """Return a socket that is connected to whoever listens at `address`; with `tcp` no unix socket.
 
     Raises:
@@ -46,7 +46,9 @@ def dial(address: dict[str, Any], timeout: float, tcp: bool = False) -> socket.s
     return sock
 
 
-def exchange_memory(sock: socket.socket, arena: Arena | None) -> Steps[tuple[Lend | None, Loans | None]]:
+def exchange_shared_memory(
+    sock: socket.socket, arena: Arena | None
+) -> Steps[tuple[ShareFn | None, RemoteArena | None]]:
     """Exchange memory with the other end of a unix socket; returns how to lend, and what is lent.
 
     Args:
@@ -73,11 +75,11 @@ def exchange_memory(sock: socket.socket, arena: Arena | None) -> Steps[tuple[Len
     try:
         if len(answer) != 4 or (struct.unpack("<i", answer)[0] >= 0) != (len(fds) == 1):
             raise HandshakeError("the other end did not say what memory it shares")
-        loans = Loans(os.dup(fds[0]), struct.unpack("<i", answer)[0]) if fds else None
+        loans = RemoteArena(os.dup(fds[0]), struct.unpack("<i", answer)[0]) if fds else None
     finally:
         for fd in fds:
             os.close(fd)
     return None if arena is None or reader < 0 else partial(arena.lend, reader=reader), loans
 
 
-__all__ = ["dial", "exchange_memory", "host_identity"]
+__all__ = ["connect_socket", "exchange_shared_memory", "host_identity"]

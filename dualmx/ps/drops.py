@@ -10,18 +10,18 @@ from .customer import Customer
 from .frame import ERROR, REPLY, REQUEST, Message
 from .van import OnMessage
 
-KEPT = ("register", "rejoin", "hello", "bye")  # by these, processes introduce themselves and take leave
-LONGEST = 8.0  # most seconds between two repetitions
+NEVER_DROPPED = ("register", "rejoin", "hello", "bye")  # by these, processes introduce themselves and take leave
+MAX_RESEND_SECONDS = 8.0  # most seconds between two repetitions
 
 
-def dropping(on_message: OnMessage, percent: int, seed: str) -> OnMessage:
+def with_message_drops(on_message: OnMessage, percent: int, seed: str) -> OnMessage:
     """Return `on_message` that loses `percent` of the requests and answers, chosen by `seed` (`PS_DROP_MSG`)."""
     if not percent:
         return on_message
     draw = random.Random(seed)
 
     def passed(link: int, message: Message) -> None:
-        lossy = message.kind in (REQUEST, REPLY, ERROR) and message.meta.get("op") not in KEPT
+        lossy = message.kind in (REQUEST, REPLY, ERROR) and message.meta.get("op") not in NEVER_DROPPED
         if not lossy or draw.random() * 100 >= percent:
             on_message(link, message)
 
@@ -38,9 +38,9 @@ def repeat(customer: Customer, after: float, over: Callable[[], bool]) -> None:
         asleep = threading.Event()
         while not over():
             asleep.wait(after / 2)
-            customer.repeat(after, LONGEST)
+            customer.repeat(after, MAX_RESEND_SECONDS)
 
     threading.Thread(target=run, name="dualmx-repeat", daemon=True).start()
 
 
-__all__ = ["dropping", "repeat"]
+__all__ = ["repeat", "with_message_drops"]

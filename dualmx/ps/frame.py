@@ -16,25 +16,25 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import FormatError
-from .shared import LEAST, LINE
+from .shared import CACHE_LINE, MIN_SHARED_BYTES
 
 VERSION = 1
 MAGIC = b"DMXF"
 HEADER = struct.Struct("<4sBBHQIQQ")  # magic, version, kind, flags, request, bytes of JSON, bytes of payload, checksum
-WHOLE = struct.Struct(HEADER.format + "I")  # and the CRC of the header itself
-SIZE = WHOLE.size
+CHECKED_HEADER = struct.Struct(HEADER.format + "I")  # and the CRC of the header itself
+SIZE = CHECKED_HEADER.size
 MAX_META = 4 << 20
 MAX_PAYLOAD = 1 << 30
 XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
 SHARED = 2  # flag: parts of the payload are in shared memory; "~" of the JSON tells where
-LINED = 4  # flag: there is room between parts, whose sizes "~" tells, so that each begins at a multiple of `LINE`
-LATE = 8  # flag: the checksum, which is xxh3, comes behind the payload
-TAIL = struct.Struct("<Q")
-HOT = 256 << 10  # bytes that are summed up while they are in the processor's cache
-PIECE = 2 * HOT  # bytes that are sent or received at once, and then summed up
+ALIGNED = 4  # flag: there is room between parts, whose sizes "~" tells, so that each begins at a multiple of `LINE`
+TRAILING_CHECKSUM = 8  # flag: the checksum, which is xxh3, comes behind the payload
+TRAILER = struct.Struct("<Q")
+CACHED_BYTES = 256 << 10  # bytes that are summed up while they are in the processor's cache
+PAYLOAD_CHUNK = 2 * CACHED_BYTES  # bytes that are sent or received at once, and then summed up
 MOST_BUFFERS = 64  # that are sent at once
 
-PING, REQUEST, REPLY, ERROR, NOTE = range(5)
+PING, REQUEST, REPLY, ERROR, NOTICE = range(5)
 
 
 def _optional(name: str) -> Any:
@@ -44,11 +44,11 @@ def _optional(name: str) -> Any:
         return None
 
 
-Lend = Callable[[list[memoryview]], list[Any]]
+ShareFn = Callable[[list[memoryview]], list[Any]]
 xxhash = _optional("xxhash")
 
 
-class Form:
+class HeaderTemplate:
     """The JSON of a request for one slice, up to its round: such requests come again and again.
 
     Attributes:
@@ -63,14 +63,14 @@ class Form:
         self.head = to_json({**meta, "parts": [[key, number, 0]]}).encode().removesuffix(b",0]]}")
         self.found: Any = None
 
-    def with_round(self, turn: int) -> Written:
+    def with_round(self, turn: int) -> EncodedMeta:
         """What the whole JSON says."""
-        meta = Written(self.meta, parts=[[self.key, self.number, turn]])
+        meta = EncodedMeta(self.meta, parts=[[self.key, self.number, turn]])
         meta.text = b"%b,%d]]}" % (self.head, turn)
         return meta
 
 
-class Written(dict[str, Any]):
+class EncodedMeta(dict[str, Any]):
     """Meta data of which the JSON is known already.
 
     Attributes:
@@ -100,7 +100,7 @@ class Message:
     meta: dict[str, Any] = field(default_factory=dict)
     payload: Sequence[Any] = ()
     priority: int | None = None
-    form: Form | None = None
+    form: HeaderTemplate | None = None
     size: int = 0
 
     def data(self) -> memoryview:
@@ -109,9 +109,9 @@ class Message:
             return memoryview(self.payload[0]).cast("B")
         return memoryview(b"".join(bytes(p) for p in self.payload))
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> PayloadReader:
         """The payload, to be taken part by part."""
-        return Pieces(self.payload)
+        return PayloadReader(self.payload)
 
     def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """Return a value of the meta data; `FormatError` if it is missing or of another type."""
@@ -129,7 +129,7 @@ def _bytewise(part: Any) -> memoryview:
     return part if plain else memoryview(part).cast("B")
 
 
-class Repeated(list[Any]):
+class SharedPayload(list[Any]):
     """A payload that is sent to several, which remembers its checksums.
 
     Attributes:
@@ -141,7 +141,7 @@ class Repeated(list[Any]):
         self.sums: dict[tuple[bytes, bool], int] = {}
 
 
-class Pieces:
+class PayloadReader:
     """Takes parts out of a payload, in order, without a copy where it can be.
 
     Attributes:
@@ -222,7 +222,7 @@ def consume(buffers: deque[memoryview], n: int) -> None:
         buffers.popleft()
 
 
-class Late:
+class StreamedFrame:
     """A frame that is sent piece by piece: its checksum, which is its end, is taken of what the system just copied.
 
     Args:
@@ -241,9 +241,9 @@ class Late:
         some: list[memoryview] = []
         size = 0
         for b in self._rest:
-            if size == PIECE or len(some) == MOST_BUFFERS:
+            if size == PAYLOAD_CHUNK or len(some) == MOST_BUFFERS:
                 return some
-            some.append(b[: PIECE - size])
+            some.append(b[: PAYLOAD_CHUNK - size])
             size += some[-1].nbytes
             if some[-1].nbytes < b.nbytes:
                 return some
@@ -252,7 +252,7 @@ class Late:
             self._ended = True
             total = self._state.intdigest()
             self._tell(total)
-            self._rest.append(memoryview(TAIL.pack(total)))
+            self._rest.append(memoryview(TRAILER.pack(total)))
             some.append(self._rest[-1])
         return some
 
@@ -276,23 +276,23 @@ class Late:
         self._known = max(self._known, n)
 
 
-_ROOM = memoryview(bytes(LINE))
+_ROOM = memoryview(bytes(CACHE_LINE))
 
 
-def _lined(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
+def _align_parts(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
     """Parts with room between those of odd sizes, and the sizes of what lies between the rooms."""
     lined: list[memoryview] = []
     sizes = [0]
     for p in parts:
-        if sizes[-1] % LINE:
-            lined.append(_ROOM[: -sizes[-1] % LINE])
+        if sizes[-1] % CACHE_LINE:
+            lined.append(_ROOM[: -sizes[-1] % CACHE_LINE])
             sizes.append(0)
         lined.append(p)
         sizes[-1] += p.nbytes
     return lined, sizes
 
 
-def _described(message: Message, fast: bool, lend: Lend | None) -> tuple[int, bytes, list[memoryview], int]:
+def _encode_meta(message: Message, fast: bool, lend: ShareFn | None) -> tuple[int, bytes, list[memoryview], int]:
     """The flags of a frame, its JSON, the parts of its payload that travel with it, and their size."""
     parts = [p for part in message.payload if (p := memoryview(part).cast("B")).nbytes]
     flags, described = XXH3 if fast else 0, message.meta
@@ -300,9 +300,9 @@ def _described(message: Message, fast: bool, lend: Lend | None) -> tuple[int, by
         layout = lend(parts)
         parts = _inline(parts, layout)
         flags, described = flags | SHARED, {**described, "~": layout}
-    elif any([p.nbytes % LINE for p in parts[:-1]]):  # programs copy arrays that begin elsewhere
-        parts, layout = _lined(parts)
-        flags, described = flags | LINED, {**described, "~": layout}
+    elif any([p.nbytes % CACHE_LINE for p in parts[:-1]]):  # programs copy arrays that begin elsewhere
+        parts, layout = _align_parts(parts)
+        flags, described = flags | ALIGNED, {**described, "~": layout}
     size = sum([p.nbytes for p in parts])
     meta = to_json(described).encode()
     if len(meta) > MAX_META or size > MAX_PAYLOAD:
@@ -329,14 +329,14 @@ def encode(message: Message, fast: bool = False) -> list[memoryview]:
     Raises:
         FormatError: larger than a frame may be.
     """
-    sent = outgoing(message, fast)
-    assert not isinstance(sent, Late)
+    sent = encode_for_link(message, fast)
+    assert not isinstance(sent, StreamedFrame)
     return sent
 
 
-def outgoing(
-    message: Message, fast: bool = False, lend: Lend | None = None, late: bool = False
-) -> list[memoryview] | Late:
+def encode_for_link(
+    message: Message, fast: bool = False, lend: ShareFn | None = None, late: bool = False
+) -> list[memoryview] | StreamedFrame:
     """Return the buffers of a frame for a link: one for a small frame.
 
     Args:
@@ -349,9 +349,9 @@ def outgoing(
     """
     fast, parts, told = fast and xxhash is not None, message.payload, message.meta
     size = memoryview(parts[0]).nbytes if len(parts) == 1 else sum([memoryview(p).nbytes for p in parts])
-    if size >= LEAST:
+    if size >= MIN_SHARED_BYTES:
         return _large(message, fast, lend, late)
-    meta = told.text if type(told) is Written else to_json(told).encode() if told else b""
+    meta = told.text if type(told) is EncodedMeta else to_json(told).encode() if told else b""
     if len(meta) > MAX_META:
         raise _too_large(meta, size)
     body, flags = b"".join((meta, *parts)), XXH3 if fast else 0
@@ -359,20 +359,20 @@ def outgoing(
     return [memoryview(head + _CRC.pack(zlib.crc32(head)) + body)]
 
 
-def _large(message: Message, fast: bool, lend: Lend | None, late: bool) -> list[memoryview] | Late:
+def _large(message: Message, fast: bool, lend: ShareFn | None, late: bool) -> list[memoryview] | StreamedFrame:
     """The buffers of a frame that may be lent or laid out."""
-    flags, meta, parts, size = _described(message, fast, lend)
-    sums = message.payload.sums if isinstance(message.payload, Repeated) and not flags & SHARED else {}
+    flags, meta, parts, size = _encode_meta(message, fast, lend)
+    sums = message.payload.sums if isinstance(message.payload, SharedPayload) and not flags & SHARED else {}
     key = meta, fast
     if key not in sums:
-        if late and fast and size >= HOT:
-            buffers = [_headed(message, flags | LATE, meta, size, 0), *parts]
-            return Late(buffers, meta, partial(sums.__setitem__, key))
+        if late and fast and size >= CACHED_BYTES:
+            buffers = [_headed(message, flags | TRAILING_CHECKSUM, meta, size, 0), *parts]
+            return StreamedFrame(buffers, meta, partial(sums.__setitem__, key))
         sums[key] = checksum([meta, *parts], fast)
     return [_headed(message, flags, meta, size, sums[key]), *parts]
 
 
 __all__ = [
-    "ERROR", "NOTE", "PING", "REPLY", "REQUEST", "VERSION", "Form", "Late", "Message", "Repeated", "Written",
-    "checksum", "digest", "encode", "outgoing",
+    "ERROR", "NOTICE", "PING", "REPLY", "REQUEST", "VERSION", "EncodedMeta", "HeaderTemplate", "Message",
+    "SharedPayload", "StreamedFrame", "checksum", "digest", "encode", "encode_for_link",
 ]  # fmt: skip

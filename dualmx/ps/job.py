@@ -11,9 +11,9 @@ from ..core.encryption import check_encryption
 from ..core.errors import ArgumentError, MXNetError
 from ..core.network import address_of
 from ..core.open_files import raise_limit, remedy
-from .secret import find_secret
+from .secret import load_secret
 from .sockets import SocketVan
-from .talking import TalkingVan
+from .talking import LoggingVan
 
 SPARE = 32  # files that a process opens beside its connections
 _REQUIRED = (knobs.ROOT_URI, knobs.ROOT_PORT, knobs.NUM_WORKER, knobs.NUM_SERVER)
@@ -104,7 +104,7 @@ class Job:
             port=port,
             workers=workers,
             servers=servers,
-            secret=find_secret(uri),
+            secret=load_secret(uri),
             task=task,
             interval=max(knobs.HEARTBEAT_INTERVAL.integer(), 1),
             silence=knobs.HEARTBEAT_TIMEOUT.integer(),
@@ -112,8 +112,8 @@ class Job:
             start=knobs.START_TIMEOUT.integer(1),
             on_worker_death=knobs.ON_WORKER_DEATH.read(),
             on_server_death=knobs.ON_SERVER_DEATH.read(),
-            comeback=knobs.RETURN_TIMEOUT.integer(1),
-            group=(knobs.LEAST_WORKERS.integer(1), knobs.MOST_WORKERS.integer()),
+            comeback=knobs.RESTART_TIMEOUT.integer(1),
+            group=(knobs.MIN_WORKERS.integer(1), knobs.MAX_WORKERS.integer()),
             journal=knobs.JOURNAL.read(),
             durable=knobs.JOURNAL_SYNC.read() == "1",
             memory=knobs.SHARED_MEMORY.integer(),
@@ -145,7 +145,7 @@ class Job:
                 f"the {self.role} of a job of {members} members would have about {members + SPARE} files open, and a "
                 f"process may have {may}. {remedy()}"
             )
-        kind = TalkingVan if knobs.VERBOSE.read() == "2" else SocketVan
+        kind = LoggingVan if knobs.VERBOSE.read() == "2" else SocketVan
         return kind(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.encrypt)
 
     def own_host(self) -> str:

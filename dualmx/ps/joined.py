@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .shared import PAGE, Loans
+from .shared import PAGE, RemoteArena
 
-LEAST_JOINED = 1 << 20  # bytes; what is smaller is copied together
+MIN_MAPPED_BYTES = 1 << 20  # bytes; what is smaller is copied together
 WINDOWS = 4096  # kept, since blocks come again: so long their pages need not be mapped anew
 _FIXED, _NORESERVE, _NONE = 0x10, 0x4000, 0
 _FAILED = ctypes.c_void_p(-1).value
@@ -30,7 +30,7 @@ def _library() -> Any:
     return library
 
 
-class _Window:
+class _MappedRange:
     """Addresses at which pages of several files follow each other, to be read."""
 
     def __init__(self, places: Sequence[Place]):
@@ -53,24 +53,24 @@ class _Window:
             self._unmap(self.address, self.size)
 
 
-class _Sight:
+class _MappedView:
     """What an array of a window keeps alive: the window, and the loans that it shows."""
 
-    def __init__(self, window: _Window, pieces: Sequence[memoryview]):
+    def __init__(self, window: _MappedRange, pieces: Sequence[memoryview]):
         self._kept = (window, pieces)
         self.__array_interface__ = {
             "version": 3, "typestr": "|u1", "shape": (window.size,), "data": (window.address, True),
         }  # fmt: skip
 
 
-class Windows:
+class ContiguousMapper:
     """Joins pieces of memory that other processes lend."""
 
     def __init__(self) -> None:
-        self._windows: OrderedDict[tuple[Place, ...], _Window] = OrderedDict()
+        self._windows: OrderedDict[tuple[Place, ...], _MappedRange] = OrderedDict()
         self._lock = threading.Lock()
 
-    def join(self, pieces: Sequence[memoryview], lenders: Sequence[Loans]) -> np.ndarray | None:
+    def join(self, pieces: Sequence[memoryview], lenders: Sequence[RemoteArena]) -> np.ndarray | None:
         """Return the bytes (n,) of pieces one behind the other, read-only; None where they cannot be seen so.
 
         Each of them fills whole pages, but for the end of the last one, and lies in the memory of one of the lenders.
@@ -90,19 +90,19 @@ class Windows:
             window = self._windows.pop(key, None)
             if window is None:
                 try:
-                    window = _Window(places)
+                    window = _MappedRange(places)
                 except OSError:
                     return None
             self._windows[key] = window
             if len(self._windows) > WINDOWS:
                 self._windows.popitem(last=False)
-        return np.asarray(_Sight(window, pieces))
+        return np.asarray(_MappedView(window, pieces))
 
-    def forget(self, lender: Loans) -> None:
+    def forget(self, lender: RemoteArena) -> None:
         """Nothing comes from a lender any more."""
         with self._lock:
             for key in [k for k in self._windows if any(number == lender.number for number, _, _ in k)]:
                 del self._windows[key]
 
 
-__all__ = ["LEAST_JOINED", "Windows"]
+__all__ = ["MIN_MAPPED_BYTES", "ContiguousMapper"]

@@ -19,11 +19,11 @@ from typing import Any
 from ..core.errors import FormatError, MXNetError
 from ..core.reader import Content
 from .decoder import Decoder
-from .frame import NOTE, Message, encode
+from .frame import NOTICE, Message, encode
 
-LEAST = 64 << 20  # bytes of a journal before a snapshot takes its place
+MIN_LOG_BYTES = 64 << 20  # bytes of a journal before a snapshot takes its place
 _REMEDY = "it is damaged, or of another version; begin with an empty folder"
-LONGEST = 4  # times the size of a snapshot
+GROWTH_LIMIT = 4  # times the size of a snapshot
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PAUSE, REPORT = 0.1, 10.0  # seconds between two tries on a full disk, and between two warnings
 _log = logging.getLogger("dualmx.dist")
@@ -55,7 +55,7 @@ class Journal:
     ):
         self._folder, self._name, self._sync = Path(folder), f"{role}-{rank}", sync
         self._patience, self._meanwhile = patience, meanwhile
-        self._generation, self._size, self._limit = 0, 0, LEAST
+        self._generation, self._size, self._limit = 0, 0, MIN_LOG_BYTES
         self._file = -1
 
     def _path(self, generation: int, kind: str) -> Path:
@@ -94,7 +94,7 @@ class Journal:
             raise MXNetError(f"DUALMX_JOURNAL={str(self._folder)!r}: {e.strerror or e}") from None
 
     def _set_limit(self, snapshot: int) -> None:
-        self._limit = max(LEAST, LONGEST * snapshot)
+        self._limit = max(MIN_LOG_BYTES, GROWTH_LIMIT * snapshot)
 
     def _positions(self, path: Path) -> Iterator[tuple[int, Message]]:
         decoder, at = Decoder(), 0
@@ -126,7 +126,7 @@ class Journal:
         Raises:
             JournalError: it cannot be written, or there was no room for it for too long.
         """
-        self._size += self._wait_for_room(lambda: self._append(encode(Message(NOTE, 0, meta, list(payload)), True)))
+        self._size += self._wait_for_room(lambda: self._append(encode(Message(NOTICE, 0, meta, list(payload)), True)))
         return self._size > self._limit
 
     def _append(self, frame: list[memoryview]) -> int:
@@ -171,13 +171,13 @@ class Journal:
             draft.unlink(missing_ok=True)
             if e.errno not in FULL:
                 raise JournalError(f"DUALMX_JOURNAL={str(self._folder)!r}: {e.strerror or e}") from None
-            self._limit = self._size + LEAST
+            self._limit = self._size + MIN_LOG_BYTES
 
     def _replace(self, new: int, draft: Path, records: Iterable[tuple[dict[str, Any], list[Any]]]) -> int:
         """Let a snapshot take the place of what there is, or leave that as it is; returns its size."""
         out = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            size = sum(_write(out, encode(Message(NOTE, 0, meta, payload), True)) for meta, payload in records)
+            size = sum(_write(out, encode(Message(NOTICE, 0, meta, payload), True)) for meta, payload in records)
             os.fsync(out)
         finally:
             os.close(out)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.errors import MXNetError
-from .attendance import Attendance
-from .frame import NOTE, Message
+from .attendance import ElasticRounds
+from .frame import NOTICE, Message
 from .journal import Journal
 from .member import Member
 
 Place = tuple[int, int]  # of a barrier without a name: where in their scripts workers are, and the how manieth there
 
 
-class Ledger:
+class SchedulerState:
     """Members, barriers that were passed, and batches of a job; each change is written down before anybody is told.
 
     Args:
@@ -43,7 +43,7 @@ class Ledger:
         self.complete = False
         self.passed: set[str] = set()
         self.last = (0, 0)
-        self.attendance = Attendance() if elastic else None
+        self.attendance = ElasticRounds() if elastic else None
 
     def workers(self) -> list[Member]:
         """The members that are workers."""
@@ -123,7 +123,7 @@ class Ledger:
         if op == "begin":
             self.complete = True
             for fields in record.take("members", list):
-                self._put_back(Message(NOTE, 0, fields if isinstance(fields, dict) else {}))
+                self._put_back(Message(NOTICE, 0, fields if isinstance(fields, dict) else {}))
         elif op == "member":
             self._put_back(record)
         elif op == "barriers":
@@ -149,4 +149,4 @@ class Ledger:
             self._journal.remove()
 
 
-__all__ = ["Ledger"]
+__all__ = ["SchedulerState"]

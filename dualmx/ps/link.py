@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from .decoder import Decoder
-from .frame import MOST_BUFFERS, Late, Lend, consume
-from .neighbour import process_behind, processor_time
-from .secret import Met
+from .frame import MOST_BUFFERS, ShareFn, StreamedFrame, consume
+from .neighbour import cpu_ticks, peer_pid
+from .secret import HandshakeResult
 from .tls import OVERHEAD, RECORD
 
-BEGUN = 256 << 10  # bytes of frames that are sent in their order, whatever comes
+MAX_COMMITTED = 256 << 10  # bytes of frames that are sent in their order, whatever comes
 BUFFER = 4 << 20  # bytes that the system may hold, each way
-ENOUGH = 1 << 20  # bytes that are worth waking for, where more are to come
+WAKE_BYTES = 1 << 20  # bytes that are worth waking for, where more are to come
 
 
-def tune(sock: socket.socket, timeout: float) -> None:
+def set_socket_options(sock: socket.socket, timeout: float) -> None:
     """Set a connection's options: its buffers, small frames at once, and seconds until the system gives it up."""
     for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
         sock.setsockopt(socket.SOL_SOCKET, option, BUFFER)
@@ -47,12 +47,12 @@ class Link:
         broken: why nothing can be sent any more.
     """
 
-    def __init__(self, number: int, sock: socket.socket, met: Met, lend: Lend | None, decoder: Decoder):
+    def __init__(self, number: int, sock: socket.socket, met: HandshakeResult, lend: ShareFn | None, decoder: Decoder):
         self.number, self.sock, self.lend, self.decoder = number, sock, lend, decoder
         self.fast, self.tls = met
         self._out: deque[memoryview] = deque()  # of frames that are begun
-        self._late: Late | None = None  # that is begun
-        self._frames: deque[tuple[int | None, Sequence[memoryview] | Late]] = deque()  # with their priorities
+        self._late: StreamedFrame | None = None  # that is begun
+        self._frames: deque[tuple[int | None, Sequence[memoryview] | StreamedFrame]] = deque()  # with their priorities
         self.lock = threading.Lock()
         self.enough = 1
         self.heard = self.spoke = self.pulsed = time.monotonic()
@@ -69,11 +69,11 @@ class Link:
         if silence <= timeout / 2:
             self._suspect = None
         elif self._suspect is None:
-            process = process_behind(self.sock)
-            self._suspect = process, processor_time(process)
+            process = peer_pid(self.sock)
+            self._suspect = process, cpu_ticks(process)
         elif silence > timeout:
             process, before = self._suspect
-            self._suspect = process, processor_time(process)
+            self._suspect = process, cpu_ticks(process)
             if self._suspect[1] <= before:
                 return silence
             self.heard = now - timeout / 2
@@ -86,7 +86,7 @@ class Link:
         """
         if self.tls is not None:
             nbytes -= RECORD + OVERHEAD  # so much of it may have come, of a record whose end is missing
-        nbytes = max(1, min(nbytes, ENOUGH))
+        nbytes = max(1, min(nbytes, WAKE_BYTES))
         if nbytes != self.enough and self.sock.family != socket.AF_UNIX:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, nbytes)
             self.enough = nbytes
@@ -96,12 +96,12 @@ class Link:
         """Whether something waits to be sent."""
         return bool(self._out or self._late or self._frames or (self.tls is not None and self.tls.unsent))
 
-    def give(self, frame: Sequence[memoryview] | Late, priority: int | None) -> bool:
+    def give(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> bool:
         """Send a frame, or what the socket takes of it now; True when nothing is left. Lock held."""
         if self._out or self._late or self._frames:
             self.put(frame, priority)
             return False
-        if isinstance(frame, Late) or self.tls is not None or len(frame) > 1:
+        if isinstance(frame, StreamedFrame) or self.tls is not None or len(frame) > 1:
             self.put(frame, priority)
             return self.push()
         (only,) = frame
@@ -114,7 +114,7 @@ class Link:
         self._out.append(only[n:])
         return False
 
-    def put(self, frame: Sequence[memoryview] | Late, priority: int | None) -> None:
+    def put(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> None:
         """Queue a frame: before those at the end that may be overtaken, and whose priority is lower. Lock held."""
         frames = self._frames
         at = len(frames)
@@ -124,9 +124,9 @@ class Link:
 
     def _begin(self) -> None:
         size = sum(b.nbytes for b in self._out)
-        while self._frames and size < BEGUN and self._late is None:
+        while self._frames and size < MAX_COMMITTED and self._late is None:
             _, frame = self._frames.popleft()
-            if isinstance(frame, Late):
+            if isinstance(frame, StreamedFrame):
                 self._late = frame
                 break
             self._out.extend(frame)
@@ -150,4 +150,4 @@ class Link:
         return True
 
 
-__all__ = ["Link", "tune"]
+__all__ = ["Link", "set_socket_options"]

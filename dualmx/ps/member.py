@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .frame import Message
-from .pulse import Pulse
+from .pulse import WorkerStatus
 
 PRESENT = ("alive", "lost")
 NAMED = 8  # members that one text names at most
@@ -64,7 +64,7 @@ class Member:
         self.since = self.patience = 0.0
         self.end = ""
         self.crash = ""
-        self.pulse = Pulse()
+        self.pulse = WorkerStatus()
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def process_behind(sock: socket.socket) -> int:
+def peer_pid(sock: socket.socket) -> int:
     """Number of the other process at the end of a connection within this host; 0 where that is not known."""
     try:
         if sock.family == socket.AF_UNIX:
@@ -22,7 +22,7 @@ def process_behind(sock: socket.socket) -> int:
     return 0 if found == os.getpid() else found
 
 
-def processor_time(pid: int) -> int:
+def cpu_ticks(pid: int) -> int:
     """What a process of this host has used of processors, in ticks of the system; 0 where that is not known."""
     if not pid:
         return 0
@@ -54,4 +54,4 @@ def _owner(inode: str) -> int:
     return 0
 
 
-__all__ = ["process_behind", "processor_time"]
+__all__ = ["cpu_ticks", "peer_pid"]

@@ -11,17 +11,17 @@ from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from .customer import Customer, Peer
-from .frame import ERROR, NOTE, REPLY, Message
+from .frame import ERROR, NOTICE, REPLY, Message
 from .job import Job
 from .member import with_remedy
-from .talking import talk
-from .van import SILENCE, Refused
+from .talking import enable_logging
+from .van import NO_HEARTBEAT, ConnectionRefused
 
 _log = logging.getLogger("dualmx.dist")
-FAREWELL = 10.0  # seconds that a process waits for a scheduler that is started again, before it ends
+LEAVE_SECONDS = 10.0  # seconds that a process waits for a scheduler that is started again, before it ends
 
 
-class Node:
+class Postoffice:
     """What workers and servers have in common: a van, the scheduler, and who is gone.
 
     Attributes:
@@ -31,7 +31,7 @@ class Node:
     """
 
     def __init__(self, job: Job):
-        talk()
+        enable_logging()
         self.job = job
         self._van = job.van()
         self._customer = Customer(self._van, job.timeout)
@@ -162,7 +162,7 @@ class Node:
             if peer.link != link:
                 return  # another thread has connected meanwhile
             peer.link = -1
-        if reason.startswith(SILENCE) and not waits:
+        if reason.startswith(NO_HEARTBEAT) and not waits:
             lost(reason)
             return
         work = threading.Thread(target=self._again, args=(peer, reason, waits, hello, lost), daemon=True)
@@ -179,7 +179,7 @@ class Node:
                 if self._customer.resume(peer, link, hello or self._hello):
                     _log.warning("%s %d: connected to %s again, after: %s", self.job.role, self.rank, peer.name, reason)
                     return
-            except Refused:
+            except ConnectionRefused:
                 if not waits:
                     break
             except (MXNetError, OSError):
@@ -217,7 +217,7 @@ class Node:
             _log.info("%s %d: %s", self.job.role, self.rank, e)
             return None
         if "workers" not in reply.meta:
-            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "parted"}))
+            self._van.send(self._scheduler.link, Message(NOTICE, 0, {"op": "parted"}))
         return reply
 
     def _leave(self) -> None:
@@ -226,4 +226,4 @@ class Node:
             self._moved.notify_all()
 
 
-__all__ = ["Node"]
+__all__ = ["Postoffice"]

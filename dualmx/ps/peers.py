@@ -14,20 +14,20 @@ import numpy as np
 
 from ..core.errors import MXNetError
 from .dialing import host_identity
-from .frame import NOTE, Message
-from .pulse import Traffic
+from .frame import NOTICE, Message
+from .pulse import ExchangeCounters
 from .sockets import SocketVan
-from .van import Refused
+from .van import ConnectionRefused
 
 _log = logging.getLogger("dualmx.dist")
-TOLD = 10.0  # seconds after which a process that waits says for whom
+WAIT_LOG_SECONDS = 10.0  # seconds after which a process that waits says for whom
 
 
-class Lost(MXNetError):
+class PeerLost(MXNetError):
     """Another process of the job is gone, so that an exchange cannot be completed."""
 
 
-class Peers:
+class PeerLinks:
     """All workers of a job, each linked to each; in an elastic job, those of one group.
 
     What a process sends on a *channel* arrives in order, and waits until it is taken.
@@ -46,9 +46,10 @@ class Peers:
     """
 
     def __init__(
-        self, van: SocketVan, rank: int, size: int, timeout: float, group: int = 0, traffic: Traffic | None = None
+        self, van: SocketVan, rank: int, size: int, timeout: float, group: int = 0,
+        traffic: ExchangeCounters | None = None,
     ):  # fmt: skip
-        self.traffic = traffic or Traffic()
+        self.traffic = traffic or ExchangeCounters()
         self.rank, self.size, self.timeout, self.group = rank, size, timeout, group
         self.workers = list(range(size))
         self._early: list[tuple[int, Message]] = []  # from who knows the group before this process does
@@ -80,11 +81,11 @@ class Peers:
         for rank in range(self.rank):
             try:
                 link = self._van.connect(addresses[rank], max(until - time.monotonic(), 0.1), not self.group)
-            except Refused as e:
+            except ConnectionRefused as e:
                 self.lost(rank, f"process {rank} died: {e}")
                 continue
             self._linked(rank, link)
-            self._van.send(link, Message(NOTE, 0, {"op": "peer", "rank": self.rank, "group": self.group}))
+            self._van.send(link, Message(NOTICE, 0, {"op": "peer", "rank": self.rank, "group": self.group}))
         with self.changed:
             while len(self._links) + len(self.gone.keys() - self._links.keys()) < self.size - 1:
                 if not self.changed.wait(until - time.monotonic()) and time.monotonic() > until:
@@ -128,7 +129,7 @@ class Peers:
 
     def on_message(self, link: int, message: Message) -> bool:
         """Take a message; False if it is none of another worker."""
-        if message.kind != NOTE:
+        if message.kind != NOTICE:
             return False
         op, rank = message.meta.get("op"), self._ranks.get(link)
         if rank is None or self._early:
@@ -195,17 +196,17 @@ class Peers:
         Raises:
             Lost: the process is gone.
         """
-        message = Message(NOTE, 0, {**head, "op": "to", "c": channel}, payload)
+        message = Message(NOTICE, 0, {**head, "op": "to", "c": channel}, payload)
         if to == self.rank:
             self._put(channel, to, message)
         elif to in self.gone or not self._van.send(self._links[to], message):
-            raise Lost(self.gone.get(to, f"process {to} died"))
+            raise PeerLost(self.gone.get(to, f"process {to} died"))
 
     def call_off(self, channel: str, text: str, others: Iterable[int]) -> None:
         """End what others wait for on a channel by an error."""
         for rank in others:
             if rank != self.rank and rank not in self.gone:
-                self._van.send(self._links[rank], Message(NOTE, 0, {"op": "off", "c": channel, "text": text}))
+                self._van.send(self._links[rank], Message(NOTICE, 0, {"op": "off", "c": channel, "text": text}))
 
     def take(self, channel: str, sources: Sequence[int], what: str) -> tuple[int, Message]:
         """Wait for the next message on a channel of one of some processes; returns its sender and the message.
@@ -239,7 +240,7 @@ class Peers:
                 while True:
                     waited = time.monotonic() - began
                     self.check(channel, sources, what, waited)
-                    if waited > TOLD and not told:
+                    if waited > WAIT_LOG_SECONDS and not told:
                         told = True
                         _log.warning(f"process {self.rank} waits in {what} for {_named(sources)} since {waited:.0f} s")
                     self.changed.wait(1.0)
@@ -255,7 +256,7 @@ class Peers:
             raise MXNetError(f"{what}: {self._called_off[channel]}")
         gone = [self.gone[r] for r in sources if r in self.gone]
         if gone and len(gone) == len(sources):
-            raise Lost(f"{what}: process {self.rank} of {self.size} lost another one: {gone[0]}")
+            raise PeerLost(f"{what}: process {self.rank} of {self.size} lost another one: {gone[0]}")
         if self.timeout and waited > self.timeout:
             raise MXNetError(
                 f"{what}: {_named(sources)} did not take part within {self.timeout:g} s (DUALMX_DIST_TIMEOUT)"
@@ -284,7 +285,7 @@ class Peers:
         """Tell the others that this process goes, and why."""
         text = text or self._death
         for link in list(self._ranks):
-            self._van.send(link, Message(NOTE, 0, {"op": op, "text": text[:500]}))
+            self._van.send(link, Message(NOTICE, 0, {"op": op, "text": text[:500]}))
 
     def move(self) -> None:
         """Leave for another group: the others are told, and what this process still waits for ends."""
@@ -305,4 +306,4 @@ def _named(ranks: Sequence[int]) -> str:
     return f"the processes {', '.join(map(str, ranks))}"
 
 
-__all__ = ["Lost", "Peers"]
+__all__ = ["PeerLinks", "PeerLost"]

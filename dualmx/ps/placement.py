@@ -26,14 +26,14 @@ class Slice(NamedTuple):
     stop: int
 
 
-def home(key: int | str, servers: int) -> int:
+def home_server(key: int | str, servers: int) -> int:
     """Rank of the server of a key that is kept whole; the same in every process."""
     number = key if isinstance(key, int) else zlib.crc32(key.encode())
     return number * 9973 % servers
 
 
-def place(
-    key: int | str, size: int, itemsize: int, servers: int, bound: int, whole: bool = False, width: int = 1
+def slice_key(
+    key: int | str, size: int, itemsize: int, servers: int, bound: int, unsliced: bool = False, width: int = 1
 ) -> list[Slice]:
     """Return the slices of a key.
 
@@ -49,8 +49,8 @@ def place(
         >>> place("w", 10, 4, servers=2, bound=5)
         [Slice(number=0, server=0, start=0, stop=5), Slice(number=1, server=1, start=5, stop=10)]
     """
-    first = home(key, servers)
-    if whole or size < max(bound, 2):
+    first = home_server(key, servers)
+    if unsliced or size < max(bound, 2):
         return [Slice(0, first, 0, size)]
     rounds = -(-size * itemsize // (servers * MAX_SLICE))
     pieces = min(servers * rounds, size)
@@ -65,4 +65,4 @@ def place(
     return [Slice(i, i % servers, a, b) for i, (a, b) in enumerate(zip(edges, edges[1:], strict=False))]
 
 
-__all__ = ["Slice", "home", "place"]
+__all__ = ["Slice", "home_server", "slice_key"]

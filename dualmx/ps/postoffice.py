@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
-from .assembly import Assembly
-from .frame import ERROR, NOTE, PING, REPLY, REQUEST, Message
+from .assembly import GroupFormation
+from .frame import ERROR, NOTICE, PING, REPLY, REQUEST, Message
 from .journal import Journal, JournalError
-from .ledger import Ledger, Place
+from .ledger import Place, SchedulerState
 from .member import Member, few, with_remedy
-from .van import GRACE, SILENCE, Van
+from .van import NO_HEARTBEAT, RECONNECT_SECONDS, Van
 
 _log = logging.getLogger("dualmx.dist")
-LEAST = 5.0  # seconds that members have at least to connect to another scheduler
-CROSSED = 2.0  # seconds that all workers may wait at different barriers
+MIN_RECONNECT_SECONDS = 5.0  # seconds that members have at least to connect to another scheduler
+MISMATCH_SECONDS = 2.0  # seconds that all workers may wait at different barriers
 PARTING = 2.0  # seconds in which members that have left may ask whether that was understood
-TOLD = 10.0  # seconds after which those who wait at a barrier are told for whom
+WAIT_LOG_SECONDS = 10.0  # seconds after which those who wait at a barrier are told for whom
 
 
 class Barrier:
@@ -70,10 +70,10 @@ class Scheduler:
         self._van = van
         self._policy = policy or {"worker": "fail", "server": "fail"}
         self._comeback = comeback
-        self._ledger = Ledger(workers, servers, self._policy["worker"] == "elastic", journal)
+        self._ledger = SchedulerState(workers, servers, self._policy["worker"] == "elastic", journal)
         self._wanted, self._members = self._ledger.wanted, self._ledger.members
         self._attendance = self._ledger.attendance
-        self._assembly = Assembly(*group) if self._attendance is not None else None
+        self._assembly = GroupFormation(*group) if self._attendance is not None else None
         self._coordinator, self._coordinates = coordinator, ""
         self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
@@ -147,9 +147,9 @@ class Scheduler:
                 self._leave(link)
             if message.kind == REQUEST:
                 self._van.answer(link, Message(REPLY, message.request, told))
-        elif message.kind == NOTE and op == "parted" and link in self._members:
+        elif message.kind == NOTICE and op == "parted" and link in self._members:
             self._members[link].parted = True
-        elif message.kind == NOTE and op == "crash" and link in self._members:
+        elif message.kind == NOTICE and op == "crash" and link in self._members:
             self._members[link].crash = message.take("text", str)[:500]
         elif message.kind == PING and link in self._members:
             self._members[link].pulse.take(message)
@@ -176,8 +176,8 @@ class Scheduler:
                 del self._members[link]
                 return
             member.state, member.since, member.end = "lost", time.monotonic(), member.crash or reason
-            member.patience = GRACE
-            if member.crash or reason.startswith(SILENCE):
+            member.patience = RECONNECT_SECONDS
+            if member.crash or reason.startswith(NO_HEARTBEAT):
                 self._bury(member)
             else:
                 self._note(member, "lost", member.end)
@@ -485,7 +485,7 @@ class Scheduler:
             self._van.answer(link, Message(REPLY, request, told))
         now = time.monotonic()
         for link, text in self._assembly.to_tell(now, here):
-            self._van.answer(link, Message(NOTE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
+            self._van.answer(link, Message(NOTICE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
         for (link, request), text in self._assembly.overdue(now, here):
             self._van.answer(link, Message(ERROR, request, {"text": text}))
 
@@ -523,12 +523,12 @@ class Scheduler:
     def _tell_who_is_missing(self, now: float) -> None:
         """Tell those who wait at a barrier for long who is not there."""
         self._since = {label: self._since.get(label, now) for label in self._barriers}
-        for label in [b for b, since in self._since.items() if now - since >= TOLD]:
+        for label in [b for b, since in self._since.items() if now - since >= WAIT_LOG_SECONDS]:
             barrier, self._since[label] = self._barriers[label], now
             lacking = few([m.name for m in self._expected() if not barrier.has(m)])
             text = f"the barrier {label} still lacks {lacking}"
             for link, request in barrier.came.values():
-                self._van.answer(link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": request}))
+                self._van.answer(link, Message(NOTICE, 0, {"op": "waiting", "text": text, "request": request}))
 
     def _takes_part(self, member: Member) -> bool:
         """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
@@ -556,7 +556,7 @@ class Scheduler:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
         for m in self._members.values():
             if m.state == "alive" and m is not about:
-                self._van.answer(m.link, Message(NOTE, 0, note))
+                self._van.answer(m.link, Message(NOTICE, 0, note))
 
     def _tell(self, about: Member, text: str, dead: bool, at: float) -> None:
         """Tell of a death that was at a certain time, although it was not sure then, or of a leave."""
@@ -641,7 +641,7 @@ class Scheduler:
             self._crossed = 0.0
         elif not self._crossed:
             self._crossed = now
-        elif now - self._crossed > CROSSED:
+        elif now - self._crossed > MISMATCH_SECONDS:
             self._crossed = 0.0
             told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
@@ -671,4 +671,4 @@ class Scheduler:
         raise MXNetError(text)
 
 
-__all__ = ["LEAST", "Scheduler"]
+__all__ = ["MIN_RECONNECT_SECONDS", "Scheduler"]

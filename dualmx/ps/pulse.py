@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.errors import FormatError
-from ..core.figures import LENGTH, MOST, latest
+from ..core.figures import LENGTH, MOST, latest_metrics
 from .frame import Message
 
-PULSE = "pulse"  # what a sign of life with content is called
+HEARTBEAT = "pulse"  # what a sign of life with content is called
 PERIOD = 5.0  # seconds over which speeds are measured
 COUNTS = ("rounds", "sent", "received")
-AWAITED = 64  # workers for whom one waits that are told
+MAX_AWAITED = 64  # workers for whom one waits that are told
 
 
-class Traffic:
+class ExchangeCounters:
     """Exchanges of this process with other workers, counted.
 
     Attributes:
@@ -42,15 +42,15 @@ class Traffic:
     def told(self) -> dict[str, Any]:
         """What the scheduler is told: counts, the longest wait under way, and figures that were reported."""
         now = time.monotonic()
-        told: dict[str, Any] = {"op": PULSE, "at": now, **{name: getattr(self, name) for name in COUNTS}}
+        told: dict[str, Any] = {"op": HEARTBEAT, "at": now, **{name: getattr(self, name) for name in COUNTS}}
         waits = min(list(self._waits.values()), default=None)
         if waits is not None:
-            told["wait"] = {"seconds": now - waits[0], "in": waits[1][:LENGTH], "for": list(waits[2])[:AWAITED]}
-        figures = latest()
+            told["wait"] = {"seconds": now - waits[0], "in": waits[1][:LENGTH], "for": list(waits[2])[:MAX_AWAITED]}
+        figures = latest_metrics()
         return {**told, "figures": figures} if figures else told
 
 
-class Pulse:
+class WorkerStatus:
     """What a worker has told of itself, as its scheduler knows it."""
 
     def __init__(self) -> None:
@@ -66,19 +66,19 @@ class Pulse:
         """
         sample = (message.take("at", (int, float)), *(message.take(name, int) for name in COUNTS))
         if not all(0 <= number < 1 << 63 for number in sample):
-            raise FormatError(f"message {PULSE!r}: {sample}: expected a time and counts of 0 or more")
+            raise FormatError(f"message {HEARTBEAT!r}: {sample}: expected a time and counts of 0 or more")
         wait, figures = message.meta.get("wait"), message.meta.get("figures", {})
         if not isinstance(figures, dict) or len(figures) > MOST or not all(map(_is_number, figures.values())):
-            raise FormatError(f"message {PULSE!r}: figures: expected at most {MOST} numbers")
+            raise FormatError(f"message {HEARTBEAT!r}: figures: expected at most {MOST} numbers")
         if wait is not None:
             fields = Message(message.kind, 0, wait if isinstance(wait, dict) else {})
             ranks = fields.take("for", list)
-            if len(ranks) > AWAITED or not all(isinstance(rank, int) for rank in ranks):
-                raise FormatError(f"message {PULSE!r}: wait: expected at most {AWAITED} ranks")
+            if len(ranks) > MAX_AWAITED or not all(isinstance(rank, int) for rank in ranks):
+                raise FormatError(f"message {HEARTBEAT!r}: wait: expected at most {MAX_AWAITED} ranks")
             seconds = fields.take("seconds", (int, float))
             if not _is_number(seconds):
-                raise FormatError(f"message {PULSE!r}: wait: expected a number of seconds")
-            wait = {"seconds": round(seconds, 3), "in": _shown(fields.take("in", str)), "for": ranks}
+                raise FormatError(f"message {HEARTBEAT!r}: wait: expected a number of seconds")
+            wait = {"seconds": round(seconds, 3), "in": _printable(fields.take("in", str)), "for": ranks}
         self._heard = time.monotonic()
         if self._samples and sample < self._samples[-1]:
             self._samples.clear()  # of another process in this one's place
@@ -86,7 +86,7 @@ class Pulse:
         while len(self._samples) > 2 and sample[0] - self._samples[1][0] >= PERIOD:
             self._samples.popleft()
         # JSON has no numbers for what is not finite.
-        told = {_shown(name): v if math.isfinite(v) else None for name, v in figures.items()}
+        told = {_printable(name): v if math.isfinite(v) else None for name, v in figures.items()}
         self._last = {"wait": wait, "figures": told}
 
     def told(self, now: float) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Pulse:
         return {**told, **self._last}
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """A name that can be written to a terminal."""
     return "".join(c if c.isprintable() else " " for c in text[:LENGTH])
 
@@ -111,4 +111,4 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) or (type(value) is int and abs(value) < 1 << 63)
 
 
-__all__ = ["COUNTS", "PERIOD", "Pulse", "Traffic"]
+__all__ = ["COUNTS", "PERIOD", "ExchangeCounters", "WorkerStatus"]

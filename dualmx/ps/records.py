@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from .frame import Message
-from .rows import INDEX, Rows, dense
-from .store import Closing, Held, Store
+from .rows import INDEX, IndexedSlices, dense
+from .store import CompletedRound, Shard, Store
 
 Record = tuple[dict[str, Any], list[Any]]
 
@@ -19,19 +19,19 @@ def bytes_of(value: np.ndarray) -> Any:
     return value.view(np.uint8).data
 
 
-def closed_record(number: int, closed: list[Closing]) -> Record:
+def rounds_record(number: int, closed: list[CompletedRound]) -> Record:
     """Rounds of store `number` that are over, with their sums."""
     parts: list[list[Any]] = []
     payload: list[Any] = []
     for held, turn, rank, total in closed:
-        pieces = [total.ids, total.values] if isinstance(total, Rows) else [total]
-        count = [len(total.ids)] if isinstance(total, Rows) else []
+        pieces = [total.ids, total.values] if isinstance(total, IndexedSlices) else [total]
+        count = [len(total.ids)] if isinstance(total, IndexedSlices) else []
         parts.append([held.key, held.number, turn, rank, total.dtype.name, *count])
         payload += [bytes_of(p) for p in pieces if p.size]
     return {"op": "closed", "store": number, "parts": parts}, payload
 
 
-def slice_record(number: int, held: Held) -> Record:
+def shard_record(number: int, held: Shard) -> Record:
     """A slice of store `number`."""
     values = [dense(v) for v in (held.value, held.previous) if v is not None]
     meta = {
@@ -42,7 +42,7 @@ def slice_record(number: int, held: Held) -> Record:
     return meta, [v.view(np.uint8) for v in values if v.size]
 
 
-def restore_slice(store: Store, record: Message) -> None:
+def restore_shard(store: Store, record: Message) -> None:
     """Put back what `slice_record` told of."""
     dtype = as_dtype(record.take("dtype", str))
     values = np.frombuffer(record.data(), dtype).copy() if record.payload else np.empty(0, dtype)
@@ -50,7 +50,7 @@ def restore_slice(store: Store, record: Message) -> None:
     shape = tuple(record.take("shape", list))
     key, number = record.take("key", (str, int)), record.take("number", int)
     two = record.meta.get("two") is True
-    held = Held(key, number, values[: size // 2] if two else values, shape)
+    held = Shard(key, number, values[: size // 2] if two else values, shape)
     held.previous = values[size // 2 :] if two else None
     held.closed = record.take("closed", int)
     held.seen = dict(record.take("seen", list))
@@ -58,19 +58,19 @@ def restore_slice(store: Store, record: Message) -> None:
     store.held[key, number] = held
 
 
-def restore_closed(store: Store, record: Message) -> None:
+def restore_rounds(store: Store, record: Message) -> None:
     """Close again what `closed_record` told of."""
     data = record.pieces()
-    closed: list[Closing] = []
+    closed: list[CompletedRound] = []
     for key, number, turn, rank, name, *count in record.take("parts", list):
         held, dtype = store.at(key, number), as_dtype(name)
         ids = np.frombuffer(data.take(count[0] * INDEX.itemsize), INDEX) if count else None
         size = held.value.size if ids is None else len(ids) * held.width
         total = np.frombuffer(data.take(size * dtype.itemsize), dtype)
         if ids is not None:
-            total = Rows(ids, total.reshape(-1, held.width), held.value.size)
+            total = IndexedSlices(ids, total.reshape(-1, held.width), held.value.size)
         closed.append((held, turn, rank, total))
     store.close(closed)
 
 
-__all__ = ["Record", "bytes_of", "closed_record", "restore_closed", "restore_slice", "slice_record"]
+__all__ = ["Record", "bytes_of", "restore_rounds", "restore_shard", "rounds_record", "shard_record"]

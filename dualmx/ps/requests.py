@@ -9,17 +9,17 @@ import numpy as np
 
 from ..core.dtypes import NAMES, as_dtype
 from ..core.errors import ArgumentTypeError, FormatError
-from .codes import Code
+from .codes import Codec
 from .frame import Message
-from .row_messages import pushed_rows
+from .row_messages import parse_row_push
 from .store import Key, Store
 
 MAX_PARTS = 1 << 20
-MAX_APART = 4096  # terms of one worker in a sum
+MAX_TERMS = 4096  # terms of one worker in a sum
 MODES = ("init", "fresh", "reset")
 
 
-def parts_of(message: Message, *kinds: Any) -> list[Any]:
+def parse_parts(message: Message, *kinds: Any) -> list[Any]:
     """Return the parts of a request as tuples, whose values are of `kinds`.
 
     Raises:
@@ -37,7 +37,7 @@ def parts_of(message: Message, *kinds: Any) -> list[Any]:
     return found
 
 
-def put(store: Store, message: Message, take: Callable[[int], np.ndarray]) -> None:
+def serve_put(store: Store, message: Message, take: Callable[[int], np.ndarray]) -> None:
     """Store the slices of a `put`, in memory of their own, which `take` returns.
 
     Raises:
@@ -45,7 +45,7 @@ def put(store: Store, message: Message, take: Callable[[int], np.ndarray]) -> No
     """
     data = message.pieces()
     made: list[tuple[Key, int, np.ndarray, tuple[int, ...]]] = []
-    for key, number, name, size, shape in parts_of(message, (str, int), int, str, int, list):
+    for key, number, name, size, shape in parse_parts(message, (str, int), int, str, int, list):
         if name not in NAMES or not all(isinstance(n, int) and n >= 0 for n in shape) or size < 0:
             raise FormatError(f"key {key!r}: {name}{shape}: no array")
         try:
@@ -70,14 +70,14 @@ def put(store: Store, message: Message, take: Callable[[int], np.ndarray]) -> No
         store.put(*one, mode=mode, table=one[0] in tables)
 
 
-def pushes(store: Store, message: Message) -> list[Any]:
+def parse_pushes(store: Store, message: Message) -> list[Any]:
     """Return the slices, rounds and numbers of a push, of arrays or rows; `FormatError` as `pushed`."""
     if message.meta.get("op") == "push rows":
-        return pushed_rows(store, message, parts_of(message, (str, int), int, int, int))
-    return pushed(store, message)
+        return parse_row_push(store, message, parse_parts(message, (str, int), int, int, int))
+    return parse_dense_pushes(store, message)
 
 
-def pushed(store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
+def parse_dense_pushes(store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
     """Return the slices, rounds and numbers of a push of arrays.
 
     Raises:
@@ -85,11 +85,11 @@ def pushed(store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarr
     """
     data = message.pieces()
     told, apart = message.meta.get("code"), message.meta.get("apart", 1)
-    code = None if told is None else Code.of(told)
-    if type(apart) is not int or not 1 <= apart <= MAX_APART or (apart > 1 and (code or not store.sync)):
-        raise FormatError(f"push: apart={apart!r}: expected up to {MAX_APART} terms for a synchronous store")
+    code = None if told is None else Codec.of(told)
+    if type(apart) is not int or not 1 <= apart <= MAX_TERMS or (apart > 1 and (code or not store.sync)):
+        raise FormatError(f"push: apart={apart!r}: expected up to {MAX_TERMS} terms for a synchronous store")
     parts = []
-    for key, number, turn in parts_of(message, (str, int), int, int):
+    for key, number, turn in parse_parts(message, (str, int), int, int):
         value = store.at(key, number).value
         size = value.nbytes * apart if code is None else code.size(value.size)
         piece = data.take(size)
@@ -106,4 +106,4 @@ def pushed(store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarr
     return parts
 
 
-__all__ = ["parts_of", "pushed", "pushes", "put"]
+__all__ = ["parse_dense_pushes", "parse_parts", "parse_pushes", "serve_put"]

@@ -10,28 +10,28 @@ import numpy as np
 
 from ..core.errors import FormatError, MXNetError
 from .frame import Message
-from .rows import INDEX, Rows, Wanted, checked_ids
-from .store import Held, Key, Parked, Store
+from .rows import INDEX, IndexedSlices, RowRequest, checked_ids
+from .store import Key, PendingRequest, Shard, Store
 
 if TYPE_CHECKING:
-    from .answers import Known, Queued
-    from .customer import Ticket
+    from .answers import KeyInfo, PushFuture
+    from .customer import Request
     from .worker import KVWorker
 
 ALL = -1  # in the place of a number of rows: all that are stored
-Found = tuple[np.ndarray, np.ndarray]  # ids (k,) and rows (k, width)
+RowIdsAndValues = tuple[np.ndarray, np.ndarray]  # ids (k,) and rows (k, width)
 
 
 # -- the worker's side
 
 
-def by_rows(known: Known) -> bool:
+def is_row_sliced(known: KeyInfo) -> bool:
     """Whether the slices of a key consist of whole rows."""
     width = math.prod(known.shape[1:])
     return width > 0 and all(s.start % width == 0 for s in known.slices)
 
 
-def _cut(known: Known, ids: np.ndarray) -> list[tuple[int, int, int]]:
+def _split_ids(known: KeyInfo, ids: np.ndarray) -> list[tuple[int, int, int]]:
     """For each slice its first row and the range of the ascending `ids` that lie in it."""
     width = math.prod(known.shape[1:])
     firsts = [s.start // width for s in known.slices]
@@ -39,7 +39,7 @@ def _cut(known: Known, ids: np.ndarray) -> list[tuple[int, int, int]]:
     return [(first, a, b) for first, a, b in zip(firsts, edges, edges[1:], strict=False)]
 
 
-def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, Found]) -> Queued:
+def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, RowIdsAndValues]) -> PushFuture:
     """Push rows (k, width), of ascending ids, for the next round of their keys; the other rows are zero."""
     with worker._lock:
         worker.flush()
@@ -47,7 +47,7 @@ def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, Found]) -> Q
         for key, (ids, rows) in gradients.items():
             known, turn = worker.keys[store, key], worker.next_round(store, key)
             flat = np.ascontiguousarray(rows, known.dtype).reshape(len(ids), math.prod(known.shape[1:]))
-            for s, (first, a, b) in zip(known.slices, _cut(known, ids), strict=True):
+            for s, (first, a, b) in zip(known.slices, _split_ids(known, ids), strict=True):
                 own = np.ascontiguousarray(ids[a:b] - first, INDEX).view(np.uint8)
                 data = np.concatenate([own, flat[a:b].reshape(-1).view(np.uint8)])
                 sent.add(s.server, [key, s.number, turn, b - a], data)
@@ -55,7 +55,9 @@ def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, Found]) -> Q
         return sent.queued
 
 
-def pull_rows(worker: KVWorker, store: int, wanted: Mapping[Key, Wanted]) -> Callable[[], dict[Key, Found]]:
+def pull_rows(
+    worker: KVWorker, store: int, wanted: Mapping[Key, RowRequest]
+) -> Callable[[], dict[Key, RowIdsAndValues]]:
     """Ask for rows of keys, by ascending ids or all that are stored; returns what waits for them.
 
     They are those after the rounds that this worker has pushed.
@@ -64,7 +66,7 @@ def pull_rows(worker: KVWorker, store: int, wanted: Mapping[Key, Wanted]) -> Cal
     asked: dict[int, list[tuple[Key, int, np.ndarray | None]]] = {}
     for key, ids in wanted.items():
         known, turn = worker.keys[store, key], worker.last_round(store, key)
-        cuts = _cut(known, np.empty(0, INDEX) if ids is None else ids)
+        cuts = _split_ids(known, np.empty(0, INDEX) if ids is None else ids)
         for s, (first, a, b) in zip(known.slices, cuts, strict=True):
             if ids is not None and a == b:
                 continue
@@ -79,11 +81,11 @@ def pull_rows(worker: KVWorker, store: int, wanted: Mapping[Key, Wanted]) -> Cal
 def _received(
     worker: KVWorker,
     store: int,
-    wanted: Mapping[Key, Wanted],
-    tickets: list[Ticket],
+    wanted: Mapping[Key, RowRequest],
+    tickets: list[Request],
     asked: dict[int, list[tuple[Key, int, np.ndarray | None]]],
-) -> dict[Key, Found]:
-    found: dict[Key, list[Found]] = {key: [] for key in wanted}
+) -> dict[Key, RowIdsAndValues]:
+    found: dict[Key, list[RowIdsAndValues]] = {key: [] for key in wanted}
     for i, reply in enumerate(worker.wait(tickets)):
         data, counts = reply.pieces(), iter(reply.meta.get("counts", ()))
         for key, first, own in asked[i]:
@@ -96,10 +98,10 @@ def _received(
             if len(own) != count or piece.nbytes != count * width * known.dtype.itemsize:
                 raise MXNetError(f"kvstore.row_sparse_pull of key {key!r}: too few numbers")
             found[key].append((own + first, np.frombuffer(piece, known.dtype).reshape(count, width)))
-    return {key: _joined(worker.keys[store, key], pieces) for key, pieces in found.items()}
+    return {key: _concat_slices(worker.keys[store, key], pieces) for key, pieces in found.items()}
 
 
-def _joined(known: Known, pieces: list[Found]) -> Found:
+def _concat_slices(known: KeyInfo, pieces: list[RowIdsAndValues]) -> RowIdsAndValues:
     if not pieces:
         return np.empty(0, INDEX), np.empty((0, *known.shape[1:]), known.dtype)
     ids, rows = np.concatenate([p[0] for p in pieces]), np.concatenate([p[1] for p in pieces])
@@ -110,7 +112,7 @@ def _joined(known: Known, pieces: list[Found]) -> Found:
 # -- the server's side
 
 
-def _whole_rows(held: Held, what: str) -> int:
+def _whole_rows(held: Shard, what: str) -> int:
     """Rows of a slice."""
     size = held.value.size
     if held.width < 1 or size % held.width:
@@ -118,7 +120,7 @@ def _whole_rows(held: Held, what: str) -> int:
     return size // held.width
 
 
-def pushed_rows(store: Store, message: Message, parts: list[Any]) -> list[tuple[Key, int, int, Rows]]:
+def parse_row_push(store: Store, message: Message, parts: list[Any]) -> list[tuple[Key, int, int, IndexedSlices]]:
     """The rows of a push, `(key, slice, round, rows)`, from parts `(key, slice, round, number of rows)`."""
     data, found = message.pieces(), []
     for key, number, turn, count in parts:
@@ -131,16 +133,18 @@ def pushed_rows(store: Store, message: Message, parts: list[Any]) -> list[tuple[
         if piece.nbytes != count * held.width * held.value.dtype.itemsize:
             raise FormatError(f"{what}: the numbers of its rows are missing")
         values = np.frombuffer(piece, held.value.dtype).reshape(count, held.width)
-        found.append((key, number, turn, Rows(ids, values, held.value.size)))
+        found.append((key, number, turn, IndexedSlices(ids, values, held.value.size)))
     if data.left:
         raise FormatError(f"push: {data.left} bytes more than expected")
     return found
 
 
-def wanted_rows(store: Store, message: Message, parts: list[Any]) -> tuple[list[tuple[Key, int, int]], list[Wanted]]:
+def parse_row_pull(
+    store: Store, message: Message, parts: list[Any]
+) -> tuple[list[tuple[Key, int, int]], list[RowRequest]]:
     """The slices and rows that a pull asks for, from parts `(key, slice, round, number of rows)`."""
     data = message.pieces()
-    rows: list[Wanted] = []
+    rows: list[RowRequest] = []
     for key, number, _, count in parts:
         total, what = _whole_rows(store.at(key, number), "pull"), f"pull of key {key!r}"
         if count != ALL and not 0 <= count <= total:
@@ -149,11 +153,11 @@ def wanted_rows(store: Store, message: Message, parts: list[Any]) -> tuple[list[
     return [(key, number, turn) for key, number, turn, _ in parts], rows
 
 
-def answer(who: Parked) -> tuple[dict[str, Any], list[np.ndarray]]:
+def row_reply(who: PendingRequest) -> tuple[dict[str, Any], list[np.ndarray]]:
     """The reply to a request for rows."""
     assert who.rows is not None
     counts = [len(found[0]) for found, rows in zip(who.values, who.rows, strict=True) if rows is None]
     return {"counts": counts}, [array for found in who.values for array in found]
 
 
-__all__ = ["answer", "by_rows", "pull_rows", "push_rows", "pushed_rows", "wanted_rows"]
+__all__ = ["is_row_sliced", "parse_row_pull", "parse_row_push", "pull_rows", "push_rows", "row_reply"]

@@ -12,7 +12,7 @@ from ..core.errors import FormatError
 INDEX = np.dtype(np.int64)
 
 
-class Rows:
+class IndexedSlices:
     """Some rows of a slice; the others are zero.
 
     Args:
@@ -59,7 +59,7 @@ class Rows:
         return found
 
 
-class Table:
+class MutableTable:
     """A slice whose rows are updated where they lie; what is asked of it is copied.
 
     Args:
@@ -71,7 +71,7 @@ class Table:
     def __init__(self, look: Callable[[], np.ndarray], size: int, dtype: np.dtype, width: int):
         self._look, self.size, self.dtype, self._width = look, size, dtype, width
         self._copy: np.ndarray | None = None
-        self._before: Rows | None = None
+        self._before: IndexedSlices | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -86,12 +86,12 @@ class Table:
     def changes(self, ids: np.ndarray, keep: bool) -> None:
         """Rows `ids` are about to change; their values are kept for `previous` if `keep`."""
         self._copy = None
-        self._before = Rows(ids, self.pick(ids), self.size) if keep else None
+        self._before = IndexedSlices(ids, self.pick(ids), self.size) if keep else None
 
-    def previous(self) -> Before:
+    def previous(self) -> TableSnapshot:
         """The numbers before the last change."""
         assert self._before is not None
-        return Before(self, self._before)
+        return TableSnapshot(self, self._before)
 
     def dense(self) -> np.ndarray:
         """The whole slice (size,), one copy for all who ask before the next change."""
@@ -104,7 +104,7 @@ class Table:
         return self._look().reshape(-1, self._width)[ids]
 
 
-class Before:
+class TableSnapshot:
     """A table as it was before some rows changed; good until the next change.
 
     Args:
@@ -112,7 +112,7 @@ class Before:
         rows: what they were.
     """
 
-    def __init__(self, table: Table, rows: Rows):
+    def __init__(self, table: MutableTable, rows: IndexedSlices):
         self._table, self._rows = table, rows
         self.shape, self.size, self.dtype, self.nbytes = table.shape, table.size, table.dtype, table.nbytes
 
@@ -132,8 +132,8 @@ class Before:
         return found
 
 
-Value = np.ndarray | Rows | Table | Before
-Wanted = np.ndarray | None  # rows that a request asks for; None for all that are stored
+Value = np.ndarray | IndexedSlices | MutableTable | TableSnapshot
+RowRequest = np.ndarray | None  # rows that a request asks for; None for all that are stored
 
 
 def dense(value: Value) -> np.ndarray:
@@ -141,7 +141,7 @@ def dense(value: Value) -> np.ndarray:
     return value if isinstance(value, np.ndarray) else value.dense()
 
 
-def add_up(pushed: Sequence[Rows]) -> Rows:
+def sum_pushes(pushed: Sequence[IndexedSlices]) -> IndexedSlices:
     """The sum of pushes, in their order; 16-bit floats in float32."""
     first = pushed[0]
     if len(pushed) == 1:
@@ -152,13 +152,13 @@ def add_up(pushed: Sequence[Rows]) -> Rows:
     total = np.zeros((len(ids), first.values.shape[1]), wide)
     for one in pushed:
         total[np.searchsorted(ids, one.ids)] += one.values.astype(wide, copy=False)
-    return Rows(ids, total.astype(dtype, copy=False), first.size)
+    return IndexedSlices(ids, total.astype(dtype, copy=False), first.size)
 
 
-def taken(value: Value, wanted: Wanted, width: int) -> list[np.ndarray]:
+def select_rows(value: Value, wanted: RowRequest, width: int) -> list[np.ndarray]:
     """The rows that a request asks for: `[rows]`, or `[ids, rows]` of those that are stored."""
     if wanted is None:
-        if isinstance(value, Rows):
+        if isinstance(value, IndexedSlices):
             return [value.ids, value.values]
         return [np.arange(value.size // width, dtype=INDEX), dense(value)]
     return [value.reshape(-1, width)[wanted] if isinstance(value, np.ndarray) else value.pick(wanted)]
@@ -178,4 +178,7 @@ def checked_ids(piece: memoryview, count: int, rows: int, what: str) -> np.ndarr
     return ids
 
 
-__all__ = ["INDEX", "Before", "Rows", "Table", "Value", "Wanted", "add_up", "checked_ids", "dense", "taken"]
+__all__ = [
+    "INDEX", "IndexedSlices", "MutableTable", "RowRequest", "TableSnapshot", "Value", "checked_ids", "dense",
+    "select_rows", "sum_pushes",
+]  # fmt: skip

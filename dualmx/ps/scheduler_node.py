@@ -6,13 +6,13 @@ import logging
 import time
 from collections.abc import Callable
 
-from .drops import dropping
+from .drops import with_message_drops
 from .job import Job
 from .journal import Journal
-from .postoffice import LEAST, Scheduler
+from .postoffice import MIN_RECONNECT_SECONDS, Scheduler
 from .sockets import SocketVan
-from .talking import talk
-from .van import Taken
+from .talking import enable_logging
+from .van import AddressInUse
 
 BUSY = 10.0  # seconds that the port of a scheduler that comes back may be in use
 _log = logging.getLogger("dualmx.dist")
@@ -28,15 +28,15 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     Raises:
         MXNetError: the port is taken.
     """
-    talk()
+    enable_logging()
     returns = job.journal and job.on_server_death == "wait"
     van = job.van()
     journal = Journal(job.journal, 0, job.durable, "scheduler", job.comeback, van.pulse) if returns else None
     scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal, job.group)
-    back = scheduler.restore(max(job.silence, LEAST))
+    back = scheduler.restore(max(job.silence, MIN_RECONNECT_SECONDS))
     if back:
         _log.warning("scheduler: took over from the journal in %s", job.journal)
-    van.on_message, van.on_down = dropping(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
+    van.on_message, van.on_down = with_message_drops(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
     van.start()
     try:
         _listen(van, job, BUSY if back else 0.0)
@@ -61,7 +61,7 @@ def _listen(van: SocketVan, job: Job, patience: float) -> None:
         try:
             van.listen(job.bind_host(job.uri), job.port)
             return
-        except Taken:
+        except AddressInUse:
             if time.monotonic() > until:
                 raise
             time.sleep(0.1)

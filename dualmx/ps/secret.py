@@ -52,13 +52,13 @@ def new_secret() -> str:
     return secrets.token_hex(32)
 
 
-def user_file() -> Path:
+def user_secret_path() -> Path:
     """File of the secret that processes started by hand on one host share."""
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return Path(base) / "dualmx" / "secret"
 
 
-def find_secret(root: str) -> bytes:
+def load_secret(root: str) -> bytes:
     """Return the secret of the job whose scheduler runs on host `root`.
 
     `DUALMX_SECRET` if it is set; on the loopback address the user's own file (mode 0600, made at first use);
@@ -81,7 +81,7 @@ def find_secret(root: str) -> bytes:
             "print(secrets.token_hex(32))')\nor start the job by dualmx-launch, which does so. DUALMX_INSECURE=1 "
             "lets anybody who reaches the port join."
         )
-    return _from_file(user_file())
+    return _from_file(user_secret_path())
 
 
 def _from_file(path: Path) -> bytes:
@@ -111,7 +111,7 @@ def _mac(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:
     return hmac.new(secret, b"dualmx " + who + first + second, hashlib.sha256).digest()
 
 
-class Met(NamedTuple):
+class HandshakeResult(NamedTuple):
     """What both ends of a connection have agreed on.
 
     Attributes:
@@ -213,7 +213,7 @@ def _explained(e: ssl.SSLError) -> str:
     return f"the TLS handshake failed: {e.reason or e}"
 
 
-def greet(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[Met]:
+def client_handshake(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[HandshakeResult]:
     """Handshake of the end that connects.
 
     Args:
@@ -227,7 +227,7 @@ def greet(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[M
     if encryption.required(sock):
         tls = yield from _secured(sock, encryption.contexts[0], False)
         _say(tls, _hello(True))
-        return Met(_check((yield from _receive(tls, HELLO.size)), True), tls)
+        return HandshakeResult(_check((yield from _receive(tls, HELLO.size)), True), tls)
     mine = _hello(False)
     _say(sock, mine)
     theirs = yield from _receive(sock, HELLO.size)
@@ -235,10 +235,10 @@ def greet(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[M
     if not hmac.compare_digest((yield from _receive(sock, MAC)), _mac(secret, b"accept", mine, theirs)):
         raise HandshakeError("the other end has another secret (DUALMX_SECRET)")
     _say(sock, _mac(secret, b"connect", mine, theirs))
-    return Met(fast, None)
+    return HandshakeResult(fast, None)
 
 
-def welcome(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[Met]:
+def server_handshake(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[HandshakeResult]:
     """Handshake of the end that accepts; the same arguments, returns and errors as `greet`."""
     first = b""
     while not first:
@@ -256,7 +256,7 @@ def welcome(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps
         tls = yield from _secured(sock, encryption.contexts[1], True)
         theirs = yield from _receive(tls, HELLO.size)
         _say(tls, _hello(True))
-        return Met(_check(theirs, True), tls)
+        return HandshakeResult(_check(theirs, True), tls)
     theirs = yield from _receive(sock, HELLO.size)
     encrypts = encryption.required(sock)
     mine = _hello(encrypts)
@@ -271,7 +271,7 @@ def welcome(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps
     _say(sock, mine + _mac(secret, b"accept", theirs, mine))
     if not hmac.compare_digest((yield from _receive(sock, MAC)), _mac(secret, b"connect", theirs, mine)):
         raise HandshakeError("the other end has another secret (DUALMX_SECRET)")
-    return Met(fast, None)
+    return HandshakeResult(fast, None)
 
 
 def complete(sock: socket.socket, steps: Steps[T], until: float) -> T:
@@ -294,6 +294,6 @@ def complete(sock: socket.socket, steps: Steps[T], until: float) -> T:
 
 
 __all__ = [
-    "HandshakeError", "Met", "Steps", "Unanswered", "complete", "find_secret", "greet", "new_secret", "user_file",
-    "welcome",
+    "HandshakeError", "HandshakeResult", "Steps", "Unanswered", "client_handshake", "complete", "load_secret",
+    "new_secret", "server_handshake", "user_secret_path",
 ]  # fmt: skip

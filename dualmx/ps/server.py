@@ -12,25 +12,25 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..core.errors import FormatError, MXNetError
-from .batch_store import BatchStore, restore_seated, seated_records
-from .frame import ERROR, NOTE, REPLY, REQUEST, Form, Message, Repeated
+from .batch_store import ElasticStore, contribution_records, restore_contributions
+from .frame import ERROR, NOTICE, REPLY, REQUEST, HeaderTemplate, Message, SharedPayload
 from .journal import Journal, JournalError
-from .records import Record, bytes_of, closed_record, restore_closed, restore_slice, slice_record
-from .requests import parts_of, pushed, pushes, put
-from .row_messages import answer, wanted_rows
-from .store import Apply, Closing, Held, Key, Parked, Store, require
+from .records import Record, bytes_of, restore_rounds, restore_shard, rounds_record, shard_record
+from .requests import parse_dense_pushes, parse_parts, parse_pushes, serve_put
+from .row_messages import parse_row_pull, row_reply
+from .store import CompletedRound, Key, PendingRequest, Shard, Store, UpdateFn, require
 from .van import Van
 
 _log = logging.getLogger("dualmx.dist")
-PATIENCE = 10.0  # seconds between two notes to a worker whose request waits for others
+WAIT_NOTICE_SECONDS = 10.0  # seconds between two notes to a worker whose request waits for others
 NOTES = 500  # of them at a time
 REST = 3  # times as long as the last notes took, until the next ones
 
-REMEMBERED = 64  # answers kept for each worker, in case they were lost on the way
-_NONE: tuple[list[Any], Repeated, int] = ([], Repeated([]), 0)
+DEDUP_WINDOW = 64  # answers kept for each worker, in case they were lost on the way
+_NONE: tuple[list[Any], SharedPayload, int] = ([], SharedPayload([]), 0)
 
 
-class Control(Protocol):
+class RequestHandler(Protocol):
     """What a server does with requests that concern the optimizer."""
 
     def __call__(self, op: str, store: Store, number: int, message: Message) -> Record:
@@ -55,7 +55,7 @@ class _Client:
             self.life = life
             self.answered.clear()
         self.answered[number] = None
-        while len(self.answered) > REMEMBERED:
+        while len(self.answered) > DEDUP_WINDOW:
             self.answered.popitem(last=False)
 
 
@@ -84,7 +84,7 @@ class KVServer:
         self,
         van: Van,
         workers: int,
-        control: Control | None = None,
+        control: RequestHandler | None = None,
         journal: Journal | None = None,
         returns: bool = False,
         elastic: bool = False,
@@ -98,7 +98,7 @@ class KVServer:
         self.gone: dict[int, str] = {}
         self.excluded: dict[int, str] = {}
         self.left: set[int] = set()
-        self._parked: dict[int, Parked] = {}
+        self._parked: dict[int, PendingRequest] = {}
         self._rests = 0.0  # until when no notes are sent
         self._answer = _NONE  # the last one
         self._full = False
@@ -138,26 +138,26 @@ class KVServer:
             self._answer = _NONE  # so that updates may write where values lie that nobody looks at
         if op in ("push", "push rows"):
             store = self._store(number)
-            parts = pushes(store, message)
+            parts = parse_pushes(store, message)
             self._gathered(store, rank, message)
             who = self._park(link, message, len(parts), "push")
             self._keep(message, store)
             who.ended_by_errors(store.push, rank, parts, who)
         elif op == "pushpull":
             store = self._store(number)
-            parts = pushed(store, message)
+            parts = parse_dense_pushes(store, message)
             who = self._park(link, message, len(parts), "push and pull")
             self._keep(message, store)
             who.ended_by_errors(store.push, rank, parts, who, pulls=True)
         elif op == "pull":
             store = self._store(number)
-            wanted = parts_of(message, (str, int), int, int)
+            wanted = parse_parts(message, (str, int), int, int)
             who = self._park(link, message, len(wanted), "pull")
             who.ended_by_errors(store.pull, wanted, who)
         elif op == "pull rows":
             store = self._store(number)
-            parts = parts_of(message, (str, int), int, int, int)
-            wanted, rows = wanted_rows(store, message, parts)
+            parts = parse_parts(message, (str, int), int, int, int)
+            wanted, rows = parse_row_pull(store, message, parts)
             who = self._park(link, message, len(wanted), "pull of rows")
             who.rows = rows
             who.ended_by_errors(store.pull, wanted, who)
@@ -177,14 +177,14 @@ class KVServer:
         if message.form is not None and type(store) is Store:
             message.form.found = store, store.at(message.form.key, message.form.number)
 
-    def _serve_again(self, link: int, message: Message, form: Form, store: Store, held: Held) -> bool:
+    def _serve_again(self, link: int, message: Message, form: HeaderTemplate, store: Store, held: Shard) -> bool:
         """Serve the next push of a slice; False if it is not as it was."""
         rank, pulls = self.ranks.get(link), form.meta["op"] == "pushpull"
         good = len(message.payload) == 1 and message.payload[0].nbytes == held.value.nbytes
         if rank is None or not good or store.held.get((form.key, form.number)) is not held:
             return False
         self._answer = _NONE
-        who = Parked(link, message.request, 1, "push and pull" if pulls else "push")
+        who = PendingRequest(link, message.request, 1, "push and pull" if pulls else "push")
         who.since = who.noted = time.monotonic()
         self._parked[id(who)] = who
         numbers = np.frombuffer(message.payload[0], held.value.dtype)
@@ -198,7 +198,7 @@ class KVServer:
 
     def _gathered(self, store: Store, rank: int, message: Message) -> None:
         """Write down a push that is answered before its batch is over."""
-        if isinstance(store, BatchStore):
+        if isinstance(store, ElasticStore):
             self._write({**message.meta, "by": [rank, self.clients[rank].life, message.request]}, message.payload)
 
     def _hello(self, link: int, message: Message) -> None:
@@ -229,7 +229,7 @@ class KVServer:
     def _change(self, rank: int, op: str, number: int, message: Message) -> Record:
         """Do what changes the server's state by other things than rounds."""
         if op == "open":
-            self._open(number, message.take("sync", bool), _slack(message))
+            self._open(number, message.take("sync", bool), _parse_staleness(message))
             return self._resumed(rank, number, message), []
         store = self._store(number)
         step = message.meta.get("step")
@@ -238,13 +238,13 @@ class KVServer:
                 return {}, []
         done: Record = ({}, [])
         if op == "put":
-            put(store, message, self._van.take)
+            serve_put(store, message, self._van.take)
         elif op == "end":
-            require(isinstance(store, BatchStore), "the store is not that of an elastic job")
-            assert isinstance(store, BatchStore)
+            require(isinstance(store, ElasticStore), "the store is not that of an elastic job")
+            assert isinstance(store, ElasticStore)
             store.end(message.take("batch", int), message.take("used", list))
         elif op == "drop":
-            for key, slice_ in parts_of(message, (str, int), int):
+            for key, slice_ in parse_parts(message, (str, int), int):
                 store.held.pop((key, slice_), None)
             store.whole = True
         else:
@@ -259,7 +259,7 @@ class KVServer:
         store = self.stores.get(number)
         if store is None:
             require(len(self.stores) < 4096, "too many stores")
-            kind = BatchStore if self._elastic and sync else Store
+            kind = ElasticStore if self._elastic and sync else Store
             self.stores[number] = store = kind(self.workers, sync, self._done, self._failed, slack)
             store.keep_previous = self._returns and sync
             store.take, store.lends = self._van.take, self._van.lends
@@ -297,20 +297,20 @@ class KVServer:
         if self._journal is not None and not self._replaying:
             self._full = self._journal.write(meta, payload) or self._full
 
-    def _write_closed(self, number: int, closed: list[Closing]) -> None:
+    def _write_closed(self, number: int, closed: list[CompletedRound]) -> None:
         if not self._replaying:
-            self._write(*closed_record(number, closed))
+            self._write(*rounds_record(number, closed))
 
     def _records(self) -> Iterator[Record]:
         for number, store in self.stores.items():
             yield {"op": "open", "store": number, "sync": store.sync, "slack": store.slack}, []
             steps = [[r, n] for r, n in store.steps.items()]
-            batch = store.batch if isinstance(store, BatchStore) else 0
+            batch = store.batch if isinstance(store, ElasticStore) else 0
             yield {"op": "prepared", "store": number, "whole": store.whole, "steps": steps, "batch": batch}, []
             for held in store.held.values():
-                yield slice_record(number, held)
-            if isinstance(store, BatchStore):
-                yield from seated_records(number, store)
+                yield shard_record(number, held)
+            if isinstance(store, ElasticStore):
+                yield from contribution_records(number, store)
             if self._control is not None:
                 yield from self._control.records(number)
         for rank, client in self.clients.items():
@@ -345,16 +345,16 @@ class KVServer:
             store = self._store(record.take("store", int))
             store.whole = record.take("whole", bool)
             store.steps = dict(record.take("steps", list))
-            if isinstance(store, BatchStore):
+            if isinstance(store, ElasticStore):
                 store.batch = record.take("batch", int)
         elif op == "slice":
-            restore_slice(self._store(record.take("store", int)), record)
+            restore_shard(self._store(record.take("store", int)), record)
         elif op == "seated":
-            restore_seated(self._store(record.take("store", int)), record)
+            restore_contributions(self._store(record.take("store", int)), record)
         elif op in ("push", "push rows"):
             self._push_again(record)
         elif op == "closed":
-            restore_closed(self._store(record.take("store", int)), record)
+            restore_rounds(self._store(record.take("store", int)), record)
         else:
             by = record.meta.get("by")
             self._change(by[0] if by else -1, op, record.take("store", int), record)
@@ -363,16 +363,16 @@ class KVServer:
 
     def _push_again(self, record: Message) -> None:
         store = self._store(record.take("store", int))
-        parts = pushes(store, record)
+        parts = parse_pushes(store, record)
         try:
-            store.push(record.take("by", list)[0], parts, Parked(-1, 0, len(parts), "push"))
+            store.push(record.take("by", list)[0], parts, PendingRequest(-1, 0, len(parts), "push"))
         except MXNetError:
             pass  # it was refused before as well
 
     # -- answers
 
-    def _park(self, link: int, message: Message, parts: int, what: str) -> Parked:
-        who = Parked(link, message.request, parts, what)
+    def _park(self, link: int, message: Message, parts: int, what: str) -> PendingRequest:
+        who = PendingRequest(link, message.request, parts, what)
         who.since = who.noted = time.monotonic()
         priority = message.meta.get("priority")
         who.priority = priority if isinstance(priority, int) else 0
@@ -382,20 +382,20 @@ class KVServer:
     def _reply(self, link: int, request: int, meta: dict[str, Any] | None = None, payload: Any = ()) -> None:
         self._van.answer(link, Message(REPLY, request, meta or {}, payload))
 
-    def _done(self, who: Parked) -> None:
+    def _done(self, who: PendingRequest) -> None:
         self._parked.pop(id(who), None)
-        meta, found = ({}, who.values) if who.rows is None else answer(who)
+        meta, found = ({}, who.values) if who.rows is None else row_reply(who)
         last, payload, size = self._answer
         # The payload of the worker that was answered before, if it got the same, has its checksum already.
         if len(last) != len(found) or any(map(is_not, last, found)):
             values = [v for v in found if v is not None and v.size]
-            payload = Repeated(map(bytes_of, values))
+            payload = SharedPayload(map(bytes_of, values))
             size = values[0].nbytes if len(values) == 1 else sum([v.nbytes for v in values])
             self._answer = found, payload, size
         self.sent += size
         self._van.answer(who.link, Message(REPLY, who.request, meta, payload, who.priority))
 
-    def _failed(self, who: Parked, reason: str) -> None:
+    def _failed(self, who: PendingRequest, reason: str) -> None:
         self._parked.pop(id(who), None)
         self._van.answer(who.link, Message(ERROR, who.request, {"text": reason}))
 
@@ -453,8 +453,8 @@ class KVServer:
         began = time.monotonic()
         if began < self._rests:
             return
-        before = began - PATIENCE
-        due: list[Parked] = []
+        before = began - WAIT_NOTICE_SECONDS
+        due: list[PendingRequest] = []
         for who in self._parked.values():  # those that were told, or came, the longest ago are the first
             if not who.over and (who.noted > before or len(due) == NOTES):
                 break
@@ -465,7 +465,7 @@ class KVServer:
             held = None if who.over else who.store.awaited(who)
             if held is not None:
                 text = texts.get(id(held)) or texts.setdefault(id(held), who.store.lacks(held))
-                self._van.answer(who.link, Message(NOTE, 0, {"op": "waiting", "text": text, "request": who.request}))
+                self._van.answer(who.link, Message(NOTICE, 0, {"op": "waiting", "text": text, "request": who.request}))
         now = time.monotonic()
         self._rests = now + REST * (now - began)
         for who in due:
@@ -474,11 +474,11 @@ class KVServer:
                 self._parked[id(who)] = who
 
 
-def _slack(message: Message) -> int | None:
+def _parse_staleness(message: Message) -> int | None:
     slack = message.meta.get("slack")
     if slack is not None and not (isinstance(slack, int) and slack >= 0):
         raise FormatError(f"open: slack={slack!r}: expected a number of pushes")
     return slack
 
 
-__all__ = ["Apply", "Control", "KVServer", "Record"]
+__all__ = ["KVServer", "Record", "RequestHandler", "UpdateFn"]

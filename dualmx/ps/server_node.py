@@ -12,15 +12,15 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .drops import dropping, repeat
-from .frame import NOTE, Message
+from .drops import repeat, with_message_drops
+from .frame import NOTICE, Message
 from .job import Job
 from .journal import Journal
 from .member import with_remedy
-from .node import FAREWELL, Node
-from .server import Control, KVServer
-from .van import GRACE, SILENCE, Taken
-from .worker import ROUNDED
+from .node import LEAVE_SECONDS, Postoffice
+from .server import KVServer, RequestHandler
+from .van import NO_HEARTBEAT, RECONNECT_SECONDS, AddressInUse
+from .worker import ROUND_OPS
 
 _log = logging.getLogger("dualmx.dist")
 SMALL = 64 << 10  # bytes of a request that may be served on the thread that received it
@@ -28,7 +28,7 @@ HOUSEKEEPING = 0.25  # seconds between two looks at what waits for long, however
 QUICK = 16  # quick requests in turn before that
 
 
-class Server(Node):
+class ServerNode(Postoffice):
     """A server of a job.
 
     Args:
@@ -36,7 +36,7 @@ class Server(Node):
         control: see `KVServer`; called with what concerns optimizers.
     """
 
-    def __init__(self, job: Job, control: Control | None = None):
+    def __init__(self, job: Job, control: RequestHandler | None = None):
         super().__init__(job)
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._turn, self._counting = threading.Lock(), threading.Lock()  # whoever serves has the turn
@@ -55,7 +55,7 @@ class Server(Node):
             address = {**self._listen(job.bind_host(own)), "host": own}
             self._join({**address, "port": knobs.ADVERTISED_PORT.port() or address["port"]})
             if job.drop:
-                self._van.on_message = dropping(self._on_message, job.drop, f"server {self.rank}")
+                self._van.on_message = with_message_drops(self._on_message, job.drop, f"server {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
             if job.journal and job.on_server_death == "wait":
                 self._journal = Journal(job.journal, self.rank, job.durable, "server", job.comeback, self._van.pulse)
@@ -72,7 +72,7 @@ class Server(Node):
         port = knobs.NODE_PORT.port()
         try:
             return self._van.listen(host, port)
-        except Taken as e:
+        except AddressInUse as e:
             if not port:
                 raise
             _log.warning("server: PORT=%d: %s; taking another port", port, e)
@@ -84,9 +84,9 @@ class Server(Node):
                 self._scheduler_said(message)
             except FormatError as e:
                 _log.error("server %d: %s", self.rank, e)
-        elif message.kind == NOTE and message.meta.get("op") == "bye":
+        elif message.kind == NOTICE and message.meta.get("op") == "bye":
             self._hand(lambda: self._bye(link))
-        elif message.kind == NOTE and message.meta.get("op") == "crash":
+        elif message.kind == NOTICE and message.meta.get("op") == "crash":
             self._crashes[link] = str(message.meta.get("text"))[:500]
         elif not self._serve_at_once(link, message):
             self._hand(lambda: self._serve(link, message))
@@ -119,7 +119,7 @@ class Server(Node):
     def _serve(self, link: int, message: Message) -> None:
         began = time.monotonic()
         self.kv.on_message(link, message)
-        quick = message.meta.get("op") in ROUNDED and time.monotonic() - began < 0.01
+        quick = message.meta.get("op") in ROUND_OPS and time.monotonic() - began < 0.01
         self._quick = self._quick + 1 if quick and self._journal is None else 0
 
     def _on_down(self, link: int, reason: str) -> None:
@@ -139,7 +139,7 @@ class Server(Node):
     def _down(self, link: int, reason: str, sure: bool) -> None:
         rank = self.kv.ranks.pop(link, None)
         if rank is not None and self.kv.clients[rank].link == link:
-            sure = sure or reason.startswith(SILENCE) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
+            sure = sure or reason.startswith(NO_HEARTBEAT) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
             self._miss(rank, f"worker {rank} died: {reason}", sure)
 
     def _miss(self, rank: int, reason: str, sure: bool) -> None:
@@ -153,7 +153,7 @@ class Server(Node):
         if sure and not waits:
             self._give_up(rank, reason)
         elif rank not in self._missing:
-            patience = self.job.comeback if waits else GRACE
+            patience = self.job.comeback if waits else RECONNECT_SECONDS
             self._missing[rank] = (time.monotonic() + patience, reason)
             if waits:
                 _log.warning("server %d: %s; waiting for its return", self.rank, reason)
@@ -230,7 +230,7 @@ class Server(Node):
                     self._next()
                     if ("scheduler", 0) in self.gone and self.kv.workers - self.kv.clients.keys():
                         raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
-                reply = self._farewell(FAREWELL, newest=max(self.kv.workers, default=-1))
+                reply = self._farewell(LEAVE_SECONDS, newest=max(self.kv.workers, default=-1))
                 if reply is None or "workers" not in reply.meta:
                     break
                 for rank in reply.take("workers", list):  # which joined meanwhile
@@ -239,7 +239,7 @@ class Server(Node):
             if self._journal is not None and self.kv.left >= self.kv.workers:
                 self._journal.remove()
         except MXNetError as e:
-            self._van.send(self._scheduler.link, Message(NOTE, 0, {"op": "crash", "text": str(e)[:500]}))
+            self._van.send(self._scheduler.link, Message(NOTICE, 0, {"op": "crash", "text": str(e)[:500]}))
             raise
         finally:
             self._leave()
@@ -285,4 +285,4 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-__all__ = ["Server"]
+__all__ = ["ServerNode"]

@@ -23,14 +23,14 @@ import numpy as np
 from ..core import memory
 from ..core.errors import FormatError
 
-LEAST = 32 << 10  # bytes; what is smaller travels by itself
+MIN_SHARED_BYTES = 32 << 10  # bytes; what is smaller travels by itself
 PAGE = 4096
 READERS = 64
 BLOCKS = 16384
 TABLE = READERS * BLOCKS * 4
-LINE = 64  # bytes; arrays begin at multiples of them
+CACHE_LINE = 64  # bytes; arrays begin at multiples of them
 _SHRINK = 0x2 | 0x4  # F_SEAL_SHRINK | F_SEAL_GROW
-Loan = tuple[int, int, int]  # block, offset, bytes
+SharedRegion = tuple[int, int, int]  # block, offset, bytes
 
 
 def available() -> bool:
@@ -113,7 +113,7 @@ class Arena:
         self._top += size
         return len(self._sizes) - 1
 
-    def lend(self, parts: Sequence[memoryview], reader: int) -> list[int | Loan]:
+    def lend(self, parts: Sequence[memoryview], reader: int) -> list[int | SharedRegion]:
         """Let `reader` see the bytes of `parts`, which are copied together unless they are in blocks.
 
         Returns where they are, in order: a loan for parts that lie one behind the other, or a number of bytes for parts
@@ -121,18 +121,18 @@ class Arena:
         """
         sources = [np.frombuffer(p, np.uint8) for p in parts]
         found = [self._place(_address(s) - self._base, s.size) for s in sources]
-        loose = sum([s.size + -s.size % LINE for s, place in zip(sources, found, strict=True) if place is None])
-        block = self.take(loose) if loose >= LEAST else None
+        loose = sum([s.size + -s.size % CACHE_LINE for s, place in zip(sources, found, strict=True) if place is None])
+        block = self.take(loose) if loose >= MIN_SHARED_BYTES else None
         start = 0 if block is None else _address(block) - self._base
         index = bisect_right(self._offsets, start) - 1
-        places: list[int | Loan] = []
+        places: list[int | SharedRegion] = []
         at = 0
         for source, place in zip(sources, found, strict=True):
             size = source.size
             if place is None and block is not None:
                 block[at : at + size] = source
                 place = (index, start + at, size)
-                at += size + -size % LINE
+                at += size + -size % CACHE_LINE
             _append(places, size if place is None else place)
         with self._lock:
             for place in places:
@@ -140,7 +140,7 @@ class Arena:
                     self._lent[place[0], reader] += np.uint32(1)
         return places
 
-    def _place(self, offset: int, nbytes: int) -> Loan | None:
+    def _place(self, offset: int, nbytes: int) -> SharedRegion | None:
         """The place of bytes at an offset from the beginning of the arena; None if they are in no block."""
         if not 0 <= offset < self._end:
             return None
@@ -150,7 +150,7 @@ class Arena:
         return index, offset, nbytes
 
 
-def _append(places: list[int | Loan], place: int | Loan) -> None:
+def _append(places: list[int | SharedRegion], place: int | SharedRegion) -> None:
     last = places[-1] if places else None
     if isinstance(place, int) and isinstance(last, int):
         places[-1] = last + place
@@ -174,7 +174,7 @@ def _rounded(nbytes: int) -> int:
 _lenders = count()
 
 
-class Loans:
+class RemoteArena:
     """What another process lends to this one.
 
     Args:
@@ -248,4 +248,4 @@ class Loans:
                 self._counting.release()
 
 
-__all__ = ["LEAST", "Arena", "Loan", "Loans", "available"]
+__all__ = ["MIN_SHARED_BYTES", "Arena", "RemoteArena", "SharedRegion", "available"]

@@ -27,19 +27,19 @@ import numpy as np
 from ..core.errors import FormatError, MXNetError
 from .admission import BACKLOG, SECONDS, Admission
 from .decoder import Decoder
-from .dialing import dial, exchange_memory, host_identity
-from .frame import PIECE, PING, REPLY, Message, outgoing
-from .joined import LEAST_JOINED, Windows
-from .link import Link, tune
-from .secret import HandshakeError, Met, Steps, Unanswered, complete, greet, welcome
-from .shared import LEAST, Arena, available
+from .dialing import connect_socket, exchange_shared_memory, host_identity
+from .frame import PAYLOAD_CHUNK, PING, REPLY, Message, encode_for_link
+from .joined import MIN_MAPPED_BYTES, ContiguousMapper
+from .link import Link, set_socket_options
+from .secret import HandshakeError, HandshakeResult, Steps, Unanswered, client_handshake, complete, server_handshake
+from .shared import MIN_SHARED_BYTES, Arena, available
 from .tls import CHUNK, Encryption
-from .van import SILENCE, Refused, Taken, Van
+from .van import NO_HEARTBEAT, AddressInUse, ConnectionRefused, Van
 
 SOON, LATER = 0.2, 1.0  # most seconds between two tries to connect: to nobody yet, and to one that has too much to do
 ATTEMPTS = 3  # to pass a handshake, whose bytes may be damaged on their way
 SCRATCH = 64 << 10
-LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
+DRIVER_LINGER = 0.02  # seconds that the van's own thread leaves to the next one that waits
 INTERRUPTED = "interrupted"
 _UNREACHABLE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
 _log = logging.getLogger("dualmx.dist")
@@ -66,7 +66,7 @@ class SocketVan(Van):
         self._secret, self._interval, self._timeout, self._tcp = secret, interval, timeout, tcp
         self._encryption = Encryption(secret, encrypt)
         self._arena = Arena(memory) if memory and available() else None
-        self._windows = Windows()
+        self._windows = ContiguousMapper()
         self._scratch = memoryview(bytearray(SCRATCH))
         self._cipher: memoryview | None = None  # scratch for what is encrypted, made at first use
         self._unread: list[Link] = []  # of which more was taken from the socket than is read
@@ -75,7 +75,7 @@ class SocketVan(Van):
         self._numbers = iter(range(1, 1 << 62))
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
-        self._admission = Admission(partial(self._join, how=welcome))
+        self._admission = Admission(partial(self._join, how=server_handshake))
         self._fresh: deque[Link] = deque()
         self._bell, self._rope = socket.socketpair()
         for s in (self._bell, self._rope):
@@ -104,7 +104,7 @@ class SocketVan(Van):
         try:
             tcp = socket.create_server((host, port), backlog=BACKLOG)
         except OSError as e:
-            kind = Taken if e.errno == errno.EADDRINUSE else MXNetError
+            kind = AddressInUse if e.errno == errno.EADDRINUSE else MXNetError
             raise kind(f"cannot listen on {host}:{port}: {e.strerror or e}") from None
         address: dict[str, Any] = {"host": host, "port": tcp.getsockname()[1]}
         self._listen_on(tcp)
@@ -129,9 +129,9 @@ class SocketVan(Van):
         pause, refused = 0.05, 0
         while True:
             try:
-                sock = dial(address, max(until - time.monotonic(), 0.05), self._tcp)
+                sock = connect_socket(address, max(until - time.monotonic(), 0.05), self._tcp)
                 try:
-                    return complete(sock, self._join(sock, greet), time.monotonic() + SECONDS)
+                    return complete(sock, self._join(sock, client_handshake), time.monotonic() + SECONDS)
                 except BaseException:
                     sock.close()
                     raise
@@ -141,14 +141,14 @@ class SocketVan(Van):
                     raise MXNetError(f"cannot join {where}: {e}") from None
             except OSError as e:
                 if not patient and isinstance(e, ConnectionRefusedError):
-                    raise Refused(f"nobody listens at {where} any more") from None
+                    raise ConnectionRefused(f"nobody listens at {where} any more") from None
                 if time.monotonic() >= until:
                     raise MXNetError(f"cannot connect to {where} within {timeout:g} s: {e.strerror or e}") from None
                 time.sleep(min(_jitter.uniform(pause / 2, pause), max(until - time.monotonic(), 0.0)))
                 pause = min(pause * 1.5, LATER if isinstance(e, Unanswered | ConnectionResetError) else SOON)
 
     def take(self, nbytes: int) -> np.ndarray:
-        block = self._arena.take(nbytes) if self._arena is not None and nbytes >= LEAST else None
+        block = self._arena.take(nbytes) if self._arena is not None and nbytes >= MIN_SHARED_BYTES else None
         return np.empty(nbytes, np.uint8) if block is None else block
 
     def _room(self, link: int, kind: int, request: int, nbytes: int) -> np.ndarray | None:
@@ -169,15 +169,15 @@ class SocketVan(Van):
 
     def joined(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
         lenders = [loans for k in list(self._links.values()) if (loans := k.decoder.loans) is not None]
-        return self._windows.join(pieces, lenders) if sum(p.nbytes for p in pieces) >= LEAST_JOINED else None
+        return self._windows.join(pieces, lenders) if sum(p.nbytes for p in pieces) >= MIN_MAPPED_BYTES else None
 
-    def _join(self, sock: socket.socket, how: Callable[..., Steps[Met]]) -> Steps[int]:
+    def _join(self, sock: socket.socket, how: Callable[..., Steps[HandshakeResult]]) -> Steps[int]:
         """Shake hands by a socket, and return the new link's number."""
         met = yield from how(sock, self._secret, self._encryption)
-        lend, loans = yield from exchange_memory(sock, self._arena)
+        lend, loans = yield from exchange_shared_memory(sock, self._arena)
         number = next(self._numbers)
         decoder = Decoder(loans, partial(self._room, number))
-        tune(sock, self._timeout)
+        set_socket_options(sock, self._timeout)
         with self._lock:
             if self._closing is not None:
                 sock.close()
@@ -193,7 +193,7 @@ class SocketVan(Van):
         held = self._links.get(link)
         if held is None or held.broken:
             return False
-        frame = outgoing(message, held.fast, held.lend, late=True)
+        frame = encode_for_link(message, held.fast, held.lend, late=True)
         with held.lock:
             held.spoke = time.monotonic()
             try:
@@ -285,8 +285,8 @@ class SocketVan(Van):
 
     def _move(self) -> None:
         while True:
-            if self._closing is None and (self._guest or time.monotonic() - self._left < LINGER):
-                called = self._called.wait(LINGER)
+            if self._closing is None and (self._guest or time.monotonic() - self._left < DRIVER_LINGER):
+                called = self._called.wait(DRIVER_LINGER)
                 self._called.clear()
                 if not called or self._guest:
                     continue
@@ -357,7 +357,7 @@ class SocketVan(Van):
         """Why a link broke: the system's own timeout, which follows from this van's, is silence as well."""
         silence = time.monotonic() - link.heard
         gone = isinstance(e, OSError) and e.errno in _UNREACHABLE
-        return f"{SILENCE} for {silence:.1f} s" if gone and 0 < self._timeout < silence * 2 else _reason(e)
+        return f"{NO_HEARTBEAT} for {silence:.1f} s" if gone and 0 < self._timeout < silence * 2 else _reason(e)
 
     def _read(self, link: Link) -> None:
         decoder, scratch = link.decoder, self._scratch
@@ -365,7 +365,7 @@ class SocketVan(Van):
             room = scratch if decoder.idle else decoder.room()
             direct = room is not scratch and room.nbytes >= SCRATCH
             try:
-                n = self._take_in(link, room[:PIECE] if direct else scratch)
+                n = self._take_in(link, room[:PAYLOAD_CHUNK] if direct else scratch)
             except (BlockingIOError, InterruptedError):
                 link.expect(room.nbytes if direct else 1)
                 return
@@ -434,7 +434,7 @@ class SocketVan(Van):
             if slept:  # this process was stopped, the others were not silent
                 link.heard = now
             if self._timeout and (silence := link.dead(now, self._timeout)):
-                self._break(link, f"{SILENCE} for {silence:.1f} s")
+                self._break(link, f"{NO_HEARTBEAT} for {silence:.1f} s")
                 continue
             if now - link.heard >= self._beat:
                 link.expect(1)  # few bytes that come slowly are signs of life too

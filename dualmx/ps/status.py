@@ -11,10 +11,10 @@ from .pulse import COUNTS
 from .sockets import SocketVan
 
 SECONDS = 5.0
-LATE = 0.5  # seconds that others wait until a worker is called a straggler
+MIN_LATE_SECONDS = 0.5  # seconds that others wait until a worker is called a straggler
 
 
-def ask(uri: str, port: int, secret: bytes, seconds: float = 1.0, encrypt: str = "auto") -> dict[str, Any]:
+def query_status(uri: str, port: int, secret: bytes, seconds: float = 1.0, encrypt: str = "auto") -> dict[str, Any]:
     """Return the state of the job whose scheduler is at `uri`:`port`.
 
     Args:
@@ -106,7 +106,7 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
     if not job["wanted"]["server"] and told:
         totals = {what: max(pulse[what] for pulse in told) for what in ("rounds", "rounds_per_s")}
         totals |= {f"{what}_per_s": round(sum(p[f"{what}_per_s"] for p in told)) for what in ("received", "sent")}
-    late = _late({rank: pulse["wait"] for rank, pulse in workers.items() if rank in here and pulse["wait"]})
+    late = _stragglers({rank: pulse["wait"] for rank, pulse in workers.items() if rank in here and pulse["wait"]})
     pushed: dict[str, int] = {}
     for s in last.values():
         for rank, waited in s["late"].items():
@@ -123,19 +123,19 @@ def _summary(job: dict[str, Any], first: dict[int, Any], last: dict[int, Any], s
     return {
         "complete": job["complete"], "wanted": job["wanted"], "members": members, "barriers": job["barriers"],
         **totals, "pushed": pushed, "behind": {rank: max(pushed.values()) - turn for rank, turn in pushed.items()},
-        "stragglers": {rank: waited for rank, waited in sorted(late.items()) if waited > LATE},
+        "stragglers": {rank: waited for rank, waited in sorted(late.items()) if waited > MIN_LATE_SECONDS},
         "servers": {str(rank): s for rank, s in last.items()}, "workers": workers, **more,
     }  # fmt: skip
 
 
-def _late(waits: dict[str, dict[str, Any]]) -> dict[str, float]:
+def _stragglers(waits: dict[str, dict[str, Any]]) -> dict[str, float]:
     """Workers for which others wait, and for how long; whoever waits as well is no cause."""
     late: dict[str, float] = {}
-    stuck = {rank for rank, wait in waits.items() if wait["seconds"] > LATE}
+    stuck = {rank for rank, wait in waits.items() if wait["seconds"] > MIN_LATE_SECONDS}
     for wait in waits.values():
         for rank in {str(rank) for rank in wait["for"]} - stuck:
             late[rank] = max(late.get(rank, 0.0), wait["seconds"])
     return late
 
 
-__all__ = ["ask", "summary"]
+__all__ = ["query_status", "summary"]

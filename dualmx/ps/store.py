@@ -15,16 +15,16 @@ import numpy as np
 from ..core.dtypes import is_float
 from ..core.errors import FormatError, MXNetError
 from .member import few
-from .rows import Rows, Table, Value, Wanted, add_up, dense, taken
+from .rows import IndexedSlices, MutableTable, RowRequest, Value, dense, select_rows, sum_pushes
 
 Key = int | str
-Sum = np.ndarray | Rows
-Apply = Callable[[list[tuple["Held", Any]]], list[Any]]  # slices and sums -> values
+Gradient = np.ndarray | IndexedSlices
+UpdateFn = Callable[[list[tuple["Shard", Any]]], list[Any]]  # slices and sums -> values
 # (slice, round, worker or -1 for all, sum or the list of its terms): a round that is over
-Closing = tuple["Held", int, int, Any]
+CompletedRound = tuple["Shard", int, int, Any]
 
 
-class Parked:
+class PendingRequest:
     """A request that is answered when all its parts are ready.
 
     Attributes:
@@ -43,9 +43,9 @@ class Parked:
     def __init__(self, link: int, request: int, parts: int, what: str):
         self.link, self.request, self.left, self.what = link, request, parts, what
         self.values: list[Any] = [None] * parts
-        self.rows: list[Wanted] | None = None
+        self.rows: list[RowRequest] | None = None
         self.since = self.noted = 0.0
-        self.slices: Sequence[Held] = ()
+        self.slices: Sequence[Shard] = ()
         self.turns: Sequence[int] = ()
         self.priority = 0
         self.over = False
@@ -59,7 +59,7 @@ class Parked:
             raise
 
 
-class Held:
+class Shard:
     """A slice.
 
     Attributes:
@@ -81,8 +81,8 @@ class Held:
         self.closed = 0
         self.previous: Value | None = None
         self.seen: dict[int, int] = {}
-        self.rounds: dict[int, dict[int, Sum]] = {}
-        self.waiting: list[tuple[int, int, Parked]] = []  # (round, position or -1 for a push, who)
+        self.rounds: dict[int, dict[int, Gradient]] = {}
+        self.waiting: list[tuple[int, int, PendingRequest]] = []  # (round, position or -1 for a push, who)
 
     def pushed_by(self, rank: int) -> int:
         """Last round that a worker has pushed."""
@@ -118,22 +118,22 @@ class Store:
         self,
         workers: Iterable[int],
         sync: bool,
-        done: Callable[[Parked], None],
-        failed: Callable[[Parked, str], None],
+        done: Callable[[PendingRequest], None],
+        failed: Callable[[PendingRequest, str], None],
         slack: int | None = None,
     ):
         self.workers = sorted(workers)
         self.sync, self.slack = sync, slack
-        self.held: dict[tuple[Key, int], Held] = {}
+        self.held: dict[tuple[Key, int], Shard] = {}
         self.gone: dict[int, str] = {}
-        self.apply: Apply | None = None
+        self.apply: UpdateFn | None = None
         self.adds = False
-        self.record: Callable[[list[Closing]], None] | None = None
+        self.record: Callable[[list[CompletedRound]], None] | None = None
         self.keep_previous = False
         self.whole = False
         self.steps: dict[int, int] = {}
         self.take: Callable[[int], np.ndarray] = _take
-        self.lends: Callable[[], bool] = _nobody
+        self.lends: Callable[[], bool] = _never_shared
         self.broken: str | None = None
         self._done, self._failed = done, failed
 
@@ -150,10 +150,10 @@ class Store:
         if old is not None and mode == "reset":
             old.value, old.previous = value, None
         elif old is None or mode == "fresh" or (old.shape == shape and old.value.size != value.size):
-            self.held[key, number] = made = Held(key, number, value, shape)
+            self.held[key, number] = made = Shard(key, number, value, shape)
             made.table = table
 
-    def at(self, key: Key, number: int) -> Held:
+    def at(self, key: Key, number: int) -> Shard:
         """Return a slice; `FormatError` if it is not here."""
         try:
             return self.held[key, number]
@@ -162,7 +162,9 @@ class Store:
 
     # -- pushes
 
-    def push(self, rank: int, parts: list[tuple[Key, int, int, Any]], who: Parked, pulls: bool = False) -> None:
+    def push(
+        self, rank: int, parts: list[tuple[Key, int, int, Any]], request: PendingRequest, pulls: bool = False
+    ) -> None:
         """Take the pushes `(key, slice, round, numbers or Rows)` of a worker; `who` is answered when all are applied.
 
         Numbers (k, n) are k terms, which are added up apart. With `pulls`, the answer has the values then.
@@ -181,12 +183,12 @@ class Store:
                     f"{held.value.dtype.name}[{held.value.size}]"
                 )
             slices.append(held)
-        ready: list[Closing] = []
+        ready: list[CompletedRound] = []
         answered: list[int] = []
-        who.store, who.slices, who.turns = self, slices, answered
+        request.store, request.slices, request.turns = self, slices, answered
         for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
             answered.append(0 if self.gathers else turn if self.sync else self._awaited(turn))
-            held.waiting.append((answered[position], position if pulls else -1, who))
+            held.waiting.append((answered[position], position if pulls else -1, request))
             if self.sync:
                 self._seat(held, turn, rank, data)
                 self._advance(held, ready)
@@ -197,8 +199,8 @@ class Store:
             self.close(ready)
         if self.broken is not None:
             raise MXNetError(self.broken)
-        if who.left == 0:
-            self._finish(who)
+        if request.left == 0:
+            self._finish(request)
         for held, turn in zip(slices, answered, strict=True):
             if not self.sync or self.gone or turn <= held.closed:  # else nobody was waiting for it
                 self._settle(held)
@@ -207,16 +209,16 @@ class Store:
         """The round that must be over before a worker that has pushed `turn` rounds is answered."""
         return turn if self.sync else 0 if self.slack is None else turn - self.slack
 
-    def _slowest(self, held: Held) -> int:
+    def _slowest(self, held: Shard) -> int:
         """How often the slowest worker has pushed a slice."""
         return min((held.seen.get(rank, 0) for rank in self.workers), default=0)
 
-    def _seat(self, held: Held, turn: int, rank: int, data: Sum) -> None:
+    def _seat(self, held: Shard, turn: int, rank: int, data: Gradient) -> None:
         """Note a push, unless it is there or its round is over."""
         if turn > held.closed:
             held.rounds.setdefault(turn, {}).setdefault(rank, data)
 
-    def _advance(self, held: Held, ready: list[Closing]) -> None:
+    def _advance(self, held: Shard, ready: list[CompletedRound]) -> None:
         """Close the rounds of a slice that lack nobody."""
         while (seat := held.rounds.get(held.closed + 1)) and len(seat) >= len(self.workers):
             if not seat.keys() >= set(self.workers):
@@ -224,24 +226,24 @@ class Store:
             held.closed += 1
             ready.append((held, held.closed, -1, self._summed(held.rounds.pop(held.closed))))
 
-    def _summed(self, seat: dict[int, Sum]) -> Sum | list[Sum]:
+    def _summed(self, seat: dict[int, Gradient]) -> Gradient | list[Gradient]:
         """The sum of a round; its terms where the update adds them up, which saves a walk through memory."""
         if self.adds and self.record is None:
             terms = list(map(seat.__getitem__, sorted(seat)))
             for term in terms:
-                if isinstance(term, Rows) or term.ndim > 1:
+                if isinstance(term, IndexedSlices) or term.ndim > 1:
                     break
             else:
                 return terms
         return _sum(seat, self.take)
 
-    def close(self, ready: list[Closing]) -> None:
+    def close(self, ready: list[CompletedRound]) -> None:
         """Store sums, or update by them, in the order of their rounds."""
         while ready:
-            batch, later = (ready, []) if len(ready) == 1 else _once_each(ready)
+            batch, later = (ready, []) if len(ready) == 1 else _split_repeats(ready)
             values: list[Any]
             if self.apply is None:
-                own = [rank >= 0 and not isinstance(total, Rows) for _, _, rank, total in batch]
+                own = [rank >= 0 and not isinstance(total, IndexedSlices) for _, _, rank, total in batch]
                 values = [np.array(total) if o else total for o, (*_, total) in zip(own, batch, strict=True)]
             else:
                 try:
@@ -250,7 +252,7 @@ class Store:
                     self._give_up(f"the update failed on the server: {type(e).__name__}: {e}")
                     return
             for (held, turn, rank, _), value in zip(batch, values, strict=True):
-                same = value is held.value and isinstance(value, Table)
+                same = value is held.value and isinstance(value, MutableTable)
                 held.previous = (value.previous() if same else held.value) if self.keep_previous else None
                 held.value = value
                 if rank < 0:
@@ -274,7 +276,7 @@ class Store:
 
     # -- pulls
 
-    def pull(self, parts: list[tuple[Key, int, int]], who: Parked) -> None:
+    def pull(self, parts: list[tuple[Key, int, int]], who: PendingRequest) -> None:
         """Answer `who` with the values `(key, slice, round)` once these rounds are closed."""
         require(self.broken is None, str(self.broken))
         slices = [self.at(key, number) for key, number, _ in parts]
@@ -285,7 +287,7 @@ class Store:
         for held in slices:
             self._settle(held)
 
-    def _settle(self, held: Held) -> None:
+    def _settle(self, held: Shard) -> None:
         """Tell those who wait for rounds that are closed, and those whose rounds can never be."""
         still = []
         for turn, position, who in held.waiting:
@@ -296,7 +298,7 @@ class Store:
                     behind = self.sync and turn == held.closed - 1 and held.previous is not None
                     value = held.previous if behind and held.previous is not None else held.value
                     if who.rows is not None:
-                        who.values[position] = taken(value, who.rows[position], held.width)
+                        who.values[position] = select_rows(value, who.rows[position], held.width)
                     else:
                         who.values[position] = value if type(value) is np.ndarray else dense(value)
                 who.left -= 1
@@ -310,12 +312,12 @@ class Store:
                 still.append((turn, position, who))
         held.waiting = still
 
-    def _finish(self, who: Parked) -> None:
+    def _finish(self, who: PendingRequest) -> None:
         if not who.over:
             who.over = True
             self._done(who)
 
-    def _lost(self, held: Held) -> str | None:
+    def _lost(self, held: Shard) -> str | None:
         """Why the next round of a slice will never be closed."""
         if not self.gone:
             return None
@@ -342,18 +344,18 @@ class Store:
                 held.closed = self._slowest(held)
                 self._settle(held)
         if self.sync and self.workers:
-            ready: list[Closing] = []
+            ready: list[CompletedRound] = []
             for held in self.held.values():
                 self._advance(held, ready)
             self.close(ready)
             for held in list(self.held.values()):
                 self._settle(held)
 
-    def awaited(self, who: Parked) -> Held | None:
+    def awaited(self, who: PendingRequest) -> Shard | None:
         """A slice whose round a request waits for, if there is one."""
         return next((h for h, turn in zip(who.slices, who.turns, strict=True) if turn > h.closed), None)
 
-    def lacks(self, held: Held) -> str:
+    def lacks(self, held: Shard) -> str:
         """Whose pushes the next round of a slice lacks, in words."""
         seat = held.rounds.get(held.closed + 1, {})
         if self.slack is not None:
@@ -361,13 +363,13 @@ class Store:
         ranks = few([str(r) for r in self.workers if r not in seat])
         return f"round {held.closed + 1} of key {held.key!r} still lacks the push of worker {ranks}"
 
-    def missing(self, who: Parked) -> str | None:
+    def missing(self, who: PendingRequest) -> str | None:
         """What a waiting request waits for, in words."""
         held = self.awaited(who)
         return None if held is None else self.lacks(held)
 
 
-def _once_each(ready: list[Closing]) -> tuple[list[Closing], list[Closing]]:
+def _split_repeats(ready: list[CompletedRound]) -> tuple[list[CompletedRound], list[CompletedRound]]:
     """The first round of each slice, and those that come after."""
     batch, later, seen = [], [], set()
     for one in ready:
@@ -376,7 +378,7 @@ def _once_each(ready: list[Closing]) -> tuple[list[Closing], list[Closing]]:
     return batch, later
 
 
-def _terms(parts: Iterable[Sum]) -> Iterator[np.ndarray]:
+def _terms(parts: Iterable[Gradient]) -> Iterator[np.ndarray]:
     """The terms (n,) of pushes, of which some are sent apart."""
     for part in parts:
         if isinstance(part, np.ndarray) and part.ndim == 2:
@@ -385,7 +387,7 @@ def _terms(parts: Iterable[Sum]) -> Iterator[np.ndarray]:
             yield dense(part)
 
 
-def _nobody() -> bool:
+def _never_shared() -> bool:
     return False
 
 
@@ -393,12 +395,12 @@ def _take(nbytes: int) -> np.ndarray:
     return np.empty(nbytes, np.uint8)
 
 
-def _sum(seat: dict[int, Sum], take: Callable[[int], np.ndarray] = _take) -> Sum:
+def _sum(seat: dict[int, Gradient], take: Callable[[int], np.ndarray] = _take) -> Gradient:
     """Add the pushes of a round in the order of ranks; 16-bit floats in float32."""
     parts = [seat[rank] for rank in sorted(seat)]
-    rows = [p for p in parts if isinstance(p, Rows)]
+    rows = [p for p in parts if isinstance(p, IndexedSlices)]
     if len(rows) == len(parts):
-        return add_up(rows)
+        return sum_pushes(rows)
     pushed = list(_terms(parts))
     dtype = pushed[0].dtype
     if is_float(dtype) and dtype.itemsize == 2:
@@ -422,4 +424,4 @@ def require(condition: bool, text: str) -> None:
         raise MXNetError(text)
 
 
-__all__ = ["Held", "Parked", "Store", "require"]
+__all__ = ["PendingRequest", "Shard", "Store", "require"]

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from ..core.network import is_loopback
 from .certificate import contexts
-from .frame import PIECE
+from .frame import PAYLOAD_CHUNK
 
 RECORD = 16 << 10  # most bytes of plain text in a record (RFC 8446, 5.1)
 OVERHEAD = 256  # bytes that a record is longer than its plain text, at most
@@ -122,7 +122,7 @@ class Tls:
             if sum(b.nbytes for b in buffers) <= RECORD:
                 buffers = [memoryview(b"".join(buffers))]
             for buffer in buffers:
-                some = buffer[: PIECE - taken]
+                some = buffer[: PAYLOAD_CHUNK - taken]
                 taken += self._ssl.write(some) if some.nbytes else 0
             self._unsent = memoryview(self._out.read())
         self.flush()

@@ -14,15 +14,15 @@ from .frame import ERROR, REPLY, Message
 _log = logging.getLogger("dualmx.dist")
 OnMessage = Callable[[int, Message], None]
 OnDown = Callable[[int, str], None]
-SILENCE = "no sign of life"  # how the reason begins when a peer was silent for too long
-GRACE = 0.5  # seconds for a peer to connect again before the end of a connection is taken for its death
+NO_HEARTBEAT = "no sign of life"  # how the reason begins when a peer was silent for too long
+RECONNECT_SECONDS = 0.5  # seconds for a peer to connect again before the end of a connection is taken for its death
 
 
-class Taken(MXNetError):
+class AddressInUse(MXNetError):
     """Another process listens at a port already."""
 
 
-class Refused(MXNetError):
+class ConnectionRefused(MXNetError):
     """Nobody listens at an address: the process that did is dead."""
 
 
@@ -104,4 +104,4 @@ class Van:
         raise NotImplementedError
 
 
-__all__ = ["GRACE", "SILENCE", "OnDown", "OnMessage", "Refused", "Taken", "Van"]
+__all__ = ["NO_HEARTBEAT", "RECONNECT_SECONDS", "AddressInUse", "ConnectionRefused", "OnDown", "OnMessage", "Van"]

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core.errors import MXNetError
-from .answers import Known, Lone, Opening, Pulled, Queued
-from .codes import Code
-from .customer import Customer, Peer, Ticket
-from .frame import MAX_PAYLOAD, Form
-from .placement import place
+from .answers import KeyInfo, OpenFuture, PullFuture, PushFuture, SingleShardFuture
+from .codes import Codec
+from .customer import Customer, Peer, Request
+from .frame import MAX_PAYLOAD, HeaderTemplate
+from .placement import slice_key
 from .store import Key
 
 if TYPE_CHECKING:
-    from .batches import Batches
+    from .batches import ElasticWorker
 
-ROUNDED = {  # requests that concern rounds, in words
+ROUND_OPS = {  # requests that concern rounds, in words
     "push": "push", "push rows": "push", "pull": "pull", "pushpull": "push and pull", "pull rows": "row_sparse_pull",
 }  # fmt: skip
-PATIENCE = 0.02  # seconds that small pushes wait for others
+COALESCE_SECONDS = 0.02  # seconds that small pushes wait for others
 
 
 class KVWorker:
@@ -53,9 +53,9 @@ class KVWorker:
         self.hello = {"op": "hello", "rank": rank, "life": life}
         self.back = self.lockstep = False
         self.on_first_push: Callable[[int, bool], None] | None = None
-        self.batches: Batches | None = None
+        self.batches: ElasticWorker | None = None
         self._synchronous: set[int] = set()
-        self.keys: dict[tuple[int, Key], Known] = {}
+        self.keys: dict[tuple[int, Key], KeyInfo] = {}
         self.rounds: dict[tuple[int, Key], int] = {}
         self._resumed: dict[tuple[int, Key], int] = {}
         self._lock = threading.RLock()
@@ -64,11 +64,11 @@ class KVWorker:
         self._waiting = threading.Event()
         self._watched = False  # the flusher looks after what is queued
         self._flusher: threading.Thread | None = None
-        self._ahead: dict[tuple[int, Key], Pulled | Lone] = {}  # asked for before they are pulled
+        self._ahead: dict[tuple[int, Key], PullFuture | SingleShardFuture] = {}  # asked for before they are pulled
         self._habit: set[tuple[int, Key]] = set()  # pulled after each push
         self._unread: dict[int, dict[Key, None]] = {}  # pushed and not pulled since, in order
         self._steps: dict[int, int] = {}
-        self._forms: dict[tuple[str, int, Key], Form] = {}
+        self._forms: dict[tuple[str, int, Key], HeaderTemplate] = {}
 
     def shares(self, server: int) -> bool:
         """Whether a server and this process see memory of each other."""
@@ -86,14 +86,14 @@ class KVWorker:
         payload: Sequence[Any] = (),
         priority: int | None = None,
         into: np.ndarray | None = None,
-    ) -> Ticket:
+    ) -> Request:
         """Send a request to one server, after what was queued; for `priority` and `into` see `Customer.ask`."""
         with self._lock:
             if self._queued is not None:
                 self.flush()
             return self._customer.ask(self.servers[server], what, meta, payload, priority, into)
 
-    def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Ticket]:
+    def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Request]:
         """Send the same request to all servers."""
         return [self.ask(s, what, meta, payload) for s in range(len(self.servers))]
 
@@ -112,7 +112,7 @@ class KVWorker:
         self._steps[store] = self._steps.get(store, 0) + 1
         return self._steps[store]
 
-    def open(self, store: int, sync: bool, what: str, slack: int | None = None) -> Opening:
+    def open(self, store: int, sync: bool, what: str, slack: int | None = None) -> OpenFuture:
         """Ask for a store on all servers; it is made by the first who asks. See `Store` for `sync` and `slack`."""
         if self.batches is not None and sync:
             self.batches.stores.append(store)
@@ -120,24 +120,24 @@ class KVWorker:
             self._synchronous.add(store)
             self.lockstep = True
         meta = {"op": "open", "store": store, "sync": sync, "slack": slack, "back": self.back}
-        return Opening(self, store, self.ask_all(what, meta))
+        return OpenFuture(self, store, self.ask_all(what, meta))
 
     # -- keys
 
-    def know(self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, whole: bool = False) -> Known:
+    def know(self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, whole: bool = False) -> KeyInfo:
         """Note a key and decide where its slices are; the same on every worker."""
         width = math.prod(shape[1:])
-        slices = place(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, whole, width)
+        slices = slice_key(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, whole, width)
         if any((s.stop - s.start) * dtype.itemsize > MAX_PAYLOAD for s in slices):
             raise MXNetError(
                 f"key {key!r}: {dtype.name}{list(shape)} is kept in one piece, as its optimizer needs, and "
                 f"larger than {MAX_PAYLOAD >> 20} MiB; set update_on_kvstore=False"
             )
-        known = self.keys[store, key] = Known(shape, dtype, slices)
+        known = self.keys[store, key] = KeyInfo(shape, dtype, slices)
         self.rounds[store, key] = self._resumed.get((store, key), 0)
         return known
 
-    def put(self, store: int, arrays: dict[Key, np.ndarray], mode: str = "init", **more: Any) -> list[Ticket]:
+    def put(self, store: int, arrays: dict[Key, np.ndarray], mode: str = "init", **more: Any) -> list[Request]:
         """Store the values of known keys; see `Store.put`."""
         sent = self._Batches(self, "init", {"op": "put", "store": store, "mode": mode, **more})
         for key, array in arrays.items():
@@ -147,15 +147,15 @@ class KVWorker:
                 sent.add(s.server, part, flat[s.start : s.stop].view(np.uint8))
         return sent.send()
 
-    def push(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None) -> list[Ticket]:
+    def push(self, store: int, arrays: dict[Key, np.ndarray], code: Codec | None = None) -> list[Request]:
         """Push gradients for the next round of their keys; with `code` packed."""
         with self._lock:
             self.flush()
             return self._pushing(store, arrays, code, self._Batches(self, "push", _push(store, code))).send()
 
     def queue(
-        self, store: int, arrays: dict[Key, np.ndarray], code: Code | None = None, apart: int = 1, priority: int = 0
-    ) -> Queued:
+        self, store: int, arrays: dict[Key, np.ndarray], code: Codec | None = None, terms: int = 1, priority: int = 0
+    ) -> PushFuture:
         """As `push`, but small arrays wait for others: until the next request, or for a moment.
 
         With `apart`, each array holds that many terms, which the servers add up one after the other. What waits leaves
@@ -166,7 +166,7 @@ class KVWorker:
         with self._lock:
             if self._queued is not None and not self._queued.keys.keys().isdisjoint(arrays):
                 self.flush()
-            meta, usual = _push(store, code, apart), True
+            meta, usual = _push(store, code, terms), True
             for key in arrays:
                 if self._ahead:
                     self._in_vain(store, key)
@@ -176,7 +176,7 @@ class KVWorker:
             if self._queued is None or self._queued.meta != meta:
                 if self._queued is not None:
                     self.flush()
-                self._queued = self._Batches(self, ROUNDED[meta["op"]], meta)
+                self._queued = self._Batches(self, ROUND_OPS[meta["op"]], meta)
                 self._queued_since = time.monotonic()
                 if not self._watched:
                     self._wake()
@@ -186,7 +186,7 @@ class KVWorker:
                 self.flush()
             return batches.queued
 
-    def _pushing(self, store: int, arrays: dict[Key, np.ndarray], code: Code | None, sent: Any) -> Any:
+    def _pushing(self, store: int, arrays: dict[Key, np.ndarray], code: Codec | None, sent: Any) -> Any:
         for key, array in arrays.items():
             turn = self.next_round(store, key)
             slices, flat = self.keys[store, key].slices, _flat(array)
@@ -236,7 +236,7 @@ class KVWorker:
                 batches.queued.tickets = batches.send()
                 if batches.meta["op"] == "pushpull":
                     store = batches.meta["store"]
-                    pulled = Pulled(self, store, batches.queued.tickets, batches.parts, batches.wholes)
+                    pulled = PullFuture(self, store, batches.queued.tickets, batches.parts, batches.wholes)
                     for key in batches.keys:
                         self._ahead[store, key] = pulled
 
@@ -246,7 +246,7 @@ class KVWorker:
         meta, store = batches.meta, batches.meta["store"]
         form = self._forms.get((meta["op"], store, key))
         if form is None:
-            form = self._forms[meta["op"], store, key] = Form(meta, key, number)
+            form = self._forms[meta["op"], store, key] = HeaderTemplate(meta, key, number)
         told = form.with_round(turn)
         if priority:
             told = {**told, "priority": priority}
@@ -254,7 +254,7 @@ class KVWorker:
         ticket = self._customer.ask(self.servers[server], what, told, (data,), priority)
         batches.queued.tickets = [ticket]
         if meta["op"] == "pushpull":
-            self._ahead[store, key] = Lone(self, self.keys[store, key], ticket)
+            self._ahead[store, key] = SingleShardFuture(self, self.keys[store, key], ticket)
 
     def _wake(self) -> None:
         if self._flusher is None:
@@ -265,22 +265,22 @@ class KVWorker:
 
     def _flush_late(self) -> None:
         """Send what was queued and is followed by nothing."""
-        pause = PATIENCE
+        pause = COALESCE_SECONDS
         while True:
             self._waiting.wait()
             time.sleep(pause)
-            pause = PATIENCE
+            pause = COALESCE_SECONDS
             with self._lock:
                 since = time.monotonic() - self._queued_since
-                if self._queued is not None and since < PATIENCE:
-                    pause = PATIENCE - since
+                if self._queued is not None and since < COALESCE_SECONDS:
+                    pause = COALESCE_SECONDS - since
                 elif self._queued is not None:
                     self.flush()
-                elif since >= 4 * PATIENCE:  # till then, what is queued wakes nobody
+                elif since >= 4 * COALESCE_SECONDS:  # till then, what is queued wakes nobody
                     self._watched = False
                     self._waiting.clear()
 
-    def pull(self, store: int, keys: Sequence[Key], priority: int | None = None) -> Pulled:
+    def pull(self, store: int, keys: Sequence[Key], priority: int | None = None) -> PullFuture:
         """Ask for the values of keys after the rounds that this worker has pushed.
 
         With a `priority` the request may overtake pushes, which changes nothing where rounds are waited for.
@@ -291,7 +291,7 @@ class KVWorker:
             for s in known.slices:
                 size = (s.stop - s.start) * known.dtype.itemsize
                 sent.add(s.server, [key, s.number, self.last_round(store, key)], None, size)
-        return Pulled(self, store, sent.send(), sent.parts, sent.wholes)
+        return PullFuture(self, store, sent.send(), sent.parts, sent.wholes)
 
     def fetch(self, store: int, keys: Sequence[Key], ahead: bool, priority: int = 0) -> Callable[[Key], np.ndarray]:
         """As `pull`; returns what waits for the value of a key.
@@ -303,7 +303,7 @@ class KVWorker:
             queued = self._queued
             if queued is not None:
                 if queued.meta["store"] == store and queued.keys.keys() == set(keys):
-                    queued.what, queued.meta = ROUNDED["pushpull"], {**queued.meta, "op": "pushpull"}
+                    queued.what, queued.meta = ROUND_OPS["pushpull"], {**queued.meta, "op": "pushpull"}
                 self.flush()
             if ahead and len(keys) == 1 and (store, keys[0]) in self._ahead:
                 self._habit.add((store, keys[0]))
@@ -329,7 +329,7 @@ class KVWorker:
         with self._lock:
             self._ahead.clear()
 
-    def drop(self, store: int, keys: Sequence[Key], first: int = 0, **more: Any) -> list[Ticket]:
+    def drop(self, store: int, keys: Sequence[Key], first: int = 0, **more: Any) -> list[Request]:
         """Make the servers forget the slices of keys from number `first` on; from now on keys are kept in one piece."""
         sent = self._Batches(self, "drop", {"op": "drop", "store": store, **more})
         for key in keys:
@@ -353,7 +353,7 @@ class KVWorker:
             self.later: list[tuple[int | None, int, list[Any], Any]] = []
             self._first: list[int | None] = []  # priority of each message: that of its first part
             self.keys: dict[Key, None] = {}
-            self.queued = Queued(worker)
+            self.queued = PushFuture(worker)
             self.size = 0
             self._open: dict[int, int] = {}
             self.parts: list[tuple[int, list[Any], list[Any], int]] = []
@@ -401,14 +401,14 @@ class KVWorker:
         def _room(self, at: int) -> int:
             return self.MOST if self.parts[at][3] < self.LIMIT else self.LIMIT
 
-        def send(self) -> list[Ticket]:
+        def send(self) -> list[Request]:
             for priority, server, part, data in sorted(self.later, key=lambda one: -(one[0] or 0)):
                 self.priority = priority
                 self.add(server, part, data)
             tickets = []
             for (server, parts, payload, _), priority in zip(self.parts, self._first, strict=True):
                 more = f" and {len(parts) - 1} more" if len(parts) > 1 else ""
-                turn = f", round {parts[0][2]}," if self.meta["op"] in ROUNDED else ""
+                turn = f", round {parts[0][2]}," if self.meta["op"] in ROUND_OPS else ""
                 what = f"kvstore.{self.what} of key {parts[0][0]!r}{more}{turn} at server {server}"
                 meta = {**self.meta, "parts": parts, **({"priority": priority} if priority else {})}
                 into = self._place(*parts[0][:2]) if self._alone(server, parts[0]) else None
@@ -416,7 +416,7 @@ class KVWorker:
             return tickets
 
 
-def _push(store: int, code: Code | None, apart: int = 1) -> dict[str, Any]:
+def _push(store: int, code: Codec | None, apart: int = 1) -> dict[str, Any]:
     meta: dict[str, Any] = {"op": "push", "store": store}
     if apart > 1:
         meta["apart"] = apart

@@ -9,24 +9,24 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .batches import Batches
+from .batches import ElasticWorker
 from .customer import Peer
-from .drops import dropping, repeat
-from .frame import NOTE, REPLY, Message
+from .drops import repeat, with_message_drops
+from .frame import NOTICE, REPLY, Message
 from .job import Job
 from .journal import Journal
 from .member import with_remedy
-from .node import FAREWELL, Node
-from .peers import Peers
-from .pulse import Traffic
-from .van import Refused
+from .node import LEAVE_SECONDS, Postoffice
+from .peers import PeerLinks
+from .pulse import ExchangeCounters
+from .van import ConnectionRefused
 from .worker import KVWorker
 
 _log = logging.getLogger("dualmx.dist")
-FORKED = "a forked process cannot use its parent's place in the job"
+FORK_ERROR = "a forked process cannot use its parent's place in the job"
 
 
-class Worker(Node):
+class WorkerNode(Postoffice):
     """A worker of a job; makes all connections when it is created.
 
     Args:
@@ -44,14 +44,14 @@ class Worker(Node):
         super().__init__(job)
         self._servers: list[Peer] = []
         self._addresses: dict[int, dict[str, Any]] = {}  # of servers that took the place of others
-        self._peers: Peers | None = None
-        self._former: Peers | None = None  # those of the group before, until all have left it
+        self._peers: PeerLinks | None = None
+        self._former: PeerLinks | None = None  # those of the group before, until all have left it
         self._listens: dict[str, Any] = {}
         self.newcomers: set[int] = set()
         self.journals: list[Journal] = []
         self._at, self._met = 0, False  # where the last barrier without a name was, and whether there was one
         self._skips = False  # barriers are counted from the first push on: how many were before it is not known here
-        self.traffic = Traffic()
+        self.traffic = ExchangeCounters()
         self._van.sign = self._sign
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
@@ -67,14 +67,14 @@ class Worker(Node):
                 self.kv.on_first_push = self._began
             if job.elastic:
                 calls = self._next_batch, self._history, self._end_batch
-                self.kv.batches = Batches(self.rank, job.workers, self.back, *calls)
+                self.kv.batches = ElasticWorker(self.rank, job.workers, self.back, *calls)
             first = self.rank % max(len(self._servers), 1)  # each begins at another one, so that none has all at once
             for peer in (*self._servers[first:], *self._servers[:first]):
                 while not self._customer.resume(peer, self._reach(peer), self.kv.hello):
                     pass
             self.kv.wait([t for t in self._customer.open() if t.peer in self._servers])
             if job.drop:
-                self._van.on_message = dropping(self._on_message, job.drop, f"worker {self.rank}")
+                self._van.on_message = with_message_drops(self._on_message, job.drop, f"worker {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
         except BaseException:
             self._closed = True
@@ -89,7 +89,7 @@ class Worker(Node):
                 raise MXNetError(f"joining {peer.name}: {peer.gone}")
             try:
                 return self._van.connect(peer.address, self.job.start, self.job.on_server_death != "wait")
-            except Refused:
+            except ConnectionRefused:
                 if time.monotonic() > until:
                     raise
                 with self._moved:
@@ -103,7 +103,7 @@ class Worker(Node):
                 self._scheduler_said(message)
             elif any(peers.on_message(link, message) for peers in self._linked()):
                 pass
-            elif message.kind == NOTE:
+            elif message.kind == NOTICE:
                 _log.warning("worker %d waits: %s", self.rank, self._customer.note(message))
             else:
                 self._customer.on_message(message)
@@ -113,7 +113,7 @@ class Worker(Node):
     def _sign(self, link: int) -> dict[str, Any]:
         return self.traffic.told() if link == self._scheduler.link and self.rank >= 0 else {}
 
-    def _linked(self) -> list[Peers]:
+    def _linked(self) -> list[PeerLinks]:
         return [peers for peers in (self._peers, self._former) if peers is not None]
 
     def _on_down(self, link: int, reason: str) -> None:
@@ -155,7 +155,7 @@ class Worker(Node):
             with self._moved:
                 self._moved.notify_all()
 
-    def peers(self) -> Peers:
+    def peers(self) -> PeerLinks:
         """Link this worker directly to all others, which do the same; once.
 
         Raises:
@@ -163,7 +163,7 @@ class Worker(Node):
         """
         if self._peers is None:
             own = self.job.own_host()
-            self._peers = Peers(self._van, self.rank, self.job.workers, self.job.timeout, traffic=self.traffic)
+            self._peers = PeerLinks(self._van, self.rank, self.job.workers, self.job.timeout, traffic=self.traffic)
             address = self._peers.listen(self.job.bind_host(own), own)
             found = self._asked("meet", "meeting the other workers", address=address).take("addresses", list)
             if len(found) != self.job.workers or not all(isinstance(a, dict) for a in found):
@@ -174,7 +174,7 @@ class Worker(Node):
     def _asks(self, rank: int) -> None:
         self.newcomers.add(rank)
 
-    def regroup(self) -> Peers:
+    def regroup(self) -> PeerLinks:
         """Link this worker of an elastic job directly to all others that take part now, which do the same.
 
         Raises:
@@ -185,7 +185,7 @@ class Worker(Node):
         former = self._peers
         if former is not None:
             former.move()
-        peers = Peers(self._van, -1, 0, timeout, former.group if former is not None else 0, self.traffic)
+        peers = PeerLinks(self._van, -1, 0, timeout, former.group if former is not None else 0, self.traffic)
         self._former, self._peers = former, peers
         self._listens = self._listens or peers.listen(self.job.bind_host(own), own)
         meta = {"op": "assemble", "group": peers.group, "address": self._listens, "patience": timeout}
@@ -281,9 +281,9 @@ class Worker(Node):
         """In a forked child: the place is the parent's, and every call that needs it is an error."""
         self._closed = True
         self.kv.forked()
-        self._customer.forked([*self._servers, self._scheduler], FORKED)
+        self._customer.forked([*self._servers, self._scheduler], FORK_ERROR)
         for peers in self._linked():
-            peers.forked(FORKED)
+            peers.forked(FORK_ERROR)
 
     def crash(self, reason: str) -> None:
         """Tell the others why this process is about to end; it counts as dead when it does."""
@@ -291,7 +291,7 @@ class Worker(Node):
         if self._peers is not None:
             self._peers.leave("crash", reason)
         for peer in (*self._servers, self._scheduler):
-            self._van.send(peer.link, Message(NOTE, 0, {"op": "crash", "text": reason[:500]}))
+            self._van.send(peer.link, Message(NOTICE, 0, {"op": "crash", "text": reason[:500]}))
 
     def close(self, wait: bool = True) -> None:
         """Take leave of the job, when what was pushed has arrived (`wait`)."""
@@ -302,17 +302,17 @@ class Worker(Node):
                     self._customer.wait(self._customer.open())
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
-            self._farewell(self.job.comeback if self.job.on_server_death == "wait" else FAREWELL)
+            self._farewell(self.job.comeback if self.job.on_server_death == "wait" else LEAVE_SECONDS)
             for journal in self.journals:
                 journal.remove()
             self._leave()
             if self._peers is not None:
                 self._peers.leave("bye")
             for peer in self._servers:
-                self._van.send(peer.link, Message(NOTE, 0, {"op": "bye"}))
+                self._van.send(peer.link, Message(NOTICE, 0, {"op": "bye"}))
             self._van.close()
             for peer in (*self._servers, self._scheduler):
                 self._customer.give_up(peer, "this worker has left the job")
 
 
-__all__ = ["Worker"]
+__all__ = ["WorkerNode"]

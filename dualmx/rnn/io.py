@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..io import DataBatch, DataDesc, DataIter
-from ..io.batch import description
+from ..io.batch import overridable_property
 from ..namespace import nd
 
 
@@ -129,12 +129,12 @@ class BucketSentenceIter(DataIter):
         shape = (self.batch_size, length) if self.major_axis == 0 else (length, self.batch_size)
         return DataDesc(name, shape, layout=self.layout)
 
-    @description
+    @overridable_property
     def provide_data(self) -> list[DataDesc]:
         """Description of the data of the longest bucket."""
         return [self._described(self.data_name, self.default_bucket_key)]
 
-    @description
+    @overridable_property
     def provide_label(self) -> list[DataDesc]:
         """Description of the label of the longest bucket."""
         return [self._described(self.label_name, self.default_bucket_key)]

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import SECRET, START_TIMEOUT
 from ..core.network import free_port
 from ..launch.guard import die_with_parent
 from ..parallel import shutdown
-from ..ps import Lost
+from ..ps import PeerLost
 
 PATIENCE = 3.0  # seconds that those who lost another process leave to its failure, as Spark tells of the first alone
 _FAILED = "spark.run: process "
@@ -64,12 +64,12 @@ def run(
     if not callable(fn):
         raise ArgumentError(f"spark.run: fn={fn!r}: expected a function")
     context = _pyspark().SparkContext.getOrCreate()
-    count = context.defaultParallelism if num_proc is None else whole("spark.run", "num_proc", num_proc)
+    count = context.defaultParallelism if num_proc is None else integer("spark.run", "num_proc", num_proc)
     if count < 1:
         raise ArgumentError(f"spark.run: num_proc={num_proc}: expected 1 or more")
     given = {SECRET.name: secrets.token_hex(32), **(env or {})}
     if start_timeout is not None:
-        given[START_TIMEOUT.name] = str(whole("spark.run", "start_timeout", start_timeout))
+        given[START_TIMEOUT.name] = str(integer("spark.run", "start_timeout", start_timeout))
     # Packed here, for Spark's own processes shall not unpack what may hold arrays.
     packed = _serializer().dumps((fn, tuple(args), dict(kwargs or {})))
 
@@ -135,7 +135,7 @@ def _child(sender: Connection, place: dict[str, str], packed: bytes) -> None:
         shutdown()
         sender.send((True, result))
     except Exception as e:  # the others are told by the connections that end
-        if isinstance(e, Lost):
+        if isinstance(e, PeerLost):
             time.sleep(PATIENCE)
         sender.send((False, traceback.format_exc()))
         os._exit(1)

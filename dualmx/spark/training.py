@@ -44,10 +44,10 @@ class Inputs:
             FormatError: a column without numbers. ArgumentError: rows that do not have such a shape.
         """
         shapes = self.shapes or [None] * len(self.names)
-        return [shaped(name, columns[name], shape) for name, shape in zip(self.names, shapes, strict=True)]
+        return [reshape_column(name, columns[name], shape) for name, shape in zip(self.names, shapes, strict=True)]
 
 
-def shaped(name: str, values: np.ndarray, shape: Sequence[int] | None = None) -> np.ndarray:
+def reshape_column(name: str, values: np.ndarray, shape: Sequence[int] | None = None) -> np.ndarray:
     """Return the values of a column, each in a shape.
 
     Raises:
@@ -65,7 +65,7 @@ def shaped(name: str, values: np.ndarray, shape: Sequence[int] | None = None) ->
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingSpec:
     """A training, as all of its processes know it.
 
     Attributes:
@@ -119,7 +119,7 @@ class Job:
     def batch(self, columns: Columns) -> tuple[Any, ...]:
         """Return rows as `fit` takes them: inputs, labels, and weights if there are some."""
         named = [self.label, *([self.weight] if self.weight else [])]
-        return (self.inputs.of(columns), *[shaped(name, columns[name]) for name in named])
+        return (self.inputs.of(columns), *[reshape_column(name, columns[name]) for name in named])
 
     def _transformed(self, columns: Columns) -> Columns:
         """What the user's function makes of some rows, of which none may get lost: all processes count them."""
@@ -133,7 +133,7 @@ class Job:
         return found
 
 
-class _OwnRows(MultiWorkerMirroredStrategy):
+class _PerProcessStrategy(MultiWorkerMirroredStrategy):
     """Each process has batches of its own, of which all make one update.
 
     Args:
@@ -158,7 +158,7 @@ class _OwnRows(MultiWorkerMirroredStrategy):
 class _Rows:
     """Batches of this process; those who have read all their rows go on with batches of none."""
 
-    def __init__(self, job: Job, reader: ParquetReader | None, batch_size: int, steps: int):
+    def __init__(self, job: TrainingSpec, reader: ParquetReader | None, batch_size: int, steps: int):
         self._job, self._reader, self._size, self._steps = job, reader, batch_size, steps
 
     def __len__(self) -> int:
@@ -176,7 +176,7 @@ class _Rows:
 class _Checkpoints(History):
     """Keeps the numbers of all epochs, those before this training included, and writes what is needed to go on."""
 
-    def __init__(self, job: Job, before: Mapping[str, Sequence[float]]):
+    def __init__(self, job: TrainingSpec, before: Mapping[str, Sequence[float]]):
         self._job, self._before = job, before
 
     def on_train_begin(self, logs: dict[str, float] | None = None) -> None:
@@ -218,7 +218,7 @@ def last_checkpoint(store: Store, run_id: str) -> tuple[dict[str, Any], int, dic
     return found, int(progress["epoch"]), progress["history"]
 
 
-def train(job: Job) -> tuple[dict[str, list[float]], list[list[int]], list[int]]:
+def train(job: TrainingSpec) -> tuple[dict[str, list[float]], list[list[int]], list[int]]:
     """Train, from the run's last checkpoint on.
 
     Returns:
@@ -232,7 +232,7 @@ def train(job: Job) -> tuple[dict[str, list[float]], list[list[int]], list[int]]
     found, begin, before = last_checkpoint(job.store, job.run_id)
     for source in (random.seed, np.random.seed):
         source(job.seed)  # of weights, which all draw alike
-    strategy = _OwnRows(counts, job.batch_size)
+    strategy = _PerProcessStrategy(counts, job.batch_size)
     with strategy.scope():
         model = job.network if isinstance(job.network, Model) else Model(job.network)
         model._strategy = strategy
@@ -256,7 +256,7 @@ def train(job: Job) -> tuple[dict[str, list[float]], list[list[int]], list[int]]
     return kept.history, [[-1, *x.shape[1:]] for x in first], list(np.shape(outputs)[1:])
 
 
-def _validation(job: Job, rank: int, size: int) -> _Rows | None:
+def _validation(job: TrainingSpec, rank: int, size: int) -> _Rows | None:
     if job.val is None:
         return None
     total = job.reader(job.val).num_rows
@@ -266,4 +266,4 @@ def _validation(job: Job, rank: int, size: int) -> _Rows | None:
     return _Rows(job, reader, job.val_batch_size, -(-count // job.val_batch_size))
 
 
-__all__ = ["Inputs", "Job", "last_checkpoint", "shaped", "train"]
+__all__ = ["Inputs", "TrainingSpec", "last_checkpoint", "reshape_column", "train"]

@@ -7,7 +7,16 @@ from . import creation, graph_kernels, kernels, operators  # noqa: F401
 from .base import STYPES, BaseSparseNDArray, NotSupportedForSparseNDArray
 from .creation import array, csr_matrix, empty, row_sparse_array, rows_of_table, with_storage, zeros
 from .csr import CSRNDArray
-from .dispatch import as_stype, asks_for_storage, invoke, invoke_out, is_sparse, run_steps, store, wants_steps
+from .dispatch import (
+    as_stype,
+    asks_for_storage,
+    invoke,
+    invoke_out,
+    is_sparse,
+    needs_stepwise,
+    run_program_stepwise,
+    store,
+)
 from .kernels import KEEP_ZEROS
 from .row_sparse import RowSparseNDArray
 from .update import write_rows
@@ -16,7 +25,7 @@ engine.sparse = creation
 
 __all__ = [
     "KEEP_ZEROS", "STYPES", "BaseSparseNDArray", "CSRNDArray", "NotSupportedForSparseNDArray", "RowSparseNDArray",
-    "array", "as_stype",
-    "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse", "row_sparse_array", "rows_of_table",
-    "run_steps", "store", "wants_steps", "with_storage", "write_rows", "zeros",
+    "array", "as_stype", "asks_for_storage", "csr_matrix", "empty", "invoke", "invoke_out", "is_sparse",
+    "needs_stepwise", "row_sparse_array", "rows_of_table", "run_program_stepwise", "store", "with_storage",
+    "write_rows", "zeros",
 ]  # fmt: skip

@@ -15,28 +15,28 @@ from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..graph.trie import aval
 from ..ndarray.array import NDArray, make_variable
-from ..ndarray.creation import from_host
-from ..ndarray.handle import copy_across, invoke, is_tracked
+from ..ndarray.creation import array_from_numpy
+from ..ndarray.handle import copy_to_context, invoke, is_tracked
 from ..ndarray.serialize import SparseBody
 from ..op.registry import OPS, Call
 
 STYPES = ("default", "row_sparse", "csr")
 
 
-def bucket(count: int, most: int | None = None) -> int:
+def padded_size(count: int, most: int | None = None) -> int:
     """How many places to keep for `count` stored elements: a power of two, so that few programs serve all counts."""
     size = 1 << max(count - 1, 7).bit_length()
     return size if most is None or size < most else max(most, count, 1)
 
 
-def padded(values: np.ndarray, size: int, fill: Any = 0) -> np.ndarray:
+def pad_to(values: np.ndarray, size: int, fill: Any = 0) -> np.ndarray:
     """`values` with `fill` behind them up to `size`."""
     out = np.full((size, *values.shape[1:]), fill, values.dtype)
     out[: len(values)] = values
     return out
 
 
-def call_of(op: Any, /, **params: Any) -> Call:
+def component_call(op: Any, /, **params: Any) -> Call:
     """The call of an operator on components."""
     return op.call(**params)
 
@@ -360,24 +360,24 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError
 
 
-def piece(values: np.ndarray, ctx: Context | None) -> NDArray:
+def component(values: np.ndarray, ctx: Context | None) -> NDArray:
     """Put a piece on a context."""
-    return from_host(np.ascontiguousarray(values), ctx or current_context())
+    return array_from_numpy(np.ascontiguousarray(values), ctx or current_context())
 
 
 def moved(array: NDArray, ctx: Context) -> NDArray:
     """Return `array` on `ctx`."""
-    return array if array.context is ctx else copy_across(array, ctx)
+    return array if array.context is ctx else copy_to_context(array, ctx)
 
 
-def beginning(array: NDArray, count: int) -> NDArray:
+def leading_rows(array: NDArray, count: int) -> NDArray:
     """The first `count` slices of a piece, as an array of its own."""
     # An empty array has no place in a program.
     if count == 0:
-        return from_host(np.zeros((0, *array.shape[1:]), array.dtype), array.context)
+        return array_from_numpy(np.zeros((0, *array.shape[1:]), array.dtype), array.context)
     if count == array.shape[0]:
         return array.copy()
     return invoke(OPS["slice_axis"].call(axis=0, begin=0, end=count), (array,))[0]
 
 
-__all__ = ["STYPES", "BaseSparseNDArray", "NotSupportedForSparseNDArray", "bucket", "padded"]
+__all__ = ["STYPES", "BaseSparseNDArray", "NotSupportedForSparseNDArray", "pad_to", "padded_size"]

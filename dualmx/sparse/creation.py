@@ -18,7 +18,7 @@ from ..ndarray.handle import is_tracked
 from ..ndarray.serialize import SparseBody
 from ..ndarray.trace import local
 from .base import STYPES, BaseSparseNDArray
-from .csr import CSRNDArray, pointer_of
+from .csr import CSRNDArray, indptr_of
 from .row_sparse import RowSparseNDArray
 
 CLASSES: dict[str, type[CSRNDArray] | type[RowSparseNDArray]] = {
@@ -135,7 +135,7 @@ def _of_coordinates(arg: tuple[Any, ...], shape: Any, ctx: Any, dtype: Any) -> C
     places, at = np.unique(lines * shape[1] + columns, return_inverse=True)
     summed = np.zeros(len(places), data.dtype)
     np.add.at(summed, at.reshape(-1), data)
-    pointer = pointer_of(places // max(shape[1], 1), shape[0])
+    pointer = indptr_of(places // max(shape[1], 1), shape[0])
     return CSRNDArray.of_host(tuple(shape), summed, places % max(shape[1], 1), pointer, ctx)
 
 
@@ -300,7 +300,7 @@ def rows_of_table(full: NDArray, row_id: NDArray) -> NDArray:
     ids = np.unique(row_id.asnumpy().reshape(-1).astype(np.int64))
     if len(ids) and (ids[0] < 0 or ids[-1] >= full.shape[0]):
         raise ArgumentError(f"row ids must be in [0, {full.shape[0]}), got {ids[0]} to {ids[-1]}")
-    made = full.retain(dense.from_host(ids, full.context))
+    made = full.retain(dense.array_from_numpy(ids, full.context))
     made.table = full.dense
     return made
 

@@ -13,7 +13,7 @@ from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke
 from ..ndarray.serialize import SparseBody
 from ..op import components as part
-from .base import BaseSparseNDArray, beginning, bucket, moved, padded, piece
+from .base import BaseSparseNDArray, component, leading_rows, moved, pad_to, padded_size
 from .row_sparse import RowSparseNDArray
 
 
@@ -49,10 +49,10 @@ class CSRNDArray(BaseSparseNDArray):
         cls, shape: tuple[int, ...], values: np.ndarray, columns: Any, pointer: Any, ctx: Context | None
     ) -> Self:
         """Return the array of NumPy pieces."""
-        size = bucket(len(values))
-        places = piece(padded(np.asarray(columns, np.int32), size), ctx)
-        held = piece(np.asarray(pointer, np.int32), ctx)
-        return cls.of(tuple(shape), piece(padded(values, size), ctx), places, held, len(values))
+        size = padded_size(len(values))
+        places = component(pad_to(np.asarray(columns, np.int32), size), ctx)
+        held = component(np.asarray(pointer, np.int32), ctx)
+        return cls.of(tuple(shape), component(pad_to(values, size), ctx), places, held, len(values))
 
     @classmethod
     def of_numpy(cls, values: np.ndarray, ctx: Context) -> Self:
@@ -60,7 +60,7 @@ class CSRNDArray(BaseSparseNDArray):
         if values.ndim != 2:
             raise ArgumentError(f"a csr array has 2 axes; got an array of shape {values.shape}")
         lines, columns = np.nonzero(values)
-        return cls.of_host(values.shape, values[lines, columns], columns, pointer_of(lines, len(values)), ctx)
+        return cls.of_host(values.shape, values[lines, columns], columns, indptr_of(lines, len(values)), ctx)
 
     @classmethod
     def of_body(cls, body: SparseBody, ctx: Context | None = None) -> Self:
@@ -113,17 +113,17 @@ class CSRNDArray(BaseSparseNDArray):
     def data(self) -> NDArray:
         """The stored values, a copy of shape (nnz,)."""
         held = self.pieces()
-        return beginning(held.values, held.count)
+        return leading_rows(held.values, held.count)
 
     @property
     def indices(self) -> NDArray:
         """The columns of the stored values, int64 of shape (nnz,)."""
-        return piece(self.host()[1], self.context)
+        return component(self.host()[1], self.context)
 
     @property
     def indptr(self) -> NDArray:
         """Where each row begins in `data`, int64 of shape (rows + 1,)."""
-        return piece(self.host()[2], self.context)
+        return component(self.host()[2], self.context)
 
     def asscipy(self) -> Any:
         """Return a `scipy.sparse.csr_matrix`."""
@@ -207,9 +207,9 @@ class CSRNDArray(BaseSparseNDArray):
         self.take_dense(rows.densified(), add)
 
 
-def pointer_of(lines: np.ndarray, count: int) -> np.ndarray:
+def indptr_of(lines: np.ndarray, count: int) -> np.ndarray:
     """Row pointer of elements whose rows, in ascending order, are `lines`."""
     return np.concatenate([[0], np.cumsum(np.bincount(lines, minlength=count))])
 
 
-__all__ = ["CSRNDArray", "pointer_of"]
+__all__ = ["CSRNDArray", "indptr_of"]

@@ -63,11 +63,11 @@ def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) ->
         outs = found(call, ins, runtime)
         if outs is not None:
             return outs
-    fall_back(call, ins, "default")
-    return _densely(call, ins, runtime)
+    warn_dense_fallback(call, ins, "default")
+    return _invoke_dense(call, ins, runtime)
 
 
-def _densely(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) -> list[NDArray]:
+def _invoke_dense(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) -> list[NDArray]:
     """Record a call on dense arrays; auxiliary inputs are written back in their own storage type."""
     # Before the call is recorded: what makes them dense may execute what is pending.
     dense = [a.densified() if isinstance(a, BaseSparseNDArray) else a for a in ins]
@@ -84,7 +84,7 @@ def _densely(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) -> li
 
 def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float] = ()) -> None:
     """Record a call whose outputs overwrite arrays of any storage type; see `ndarray.invoke_out`."""
-    from .update import update
+    from .update import lazy_update
 
     for a in (*ins, *outs):
         if a.is_sparse:
@@ -92,7 +92,7 @@ def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runt
     else:
         handle.invoke_out(call, ins, outs, runtime)
         return
-    if not update(call, ins, outs, runtime):
+    if not lazy_update(call, ins, outs, runtime):
         for o, made in zip(outs, invoke(call, ins, runtime), strict=False):
             store(o, made, call.op.name)
 
@@ -108,7 +108,7 @@ def store(out: NDArray, value: NDArray, what: str) -> None:
         handle.assign(out, dense, what)
 
 
-def fall_back(call: Call, ins: Sequence[NDArray], result: str) -> None:
+def warn_dense_fallback(call: Call, ins: Sequence[NDArray], result: str) -> None:
     """Log, once for each case, that sparse inputs are computed with densely.
 
     Raises:
@@ -152,7 +152,7 @@ def _makes_sparse(call: ProgramCall) -> bool:
     return False
 
 
-def wants_steps(call: Call, ins: Sequence[NDArray]) -> bool:
+def needs_stepwise(call: Call, ins: Sequence[NDArray]) -> bool:
     """True if a program must be recorded step by step: it meets sparse arrays, or tables with sparse gradients."""
     if not isinstance(call, ProgramCall) or call.steps is None:
         return False
@@ -164,7 +164,7 @@ def wants_steps(call: Call, ins: Sequence[NDArray]) -> bool:
     return False
 
 
-def run_steps(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
+def run_program_stepwise(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
     """Record the steps of a program one by one; auxiliary inputs are written as they come."""
     assert isinstance(call, ProgramCall) and call.steps is not None
     instrs, results = call.steps
@@ -172,7 +172,7 @@ def run_steps(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
     for step, reads, writes, _ in instrs:
         arrays = [env[i] for i in reads]
         if not arrays:
-            outs = handle.create(step, ins[0].context) if ins else handle.invoke(step, ())
+            outs = handle.invoke_nullary(step, ins[0].context) if ins else handle.invoke(step, ())
         else:
             by_storage = asks_for_storage(step) or any(map(is_sparse, arrays))
             outs = invoke(step, arrays) if by_storage else handle.invoke(step, arrays)
@@ -183,6 +183,6 @@ def run_steps(call: Call, ins: Sequence[NDArray]) -> list[NDArray]:
 
 
 __all__ = [
-    "KERNELS", "STRICT", "as_stype", "fall_back", "invoke", "invoke_out", "is_sparse", "kernel", "run_steps",
-    "storages", "store", "wants_steps",
+    "KERNELS", "STRICT", "as_stype", "invoke", "invoke_out", "is_sparse", "kernel", "needs_stepwise",
+    "run_program_stepwise", "storages", "store", "warn_dense_fallback",
 ]  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, DtypeError
-from ..core.seeds import streams
+from ..core.seeds import rng_streams
 from ..ndarray.array import NDArray
-from ..ndarray.creation import from_host
+from ..ndarray.creation import array_from_numpy
 from ..op.registry import Call
 from .csr import CSRNDArray
 from .dispatch import kernel
@@ -64,7 +64,7 @@ def getnnz(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     (shape, dtype), *_ = call.infer(((graph.shape, graph._v.dtype),))
     pointer = _rows(graph)[2]
     counts = pointer[-1:] if call.params["axis"] is None else np.diff(pointer)
-    return [from_host(counts.astype(dtype).reshape(shape), graph.context)]
+    return [array_from_numpy(counts.astype(dtype).reshape(shape), graph.context)]
 
 
 @kernel("_contrib_edge_id")
@@ -82,7 +82,7 @@ def edge_id(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
         at = np.flatnonzero(columns[row] == v)
         if at.size:
             found[i] = values[row][at[0]]
-    return [from_host(found, graph.context)]
+    return [array_from_numpy(found, graph.context)]
 
 
 @kernel("_contrib_dgl_adjacency")
@@ -167,18 +167,18 @@ def neighbor_sample(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     chances = ins[1].asnumpy() if weighted else None
     if chances is not None and chances.shape != (graph.shape[0],):
         raise ArgumentError(f"{call.op.name}: probability has shape {chances.shape}: expected {graph.shape[:1]}")
-    rng, ctx, most = streams.generator(graph.context), graph.context, call.params["max_num_vertices"]
+    rng, ctx, most = rng_streams.generator(graph.context), graph.context, call.params["max_num_vertices"]
     names, edges, shares, layers = [], [], [], []
     for given in ins[2 if weighted else 1 :]:
         seeds = _vertices(call, given)
         if seeds.size and not 0 <= seeds.min() <= seeds.max() < graph.shape[0]:
             raise ArgumentError(f"{call.op.name}: seeds {seeds.tolist()}: expected rows of {graph.shape}")
         order, drawn, far = _sample(call, graph, seeds, chances, rng)
-        names.append(from_host(np.append(_padded(order, most), len(order)), ctx))
+        names.append(array_from_numpy(np.append(_padded(order, most), len(order)), ctx))
         edges.append(_matrix(drawn, (most, graph.shape[1]), graph))
-        layers.append(from_host(_padded(far.astype(np.int64), most), ctx))
+        layers.append(array_from_numpy(_padded(far.astype(np.int64), most), ctx))
         if chances is not None:
-            shares.append(from_host(_padded(chances[order].astype(np.float32), most), ctx))
+            shares.append(array_from_numpy(_padded(chances[order].astype(np.float32), most), ctx))
     return [*names, *edges, *shares, *layers]
 
 

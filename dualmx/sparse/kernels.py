@@ -13,7 +13,7 @@ from ..ndarray.array import NDArray
 from ..op import components as part
 from ..op.registry import OPS, Call
 from . import dispatch
-from .base import BaseSparseNDArray, bucket, padded, piece
+from .base import BaseSparseNDArray, component, pad_to, padded_size
 from .creation import zeros
 from .csr import CSRNDArray
 from .dispatch import STRICT, as_stype, kernel, storages
@@ -40,7 +40,7 @@ def tracked(ins: Ins) -> bool:
     return any(isinstance(a, BaseSparseNDArray) and a.tracked for a in ins)
 
 
-def densely(call: Call, ins: Ins, runtime: Rates, stype: str) -> list[NDArray]:
+def dense_fallback(call: Call, ins: Ins, runtime: Rates, stype: str) -> list[NDArray]:
     """Compute on dense arrays; the result has the storage type that the rules say."""
     made = handle.invoke(call, [dense_of(a) for a in ins], runtime)
     return [as_stype(m, stype) for m in made]
@@ -89,7 +89,7 @@ def clip(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 def zeros_like(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """An array of the same storage type that stores nothing."""
     if tracked(ins):
-        return densely(call, ins, runtime, ins[0].stype)
+        return dense_fallback(call, ins, runtime, ins[0].stype)
     return [zeros(ins[0].stype, ins[0].shape, ins[0].context, ins[0].dtype)]
 
 
@@ -109,7 +109,7 @@ def retain(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     a, ids = ins
     if not isinstance(a, RowSparseNDArray):
         return None
-    return densely(call, ins, runtime, "row_sparse") if tracked(ins) else [a.retain(ids)]
+    return dense_fallback(call, ins, runtime, "row_sparse") if tracked(ins) else [a.retain(ids)]
 
 
 @kernel("_square_sum")
@@ -121,13 +121,13 @@ def square_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
         return None
     if axis in ((1,), (-1,)) and call.params["keepdims"] and a.ndim == 2:
         if tracked(ins):
-            return densely(call, ins, runtime, "row_sparse")
+            return dense_fallback(call, ins, runtime, "row_sparse")
         return [a.settled().with_values(handle.invoke(call, (a.settled().rows,))[0])]
     return handle.invoke(call, (dense_of(a),))
 
 
 @kernel("sum", "mean")
-def total(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+def csr_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Sum or mean of a csr array over its stored elements, dense."""
     (a,) = ins
     p = call.params
@@ -187,14 +187,14 @@ def same_storage(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     kinds = storages(ins)
     if kinds[0] != kinds[1] or kinds[0] == "default":
         return None
-    return both_sparse(call, ins, runtime)
+    return sparse_binary(call, ins, runtime)
 
 
-def both_sparse(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
+def sparse_binary(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Apply `call` where at least one of two arrays of one storage type stores something."""
     a, b = ins
     if tracked(ins):
-        return densely(call, ins, runtime, a.stype)
+        return dense_fallback(call, ins, runtime, a.stype)
     if a.shape != b.shape or a.dtype != b.dtype:
         call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
         raise ArgumentError(f"{call!r}: shapes {a.shape} and {b.shape} differ")
@@ -208,13 +208,13 @@ def both_sparse(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
 def _rows_both(call: Call, a: RowSparseNDArray, b: RowSparseNDArray) -> NDArray:
     found = [x.ids.asnumpy()[: x.stored] for x in (a, b)]
     ids = np.union1d(*found).astype(np.int32)
-    size = bucket(len(ids), a.shape[0])
+    size = padded_size(len(ids), a.shape[0])
     sides = []
     for x, own in zip((a, b), found, strict=True):
-        slots = padded(np.searchsorted(ids, own).astype(np.int32), x.ids.shape[0], size)
-        sides.append(handle.invoke(part.rows_dense.call(length=size), (x.rows, piece(slots, a.context)))[0])
+        slots = pad_to(np.searchsorted(ids, own).astype(np.int32), x.ids.shape[0], size)
+        sides.append(handle.invoke(part.rows_dense.call(length=size), (x.rows, component(slots, a.context)))[0])
     rows = handle.invoke(call, sides)[0]
-    return RowSparseNDArray.of(a.shape, rows, piece(padded(ids, size, a.shape[0]), a.context), len(ids))
+    return RowSparseNDArray.of(a.shape, rows, component(pad_to(ids, size, a.shape[0]), a.context), len(ids))
 
 
 def _csr_both(call: Call, a: CSRNDArray, b: CSRNDArray) -> NDArray:
@@ -222,12 +222,12 @@ def _csr_both(call: Call, a: CSRNDArray, b: CSRNDArray) -> NDArray:
     hosts = [(x.host(), x.lines()) for x in (a, b)]
     keys = [lines * width + columns for (_, columns, _), lines in hosts]
     places = np.union1d(*keys)
-    size = bucket(len(places))
+    size = padded_size(len(places))
     sides = []
     for ((values, _, _), _), own in zip(hosts, keys, strict=True):
         side = np.zeros(size, values.dtype)
         np.add.at(side, np.searchsorted(places, own), values)
-        sides.append(piece(side, a.context))
+        sides.append(component(side, a.context))
     values = handle.invoke(call, sides)[0].asnumpy()[: len(places)]
     kept = values != 0
     lines, columns = np.divmod(places[kept], width)
@@ -240,18 +240,18 @@ def multiply(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Product of two arrays, of which a dense one is looked up where the sparse one stores something."""
     kinds = storages(ins)
     if kinds[0] == kinds[1]:
-        return both_sparse(call, ins, runtime)
+        return sparse_binary(call, ins, runtime)
     if "default" not in kinds:
         return None
     which = int(kinds[0] == "default")
-    return at_stored(call, ins, runtime, which)
+    return on_stored_elements(call, ins, runtime, which)
 
 
-def at_stored(call: Call, ins: Ins, runtime: Rates, which: int) -> list[NDArray] | None:
+def on_stored_elements(call: Call, ins: Ins, runtime: Rates, which: int) -> list[NDArray] | None:
     """Apply a call of a sparse array, input `which`, and a dense one to the stored elements."""
     sparse = ins[which]
     if tracked(ins):
-        return densely(call, ins, runtime, sparse.stype)
+        return dense_fallback(call, ins, runtime, sparse.stype)
     call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
     other = dense_of(ins[1 - which])
     if isinstance(sparse, RowSparseNDArray):
@@ -279,13 +279,13 @@ def broadcast(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
         return None
     if b.ndim == 1:
         b = b.reshape((1, -1))
-    return at_stored(call, (a, b), runtime, 0)
+    return on_stored_elements(call, (a, b), runtime, 0)
 
 
 @kernel("_scatter_elemwise_div")
 def scatter_divide(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """Quotient at the stored rows of the first operand, row_sparse."""
-    return at_stored(call, ins, runtime, 0) if isinstance(ins[0], RowSparseNDArray) else None
+    return on_stored_elements(call, ins, runtime, 0) if isinstance(ins[0], RowSparseNDArray) else None
 
 
 # -- many operands
@@ -297,14 +297,14 @@ def add_n(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     if any(k != "row_sparse" for k in storages(ins)):
         return None
     if tracked(ins):
-        return densely(call, ins, runtime, "row_sparse")
+        return dense_fallback(call, ins, runtime, "row_sparse")
     call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
     flat: list[NDArray] = []
     for a in ins:
         assert isinstance(a, RowSparseNDArray)
         held = a if a.dense is None else a.pieces()
         flat += (held.ids, held.rows)
-    ids, rows = handle.invoke(part.rows_chain.call(num_args=len(flat)), flat)
+    ids, rows = handle.invoke(part.concat_rows.call(num_args=len(flat)), flat)
     return [RowSparseNDArray.of(ins[0].shape, rows, ids, None)]
 
 
@@ -314,7 +314,7 @@ def concat(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     if any(k != "csr" for k in storages(ins)) or call.params["dim"] not in (0, -2):
         return None
     if tracked(ins):
-        return densely(call, ins, runtime, "csr")
+        return dense_fallback(call, ins, runtime, "csr")
     shapes = call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))[0][0]
     hosts = [a.host() for a in ins if isinstance(a, CSRNDArray)]
     ends = np.concatenate([[0], *[np.diff(pointer) for _, _, pointer in hosts]])
@@ -339,7 +339,7 @@ def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
             call.infer(((ids.shape, np.dtype(ids.dtype)), (table.shape, np.dtype(table.dtype))))
             wanted = ids.clip(0, table.shape[0] - 1)
             at = handle.invoke(part.rows_find.call(), (held.ids, wanted))[0]
-            return handle.invoke(part.rows_pick.call(), (held.rows, at))
+            return handle.invoke(part.take_rows_or_zero.call(), (held.rows, at))
     return handle.invoke(call, (ids, table.densified()))
 
 
@@ -350,7 +350,7 @@ def take(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     if not isinstance(a, CSRNDArray) or dispatch.is_sparse(ids) or call.params["axis"] != 0 or ids.ndim != 1:
         return None
     if tracked(ins):
-        return densely(call, ins, runtime, "csr")
+        return dense_fallback(call, ins, runtime, "csr")
     chosen, rows = ids.asnumpy().astype(np.int64), a.shape[0]
     chosen = chosen % rows if call.params["mode"] == "wrap" else np.clip(chosen, 0, rows - 1)
     values, columns, pointer = a.host()
@@ -374,7 +374,7 @@ def dot(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
             return [as_stype(_csr_dot(a.pieces(), b, turned), stype)]
     elif isinstance(a, CSRNDArray) and b.ndim != 2:
         raise ArgumentError(f"dot: rhs of shape {b.shape}: the product with a csr array needs 2 axes")
-    return densely(call, ins, runtime, stype)
+    return dense_fallback(call, ins, runtime, stype)
 
 
 def _dot_storage(call: Call, ins: Ins) -> str:
@@ -400,7 +400,7 @@ def _csr_dot(a: CSRNDArray, b: NDArray, turned: bool) -> NDArray:
     if isinstance(b, RowSparseNDArray) and b.dense is None:
         held = b.settled().ascending()
         at = handle.invoke(part.rows_find.call(), (held.ids, a.columns))[0]
-        seen = handle.invoke(part.rows_pick.call(), (held.rows, at))[0]
+        seen = handle.invoke(part.take_rows_or_zero.call(), (held.rows, at))[0]
     else:
         seen = handle.invoke(part.rows_gather.call(), (a.columns, dense_of(b)))[0]
     return handle.invoke(part.csr_combine.call(), (a.values, seen, a.pointer))[0]

@@ -15,7 +15,7 @@ from ..ndarray.serialize import SparseBody
 from ..ndarray.trace import local
 from ..op import components as part
 from ..op.registry import OPS
-from .base import BaseSparseNDArray, beginning, bucket, moved, padded, piece
+from .base import BaseSparseNDArray, component, leading_rows, moved, pad_to, padded_size
 
 # Gradients that accumulate are summed row by row when they have grown this much.
 _GROWTH = 4
@@ -52,9 +52,9 @@ class RowSparseNDArray(BaseSparseNDArray):
     @classmethod
     def of_host(cls, shape: tuple[int, ...], rows: np.ndarray, ids: np.ndarray, ctx: Context | None) -> Self:
         """Return the array of NumPy pieces."""
-        size = bucket(len(ids), shape[0])
-        where = padded(np.asarray(ids, np.int32), size, shape[0])
-        return cls.of(tuple(shape), piece(padded(rows, size), ctx), piece(where, ctx), len(ids))
+        size = padded_size(len(ids), shape[0])
+        where = pad_to(np.asarray(ids, np.int32), size, shape[0])
+        return cls.of(tuple(shape), component(pad_to(rows, size), ctx), component(where, ctx), len(ids))
 
     @classmethod
     def of_dense(cls, array: NDArray) -> Self:
@@ -111,12 +111,12 @@ class RowSparseNDArray(BaseSparseNDArray):
             found = self.ids.asnumpy()
             ids, slots = np.unique(found, return_inverse=True)
             count = int(np.searchsorted(ids, self.shape[0]))
-            size = bucket(count, self.shape[0])
+            size = padded_size(count, self.shape[0])
             slots = np.where(slots < count, slots, size).astype(np.int32)
             ctx = self.context
             total = part.rows_dense.call(length=size)
-            self.rows = invoke(total, (self.rows, piece(slots.reshape(-1), ctx)))[0]
-            self.ids = piece(padded(ids[:count].astype(np.int32), size, self.shape[0]), ctx)
+            self.rows = invoke(total, (self.rows, component(slots.reshape(-1), ctx)))[0]
+            self.ids = component(pad_to(ids[:count].astype(np.int32), size, self.shape[0]), ctx)
             self.count = count
         return self
 
@@ -136,13 +136,13 @@ class RowSparseNDArray(BaseSparseNDArray):
     def data(self) -> NDArray:
         """The stored rows, a copy of shape (k, \\*shape[1:])."""
         held = self.settled()
-        return beginning(held.rows, held.stored)
+        return leading_rows(held.rows, held.stored)
 
     @property
     def indices(self) -> NDArray:
         """The numbers of the stored rows, int64 of shape (k,)."""
         held = self.settled()
-        return piece(held.ids.asnumpy()[: held.stored].astype(np.int64), self.context)
+        return component(held.ids.asnumpy()[: held.stored].astype(np.int64), self.context)
 
     def on(self, ctx: Context) -> NDArray:
         if self.dense is not None:
@@ -159,14 +159,14 @@ class RowSparseNDArray(BaseSparseNDArray):
         if not isinstance(indices, NDArray):
             raise ArgumentTypeError(f"retain: indices={indices!r}: expected an NDArray")
         ids = indices.asnumpy().reshape(-1).astype(np.int64)
-        size = bucket(len(ids), max(len(ids), 1))
-        wanted = piece(padded(ids.astype(np.int32), size, self.shape[0]), self.context)
+        size = padded_size(len(ids), max(len(ids), 1))
+        wanted = component(pad_to(ids.astype(np.int32), size, self.shape[0]), self.context)
         if self.dense is not None:
-            rows = invoke(part.rows_pick.call(), (self.dense, wanted))[0]
+            rows = invoke(part.take_rows_or_zero.call(), (self.dense, wanted))[0]
         else:
             held = self.settled().ascending()
             at = invoke(part.rows_find.call(), (held.ids, wanted))[0]
-            rows = invoke(part.rows_pick.call(), (held.rows, at))[0]
+            rows = invoke(part.take_rows_or_zero.call(), (held.rows, at))[0]
         return self.of(self.shape, rows, wanted, len(ids))
 
     def ascending(self) -> Self:
@@ -175,8 +175,8 @@ class RowSparseNDArray(BaseSparseNDArray):
         if (ids[1:] >= ids[:-1]).all():
             return self
         order = np.argsort(ids, kind="stable").astype(np.int32)
-        rows = invoke(part.rows_pick.call(), (self.rows, piece(order, self.context)))[0]
-        return self.of(self.shape, rows, piece(ids[order], self.context), self.count)
+        rows = invoke(part.take_rows_or_zero.call(), (self.rows, component(order, self.context)))[0]
+        return self.of(self.shape, rows, component(ids[order], self.context), self.count)
 
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, slice) and key == slice(None):
@@ -226,7 +226,7 @@ class RowSparseNDArray(BaseSparseNDArray):
             return
         if add and self.count != 0:
             held = self.settled() if self.ids.shape[0] > _GROWTH * ids.shape[0] else self
-            ids, rows = invoke(part.rows_chain.call(num_args=4), (held.ids, held.rows, ids, rows))
+            ids, rows = invoke(part.concat_rows.call(num_args=4), (held.ids, held.rows, ids, rows))
         self.rows, self.ids, self.count, self.dense, self.table = rows, ids, None, None, None
         self._changed()
 

@@ -23,26 +23,26 @@ class NotImplementedForSymbol(MXNetError):
 
 
 # Symbol op, op with a scalar on the right, op with the scalar on the left; as (registry name, name hint).
-_Named = tuple[str, str]
+_OpNames = tuple[str, str]
 
 
-def _same(both: _Named, scalar: _Named) -> tuple[_Named, _Named, _Named]:
+def _commutative_row(both: _OpNames, scalar: _OpNames) -> tuple[_OpNames, _OpNames, _OpNames]:
     """A row of the table for an operator whose operands may change places."""
     return both, scalar, scalar
 
 
-BINARY: dict[str, tuple[_Named, _Named, _Named]] = {
+BINARY: dict[str, tuple[_OpNames, _OpNames, _OpNames]] = {
     "add": (("elemwise_add", "_plus"), ("_plus_scalar", "_plusscalar"), ("_plus_scalar", "_plusscalar")),
     "sub": (("elemwise_sub", "_minus"), ("_minus_scalar", "_minusscalar"), ("_rminus_scalar", "_rminusscalar")),
     "mul": (("elemwise_mul", "_mul"), ("_mul_scalar", "_mulscalar"), ("_mul_scalar", "_mulscalar")),
     "div": (("elemwise_div", "_div"), ("_div_scalar", "_divscalar"), ("_rdiv_scalar", "_rdivscalar")),
     "mod": (("_mod", "_mod"), ("_mod_scalar", "_modscalar"), ("_rmod_scalar", "_rmodscalar")),
     "pow": (("_power", "_power"), ("_power_scalar", "_powerscalar"), ("_rpower_scalar", "_rpowerscalar")),
-    "maximum": _same(("_maximum", "_maximum"), ("_maximum_scalar", "_maximumscalar")),
-    "minimum": _same(("_minimum", "_minimum"), ("_minimum_scalar", "_minimumscalar")),
-    "hypot": _same(("_hypot", "_hypot"), ("_hypot_scalar", "_hypotscalar")),
-    "eq": _same(("_equal", "_equal"), ("_equal_scalar", "_equal_scalar")),
-    "ne": _same(("_not_equal", "_not_equal"), ("_not_equal_scalar", "_not_equal_scalar")),
+    "maximum": _commutative_row(("_maximum", "_maximum"), ("_maximum_scalar", "_maximumscalar")),
+    "minimum": _commutative_row(("_minimum", "_minimum"), ("_minimum_scalar", "_minimumscalar")),
+    "hypot": _commutative_row(("_hypot", "_hypot"), ("_hypot_scalar", "_hypotscalar")),
+    "eq": _commutative_row(("_equal", "_equal"), ("_equal_scalar", "_equal_scalar")),
+    "ne": _commutative_row(("_not_equal", "_not_equal"), ("_not_equal_scalar", "_not_equal_scalar")),
     "gt": (
         ("_greater", "_greater"),
         ("_greater_scalar", "_greater_scalar"),
@@ -66,7 +66,7 @@ BINARY: dict[str, tuple[_Named, _Named, _Named]] = {
 }
 
 
-def is_number(value: Any) -> bool:
+def is_scalar(value: Any) -> bool:
     """True for what may stand beside a symbol as a scalar."""
     return isinstance(value, (numbers.Number, np.generic))
 
@@ -82,7 +82,7 @@ def binary(kind: str, left: Any, right: Any) -> Any:
     other = right if symbol is left else left
     if isinstance(other, SymbolBase):
         (op, hint), inputs, params = both, (left, right), {}
-    elif is_number(other):
+    elif is_scalar(other):
         op, hint = scalar_right if symbol is left else scalar_left
         inputs, params = (symbol,), {"scalar": float(other) if isinstance(other, (bool, np.bool_)) else other}
     else:

@@ -64,7 +64,7 @@ def is_dunder(key: str) -> bool:
     return key.startswith("__") and key.endswith("__") and len(key) > 4
 
 
-def stored_key(key: str) -> str:
+def json_key(key: str) -> str:
     """Return the key under which a user's key is stored: hidden keys get double underscores.
 
     Raises:
@@ -81,7 +81,7 @@ def stored_key(key: str) -> str:
     return key
 
 
-def shown(attrs: Mapping[str, str]) -> dict[str, str]:
+def user_visible(attrs: Mapping[str, str]) -> dict[str, str]:
     """Return `attrs` as users read them: hidden keys appear under both spellings."""
     out = dict(attrs)
     for key, value in attrs.items():

@@ -11,20 +11,20 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..graph.passes.infer import Key, ShapeT, infer_shapes, is_known
 from ..graph.passes.infer_dtype import default_dtypes
 from ..ndarray import NDArray, zeros
-from ..ndarray.placement import zeros_on
+from ..ndarray.placement import sharded_zeros
 from ..sparse import with_storage
 from .compose import SymbolBase
 from .executor import GRAD_REQS, Executor
-from .inference import known_dtypes, known_shapes
+from .inference import initial_dtypes, initial_shapes
 from .node import Node, split_variables, topological
-from .placed import PlacedExecutor, group_of, is_placed
+from .placed import MultiContextExecutor, group_of, spans_contexts
 from .storage import storage_types
 
 if TYPE_CHECKING:
     from .symbol import Symbol
 
 
-def _requests(names: Sequence[str], grad_req: Any) -> list[str]:
+def _grad_reqs(names: Sequence[str], grad_req: Any) -> list[str]:
     """Return one gradient request per argument name."""
     if isinstance(grad_req, str):
         reqs = [grad_req] * len(names)
@@ -42,7 +42,7 @@ def _requests(names: Sequence[str], grad_req: Any) -> list[str]:
     return reqs
 
 
-def _listed(what: str, names: Sequence[str], given: Any, partial: bool) -> list[Any]:
+def _arrays_by_name(what: str, names: Sequence[str], given: Any, partial: bool) -> list[Any]:
     """Return one array per name from a list or a dict; a missing name is an error unless `partial`."""
     if isinstance(given, Mapping):
         found = []
@@ -67,7 +67,7 @@ def _all_shapes(
 ) -> dict[Key, ShapeT | None]:
     """Return the shapes that follow from those `given` by name; `MXNetError` if one of a variable does not."""
     given = {n: (s,) if isinstance(s, int) else tuple(s) if isinstance(s, list) else s for n, s in given.items()}
-    shapes = infer_shapes(order, known_shapes(order, [(variables[n], s) for n, s in given.items() if n in variables]))
+    shapes = infer_shapes(order, initial_shapes(order, [(variables[n], s) for n, s in given.items() if n in variables]))
     missing = [n for n, v in variables.items() if not is_known(shapes.get((id(v), 0)))]
     if missing:
         listed = ", ".join(f"{n}: {shapes.get((id(variables[n]), 0))}" for n in missing)
@@ -152,17 +152,17 @@ class Binding(SymbolBase):
         ctx = _check_context(ctx)
         order, names, aux_names = self._variables("bind")
         group2ctx = _check_groups(group2ctx, order)
-        arrays = _listed("args", names, args, False)
-        grads = [None] * len(names) if args_grad is None else _listed("args_grad", names, args_grad, True)
-        states = _listed("aux_states", aux_names, {} if aux_states is None else aux_states, False)
-        reqs = _requests(names, grad_req)
+        arrays = _arrays_by_name("args", names, args, False)
+        grads = [None] * len(names) if args_grad is None else _arrays_by_name("args_grad", names, args_grad, True)
+        states = _arrays_by_name("aux_states", aux_names, {} if aux_states is None else aux_states, False)
+        reqs = _grad_reqs(names, grad_req)
         for name, value, grad in zip(names, arrays, grads, strict=True):
             if grad is not None and grad.shape != value.shape:
                 raise ArgumentError(f"bind: args_grad {name!r} has shape {grad.shape}, its argument {value.shape}")
         shapes = dict(zip((*names, *aux_names), (a.shape for a in (*arrays, *states)), strict=True))
         infer_shapes(order, {id(n): shapes[n.name] for n in order if n.op is None})
         held = dict(zip((*names, *aux_names), (*arrays, *states), strict=True))
-        kind = PlacedExecutor if is_placed(order, ctx, group2ctx, held) else Executor
+        kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
         return kind(self, ctx, arrays, grads, reqs, states, group2ctx)
 
     def simple_bind(
@@ -208,8 +208,8 @@ class Binding(SymbolBase):
         variables = {n.name: n for n in order if n.op is None}
         shapes = _all_shapes(order, {n: variables[n] for n in (*names, *aux_names)}, kwargs)
         types = [(variables[k], d) for k, d in (type_dict or {}).items() if k in variables]
-        dtypes = default_dtypes(order, known_dtypes(order, types), shapes)
-        reqs = _requests(names, grad_req)
+        dtypes = default_dtypes(order, initial_dtypes(order, types), shapes)
+        reqs = _grad_reqs(names, grad_req)
         places = {n: group2ctx.get(group_of(variables[n]), ctx) for n in variables}
 
         stypes, grad_stypes = storage_types(order, stype_dict or {})
@@ -219,7 +219,7 @@ class Binding(SymbolBase):
             assert shape is not None
             dtype = dtypes[id(variables[name]), 0]
             if places[name].mesh is not None:
-                return zeros_on(places[name], shape, dtype, variables[name].attrs.get("__shard__", "()"), name)
+                return sharded_zeros(places[name], shape, dtype, variables[name].attrs.get("__shard__", "()"), name)
             if kinds is stypes and kinds[name] == "row_sparse":
                 # A weight stores all its rows.
                 return with_storage(zeros(shape, ctx=places[name], dtype=dtype), "row_sparse")
@@ -245,7 +245,7 @@ class Binding(SymbolBase):
         pool = shared_exec.aux_dict if shared_exec is not None else {}
         states = [shared(name, pool) if name in pool else new(name) for name in aux_names]
         held = dict(zip((*names, *aux_names), (*args, *states), strict=True))
-        kind = PlacedExecutor if is_placed(order, ctx, group2ctx, held) else Executor
+        kind = MultiContextExecutor if spans_contexts(order, ctx, group2ctx, held) else Executor
         return kind(self, ctx, args, grads, reqs, states, group2ctx)
 
     def eval(self: Symbol, ctx: Context | None = None, **kwargs: NDArray) -> list[NDArray]:  # pyright: ignore[reportGeneralTypeIssues]

@@ -8,10 +8,10 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..op.registry import Op
 from ..op.schema import AUX
-from .attributes import AttrScope, is_dunder, stored_key
+from .attributes import AttrScope, is_dunder, json_key
 from .names import NameManager
-from .node import Entry, Node, arity_param, copy_graph, input_names, live_inputs, topological
-from .text import to_text
+from .node import Entry, Node, arity_param, copy_graph, input_names, present_inputs, topological
+from .text import param_text
 
 ZERO, ONE = '["zero", {}]', '["one", {}]'
 STATE_INIT = {"moving_mean": ZERO, "moving_avg": ZERO, "moving_var": ONE}
@@ -30,7 +30,7 @@ class SymbolBase:
         self.entries: tuple[Entry, ...] = tuple(entries)
 
 
-def default_init(op: Op, input_name: str, is_state: bool) -> str | None:
+def default_initializer(op: Op, input_name: str, is_state: bool) -> str | None:
     """The `__init__` attribute that `op` puts on the variable of an input, if any."""
     if is_state:
         return STATE_INIT.get(input_name, ZERO)
@@ -80,7 +80,7 @@ def create_entries(
     else:
         _by_position(op, args, symbols, raw)
     _by_name(op, kwargs or {}, symbols, raw, attrs)
-    attrs = {stored_key(k): v for k, v in attrs.items()}
+    attrs = {json_key(k): v for k, v in attrs.items()}
     # An operator without parameters takes attributes of any name.
     if op.params or op.variadic:
         raw.update((k, attrs[k]) for k in attrs if not is_dunder(k))
@@ -89,11 +89,11 @@ def create_entries(
         raw[arity] = max(len(sequence), len(symbols))
     node_name = NameManager.current.get(name, hint or op.name.lower())
     params = op.parse(raw)
-    attrs.update((k, to_text(v)) for k, v in raw.items())
+    attrs.update((k, param_text(v)) for k, v in raw.items())
 
     settled = op.settled_names(params)
     counted = len(settled) or (int(params[arity]) * op.each if arity else 0)
-    count = max(counted, len(sequence)) if op.variadic else len(live_inputs(op, params))
+    count = max(counted, len(sequence)) if op.variadic else len(present_inputs(op, params))
     if op.variadic and count == 0:
         raise ArgumentError(f"{op.name}: it needs at least one input symbol")
     if op.attached and count > counted:
@@ -106,7 +106,7 @@ def create_entries(
     node = Node(op, node_name, (), params, attrs, alias)
     if not node.n_visible:
         raise MXNetError(f"{op.name}: it has no output, so no symbol can stand for it; call it on arrays")
-    _connect(node, names, symbols)
+    _fill_inputs(node, names, symbols)
     return [(node, i) for i in range(node.n_visible)]
 
 
@@ -123,8 +123,8 @@ def _by_name(
         elif key in tensor_names:
             if value is not None:
                 raise ArgumentTypeError(f"{op.name}: input {key!r} must be a symbol, got {value!r}")
-        elif is_dunder(key) or (key not in op.params and stored_key(key) != key):
-            attrs[key] = to_text(value)
+        elif is_dunder(key) or (key not in op.params and json_key(key) != key):
+            attrs[key] = param_text(value)
         else:
             raw[key] = value
 
@@ -142,7 +142,7 @@ def _by_position(op: Op, args: Sequence[Any], symbols: dict[str, SymbolBase], ra
             raise ArgumentTypeError(f"{op.name}: input {key!r} must be a symbol, got {value!r}")
 
 
-def _connect(node: Node, names: Sequence[str], symbols: Mapping[str, SymbolBase]) -> None:
+def _fill_inputs(node: Node, names: Sequence[str], symbols: Mapping[str, SymbolBase]) -> None:
     """Fill the inputs of `node`: given symbols, automatic variables for the others; optional ones may be absent."""
     op = node.op
     assert op is not None
@@ -150,7 +150,7 @@ def _connect(node: Node, names: Sequence[str], symbols: Mapping[str, SymbolBase]
     last = max((i for i, n in enumerate(names) if n in symbols or not _optional(schema, n)), default=-1)
     for at, input_name in enumerate(names[: last + 1]):
         is_state = input_name in schema and schema[input_name].role is AUX
-        init = default_init(op, input_name, is_state)
+        init = default_initializer(op, input_name, is_state)
         if input_name in symbols:
             entry = single_entry(symbols[input_name], f"{op.name}: input {input_name!r}")
             if is_state and entry[0].op is not None:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from ..core.checks import whole
+from ..core.checks import integer
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..op.registry import OPS
-from .attributes import AttrScope, stored_key
+from .attributes import AttrScope, json_key
 from .compose import create_entries, single_entry
 from .names import NameManager
 from .node import Entry, Node, topological
 from .subgraph import Subgraph, SubgraphOp
 from .symbol import Symbol, var
-from .text import to_text
+from .text import param_text
 
 SCOPE = "__subgraph_name__"
 _counters: dict[str, itertools.count[int]] = {}
@@ -33,9 +33,9 @@ def _flatten(what: str, value: Any) -> tuple[list[Entry], Any]:
     return [entry for entries, _ in parts for entry in entries], [shape for _, shape in parts]
 
 
-def _restore(entries: list[Entry], shape: Any) -> Any:
+def _unflatten(entries: list[Entry], shape: Any) -> Any:
     """Nest symbols of `entries` as `shape` says; those used are taken out of the list."""
-    return Symbol([entries.pop(0)]) if shape == 0 else [_restore(entries, inner) for inner in shape]
+    return Symbol([entries.pop(0)]) if shape == 0 else [_unflatten(entries, inner) for inner in shape]
 
 
 def _unique(name: str) -> str:
@@ -44,7 +44,7 @@ def _unique(name: str) -> str:
     return f"{full}{next(_counters.setdefault(full, itertools.count()))}"
 
 
-class _Tracer:
+class _SubgraphTracer:
     """Collects what a graph reads from outside, in the order in which the node will have its inputs."""
 
     def __init__(self, inputs: Sequence[Entry] = ()):
@@ -96,11 +96,11 @@ class _Tracer:
         return graph, [position[id(v)] for v in graph.variables]
 
 
-def _stand_ins(entries: Sequence[Entry]) -> list[Entry]:
+def _placeholders(entries: Sequence[Entry]) -> list[Entry]:
     return [var(f"{node.name}-0").entries[0] for node, _ in entries]
 
 
-def _results(scope: str, entries: Sequence[Entry], own: Mapping[int, int]) -> list[Entry]:
+def _scope_outputs(scope: str, entries: Sequence[Entry], own: Mapping[int, int]) -> list[Entry]:
     """Heads that are results of the scope's own operators, one of each; copies stand for all others."""
     seen: set[int] = set()
     heads = []
@@ -112,7 +112,7 @@ def _results(scope: str, entries: Sequence[Entry], own: Mapping[int, int]) -> li
     return heads
 
 
-def _unused(heads: Sequence[Entry], stand_ins: Sequence[Entry]) -> list[Entry]:
+def _unused_placeholders(heads: Sequence[Entry], stand_ins: Sequence[Entry]) -> list[Entry]:
     """The stand-ins that `heads` do not depend on; a graph must have every one among its variables."""
     used = {id(node) for node in topological(heads)}
     return [entry for entry in stand_ins if id(entry[0]) not in used]
@@ -121,8 +121,8 @@ def _unused(heads: Sequence[Entry], stand_ins: Sequence[Entry]) -> list[Entry]:
 def _node(kind: str, graphs: Sequence[Subgraph], inputs: Sequence[Entry], fields: Mapping[str, Any]) -> Node:
     op = SubgraphOp(kind, graphs)
     raw = {"num_args": len(inputs) + len(graphs), **fields}
-    attrs = {stored_key(k): v for k, v in AttrScope.current.get(None).items()}
-    attrs.update((k, to_text(v)) for k, v in raw.items())
+    attrs = {json_key(k): v for k, v in AttrScope.current.get(None).items()}
+    attrs.update((k, param_text(v)) for k, v in raw.items())
     return Node(op, NameManager.current.get(None, kind), inputs, op.parse(raw), attrs)
 
 
@@ -162,17 +162,17 @@ def foreach(
         raise ArgumentError("foreach: data=[]: expected at least one symbol")
     scope = _unique(name)
     with AttrScope(**{SCOPE: scope}):
-        stand_ins = _stand_ins([*feeds, *starts])
+        stand_ins = _placeholders([*feeds, *starts])
         own = {id(node): i for i, (node, _) in enumerate(stand_ins)}
         slices, states = list(stand_ins[: len(feeds)]), list(stand_ins[len(feeds) :])
-        outs, after = _pair("foreach: body", body(_restore(slices, shape), _restore(states, state_shape)))
+        outs, after = _pair("foreach: body", body(_unflatten(slices, shape), _unflatten(states, state_shape)))
         found, out_shape = _flatten("foreach: an output of body", outs)
         ends, end_shape = _flatten("foreach: a state of body", after)
         if end_shape != state_shape:
             raise ArgumentError("foreach: body returned states nested otherwise than init_states")
-        rest = _unused([*found, *ends], stand_ins)
-        heads = _results(scope, [*found, *rest, *ends], own)
-    tracer = _Tracer([*feeds, *starts])
+        rest = _unused_placeholders([*found, *ends], stand_ins)
+        heads = _scope_outputs(scope, [*found, *rest, *ends], own)
+    tracer = _SubgraphTracer([*feeds, *starts])
     graph, wires = tracer.graph(scope, heads, own)
     number = {at: i for i, at in enumerate(wires)}
     n_out = len(found) + len(rest)
@@ -183,7 +183,7 @@ def foreach(
         "remain_locs": [number[i] for i in range(last, len(tracer.inputs))],
     })  # fmt: skip
     made = [(node, i) for i in range(len(heads))]
-    return _restore(made[: len(found)], out_shape), _restore(made[n_out:], state_shape)
+    return _unflatten(made[: len(found)], out_shape), _unflatten(made[n_out:], state_shape)
 
 
 def while_loop(
@@ -218,35 +218,35 @@ def while_loop(
     """
     if max_iterations is None:
         raise ArgumentError("while_loop: max_iterations=None: max_iterations should be specified, to bound the steps")
-    bound = whole("while_loop", "max_iterations", max_iterations, low=0)
+    bound = integer("while_loop", "max_iterations", max_iterations, low=0)
     starts, shape = _flatten("while_loop: loop_vars", loop_vars)
     if not starts:
         raise ArgumentError("while_loop: loop_vars=[]: expected at least one symbol")
 
     def arguments(entries: Sequence[Entry]) -> list[Any]:
-        nested = _restore(list(entries), shape)
+        nested = _unflatten(list(entries), shape)
         return [nested] if shape == 0 else nested
 
-    tracer = _Tracer()
+    tracer = _SubgraphTracer()
     with AttrScope(**{SCOPE: (test_scope := _unique(f"{name}_cond"))}):
-        tested = _stand_ins(starts)
+        tested = _placeholders(starts)
         verdict = cond(*arguments(tested))
         if not isinstance(verdict, Symbol):
             raise ArgumentTypeError(f"while_loop: cond returned {verdict!r}: expected a Symbol")
         own = {id(node): i for i, (node, _) in enumerate(tested)}
-        head = _results(test_scope, [single_entry(verdict, "while_loop: the result of cond")], own)
+        head = _scope_outputs(test_scope, [single_entry(verdict, "while_loop: the result of cond")], own)
     # Positions below zero mark loop variables until it is known which inputs exist.
     test, test_wires = tracer.graph(test_scope, head, {k: -1 - i for k, i in own.items()})
     with AttrScope(**{SCOPE: (scope := _unique(f"{name}_func"))}):
-        stand_ins = _stand_ins(starts)
+        stand_ins = _placeholders(starts)
         own = {id(node): i for i, (node, _) in enumerate(stand_ins)}
         outs, after = _pair("while_loop: func", func(*arguments(stand_ins)))
         found, out_shape = _flatten("while_loop: an output of func", [] if outs is None else outs)
         ends, end_shape = _flatten("while_loop: a loop variable after func", after)
         if (end_shape if isinstance(end_shape, list) else [end_shape]) != (shape if isinstance(shape, list) else [0]):
             raise ArgumentError("while_loop: func returned loop_vars nested otherwise than those given")
-        rest = _unused([*found, *ends], stand_ins)
-        heads = _results(scope, [*found, *rest, *ends], own)
+        rest = _unused_placeholders([*found, *ends], stand_ins)
+        heads = _scope_outputs(scope, [*found, *rest, *ends], own)
     body, body_wires = tracer.graph(scope, heads, {k: -1 - i for k, i in own.items()})
 
     inputs: list[Entry] = []
@@ -261,7 +261,7 @@ def while_loop(
         "func_var_locs": [body_wires.index(-1 - i) for i in range(len(starts))],
     })  # fmt: skip
     made = [(node, i) for i in range(len(heads))]
-    return _restore(made[: len(found)], out_shape), _restore(made[len(found) + len(rest) :], shape)
+    return _unflatten(made[: len(found)], out_shape), _unflatten(made[len(found) + len(rest) :], shape)
 
 
 def cond(
@@ -286,13 +286,13 @@ def cond(
     given, _ = _flatten("cond: pred", pred)
     if len(given) != 1:
         raise ArgumentError(f"cond: pred is {len(given)} symbols: expected one")
-    tracer = _Tracer()
+    tracer = _SubgraphTracer()
     graphs, wires, shapes = [], [], []
     for part, run in (("pred", lambda: Symbol(given)), ("then", then_func), ("else", else_func)):
         scope = _unique(f"{name}_{part}")
         with AttrScope(**{SCOPE: scope}):
             found, shape = _flatten(f"cond: the result of {part}_func", run())
-            heads = _results(scope, found, {})
+            heads = _scope_outputs(scope, found, {})
         graph, used = tracer.graph(scope, heads, {})
         graphs.append(graph)
         wires.append(used)
@@ -305,7 +305,7 @@ def cond(
         raise ArgumentError("cond: the branches return no output")
     locs = dict(zip(("cond_input_locs", "then_input_locs", "else_input_locs"), wires, strict=True))
     node = _node("_cond", graphs, tracer.inputs, {"num_outputs": n, **locs})
-    return _restore([(node, i) for i in range(n)], shapes[1])
+    return _unflatten([(node, i) for i in range(n)], shapes[1])
 
 
 def populate(contrib: ModuleType) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..op.registry import get_op
-from .arithmetic import binary, is_number
+from .arithmetic import binary, is_scalar
 from .compose import SymbolBase
 from .symbol import Symbol, create
 
@@ -71,7 +71,7 @@ def eye(N: int, M: int = 0, k: int = 0, dtype: Any = None, **kwargs: Any) -> Sym
 def _of_two(kind: str, left: Any, right: Any, of_numbers: Any) -> Any:
     if isinstance(left, SymbolBase) or isinstance(right, SymbolBase):
         return binary(kind, left, right)
-    if is_number(left) and is_number(right):
+    if is_scalar(left) and is_scalar(right):
         return of_numbers(left, right)
     raise ArgumentTypeError(f"{kind}: types {type(left)} and {type(right)} not supported; expected symbols or numbers")
 

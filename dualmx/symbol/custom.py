@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .attributes import AttrScope, stored_key
+from .attributes import AttrScope, json_key
 from .compose import SymbolBase
 from .host import host_node, host_op
 from .names import NameManager
 from .symbol import Symbol
-from .text import to_text
+from .text import param_text
 
 
 def Custom(*args: Any, op_type: str = "", name: str | None = None, attr: Any = None, **kwargs: Any) -> Symbol:
@@ -29,10 +29,10 @@ def Custom(*args: Any, op_type: str = "", name: str | None = None, attr: Any = N
     """
     named = {k: v for k, v in kwargs.items() if isinstance(v, SymbolBase)}
     attrs = AttrScope.current.get(attr)
-    attrs.update({k: to_text(v) for k, v in kwargs.items() if k not in named and v is not None})
+    attrs.update({k: param_text(v) for k, v in kwargs.items() if k not in named and v is not None})
     if op_type:
         attrs["op_type"] = op_type
-    attrs = {stored_key(k): v for k, v in attrs.items()}
+    attrs = {json_key(k): v for k, v in attrs.items()}
     op = host_op(attrs)
     node = host_node(op, NameManager.current.get(name, "custom"), args, named, attrs)  # pyright: ignore[reportArgumentType]
     return Symbol([(node, i) for i in range(len(op.layout.outputs))])

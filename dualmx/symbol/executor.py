@@ -12,11 +12,11 @@ from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..ndarray import NDArray, array, invoke, zeros
 from ..ndarray.handle import assign
 from ..ndarray.tape import backward as run_backward
-from .host import HostOp
+from .host import PythonNodeOp
 from .node import topological
-from .replay import Replay, training_scope, without_recording
-from .stepwise import execute, lowered
-from .storage import output_types
+from .replay import RecordedForward, recorded_training, without_recording
+from .stepwise import execute, lower_or_fallback
+from .storage import output_stypes
 
 if TYPE_CHECKING:
     from .node import Node
@@ -93,7 +93,7 @@ class Executor:
         self._calls: dict[Any, Any] = {}
         self._made: dict[Any, Any] = {}
         self._outputs: list[NDArray] = []
-        self._replay: Replay | None = None
+        self._replay: RecordedForward | None = None
         self._losses_only = all(needs_no_gradient(n) for n, _ in symbol.entries)
         self._monitor: tuple[Callable[[str, NDArray], Any], bool] | None = None
 
@@ -138,7 +138,7 @@ class Executor:
     def _output_stypes(self) -> list[str]:
         entries = self._symbol.entries
         bound = {name: a.stype for name, a in zip(self._arg_names, self.arg_arrays, strict=True)}
-        return output_types(topological(entries), [node for node, _ in entries], bound)
+        return output_stypes(topological(entries), [node for node, _ in entries], bound)
 
     @property
     def output_dict(self) -> dict[str, NDArray]:
@@ -164,7 +164,7 @@ class Executor:
         key = (train, internals)
         if key not in self._calls:
             symbol = self._symbol.get_internals() if internals else self._symbol
-            self._calls[key] = lowered(symbol, train, made=self._made)
+            self._calls[key] = lower_or_fallback(symbol, train, made=self._made)
         return self._calls[key]
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -183,7 +183,7 @@ class Executor:
         self._replay = None
         self._watch(is_train)
         if is_train:
-            with training_scope():
+            with recorded_training():
                 self._replay = self._recorded(True)
                 made = self._replay.run(self.aux_arrays)
         else:
@@ -203,8 +203,8 @@ class Executor:
             for old, new in zip(shown, made, strict=True):
                 assign(old, new, "forward")
 
-    def _recorded(self, train: bool) -> Replay:
-        return Replay(self._call(train), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
+    def _recorded(self, train: bool) -> RecordedForward:
+        return RecordedForward(self._call(train), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
 
     def _feed(self, name: str, value: Any) -> None:
         try:
@@ -243,7 +243,7 @@ class Executor:
             return
         seeds = self._seeds(out_grads)
         if self._replay is None:
-            with training_scope(training=False):
+            with recorded_training(training=False):
                 self._replay = self._recorded(False)
                 made = self._replay.run(self.aux_arrays)
             self._show(made)
@@ -417,12 +417,12 @@ class _Name(str):
 
 def needs_no_gradient(node: Node) -> bool:
     """True for a head that defines its own gradient, or through which none flows."""
-    if isinstance(node.op, HostOp):
+    if isinstance(node.op, PythonNodeOp):
         return node.op.is_loss
     return node.op is not None and node.op.name in LOSSES | CONSTANT_HEADS
 
 
-def invoke_on(call: Any, ctx: Context) -> list[NDArray]:
+def invoke_on_context(call: Any, ctx: Context) -> list[NDArray]:
     """Run a call without inputs on a context."""
     with ctx:
         return invoke(call, [])

@@ -10,15 +10,15 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..ndarray.custom import Layout
+from ..ndarray.custom import CustomOpSpec
 from ..op.registry import Call, Op
-from ..op.schema import AUX, FREE, Input
+from ..op.schema import AUX, UNTYPED, Input
 from .attributes import is_dunder
 from .compose import SymbolBase, single_entry
 from .node import Entry, Node
 
 
-class HostCall(Call):
+class PythonNodeCall(Call):
     """A call that only Python can run; inside a compiled program it has shapes, and raises when it is reached."""
 
     __slots__ = ()
@@ -47,11 +47,11 @@ class HostCall(Call):
         return tuple(jax.pure_callback(reached, [jax.ShapeDtypeStruct(*pair) for pair in found], *inputs))
 
 
-class HostOp(Op):
+class PythonNodeOp(Op):
     """The operator of one node that Python runs: inputs, outputs and states as its properties name them."""
 
-    def __init__(self, name: str, layout: Layout):
-        inputs = [Input(n, FREE) for n in layout.arguments] + [Input(n, AUX) for n in layout.states]
+    def __init__(self, name: str, layout: CustomOpSpec):
+        inputs = [Input(n, UNTYPED) for n in layout.arguments] + [Input(n, AUX) for n in layout.states]
         super().__init__(
             name, self._never, tuple(inputs), {}, len(layout.outputs), output_names=tuple(layout.outputs),
             complete=self._shapes, complete_dtype=self._dtypes,
@@ -72,7 +72,7 @@ class HostOp(Op):
 
     def bind(self, params: Mapping[str, Any], train: bool = False) -> Call:
         """Return the call."""
-        return self.calls.setdefault(train, HostCall(self, {}, False))
+        return self.calls.setdefault(train, PythonNodeCall(self, {}, False))
 
     def _shapes(self, p: Any, known: Mapping[str, Any]) -> dict[str, Any]:
         given = [list(known.get(n, ())) for n in self.layout.arguments]
@@ -101,7 +101,7 @@ class HostOp(Op):
         return {n: as_dtype(t).name for n, t in zip(names, (*ins, *outs, *aux), strict=True) if t is not None}
 
 
-def host_op(attrs: Mapping[str, str]) -> HostOp:
+def host_op(attrs: Mapping[str, str]) -> PythonNodeOp:
     """The operator of a `Custom` node with these attributes.
 
     Raises:
@@ -110,11 +110,11 @@ def host_op(attrs: Mapping[str, str]) -> HostOp:
     own = {k: v for k, v in attrs.items() if not is_dunder(k)}
     if "op_type" not in own:
         raise ArgumentError("Custom: missing required parameter 'op_type'")
-    return HostOp("Custom", Layout.named(own.pop("op_type"), own))
+    return PythonNodeOp("Custom", CustomOpSpec.named(own.pop("op_type"), own))
 
 
 def host_node(
-    op: HostOp, name: str, args: Sequence[Any], named: Mapping[str, SymbolBase], attrs: Mapping[str, str]
+    op: PythonNodeOp, name: str, args: Sequence[Any], named: Mapping[str, SymbolBase], attrs: Mapping[str, str]
 ) -> Node:
     """Connect a node to its inputs; automatic variables stand for missing ones.
 
@@ -142,4 +142,4 @@ def host_node(
     return Node(op, name, inputs, {}, attrs)
 
 
-__all__ = ["HostCall", "HostOp", "host_node", "host_op"]
+__all__ = ["PythonNodeCall", "PythonNodeOp", "host_node", "host_op"]

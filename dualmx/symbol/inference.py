@@ -15,13 +15,13 @@ from ..graph.passes.infer import Key, ShapeT, infer_shapes, is_known
 from ..graph.passes.infer_dtype import infer_dtypes
 from .compose import SymbolBase
 from .node import Node, split_variables, topological
-from .text import as_partial, parse_dtype, parse_shape
+from .text import parse_dtype, parse_partial_shape, parse_shape
 
 Shapes = list[tuple[int, ...]]
 Dtypes = list[type[Any] | None]
 
 
-def by_variable(
+def match_by_name(
     order: Sequence[Node], args: Sequence[Any], kwargs: Mapping[str, Any], what: str
 ) -> list[tuple[Node, Any]]:
     """Pair variables with facts given by position (in the order of the arguments) or by name.
@@ -45,20 +45,20 @@ def by_variable(
     return pairs
 
 
-def known_shapes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> dict[int, ShapeT | None]:
+def initial_shapes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> dict[int, ShapeT | None]:
     """Shapes to start from: those given, and the `__shape__` attributes of the other variables."""
     known = {id(n): parse_shape(n.attrs["__shape__"]) for n in order if n.op is None and "__shape__" in n.attrs}
     for node, shape in given:
         if not isinstance(shape, tuple):
             raise ArgumentTypeError(f"infer_shape: {node.name}={shape!r}: shapes are tuples of integers")
         try:
-            known[id(node)] = as_partial(tuple(int(d) for d in shape))
+            known[id(node)] = parse_partial_shape(tuple(int(d) for d in shape))
         except (TypeError, ValueError):
             raise ArgumentTypeError(f"infer_shape: {node.name}={shape!r}: shapes are tuples of integers") from None
     return known
 
 
-def known_dtypes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> dict[int, np.dtype]:
+def initial_dtypes(order: Sequence[Node], given: Sequence[tuple[Node, Any]]) -> dict[int, np.dtype]:
     """Dtypes to start from: those given, and the `__dtype__` attributes of the other variables."""
     known: dict[int, np.dtype] = {}
     for node in order:
@@ -77,7 +77,7 @@ class Inference(SymbolBase):
 
     def _infer_shape(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
         order = topological(self.entries)
-        found = infer_shapes(order, known_shapes(order, by_variable(order, args, kwargs, "infer_shape")))
+        found = infer_shapes(order, initial_shapes(order, match_by_name(order, args, kwargs, "infer_shape")))
         arguments, states = split_variables(order)
         return (
             [found.get((id(n), 0)) for n in arguments],
@@ -135,8 +135,8 @@ class Inference(SymbolBase):
 
     def _infer_type(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Dtypes, Dtypes, Dtypes]:
         order = topological(self.entries)
-        given = by_variable(order, args, kwargs, "infer_type")
-        known = known_dtypes(order, given)
+        given = match_by_name(order, args, kwargs, "infer_type")
+        known = initial_dtypes(order, given)
         found = infer_dtypes(order, known)
         arguments, states = split_variables(order)
 

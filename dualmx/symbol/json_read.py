@@ -17,10 +17,10 @@ from ..op.registry import OPS, Op
 from ..op.schema import AUX
 from ..op.subgraph import BASES
 from .attributes import HIDDEN_KEYS, is_dunder
-from .compose import default_init
+from .compose import default_initializer
 from .host import host_op
-from .node import Entry, Node, arity_param, live_inputs, topological
-from .subgraph import Subgraph, SubgraphOp, ill_wired
+from .node import Entry, Node, arity_param, present_inputs, topological
+from .subgraph import Subgraph, SubgraphOp, wiring_error
 
 MAX_NODES = 1 << 22
 MAX_DEPTH = 64
@@ -42,13 +42,13 @@ def from_json(text: str | bytes, source: str = "symbol JSON") -> list[Entry]:
     content = Content(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, source, _KIND)
     doc = content.json()
     with content.parsing(RecursionError):
-        doc = _expect(doc, dict, "the document")
+        doc = _require_type(doc, dict, "the document")
         return _graph(doc, _version(doc), 0)
 
 
 def _graph(doc: Mapping[str, Any], version: int, depth: int) -> list[Entry]:
     """Read a document, or the graph inside a node at this depth."""
-    described = _expect(doc.get("nodes"), list, "'nodes'")
+    described = _require_type(doc.get("nodes"), list, "'nodes'")
     if len(described) > MAX_NODES:
         raise FormatError(f"symbol JSON: {len(described)} nodes, more than the {MAX_NODES} that are read")
     nodes: list[Node] = []
@@ -56,18 +56,18 @@ def _graph(doc: Mapping[str, Any], version: int, depth: int) -> list[Entry]:
         nodes.append(_node(item, at, nodes, version, depth))
     if "arg_nodes" not in doc:
         raise FormatError("symbol JSON: missing field 'arg_nodes'")
-    for at in _expect(doc["arg_nodes"], list, "'arg_nodes'"):
+    for at in _require_type(doc["arg_nodes"], list, "'arg_nodes'"):
         if _index(at, len(nodes), "'arg_nodes'") is not None and nodes[at].op is not None:
             raise FormatError(f"symbol JSON: 'arg_nodes' lists node {at} ({nodes[at].name!r}), which is no variable")
-    heads = [_entry(e, nodes, "'heads'") for e in _expect(doc.get("heads"), list, "'heads'")]
+    heads = [_entry(e, nodes, "'heads'") for e in _require_type(doc.get("heads"), list, "'heads'")]
     if version < V0_9_0:
-        _spread_multipliers(nodes)
+        _move_multipliers(nodes)
     if version < V0_9_4:
         _init_states(topological(heads))
     return heads
 
 
-def _expect(value: Any, kind: type, what: str) -> Any:
+def _require_type(value: Any, kind: type, what: str) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         found = "it is missing" if value is None else f"got {type(value).__name__}"
         raise FormatError(f"symbol JSON: expected {what} to be a {kind.__name__}, {found}")
@@ -75,53 +75,53 @@ def _expect(value: Any, kind: type, what: str) -> Any:
 
 
 def _index(value: Any, count: int, what: str) -> int:
-    number = _expect(value, int, f"an index in {what}")
+    number = _require_type(value, int, f"an index in {what}")
     if not 0 <= number < count:
         raise FormatError(f"symbol JSON: index {number} in {what}: expected 0 to {count - 1}")
     return number
 
 
 def _version(doc: Mapping[str, Any]) -> int:
-    attrs = _expect(doc.get("attrs", {}), dict, "'attrs'")
+    attrs = _require_type(doc.get("attrs", {}), dict, "'attrs'")
     found = attrs.get("mxnet_version")
     if found is None:
         return UNVERSIONED
     if not isinstance(found, list) or len(found) != 2:
         raise FormatError(f"symbol JSON: mxnet_version={found!r}: expected a pair like ['int', 10901]")
-    return _expect(found[1], int, "the number of 'mxnet_version'")
+    return _require_type(found[1], int, "the number of 'mxnet_version'")
 
 
 def _entry(value: Any, nodes: Sequence[Node], what: str) -> Entry:
-    pair = _expect(value, list, f"an entry of {what}")
+    pair = _require_type(value, list, f"an entry of {what}")
     if not 2 <= len(pair) <= 3:
         raise FormatError(f"symbol JSON: entry {pair!r} of {what}: expected [node, output] or [node, output, version]")
     node = nodes[_index(pair[0], len(nodes), what)]
     output = _index(pair[1], node.n_outputs, f"{what} (output of {node.name!r})")
     if len(pair) == 3:
-        _expect(pair[2], int, f"the version in {what}")
+        _require_type(pair[2], int, f"the version in {what}")
     return node, output
 
 
 def _node(item: Any, at: int, nodes: list[Node], version: int, depth: int) -> Node:
-    item = _expect(item, dict, f"node {at}")
+    item = _require_type(item, dict, f"node {at}")
     for key in item:
         if key not in NODE_FIELDS:
             raise FormatError(f"symbol JSON: node {at}: unknown field {key!r}; {suggest(key, NODE_FIELDS)}")
-    op_name = _expect(item.get("op"), str, f"'op' of node {at}")
-    name = _expect(item.get("name"), str, f"'name' of node {at}")
+    op_name = _require_type(item.get("op"), str, f"'op' of node {at}")
+    name = _require_type(item.get("name"), str, f"'name' of node {at}")
     attrs: dict[str, str] = {}
     for field in ("param", "attr", "attrs"):
-        for key, value in _expect(item.get(field, {}), dict, f"{field!r} of node {name!r}").items():
-            attrs[key] = _expect(value, str, f"attribute {key!r} of node {name!r}")
+        for key, value in _require_type(item.get(field, {}), dict, f"{field!r} of node {name!r}").items():
+            attrs[key] = _require_type(value, str, f"attribute {key!r} of node {name!r}")
     attrs = {f"__{k}__" if k in HIDDEN_KEYS else k: v for k, v in attrs.items()}
-    inputs = [_entry(e, nodes, f"inputs of node {name!r}") for e in _expect(item.get("inputs"), list, "'inputs'")]
+    inputs = [_entry(e, nodes, f"inputs of node {name!r}") for e in _require_type(item.get("inputs"), list, "'inputs'")]
     if op_name == "null":
         if inputs:
             raise FormatError(f"symbol JSON: variable {name!r} has inputs")
         return Node(None, name, attrs=attrs)
-    graphs = _expect(item.get("subgraphs", []), list, f"'subgraphs' of node {name!r}")
+    graphs = _require_type(item.get("subgraphs", []), list, f"'subgraphs' of node {name!r}")
     if op_name in BASES:
-        return _node_of_graphs(op_name, name, inputs, attrs, [_inner(g, name, version, depth) for g in graphs])
+        return _node_of_graphs(op_name, name, inputs, attrs, [_read_subgraph(g, name, version, depth) for g in graphs])
     if graphs:
         raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: this operator has no subgraphs")
     if op_name == "Custom" and attrs.get("op_type") in BY_NUMPY:
@@ -140,10 +140,10 @@ def _node(item: Any, at: int, nodes: list[Node], version: int, depth: int) -> No
     return node
 
 
-def _inner(item: Any, name: str, version: int, depth: int) -> Subgraph:
+def _read_subgraph(item: Any, name: str, version: int, depth: int) -> Subgraph:
     if depth >= MAX_DEPTH:
         raise FormatError(f"symbol JSON: node {name!r}: subgraphs nested more than {MAX_DEPTH} deep are not read")
-    return Subgraph(_graph(_expect(item, dict, f"a subgraph of node {name!r}"), version, depth + 1))
+    return Subgraph(_graph(_require_type(item, dict, f"a subgraph of node {name!r}"), version, depth + 1))
 
 
 def _node_of_graphs(
@@ -154,7 +154,7 @@ def _node_of_graphs(
         params = op.parse({k: v for k, v in attrs.items() if not is_dunder(k)})
     except MXNetError as e:
         raise type(e)(f"symbol JSON: node {name!r}: {e}") from None
-    problem = ill_wired(op_name, SimpleNamespace(**params), len(inputs), graphs)
+    problem = wiring_error(op_name, SimpleNamespace(**params), len(inputs), graphs)
     if problem:
         raise FormatError(f"symbol JSON: node {name!r} of {op_name!r}: {problem}")
     return Node(op, name, inputs, params, attrs)
@@ -173,7 +173,7 @@ def _operator_node(op: Op, name: str, inputs: list[Entry], attrs: dict[str, str]
         params = op.parse(plain)
     except MXNetError as e:
         raise type(e)(f"symbol JSON: node {name!r}: {e}") from None
-    live = [] if op.variadic else live_inputs(op, params)
+    live = [] if op.variadic else present_inputs(op, params)
     if version < V0_9_0:
         for given in live[len(inputs) :]:
             if given.role is AUX:
@@ -202,7 +202,7 @@ def _is_multiplier(key: str) -> bool:
     return re.search(f"_({'|'.join(HIDDEN_KEYS)})$", key) is not None
 
 
-def _spread_multipliers(nodes: Sequence[Node]) -> None:
+def _move_multipliers(nodes: Sequence[Node]) -> None:
     """Move `weight_lr_mult` and the like from an operator to the variable that is its `weight`."""
     for node in nodes:
         for key in [k for k in node.attrs if node.op is not None and _is_multiplier(k) and not is_dunder(k)]:
@@ -219,6 +219,6 @@ def _init_states(order: Sequence[Node]) -> None:
     for node in order:
         for at in node.aux_positions():
             assert node.op is not None
-            init = default_init(node.op, node.input_names()[at], True)
+            init = default_initializer(node.op, node.input_names()[at], True)
             if init is not None:
                 node.inputs[at][0].attrs.setdefault("__init__", init)

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from ..core.errors import MXNetError
 from ..core.knobs import MIRROR
 from ..graph.passes.infer import infer_shapes, is_known, unknown_size
-from ..graph.program import Instr, ProgramCall, executed, program_call
+from ..graph.program import Instr, ProgramCall, program_call, run_and_collect
 from ..op.registry import Call, Op
-from ..op.schema import FREE, Input
+from ..op.schema import UNTYPED, Input
 from .compose import SymbolBase
 from .node import Node, split_variables, topological
 
-_KEPT = 256  # lowered programs kept, so that binding the same architecture again compiles nothing
+_MAX_PROGRAMS = 256  # lowered programs kept, so that binding the same architecture again compiles nothing
 _KEPT_CALLS = 4096
 _programs: OrderedDict[Any, Call] = OrderedDict()
 _calls: dict[Any, Call] = {}
@@ -50,19 +50,19 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
     for node in order:
         if node.op is None:
             continue
-        call = frozen_call(node, train)
+        call = call_with_constants(node, train)
         ins = tuple(slots[id(child), index] for child, index in node.inputs)
         outs = tuple(range(n_slots, n_slots + call.n_results))
         n_slots += call.n_results
-        if not ins and open_shape(node):
+        if not ins and has_unknown_shape(node):
             unfinished[len(instrs)] = node
-        instrs.append(Instr(call, ins, outs, train and mirrored(node)))
+        instrs.append(Instr(call, ins, outs, train and is_mirrored(node)))
         slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
         for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
             state = node.inputs[at][0]
             if state.op is None and (id(state) in held or node.op.variadic or not states_only):
                 aux[number[id(state)]] = slots[id(state), 0] = slot
-    program = _Program(
+    program = _ProgramArgs(
         f"symbol {symbol.entries[0][0].name}" if symbol.entries else "symbol",
         tuple(instrs),
         len(variables),
@@ -72,7 +72,10 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
     )
     key = (*program[1:], *((at, node.name) for at, node in unfinished.items()))
     call = _interned(
-        key, lambda: _finished_later(program, order, variables, unfinished) if unfinished else program_call(*program)
+        key,
+        lambda: (
+            _complete_when_shapes_known(program, order, variables, unfinished) if unfinished else program_call(*program)
+        ),
     )
     return call, [v.name for v in arguments], [v.name for v in states]
 
@@ -85,7 +88,7 @@ _KEPT_RESULTS = frozenset((
 ))  # fmt: skip
 
 
-def mirrored(node: Node) -> bool:
+def is_mirrored(node: Node) -> bool:
     """True if a backward pass makes the results of a node again: its attribute or the environment asks for it."""
     assert node.op is not None
     if node.attrs.get("__force_mirroring__", "").lower() in ("true", "1"):
@@ -93,13 +96,13 @@ def mirrored(node: Node) -> bool:
     return MIRROR.read() == "1" and node.op.name not in _KEPT_RESULTS
 
 
-def open_shape(node: Node) -> bool:
+def has_unknown_shape(node: Node) -> bool:
     """True if a node makes an array of a shape with unknown dimensions."""
     shape = node.params.get("shape")
     return isinstance(shape, tuple) and unknown_size() in shape
 
 
-class _Program(NamedTuple):
+class _ProgramArgs(NamedTuple):
     """The arguments of `program_call`."""
 
     name: str
@@ -118,12 +121,12 @@ def _interned(key: Any, make: Callable[[], Call]) -> Call:
     made = make()
     with _lock:
         call = _programs.setdefault(key, made)
-        while len(_programs) > _KEPT:
+        while len(_programs) > _MAX_PROGRAMS:
             _programs.popitem(last=False)
     return call
 
 
-def frozen_call(node: Node, train: bool, shape: tuple[int, ...] | None = None) -> Call:
+def call_with_constants(node: Node, train: bool, shape: tuple[int, ...] | None = None) -> Call:
     """Return the call of a node in the given mode, with parameters that vary at run time fixed to the node's values."""
     assert node.op is not None
     params = dict(node.params) if shape is None else {**node.params, "shape": shape}
@@ -137,8 +140,8 @@ def frozen_call(node: Node, train: bool, shape: tuple[int, ...] | None = None) -
     return _calls.setdefault(key, Call(node.op, params, call.train))
 
 
-def _finished_later(
-    program: _Program, order: Sequence[Node], variables: Sequence[Node], unfinished: Mapping[int, Node]
+def _complete_when_shapes_known(
+    program: _ProgramArgs, order: Sequence[Node], variables: Sequence[Node], unfinished: Mapping[int, Node]
 ) -> Call:
     """A program whose creation nodes of unknown shape are finished when the shapes of its inputs are known."""
     results = (*program.outputs, *(slot for _, slot in program.aux))
@@ -153,11 +156,11 @@ def _finished_later(
                     f"node {node.name!r}: shape={node.params['shape']} has unknown dimensions that do not follow from "
                     f"the graph; write the shape out"
                 )
-            instrs[at] = instrs[at]._replace(call=frozen_call(node, program.train, shape))
-        return executed(instrs, dict(enumerate(data)), key, results)
+            instrs[at] = instrs[at]._replace(call=call_with_constants(node, program.train, shape))
+        return run_and_collect(instrs, dict(enumerate(data)), key, results)
 
     random = any(i.call.has_key for i in program.instrs)
-    inputs = (Input("data", FREE, variadic=True),)
+    inputs = (Input("data", UNTYPED, variadic=True),)
     op = Op(program.name, body, inputs, {}, outputs=len(program.outputs), key_name="key" if random else "")
     joint = any(i.call.joint for i in program.instrs)
     return ProgramCall(op, program.train, len(program.outputs), program.aux, program.n_inputs, joint)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ndarray import NDArray
-from ..ndarray.custom import Layout
-from .host import HostOp, host_node
+from ..ndarray.custom import CustomOpSpec
+from .host import PythonNodeOp, host_node
 from .names import NameManager
 from .symbol import Symbol
 
@@ -32,9 +32,9 @@ class PythonOp:
     def get_symbol(self, *args: Symbol, **kwargs: Any) -> Symbol:
         """Make a node of this operator: inputs by position or name, and `name`."""
         name = NameManager.current.get(kwargs.pop("name", None), self._op_name.lower())
-        layout = Layout(type(self).__name__, _Properties(self))
+        layout = CustomOpSpec(type(self).__name__, _Properties(self))
         node = host_node(
-            HostOp(self._op_name, layout), name, args, kwargs, {"need_top_grad": str(self.need_top_grad())}
+            PythonNodeOp(self._op_name, layout), name, args, kwargs, {"need_top_grad": str(self.need_top_grad())}
         )
         return Symbol([(node, i) for i in range(len(layout.outputs))])
 

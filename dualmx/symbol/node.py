@@ -84,14 +84,14 @@ class Node:
         """Positions of the inputs that are auxiliary states."""
         if self.op is None or self.op.variadic:
             return []
-        live = live_inputs(self.op, self.params)
+        live = present_inputs(self.op, self.params)
         return [i for i, given in enumerate(live[: len(self.inputs)]) if given.role is AUX]
 
 
 Entry = tuple[Node, int]
 
 
-def live_inputs(op: Op, params: Mapping[str, Any]) -> list[Input]:
+def present_inputs(op: Op, params: Mapping[str, Any]) -> list[Input]:
     """Inputs of `op` that exist under `params`, optional ones included."""
     known = dict(params)
     return [i for i in op.inputs if i.when is None or i.when.holds(known)]
@@ -105,7 +105,7 @@ def arity_param(op: Op) -> str | None:
 def input_names(op: Op, params: Mapping[str, Any], count: int) -> list[str]:
     """Names of the first `count` inputs of `op`; those of a variadic op are mostly `arg0`, `arg1`, …"""
     if not op.variadic:
-        return [i.name for i in live_inputs(op, params)][:count]
+        return [i.name for i in present_inputs(op, params)][:count]
     settled = op.settled_names(params)
     if settled:
         return settled[:count]
@@ -145,16 +145,16 @@ def split_variables(order: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     return [v for v in variables if id(v) not in states], [v for v in variables if id(v) in states]
 
 
-def copy_graph(entries: Sequence[Entry], swap: Mapping[int, Entry] | None = None) -> list[Entry]:
+def copy_graph(entries: Sequence[Entry], substitutions: Mapping[int, Entry] | None = None) -> list[Entry]:
     """Copy the graph below `entries`; variables whose `id` is in `swap` are replaced by the entry given there."""
-    swap = swap or {}
+    substitutions = substitutions or {}
     made: dict[int, Node] = {}
 
     def moved(entry: Entry) -> Entry:
         node, index = entry
-        return swap[id(node)] if id(node) in swap else (made[id(node)], index)
+        return substitutions[id(node)] if id(node) in substitutions else (made[id(node)], index)
 
     for node in topological(entries):
-        if id(node) not in swap:
+        if id(node) not in substitutions:
             made[id(node)] = node.rebuilt([moved(e) for e in node.inputs])
     return [moved(e) for e in entries]

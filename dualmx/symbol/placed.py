@@ -14,14 +14,14 @@ from ..ndarray.handle import is_tracked
 from ..ndarray.tape import backward as run_backward
 from ..op.registry import Call
 from .executor import Executor
-from .lowering import frozen_call, mirrored, open_shape
+from .lowering import call_with_constants, has_unknown_shape, is_mirrored
 from .node import Node, split_variables, topological
-from .replay import Replay, training_scope, without_recording
+from .replay import RecordedForward, recorded_training, without_recording
 
 if TYPE_CHECKING:
     from .symbol import Symbol
 
-Place = tuple[int, int]  # a node, by its identity, and the number of its output
+EntryKey = tuple[int, int]  # a node, by its identity, and the number of its output
 
 
 class Segment(NamedTuple):
@@ -37,9 +37,9 @@ class Segment(NamedTuple):
 
     ctx: Context
     call: Call
-    args: tuple[Place, ...]
-    states: tuple[Place, ...]
-    outputs: tuple[Place, ...]
+    args: tuple[EntryKey, ...]
+    states: tuple[EntryKey, ...]
+    outputs: tuple[EntryKey, ...]
 
 
 def group_of(node: Node) -> str:
@@ -47,7 +47,7 @@ def group_of(node: Node) -> str:
     return node.attrs.get("__ctx_group__", "")
 
 
-def placement(
+def assign_contexts(
     order: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context], arrays: Mapping[str, NDArray]
 ) -> dict[int, Context]:
     """Return where each node is placed, by identity.
@@ -66,17 +66,17 @@ def placement(
     return found
 
 
-def is_placed(
+def spans_contexts(
     order: Sequence[Node], ctx: Context, group2ctx: Mapping[str, Context], arrays: Mapping[str, NDArray]
 ) -> bool:
     """True if an operator is placed elsewhere than on `ctx`."""
     if not group2ctx:
         return False
-    places = placement(order, ctx, group2ctx, arrays)
+    places = assign_contexts(order, ctx, group2ctx, arrays)
     return any(n.op and places[id(n)] is not ctx for n in order)
 
 
-def stretches(order: Sequence[Node], places: Mapping[int, Context]) -> list[tuple[Context, list[Node]]]:
+def context_segments(order: Sequence[Node], places: Mapping[int, Context]) -> list[tuple[Context, list[Node]]]:
     """Order the operators so that each context works as long as it can before it waits for another."""
     waiting = {id(n): n for n in order if n.op is not None}
     missing = {k: {id(c) for c, _ in n.inputs if c.op is not None} for k, n in waiting.items()}
@@ -97,7 +97,7 @@ def stretches(order: Sequence[Node], places: Mapping[int, Context]) -> list[tupl
     return found
 
 
-class PlacedExecutor(Executor):
+class MultiContextExecutor(Executor):
     """An executor of a symbol whose operators run on several contexts.
 
     Each stretch of operators on one context is one program; values that cross contexts are copied. The gradients take
@@ -127,17 +127,17 @@ class PlacedExecutor(Executor):
         super().__init__(symbol, ctx, args, grads, reqs, states, group2ctx)
         order = topological(symbol.entries)
         arguments, auxiliary = split_variables(order)
-        self._variables: dict[Place, tuple[NDArray, NDArray | None, str]] = {
+        self._variables: dict[EntryKey, tuple[NDArray, NDArray | None, str]] = {
             (id(n), 0): each for n, each in zip(arguments, zip(args, grads, reqs, strict=True), strict=True)
         }
         self._held = {(id(n), 0): a for n, a in zip(auxiliary, states, strict=True)}
         shapes = {id(n): a.shape for n, a in zip((*arguments, *auxiliary), (*args, *states), strict=True)}
         self._shapes = infer_shapes(order, shapes)
-        self._places = placement(order, ctx, group2ctx, {**self.arg_dict, **self.aux_dict})
-        self._stretches = stretches(order, self._places)
+        self._places = assign_contexts(order, ctx, group2ctx, {**self.arg_dict, **self.aux_dict})
+        self._stretches = context_segments(order, self._places)
         self._segments: dict[bool, list[Segment]] = {}
-        self._runs: list[tuple[Segment, Replay, dict[Place, NDArray]]] = []
-        self._uses: dict[Place, int] = {}
+        self._runs: list[tuple[Segment, RecordedForward, dict[EntryKey, NDArray]]] = []
+        self._uses: dict[EntryKey, int] = {}
 
     def _output_contexts(self) -> list[Context]:
         return [self._places[id(n)] for n, _ in self._symbol.entries]
@@ -156,21 +156,21 @@ class PlacedExecutor(Executor):
         states = tuple(p for p in read if p in self._held)
         later = {(id(c), i) for _, others in self._stretches[number + 1 :] for n in others for c, i in n.inputs}
         later.update((id(n), i) for n, i in self._symbol.entries)
-        slots: dict[Place, int] = {p: i for i, p in enumerate((*args, *states))}
+        slots: dict[EntryKey, int] = {p: i for i, p in enumerate((*args, *states))}
         n_slots = len(slots)
         instrs, aux = [], {}
         for node in nodes:
-            shape = self._shapes.get((id(node), 0)) if open_shape(node) else None
-            call = frozen_call(node, train, shape if not node.inputs else None)
+            shape = self._shapes.get((id(node), 0)) if has_unknown_shape(node) else None
+            call = call_with_constants(node, train, shape if not node.inputs else None)
             ins = tuple(slots[id(c), i] for c, i in node.inputs)
             outs = tuple(range(n_slots, n_slots + call.n_results))
             n_slots += call.n_results
-            instrs.append(Instr(call, ins, outs, train and mirrored(node)))
+            instrs.append(Instr(call, ins, outs, train and is_mirrored(node)))
             slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
             for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
                 child, i = node.inputs[at]
                 if child.op is None and (id(child), i) in read:
-                    aux[read_at(args, states, (id(child), i))] = slots[id(child), i] = slot
+                    aux[input_position(args, states, (id(child), i))] = slots[id(child), i] = slot
         outputs = tuple((id(n), i) for n in nodes for i in range(n.n_outputs) if (id(n), i) in later)
         name = f"symbol {nodes[0].name} … {nodes[-1].name}"
         call = program_call(name, instrs, len(args) + len(states), [slots[p] for p in outputs], [*aux.items()], train)
@@ -181,12 +181,12 @@ class PlacedExecutor(Executor):
             self._feed(name, value)
         self._replay, self._runs = None, []
         self._watch(is_train)
-        with training_scope() if is_train else without_recording():
+        with recorded_training() if is_train else without_recording():
             values = self._train() if is_train else self._predict()
         self._show([values[id(n), i] for n, i in self._symbol.entries])
         return list(self._outputs)
 
-    def _predict(self) -> dict[Place, NDArray]:
+    def _predict(self) -> dict[EntryKey, NDArray]:
         values = {p: a for p, (a, _, _) in self._variables.items()}
         for s in self._lowered(False):
             inputs = [values[p] for p in s.args] + [self._held[p] for p in s.states]
@@ -196,7 +196,7 @@ class PlacedExecutor(Executor):
             values.update(zip(s.outputs, outs, strict=False))
         return values
 
-    def _train(self) -> dict[Place, NDArray]:
+    def _train(self) -> dict[EntryKey, NDArray]:
         values = {p: a for p, (a, _, _) in self._variables.items()}
         segments = self._lowered(True)
         self._uses = {}
@@ -204,7 +204,7 @@ class PlacedExecutor(Executor):
             for p in s.args:
                 self._uses[p] = self._uses.get(p, 0) + 1
         for s in segments:
-            crossing: dict[Place, NDArray] = {}
+            crossing: dict[EntryKey, NDArray] = {}
             args, grads, reqs = [], [], []
             for p in s.args:
                 value = values[p]
@@ -219,7 +219,7 @@ class PlacedExecutor(Executor):
                 args.append(value)
                 grads.append(grad)
                 reqs.append(req)
-            replay = Replay(s.call, s.ctx, args, grads, reqs)
+            replay = RecordedForward(s.call, s.ctx, args, grads, reqs)
             outs = replay.run([self._held[p] for p in s.states])
             values.update(zip(s.outputs, outs, strict=False))
             self._runs.append((s, replay, crossing))
@@ -229,7 +229,7 @@ class PlacedExecutor(Executor):
         seeds = self._seeds(out_grads)
         if not self._runs:
             raise MXNetError("backward: call forward(is_train=True) first; it records what gradients need")
-        given: dict[Place, list[NDArray | None]] = {}
+        given: dict[EntryKey, list[NDArray | None]] = {}
         for (node, i), seed in zip(self._symbol.entries, seeds, strict=True):
             given.setdefault((id(node), i), []).append(seed)
         for p, (_, grad, req) in self._variables.items():
@@ -248,6 +248,6 @@ class PlacedExecutor(Executor):
                 given.setdefault(p, []).append(grad)
 
 
-def read_at(args: Sequence[Place], states: Sequence[Place], place: Place) -> int:
+def input_position(args: Sequence[EntryKey], states: Sequence[EntryKey], place: EntryKey) -> int:
     """Return which input of a segment a variable is."""
     return args.index(place) if place in args else len(args) + states.index(place)

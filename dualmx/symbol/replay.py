@@ -8,14 +8,14 @@ from typing import Any
 
 from ..core.context import Context
 from ..ndarray import NDArray
-from ..ndarray.handle import Extra, assign, invalidate, is_tracked, on_device, ref
+from ..ndarray.handle import ArrayMeta, assign, invalidate_views, is_tracked, ref, to_jax_array
 from ..ndarray.trace import engine, local
 from ..op.registry import Call
 from ..sparse import BaseSparseNDArray
-from .stepwise import Steps, execute
+from .stepwise import EagerGraph, execute
 
 # How gradients that are stored by rows are requested.
-ROW_REQS = {"write": "rows", "add": "rows_add"}
+ROW_SPARSE_REQS = {"write": "rows", "add": "rows_add"}
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def _mode(recording: bool, training: bool) -> Iterator[None]:
 
 
 @contextmanager
-def training_scope(training: bool = True) -> Iterator[None]:
+def recorded_training(training: bool = True) -> Iterator[None]:
     """Record in training mode; what is pending runs first, so that every step begins with the same empty program."""
     if not local.scopes:
         for trace in list(local.traces.values()):
@@ -49,7 +49,7 @@ def without_recording() -> Iterator[None]:
         yield
 
 
-class Replay:
+class RecordedForward:
     """One forward pass in training mode, and the variables through which its gradients reach the bound arrays.
 
     The bound arrays are not made variables themselves: users may record their own gradients on them. Each pass reads
@@ -58,7 +58,7 @@ class Replay:
 
     def __init__(
         self,
-        call: Call | Steps,
+        call: Call | EagerGraph,
         ctx: Context,
         args: Sequence[NDArray],
         grads: Sequence[NDArray | None],
@@ -78,8 +78,8 @@ class Replay:
         self._states = list(states)
         for state in states:
             if is_tracked(state):  # by an earlier pass whose backward never came: this one's is not to lead back to it
-                on_device(state)
-                invalidate(state)
+                to_jax_array(state)
+                invalidate_views(state)
         inputs = [self._input(arg, target) for arg, target in zip(self.args, self.targets, strict=True)]
         here = [s.as_in_context(self.ctx) for s in states]
         outputs = execute(self.call, [*inputs, *here], self.ctx)
@@ -94,7 +94,7 @@ class Replay:
         return outputs
 
     def _in_steps(self) -> bool:
-        return isinstance(self.call, Steps) or engine.naive
+        return isinstance(self.call, EagerGraph) or engine.naive
 
     def _input(self, arg: NDArray, target: tuple[NDArray, str] | None) -> NDArray:
         value = arg.as_in_context(self.ctx)
@@ -104,9 +104,9 @@ class Replay:
             return type(value).of_dense(self._input(value.densified(), target))
         trace = local.tr if local.tr.ctx is self.ctx else local.switch(self.ctx)
         variable: Any = object.__new__(type(value))
-        variable._v, variable._tr, variable._data, variable._x = trace.leaf(value), trace, None, Extra()
+        variable._v, variable._tr, variable._data, variable._x = trace.leaf(value), trace, None, ArrayMeta()
         grad, req = target
-        variable._x.grad, variable._x.req = grad, ROW_REQS[req] if grad.is_sparse else req
+        variable._x.grad, variable._x.req = grad, ROW_SPARSE_REQS[req] if grad.is_sparse else req
         if self._in_steps():  # programs end in between, and gradients come back to this value
             trace.handles.append(ref(variable))
         # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.
@@ -119,7 +119,7 @@ class Replay:
         if heads is None:
             with without_recording():
                 states = [s.copy() for s in self._states]
-            with training_scope():
+            with recorded_training():
                 self.run(states)
             heads, self._heads = self._heads, None
         assert heads is not None

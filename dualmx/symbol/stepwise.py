@@ -10,21 +10,21 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError
-from ..graph.passes.infer import Params, infer_shapes
+from ..graph.passes.infer import ParamNamespace, infer_shapes
 from ..ndarray import NDArray, invoke, zeros
 from ..ndarray.masked import RECORDED
 from ..op.registry import OPS, Call
-from ..op.subgraph import wiring
+from ..op.subgraph import input_positions
 from ..sparse import invoke as invoke_any
-from ..sparse import run_steps, wants_steps
+from ..sparse import needs_stepwise, run_program_stepwise
 from .compose import SymbolBase
-from .host import HostOp
-from .lowering import frozen_call, graph_call, open_shape
+from .host import PythonNodeOp
+from .lowering import call_with_constants, graph_call, has_unknown_shape
 from .node import Entry, Node, split_variables, topological
 from .subgraph import Subgraph, any_node, subgraphs_of
 
 
-class Steps:
+class EagerGraph:
     """A graph as a sequence of recorded operators; takes the place of the call that `graph_call` returns.
 
     Args:
@@ -40,8 +40,8 @@ class Steps:
         self.variables = [*arguments, *states]
         self.call: Call = graph_call(SymbolBase(entries), train)[0]
         self.infer, self.aux_positions, self.n_outputs = self.call.infer, self.call.aux_positions, self.call.n_outputs
-        self._graphs: dict[int, tuple[Steps, list[int]]] = {}
-        self._open = any(n.op is not None and open_shape(n) for n in self.order)
+        self._graphs: dict[int, tuple[EagerGraph, list[int]]] = {}
+        self._open = any(n.op is not None and has_unknown_shape(n) for n in self.order)
 
     def run(self, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
         """Run on arguments and states in the order of the lists; states are written back."""
@@ -57,21 +57,21 @@ class Steps:
 
     def _step(self, node: Node, ins: list[NDArray], shape: Any, ctx: Context) -> Sequence[NDArray]:
         assert node.op is not None
-        if isinstance(node.op, HostOp):
+        if isinstance(node.op, PythonNodeOp):
             return node.op.layout.run(ins, self._operator(node, ins))
         if node.op.name in RECORDED:
             return RECORDED[node.op.name](node.params, ins)
         graphs = subgraphs_of(node)
-        if graphs and any(runs_by_steps(g.entries) for g in graphs):
-            return LOOPS[node.op.name](self, node, graphs, ins, ctx)
-        needs = not ins and open_shape(node)
-        call = frozen_call(node, self.train, shape if needs else None)
+        if graphs and any(needs_eager_fallback(g.entries) for g in graphs):
+            return CONTROL_FLOW_RULES[node.op.name](self, node, graphs, ins, ctx)
+        needs = not ins and has_unknown_shape(node)
+        call = call_with_constants(node, self.train, shape if needs else None)
         return invoke_any(call, ins) if any(a.is_sparse for a in ins) else invoke(call, ins)
 
     def _operator(self, node: Node, ins: list[NDArray]) -> Any:
         if self.made is None:
             return None
-        assert isinstance(node.op, HostOp)
+        assert isinstance(node.op, PythonNodeOp)
         key = (id(node), *((a.shape, a.dtype, a.context) for a in ins))
         if key not in self.made:
             self.made[key] = node.op.layout.create(ins)
@@ -80,7 +80,7 @@ class Steps:
     def run_graph(self, graph: Subgraph, values: Sequence[NDArray], ctx: Context) -> list[NDArray]:
         """Run a graph inside a node on the values of its variables."""
         if id(graph) not in self._graphs:
-            steps = Steps(graph.entries, self.train, self.made)
+            steps = EagerGraph(graph.entries, self.train, self.made)
             number = {id(v): i for i, v in enumerate(graph.variables)}
             self._graphs[id(graph)] = steps, [number[id(v)] for v in steps.variables]
         steps, order = self._graphs[id(graph)]
@@ -91,9 +91,11 @@ def _stack(arrays: Sequence[NDArray]) -> NDArray:
     return invoke(OPS["stack"].call(axis=0, num_args=len(arrays)), list(arrays))[0]
 
 
-def _foreach(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
-    p: Any = Params(node.params)
-    n_data, n_out, wires = len(p.in_data_locs), p.num_out_data, wiring("_foreach", p, 0)
+def _foreach(
+    run: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
+) -> list[NDArray]:
+    p: Any = ParamNamespace(node.params)
+    n_data, n_out, wires = len(p.in_data_locs), p.num_out_data, input_positions("_foreach", p, 0)
     env, kept = list(ins), list[list[NDArray]]()
     lengths = {len(a) for a in ins[:n_data]}
     if len(lengths) != 1:
@@ -107,8 +109,10 @@ def _foreach(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArr
     return [*(_stack(column) for column in zip(*kept, strict=True)), *states]
 
 
-def _while_loop(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
-    p: Any = Params(node.params)
+def _while_loop(
+    run: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context
+) -> list[NDArray]:
+    p: Any = ParamNamespace(node.params)
     env, kept = list(ins), list[list[NDArray]]()
     places = [p.func_input_locs[i] for i in p.func_var_locs]
     shapes = node.call.infer(tuple((a.shape, np.dtype(a.dtype)) for a in ins))
@@ -126,40 +130,46 @@ def _while_loop(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[ND
     return [*padded, *(env[at] for at in places)]
 
 
-def _cond(run: Steps, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
-    p: Any = Params(node.params)
+def _cond(run: EagerGraph, node: Node, graphs: Sequence[Subgraph], ins: list[NDArray], ctx: Context) -> list[NDArray]:
+    p: Any = ParamNamespace(node.params)
     verdict = run.run_graph(graphs[0], [ins[i] for i in p.cond_input_locs], ctx)[0].asscalar()
     wires = p.then_input_locs if verdict else p.else_input_locs
     return run.run_graph(graphs[1 if verdict else 2], [ins[i] for i in wires], ctx)
 
 
-LOOPS: dict[str, Callable[..., list[NDArray]]] = {"_foreach": _foreach, "_while_loop": _while_loop, "_cond": _cond}
+CONTROL_FLOW_RULES: dict[str, Callable[..., list[NDArray]]] = {
+    "_foreach": _foreach,
+    "_while_loop": _while_loop,
+    "_cond": _cond,
+}
 
 
-def runs_by_steps(entries: Sequence[Entry]) -> bool:
+def needs_eager_fallback(entries: Sequence[Entry]) -> bool:
     """True if the graph holds an operator written in Python, or one whose results' shapes depend on values."""
-    return any_node(entries, lambda node: isinstance(node.op, HostOp) or (node.op is not None and node.op.dynamic))
+    return any_node(
+        entries, lambda node: isinstance(node.op, PythonNodeOp) or (node.op is not None and node.op.dynamic)
+    )
 
 
-def lowered(
+def lower_or_fallback(
     symbol: SymbolBase, train: bool, states_only: bool = False, made: dict[Any, Any] | None = None
-) -> Call | Steps:
+) -> Call | EagerGraph:
     """Return what runs the graph: one call, or steps if Python is needed in between."""
-    if runs_by_steps(symbol.entries):
-        return Steps(symbol.entries, train, made)
+    if needs_eager_fallback(symbol.entries):
+        return EagerGraph(symbol.entries, train, made)
     return graph_call(symbol, train, states_only)[0]
 
 
-def execute(program: Call | Steps, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
+def execute(program: Call | EagerGraph, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
     """Run what `lowered` returned."""
-    if isinstance(program, Steps):
+    if isinstance(program, EagerGraph):
         return program.run(inputs, ctx)
-    if wants_steps(program, inputs):
-        return run_steps(program, inputs)
+    if needs_stepwise(program, inputs):
+        return run_program_stepwise(program, inputs)
     if inputs:
         return invoke(program, list(inputs))
     with ctx:
         return invoke(program, [])
 
 
-__all__ = ["Steps", "execute", "runs_by_steps", "lowered"]
+__all__ = ["EagerGraph", "execute", "needs_eager_fallback", "lower_or_fallback"]

@@ -10,11 +10,11 @@ from ..sparse import KEEP_ZEROS, STYPES
 from .node import Node
 
 # Operators whose result has the one storage type of all inputs, gradients likewise.
-_ALIKE = frozenset((*KEEP_ZEROS, "elemwise_add", "elemwise_sub", "add_n")) - {"BlockGrad"}
+_SAME_STYPE = frozenset((*KEEP_ZEROS, "elemwise_add", "elemwise_sub", "add_n")) - {"BlockGrad"}
 _FLAGS = dict(zip("012", STYPES, strict=True))
 
 
-def declared(node: Node, stype_dict: Mapping[str, str]) -> str:
+def declared_stype(node: Node, stype_dict: Mapping[str, str]) -> str:
     """The storage type that a variable was declared with.
 
     Raises:
@@ -43,7 +43,7 @@ def storage_types(order: Sequence[Node], stype_dict: Mapping[str, str]) -> tuple
     return data, grads
 
 
-def output_types(order: Sequence[Node], heads: Sequence[Node], stype_dict: Mapping[str, str]) -> list[str]:
+def output_stypes(order: Sequence[Node], heads: Sequence[Node], stype_dict: Mapping[str, str]) -> list[str]:
     """Return the storage types of the results of `heads`."""
     kinds, _ = _walk(order, stype_dict)
     return [kinds[id(node)] for node in heads]
@@ -55,7 +55,7 @@ def _walk(order: Sequence[Node], stype_dict: Mapping[str, str]) -> tuple[dict[in
     uses: dict[int, list[str]] = {}
     for node in order:
         if node.op is None:
-            kinds[id(node)] = declared(node, stype_dict)
+            kinds[id(node)] = declared_stype(node, stype_dict)
             continue
         ins = [kinds[id(child)] for child, _ in node.inputs]
         kinds[id(node)], wanted = _rule(node.op.name, node.params, ins)
@@ -78,9 +78,9 @@ def _rule(name: str, params: Mapping[str, Any], ins: list[str]) -> tuple[str, li
         if params["transpose_a"]:
             return "row_sparse", dense
         return "default", ["default", "row_sparse"]
-    if name in _ALIKE and len(set(ins)) == 1:
+    if name in _SAME_STYPE and len(set(ins)) == 1:
         return ins[0], ins
     return "default", dense
 
 
-__all__ = ["declared", "output_types", "storage_types"]
+__all__ = ["declared_stype", "output_stypes", "storage_types"]

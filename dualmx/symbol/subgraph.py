@@ -9,13 +9,13 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import MXNetError
-from ..graph.passes.infer import Params, infer_shapes, merge
+from ..graph.passes.infer import ParamNamespace, infer_shapes, merge
 from ..graph.passes.infer_dtype import infer_dtypes
 from ..op.registry import Call, Op
-from ..op.subgraph import BASES, N_GRAPHS, Body, sliced, ties, wiring
+from ..op.subgraph import BASES, N_GRAPHS, LoweredGraph, input_positions, scanned_inputs, shape_ties
 from .node import Entry, Node, split_variables, topological
 
-Facts = Mapping[str, Any]
+Inferred = Mapping[str, Any]
 
 
 class Subgraph:
@@ -30,7 +30,7 @@ class Subgraph:
         self.order = topological(self.entries)
         self.variables = [n for n in self.order if n.op is None]
 
-    def body(self, train: bool) -> Body:
+    def body(self, train: bool) -> LoweredGraph:
         """Lower the graph for one mode."""
         from .compose import SymbolBase
         from .lowering import graph_call
@@ -38,7 +38,7 @@ class Subgraph:
         call, _, _ = graph_call(SymbolBase(self.entries), train)
         number = {id(v): i for i, v in enumerate(self.variables)}
         arguments, states = split_variables(self.order)
-        return Body(call, tuple(number[id(v)] for v in (*arguments, *states)))
+        return LoweredGraph(call, tuple(number[id(v)] for v in (*arguments, *states)))
 
 
 class SubgraphOp(Op):
@@ -58,17 +58,17 @@ class SubgraphOp(Op):
         """Return the call of the operator with its graphs lowered."""
         return self.base.bind({**params, "bodies": tuple(g.body(train) for g in self.subgraphs)}, train)
 
-    def _shapes(self, p: Any, known: Facts) -> dict[str, Any]:
+    def _shapes(self, p: Any, known: Inferred) -> dict[str, Any]:
         """Shapes of the inputs that follow from each other and from those of the outputs through the graphs."""
         found = dict(known)
-        lengths = {known[f"data{i}"][0] for i in sliced(self.name, p) if known.get(f"data{i}")}
+        lengths = {known[f"data{i}"][0] for i in scanned_inputs(self.name, p) if known.get(f"data{i}")}
         length = max(lengths, default=0)
 
         def inner(position: int, shape: Any) -> Any:
-            return shape[1:] if position in sliced(self.name, p) else shape
+            return shape[1:] if position in scanned_inputs(self.name, p) else shape
 
         def outer(position: int, shape: Any) -> Any:
-            return (length, *shape) if position in sliced(self.name, p) and shape is not None else shape
+            return (length, *shape) if position in scanned_inputs(self.name, p) and shape is not None else shape
 
         for graph, ins, heads in self._parts(p):
             given = {id(v): inner(i, found[f"data{i}"]) for v, i in zip(graph.variables, ins, strict=True)
@@ -81,10 +81,10 @@ class SubgraphOp(Op):
                 shape = shapes.get((id(node), at))
                 if tied is not None:
                     found[f"data{tied}"] = _merged(found.get(f"data{tied}"), shape)
-                    found[f"data{tied}"] = _merged(found[f"data{tied}"], known.get(_output(output)))
+                    found[f"data{tied}"] = _merged(found[f"data{tied}"], known.get(_output_key(output)))
         return {k: s for k, s in found.items() if k.startswith("data") and s is not None}
 
-    def _dtypes(self, p: Any, known: Facts) -> dict[str, str]:
+    def _dtypes(self, p: Any, known: Inferred) -> dict[str, str]:
         """Dtypes of inputs and outputs that follow through the graphs."""
         found = dict(known)
         for graph, ins, heads in self._parts(p):
@@ -94,7 +94,7 @@ class SubgraphOp(Op):
             facts = [(f"data{i}", (id(v), 0)) for v, i in zip(graph.variables, ins, strict=True)]
             for (node, at), (tied, output) in zip(graph.entries, heads, strict=True):
                 facts += [(f"data{tied}", (id(node), at))] if tied is not None else []
-                facts += [(_output(output), (id(node), at))] if output is not None else []
+                facts += [(_output_key(output), (id(node), at))] if output is not None else []
             for name, key in facts:
                 if key in dtypes:
                     found.setdefault(name, dtypes[key].name)
@@ -105,13 +105,13 @@ class SubgraphOp(Op):
         last = len(self.subgraphs) - 1
         for which, graph in enumerate(self.subgraphs):
             computes = which == last or (self.name == "_cond" and which == 1)
-            same = ties(self.name, p)
+            same = shape_ties(self.name, p)
             count = range(len(graph.entries))
             heads: list[tuple[int | None, int | None]] = [(same.get(i), i) if computes else (None, None) for i in count]
-            yield graph, tuple(wiring(self.name, p, which)), heads
+            yield graph, tuple(input_positions(self.name, p, which)), heads
 
 
-def _output(number: int | None) -> str:
+def _output_key(number: int | None) -> str:
     return f"output{number}" if number else "output"
 
 
@@ -122,14 +122,14 @@ def _merged(old: Any, new: Any) -> Any:
         raise MXNetError(f"a loop or branch needs shape {new} where {old} is given") from None
 
 
-def ill_wired(name: str, p: Any, n_inputs: int, graphs: Sequence[Subgraph]) -> str | None:
+def wiring_error(name: str, p: Any, n_inputs: int, graphs: Sequence[Subgraph]) -> str | None:
     """Say what is wrong with a node of these parameters, inputs and graphs; `None` if nothing is."""
     if len(graphs) != N_GRAPHS[name]:
         return f"it has {len(graphs)} subgraphs, expected {N_GRAPHS[name]}"
     if p.num_args != n_inputs + len(graphs):
         return f"num_args={p.num_args}, but it has {n_inputs} inputs and {len(graphs)} subgraphs"
     for which, graph in enumerate(graphs):
-        wires = wiring(name, p, which)
+        wires = input_positions(name, p, which)
         if len(wires) != len(graph.variables) or any(not 0 <= w < n_inputs for w in wires):
             return f"subgraph {which} has {len(graph.variables)} variables, its inputs are wired to them as {wires}"
         computes = which == len(graphs) - 1 or (name == "_cond" and which == 1)
@@ -157,7 +157,7 @@ def state_positions(node: Node) -> list[int]:
     found = dict[int, None]()
     for which, graph in enumerate(node.op.subgraphs):
         states = {id(inner.inputs[at][0]) for inner in graph.order for at in state_positions(inner)}
-        wires = wiring(node.op.name, Params(node.params), which)
+        wires = input_positions(node.op.name, ParamNamespace(node.params), which)
         found.update((i, None) for v, i in zip(graph.variables, wires, strict=True) if id(v) in states)
     return sorted(found)
 
@@ -169,4 +169,4 @@ def any_node(entries: Sequence[Entry], test: Callable[[Node], bool]) -> bool:
     )
 
 
-__all__ = ["ill_wired", "state_positions", "Subgraph", "SubgraphOp", "any_node", "subgraphs_of"]
+__all__ = ["wiring_error", "state_positions", "Subgraph", "SubgraphOp", "any_node", "subgraphs_of"]

@@ -7,13 +7,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..compile.mesh import as_spec
+from ..compile.mesh import parse_spec
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..core.reader import read_file
-from ..core.second_place import stand_for
+from ..core.second_place import lazy_reexport
 from ..op.registry import Op
 from .arithmetic import Arithmetic, NotImplementedForSymbol
-from .attributes import AttrScope, is_dunder, shown, stored_key
+from .attributes import AttrScope, is_dunder, json_key, user_visible
 from .binding import Binding
 from .compose import compose, create_entries
 from .fluent import Fluent
@@ -21,7 +21,7 @@ from .inference import Inference
 from .json_read import from_json
 from .json_write import to_json
 from .node import Node, copy_graph, split_variables, topological
-from .text import to_text, variable_attrs
+from .text import param_text, variable_attrs
 
 # Graph partitioners of MXNet; scripts name them, and XLA does their work without being told.
 BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "TensorRT")
@@ -139,17 +139,17 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
 
     def attr(self, key: str) -> str | None:
         """Return the text of attribute `key` of the node, `None` if it has no such attribute."""
-        return shown(self._only_node("attr").attrs).get(key)
+        return user_visible(self._only_node("attr").attrs).get(key)
 
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """Attributes and parameters of the node as text; empty for a group. For whole graphs use `attr_dict`."""
         if recursive:
             raise DeprecationWarning("Symbol.list_attr(recursive=True) is deprecated; use attr_dict()")
-        return shown(self.entries[0][0].attrs) if self.name is not None else {}
+        return user_visible(self.entries[0][0].attrs) if self.name is not None else {}
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """Attributes and parameters of every node that has any, by node name."""
-        return {node.name: shown(node.attrs) for node in self._order() if node.attrs}
+        return {node.name: user_visible(node.attrs) for node in self._order() if node.attrs}
 
     def _set_attr(self, **kwargs: str) -> None:
         """Set string attributes or parameters of the node.
@@ -162,7 +162,7 @@ class Symbol(Arithmetic, Inference, Binding, Fluent):
         for key, value in kwargs.items():
             if not isinstance(value, str):
                 raise ArgumentError(f"_set_attr: {key}={value!r}: attributes are strings; write {key}={str(value)!r}")
-            attrs[stored_key(key)] = value
+            attrs[json_key(key)] = value
         if node.op is not None:
             node.set_params(node.op.parse({k: v for k, v in attrs.items() if not is_dunder(k)}))
         node.attrs = attrs
@@ -365,14 +365,14 @@ def var(
     for key, value in (attr or {}).items():
         if not isinstance(value, str):
             raise ArgumentError(f"Variable: attribute {key}={value!r}: attributes are strings")
-    attrs = {stored_key(k): v for k, v in AttrScope.current.get(attr).items()}
+    attrs = {json_key(k): v for k, v in AttrScope.current.get(attr).items()}
     attrs.update(variable_attrs(shape, lr_mult, wd_mult, dtype, init, stype))
     if "shard" in kwargs:
-        attrs["__shard__"] = str(as_spec(kwargs.pop("shard")))
+        attrs["__shard__"] = str(parse_spec(kwargs.pop("shard")))
     for key, value in kwargs.items():
         if not is_dunder(key):
             raise ArgumentError(f"Variable: unknown keyword {key!r}: further attributes are named __{key}__")
-        attrs[key] = to_text(value)
+        attrs[key] = param_text(value)
     return Symbol([(Node(None, name, attrs=attrs), 0)])
 
 
@@ -406,4 +406,4 @@ def load(fname: str) -> Symbol:
 
 
 # The functions of `mx.sym` that MXNet has in this module.
-__getattr__, __dir__ = stand_for(__name__, "dualmx.symbol")
+__getattr__, __dir__ = lazy_reexport(__name__, "dualmx.symbol")

@@ -12,7 +12,7 @@ from ..core.errors import ArgumentError, suggest
 from ..op.schema import to_dtype, to_shape
 
 
-def to_text(value: Any) -> str:
+def param_text(value: Any) -> str:
     """Return the text of a parameter value: `"(3, 3)"`, `"True"`, `"1e-05"`, `"float16"`, `"None"`.
 
     Example:
@@ -28,7 +28,7 @@ def to_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        inside = ", ".join(to_text(v) for v in value)
+        inside = ", ".join(param_text(v) for v in value)
         if isinstance(value, list):
             return f"[{inside}]"
         return f"({inside},)" if len(value) == 1 else f"({inside})"
@@ -48,15 +48,15 @@ def variable_attrs(shape: Any, lr_mult: Any, wd_mult: Any, dtype: Any, init: Any
     """
     attrs: dict[str, str] = {}
     if shape is not None:
-        attrs["__shape__"] = to_text(shape)
+        attrs["__shape__"] = param_text(shape)
     if lr_mult is not None:
-        attrs["__lr_mult__"] = to_text(lr_mult)
+        attrs["__lr_mult__"] = param_text(lr_mult)
     if wd_mult is not None:
-        attrs["__wd_mult__"] = to_text(wd_mult)
+        attrs["__wd_mult__"] = param_text(wd_mult)
     if dtype is not None:
         attrs["__dtype__"] = str(DTYPE_TO_FLAG[as_dtype(dtype)])
     if init is not None:
-        attrs["__init__"] = to_text(init)
+        attrs["__init__"] = param_text(init)
     if stype is not None:
         if stype not in _STYPE_FLAGS:
             raise ArgumentError(f"Variable: stype={stype!r}: {suggest(str(stype), _STYPE_FLAGS)}")
@@ -64,7 +64,7 @@ def variable_attrs(shape: Any, lr_mult: Any, wd_mult: Any, dtype: Any, init: Any
     return attrs
 
 
-def as_partial(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def parse_partial_shape(shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """A shape in which -1 is unknown, and 0 too without NumPy semantics, where `()` is unknown altogether: `None`."""
     if np_mode.shape.get():
         return tuple(max(d, -1) for d in shape)
@@ -80,7 +80,7 @@ def parse_shape(text: str) -> tuple[int, ...] | None:
     if text.strip() in ("", "None"):
         return None
     try:
-        return as_partial(to_shape(text))
+        return parse_partial_shape(to_shape(text))
     except ValueError:
         raise ArgumentError(f"attribute __shape__={text!r}: expected a tuple of integers") from None
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
-from ..ps.codes import KINDS
+from ..ps.codes import CODECS
 
 
 def resnet50() -> list[int]:
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--rounds", type=int, default=10, help="measured rounds of each size")
     p.add_argument("--devices", type=int, default=1, help="values pushed by each worker, as from that many devices")
     p.add_argument("--optimizer", default="", help="update by it where the store does, such as sgd; no check of sums")
-    p.add_argument("--gc-type", default="none", choices=["none", *KINDS], help="compression of gradients")
+    p.add_argument("--gc-type", default="none", choices=["none", *CODECS], help="compression of gradients")
     p.add_argument("--json", action="store_true", help="one line of JSON for each size")
     p.add_argument("-n", "--num-workers", type=int, default=0, help="start a job of that many workers on this host")
     p.add_argument("-s", "--num-servers", type=int, help="and that many servers")
@@ -73,11 +73,11 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
 
     GB/s counts what a worker sends and receives: 2 × bytes / time. The error is the greatest relative one of a sum.
     """
-    from ..kvstore.summing import SummingStore
+    from ..kvstore.summing import AllReduceStore
     from ..namespace import nd
     from ..ndarray import full, waitall
 
-    keeps = not isinstance(kv, SummingStore)
+    keeps = not isinstance(kv, AllReduceStore)
     keys = list(range(first_key, first_key + len(sizes)))
     shapes = [(size // 4,) for size in sizes]
     if keeps:

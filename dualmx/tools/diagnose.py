@@ -13,8 +13,8 @@ from typing import Any
 from ..core.errors import MXNetError
 from ..core.knobs import INTERFACE, KNOBS, SECRET
 from ..launch.hosts import read_hosts
-from ..launch.plan import Plan
-from ..launch.probing import Probes, probe_command, probing, told
+from ..launch.plan import JobPlan
+from ..launch.probing import HostConnections, format_problems, probe_command, probing
 from ..launch.ssh import questions
 
 HERE = "here"
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def examine(plan: Plan, python: str, interface: str = "", seconds: float = 5.0) -> dict[str, Any]:
+def examine(plan: JobPlan, python: str, interface: str = "", seconds: float = 5.0) -> dict[str, Any]:
     """Ask all hosts of a plan, and this one, about themselves and the ways between them.
 
     Args:
@@ -70,7 +70,9 @@ def examine(plan: Plan, python: str, interface: str = "", seconds: float = 5.0) 
         return {"hosts": facts, "matrix": matrix, "problems": {**probes.problems, **differences(facts, matrix)}}
 
 
-def _matrix(probes: Probes, facts: Mapping[str, Any], interface: str, seconds: float) -> dict[str, dict[str, Any]]:
+def _matrix(
+    probes: HostConnections, facts: Mapping[str, Any], interface: str, seconds: float
+) -> dict[str, dict[str, Any]]:
     """Let every host listen, and every one connect to all others."""
     heard = probes.ask({"ask": "listen", "interface": interface}, _SECONDS)
     seen = next((f["seen"] for f in facts.values() if f.get("seen")), "127.0.0.1")
@@ -135,7 +137,7 @@ def page(found: Mapping[str, Any]) -> str:
             else []
         )
     if found["problems"]:
-        out += ["", "problems:", told(found["problems"])]
+        out += ["", "problems:", format_problems(found["problems"])]
     else:
         out += ["", "no problems found"]
     return "\n".join(out)
@@ -149,7 +151,7 @@ def main(argv: Sequence[str]) -> int:
 
         return doctor()
     try:
-        plan = Plan(["true"], 1, 1, launcher="ssh", hosts=read_hosts(o.hosts), program=shlex.split(o.program))
+        plan = JobPlan(["true"], 1, 1, launcher="ssh", hosts=read_hosts(o.hosts), program=shlex.split(o.program))
         plan.folder = os.getcwd()
         found = examine(plan, o.python, o.network_interface, o.timeout)
     except MXNetError as e:

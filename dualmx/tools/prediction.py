@@ -68,7 +68,7 @@ def servers_seconds(
     return (1 + pushed) * max(1.0, workers / servers) * nbytes / bandwidth + latency
 
 
-def predictions(
+def scaling_table(
     tcomp: Sequence[tuple[int, float]],
     workers: Sequence[int],
     tsync: Callable[[int, str], float],
@@ -99,7 +99,7 @@ def predictions(
     return sorted(rows, key=lambda row: (row["batch"], row["workers"]))
 
 
-def best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the fastest of `predictions`, the one with fewest workers among equals; one worker alone may be it."""
     alone = [
         {**row, "workers": 1, "compression": "none", "tsync": 0.0, "break_even": 0.0, "worth_it": False,
@@ -110,6 +110,4 @@ def best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return max([*alone, *rows], key=lambda row: (row["samples_per_s"], -row["workers"], row["compression"] == "none"))
 
 
-__all__ = [
-    "BITS", "all_reduce_seconds", "best", "break_even", "predictions", "servers_seconds", "speedup",
-]  # fmt: skip
+__all__ = ["BITS", "all_reduce_seconds", "break_even", "fastest", "scaling_table", "servers_seconds", "speedup"]

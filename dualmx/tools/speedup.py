@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError, suggest
-from .prediction import BITS, all_reduce_seconds, best, predictions, servers_seconds
+from .prediction import BITS, all_reduce_seconds, fastest, scaling_table, servers_seconds
 
 DIRECT = ("collective", "horovod", "byteps")  # stores without servers
 DIGITS = ("lenet", "mlp")
@@ -209,7 +209,7 @@ def predicted(o: argparse.Namespace) -> dict[str, Any]:
     times = told or [network.step_seconds(batch, o.rounds) for batch in batches if network is not None]
     sizes = [o.bytes] if o.bytes or network is None else network.sizes
     kind = "none" if o.kv_store in DIRECT else o.gc_type
-    rows = predictions(list(zip(batches, times, strict=True)), workers, _exchange(o, sizes), kind, o.samples)
+    rows = scaling_table(list(zip(batches, times, strict=True)), workers, _exchange(o, sizes), kind, o.samples)
     pays = [row for row in rows if row["compression"] != "none"]
     plain = {(row["batch"], row["workers"]): row for row in rows if row["compression"] == "none"}
     return {
@@ -217,7 +217,7 @@ def predicted(o: argparse.Namespace) -> dict[str, Any]:
         "servers": 0 if o.kv_store in DIRECT else o.num_servers, "measured": [
             *([] if told else ["tcomp"]), *(["tsync"] if o.bandwidth is None else []),
         ],
-        "rows": rows, "best": best(rows), "compression": kind,
+        "rows": rows, "best": fastest(rows), "compression": kind,
         "compression_pays": any(r["tsync"] < plain[r["batch"], r["workers"]]["tsync"] for r in pays),
     }  # fmt: skip
 

@@ -13,9 +13,9 @@ from typing import Any
 from ..core import knobs
 from ..core.errors import MXNetError
 from ..core.reader import Content
-from ..core.running import jobs
-from ..ps.secret import find_secret
-from ..ps.status import LATE, ask
+from ..core.running import running_jobs
+from ..ps.secret import load_secret
+from ..ps.status import MIN_LATE_SECONDS, query_status
 from .status_page import awaited, figures_of, missing, size, speeds
 
 CLEAR = "\x1b[H\x1b[2J"  # empties a terminal
@@ -48,8 +48,8 @@ def targets(o: argparse.Namespace) -> list[tuple[str, int, bytes, str, str]]:
     """
     uri, port = o.uri or knobs.ROOT_URI.read(), o.port
     if uri:
-        return [(uri, port or knobs.ROOT_PORT.port(1), find_secret(uri), "", knobs.ENCRYPT.read())]
-    found = jobs()
+        return [(uri, port or knobs.ROOT_PORT.port(1), load_secret(uri), "", knobs.ENCRYPT.read())]
+    found = running_jobs()
     if not found:
         raise MXNetError("no job of yours runs on this host; name one by --uri, --port and DUALMX_SECRET")
     return [
@@ -75,7 +75,7 @@ def doing(state: dict[str, Any], member: dict[str, Any]) -> str:
             what.append(f"{pulse['rounds']} exchanges, {speed}")
         if rank in state["stragglers"]:
             what.append(f"others wait for it since {state['stragglers'][rank]:.1f} s")
-        what += [*filter(None, [awaited(pulse, LATE)]), *figures_of(pulse)]
+        what += [*filter(None, [awaited(pulse, MIN_LATE_SECONDS)]), *figures_of(pulse)]
     return ", ".join(what)
 
 
@@ -110,7 +110,7 @@ def look(o: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
     try:
         for uri, port, secret, command, encrypt in targets(o):
             try:
-                state = {**ask(uri, port, secret, o.interval, encrypt), "command": command}
+                state = {**query_status(uri, port, secret, o.interval, encrypt), "command": command}
                 page(state, command)  # whatever shows it later can rely on what it holds
                 found.append(state)
             except MXNetError as e:

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..ps.status import LATE
+from ..ps.status import MIN_LATE_SECONDS
 from .status_page import metrics_text, web_page
 
 CLIENTS = 32  # that are answered at once
@@ -39,7 +39,7 @@ class Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         states, problems, seen = self.server.latest
         if path == "/":
-            page = web_page(states, problems, self.server.interval, LATE)
+            page = web_page(states, problems, self.server.interval, MIN_LATE_SECONDS)
             return self._answer(200, page.encode(), "text/html; charset=utf-8")
         if path == "/status.json":
             told = {"age": round(time.monotonic() - seen, 3), "jobs": states, "problems": problems}

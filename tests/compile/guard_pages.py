@@ -47,7 +47,7 @@ def _axis(draw: random.Random) -> tuple[int, ...] | None:
     return size, kernel, result, stride, dilate, low, max(need, 0)
 
 
-def convolution(seed: int) -> plan.Convolution:
+def convolution(seed: int) -> plan.ConvSpec:
     """The convolution of a seed."""
     draw = random.Random(seed)
     kind, n = draw.randrange(3), draw.choice((1, 1, 2, 2, 2, 2, 3))
@@ -67,10 +67,10 @@ def convolution(seed: int) -> plan.Convolution:
             continue
         spatial = tuple(range(2, n + 2))
         order = draw.choice(((0, 1, *spatial), (0, 1, *spatial), (1, 0, *spatial), (*spatial, 1, 0), (0, *spatial, 1)))
-        return plan.Convolution(kind, groups, data, filters, result, stride, dilate, low, high, order)
+        return plan.ConvSpec(kind, groups, data, filters, result, stride, dilate, low, high, order)
 
 
-def expected(c: plan.Convolution, data: np.ndarray, filters: np.ndarray, result: np.ndarray) -> np.ndarray:
+def expected(c: plan.ConvSpec, data: np.ndarray, filters: np.ndarray, result: np.ndarray) -> np.ndarray:
     """What a convolution computes of two of these, by NumPy in their type."""
     batch, groups = c.data[0], c.groups
     padded = np.zeros((*c.data[:2], *(map(sum, zip(c.data[2:], c.low, c.high, strict=True)))), data.dtype)
@@ -124,7 +124,7 @@ def computing(path: Path | None = None) -> Any:
     return compute
 
 
-def wrong(compute: Any, c: plan.Convolution, seed: int, at_end: bool) -> str:
+def wrong(compute: Any, c: plan.ConvSpec, seed: int, at_end: bool) -> str:
     """What is wrong with the result, empty if nothing is."""
     draw = np.random.RandomState(seed)
     data, filters, result = (draw.randn(*s).astype("f") for s in (c.data, c.filters, c.result))

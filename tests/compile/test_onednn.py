@@ -36,7 +36,7 @@ def texts(monkeypatch):
 @pytest.fixture
 def kinds(texts):
     """The kinds of the convolutions among them, when called."""
-    return lambda: [plan.Convolution.parse(t).kind for t in texts]
+    return lambda: [plan.ConvSpec.parse(t).kind for t in texts]
 
 
 def step(operator, shape, weight, dtype, **params):
@@ -204,14 +204,14 @@ def test_switched_off():
 
 
 def test_a_failure_inside_the_library_is_an_error_with_a_remedy():
-    wrong = plan.Convolution(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 4), (1,), (1,), (0,), (0,), (0, 1, 2))
+    wrong = plan.ConvSpec(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 4), (1,), (1,), (0,), (0,), (0, 1, 2))
     call = jax.ffi.ffi_call(ffi.CONVOLUTION, jax.ShapeDtypeStruct((1, 4, 3), np.float32))
     with pytest.raises(Exception, match="MXNET_MKLDNN_ENABLED=0"):
         call(np.zeros((1, 5, 2), "f"), np.zeros((3, 2, 3), "f"), text=wrong.text()).block_until_ready()
 
 
 def test_threshold_counts_operations():
-    c = plan.Convolution(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), (1,), (1,), (0,), (0,), (0, 1, 2))
+    c = plan.ConvSpec(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), (1,), (1,), (0,), (0,), (0, 1, 2))
     assert c.flops() == 2 * 9 * 6 < LARGE
 
 
@@ -250,7 +250,7 @@ def test_short_rows_of_many_channels_are_rearranged():
     def of(n, channels, side):
         one, image = (1, 1), (n, channels, side, side)
         filters = (channels, channels, 3, 3)
-        return plan.Convolution(plan.FORWARD, 1, image, filters, image, one, one, one, one, (0, 1, 2, 3))
+        return plan.ConvSpec(plan.FORWARD, 1, image, filters, image, one, one, one, one, (0, 1, 2, 3))
 
     assert plan.short(of(32, 512, 4)) and plan.short(of(4, 512, 7))
     assert not plan.short(of(4, 256, 14)) and not plan.short(of(32, 128, 8))

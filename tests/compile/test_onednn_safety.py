@@ -155,7 +155,7 @@ def test_many_arrays_between_guard_pages(isa, monkeypatch):
 def test_what_is_left_to_xla_is_wrong_or_reads_beyond_its_arrays(text, isa):
     if isa == "AVX512_CORE" and "avx512bw" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX-512")
-    assert plan.faulty(plan.Convolution.parse(text))
+    assert plan.faulty(plan.ConvSpec.parse(text))
     done = run(_COMPUTE + _VERDICT, text, build.target(), ONEDNN_MAX_CPU_ISA=isa)
     assert done.returncode == -11 or "wrong by" in done.stdout, done.stderr
 

@@ -13,4 +13,4 @@ def test_refused_options_are_dropped(monkeypatch, option, n):
     monkeypatch.setitem(executable._OPTIONS, "cpu", {option: "NO_SUCH_VALUE"})
     x = mx.nd.arange(n) * 3 + 1
     assert x.sum().asscalar() == sum(3 * i + 1 for i in range(n))
-    assert executable.options_for("cpu") is None
+    assert executable.compiler_options("cpu") is None

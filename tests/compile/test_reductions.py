@@ -9,7 +9,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import nd
-from dualmx.compile.reductions import in_two_stages
+from dualmx.compile.reductions import two_stage_reduction
 
 SHAPES = [((8, 64, 300), (0, 1)), ((1026, 130), 0), ((1021, 257), 0), ((4, 33, 16, 64), (0, 1, 2)), ((70, 2000), 0)]
 
@@ -79,8 +79,8 @@ def test_softmax_and_its_gradient_in_rows():
 
 def reductions(x, axes, name="reduce_sum"):
     """How many reductions a program for `x` takes."""
-    made = in_two_stages(name, x, axes)
-    return 1 if made is None else str(jax.make_jaxpr(lambda v: in_two_stages(name, v, axes))(x)).count(name + "[")
+    made = two_stage_reduction(name, x, axes)
+    return 1 if made is None else str(jax.make_jaxpr(lambda v: two_stage_reduction(name, v, axes))(x)).count(name + "[")
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from jax import make_jaxpr
 from jax import numpy as jnp
 
 import dualmx as mx
-from dualmx.compile.spread import multiplies_spread
+from dualmx.compile.spread import has_broadcast_dot
 
 draw = np.random.default_rng(0)
 X, COLUMN = draw.standard_normal((6, 5)).astype(np.float32), draw.standard_normal((5, 1)).astype(np.float32)
@@ -66,7 +66,7 @@ def test_which_programs_are_meant() -> None:
     x, w, s = jnp.ones((6, 5)), jnp.ones((5, 12)), jnp.float32(0.3)
 
     def multiplies(function: Callable[..., object], *args: object) -> bool:
-        return multiplies_spread(make_jaxpr(function)(*args).jaxpr)
+        return has_broadcast_dot(make_jaxpr(function)(*args).jaxpr)
 
     assert not multiplies(lambda x, w, s: jnp.maximum(x @ (w * s) + s, 0) @ w.T, x, w, s)
     assert not multiplies(lambda x, w: (x - x.mean(1, keepdims=True)) @ w, x, w)

@@ -68,7 +68,7 @@ def test_three_hundred_that_connect_at_once_all_get_in(ends: tuple[SocketVan, di
     def connect(sock: socket.socket) -> None:
         sock.connect((address["host"], address["port"]))
         try:
-            handshake.complete(sock, handshake.greet(sock, SECRET, Encryption(SECRET)), time.monotonic() + 5)
+            handshake.complete(sock, handshake.client_handshake(sock, SECRET, Encryption(SECRET)), time.monotonic() + 5)
         except (MXNetError, OSError) as e:
             errors.append(e)
 

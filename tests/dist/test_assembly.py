@@ -11,25 +11,25 @@ from typing import Any
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.ps import Worker
-from dualmx.ps.assembly import Assembly
-from dualmx.ps.frame import NOTE, Message
-from dualmx.ps.peers import Lost, Peers
+from dualmx.ps import WorkerNode
+from dualmx.ps.assembly import GroupFormation
+from dualmx.ps.frame import NOTICE, Message
+from dualmx.ps.peers import PeerLinks, PeerLost
 from tests.dist.test_members import Running
 
 
-def formed(assembly: Assembly, present: set[int], left: set[int] = frozenset()) -> list[Any]:  # type: ignore[assignment]
+def formed(assembly: GroupFormation, present: set[int], left: set[int] = frozenset()) -> list[Any]:  # type: ignore[assignment]
     assembly.settle(present, left)
     return [told for _, told in assembly.answers()]
 
 
-def asking(assembly: Assembly, *ranks: int, number: int = 0) -> None:
+def asking(assembly: GroupFormation, *ranks: int, number: int = 0) -> None:
     for rank in ranks:
         assembly.ask(rank, number, {"port": rank}, (rank, 1))
 
 
 def test_a_group_waits_for_those_of_the_one_before_and_takes_others_along() -> None:
-    a = Assembly()
+    a = GroupFormation()
     asking(a, 1, 0)
     assert formed(a, {0, 1, 2}) == [] and a.waits_for({0, 1, 2}) == [2]
     asking(a, 2)
@@ -44,13 +44,13 @@ def test_a_group_waits_for_those_of_the_one_before_and_takes_others_along() -> N
 
 
 def test_who_comes_after_the_last_one_has_left_is_told_but_goes_on_after_deaths() -> None:
-    a = Assembly()
+    a = GroupFormation()
     asking(a, 0, 1)
     formed(a, {0, 1})
     asking(a, 2)
     assert formed(a, {1, 2}, {0}) == []
     assert formed(a, {2}, {0}) == [{"over": True}]
-    b = Assembly()
+    b = GroupFormation()
     asking(b, 0)
     formed(b, {0})
     asking(b, 1)
@@ -58,13 +58,13 @@ def test_who_comes_after_the_last_one_has_left_is_told_but_goes_on_after_deaths(
 
 
 def test_a_scheduler_that_was_started_again_goes_on_with_higher_numbers() -> None:
-    a = Assembly()
+    a = GroupFormation()
     asking(a, 0, 1, number=5)
     assert formed(a, {0, 1})[0]["group"] == 6
 
 
 def test_those_who_wait_too_long_are_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
-    a = Assembly()
+    a = GroupFormation()
     a.ask(0, 0, {}, (10, 1), 5.0)
     formed(a, {0, 1})
     now = time.monotonic()
@@ -78,7 +78,7 @@ def test_those_who_wait_too_long_are_told_for_whom(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_group_has_a_least_and_a_greatest_number() -> None:
-    a = Assembly(2, 3)
+    a = GroupFormation(2, 3)
     asking(a, 0, 1, 2)
     assert formed(a, {0, 1, 2})[0]["workers"] == [0, 1, 2]
     for spare in (3, 4):
@@ -102,7 +102,7 @@ def test_a_group_has_a_least_and_a_greatest_number() -> None:
 def test_whatever_happens_everybody_who_is_there_is_in_the_same_group_in_the_end() -> None:
     for seed in range(200):
         rng = random.Random(seed)
-        assembly, alive, knows = Assembly(), {0, 1, 2}, dict.fromkeys(range(3), 0)
+        assembly, alive, knows = GroupFormation(), {0, 1, 2}, dict.fromkeys(range(3), 0)
         asked: set[int] = set()
         for _ in range(60):
             event = rng.random()
@@ -135,12 +135,12 @@ class Wire:
         self.dropped.append(link)
 
 
-def told(peers: Peers, link: int, **meta: Any) -> bool:
-    return peers.on_message(link, Message(NOTE, 0, meta))
+def told(peers: PeerLinks, link: int, **meta: Any) -> bool:
+    return peers.on_message(link, Message(NOTICE, 0, meta))
 
 
 def test_what_comes_before_a_process_knows_its_group_is_kept_in_order() -> None:
-    peers = Peers(Wire(), -1, 0, 0, group=4)  # type: ignore[arg-type]
+    peers = PeerLinks(Wire(), -1, 0, 0, group=4)  # type: ignore[arg-type]
     assert told(peers, 9, op="peer", rank=1, group=5)
     for number in range(3):
         assert told(peers, 9, op="to", c="x", n=number)
@@ -149,14 +149,14 @@ def test_what_comes_before_a_process_knows_its_group_is_kept_in_order() -> None:
     assert [peers.take("x", [1], "test")[1].meta["n"] for _ in range(3)] == [0, 1, 2]
     peers.lost_worker(6, "worker 6 died")
     peers.lost_worker(99, "of another group")
-    with pytest.raises(Lost, match="worker 6 died"):
+    with pytest.raises(PeerLost, match="worker 6 died"):
         peers.take("x", [1], "test")
 
 
 @pytest.mark.parametrize("number", [3, 4])
 def test_links_of_former_groups_are_dropped(number: int) -> None:
     wire = Wire()
-    peers = Peers(wire, -1, 0, 0, group=4)  # type: ignore[arg-type]
+    peers = PeerLinks(wire, -1, 0, 0, group=4)  # type: ignore[arg-type]
     assert told(peers, 9, op="peer", rank=1, group=number) and wire.dropped == [9]
     peers.seated(5, 0, [0, 1])
     assert told(peers, 8, op="peer", rank=1, group=number) and wire.dropped == [9, 8]
@@ -172,16 +172,16 @@ def running() -> Iterator[Running]:
         worker.close(wait=False)
 
 
-def regroup(running: Running, *ranks: int) -> dict[int, Peers]:
+def regroup(running: Running, *ranks: int) -> dict[int, PeerLinks]:
     """Let some workers form a group."""
-    found: dict[int, Peers] = {}
+    found: dict[int, PeerLinks] = {}
     for rank in ranks:
         running.go(f"group {rank}", lambda rank=rank: found.__setitem__(rank, running.workers[rank].regroup()))
     running.join(*(f"group {rank}" for rank in ranks))
     return found
 
 
-def all_say(peers: dict[int, Peers]) -> None:
+def all_say(peers: dict[int, PeerLinks]) -> None:
     """Each process gets a word from each other one."""
     for one in peers.values():
         for other in range(one.size):
@@ -198,13 +198,13 @@ def test_workers_regroup_without_the_dead_and_with_newcomers(running: Running) -
     all_say(first)
     running.workers[1].crash("of the test")
     running.workers[1]._van.close()
-    with pytest.raises(Lost, match="process 1 died: of the test"):
+    with pytest.raises(PeerLost, match="process 1 died: of the test"):
         first[0].take("word", [1], "test")
     second = regroup(running, 0, 2)
     assert {r: (p.rank, p.size) for r, p in second.items()} == {0: (0, 2), 2: (1, 2)}
     all_say(second)
     del running.workers[1]
-    running.go("newcomer", lambda: running.workers.__setitem__(3, Worker(running.job)))
+    running.go("newcomer", lambda: running.workers.__setitem__(3, WorkerNode(running.job)))
     running.join("newcomer")
     running.go("joins", lambda: second.__setitem__(3, running.workers[3].regroup()))
     until = time.monotonic() + 10
@@ -223,9 +223,9 @@ def test_workers_regroup_without_the_dead_and_with_newcomers(running: Running) -
 def test_who_waits_for_a_worker_that_has_left_the_group_is_told(running: Running) -> None:
     first = regroup(running, 0, 1, 2)
     first[1].move()
-    with pytest.raises(Lost, match="process 1 has left the group"):
+    with pytest.raises(PeerLost, match="process 1 has left the group"):
         first[0].take("word", [1], "test")
-    with pytest.raises(Lost, match="process 1 has left the group itself"):
+    with pytest.raises(PeerLost, match="process 1 has left the group itself"):
         first[1].take("word", [0], "test")
 
 
@@ -237,7 +237,7 @@ def test_a_worker_that_does_not_come_is_named(running: Running) -> None:
 
 def test_a_worker_that_comes_too_late_ends(running: Running) -> None:
     regroup(running, 0, 1, 2)
-    running.go("newcomer", lambda: running.workers.__setitem__(3, Worker(running.job)))
+    running.go("newcomer", lambda: running.workers.__setitem__(3, WorkerNode(running.job)))
     running.join("newcomer")
     for rank in (0, 1, 2):
         running.workers[rank].close(wait=False)

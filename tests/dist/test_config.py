@@ -12,16 +12,16 @@ import dualmx as mx
 from dualmx.core.errors import ArgumentError, FormatError
 from dualmx.kvstore.config import (
     ELEMENTWISE,
-    build,
     build_schedule,
-    change,
-    describe,
-    factors,
+    from_config,
     is_elementwise,
-    obstacle,
+    multipliers,
     schedule_of,
+    to_config,
+    unsupported_reason,
+    update_settings,
 )
-from dualmx.kvstore.states import Reader, cut, flatten, join
+from dualmx.kvstore.states import StateReader, flatten, join_slices, slice_state
 from dualmx.optimizer.optimizer import OPTIMIZERS
 
 OURS = [n for n in OPTIMIZERS if OPTIMIZERS.get(n).__module__.startswith("dualmx.optimizer.")]
@@ -31,7 +31,7 @@ APART = {"lr_scheduler", "param_dict"}
 @pytest.mark.parametrize("name", OURS)
 def test_every_optimizer_survives_the_wire(name: str) -> None:
     made = mx.optimizer.create(name, learning_rate=0.125, wd=0.5, rescale_grad=0.25, clip_gradient=3.0)
-    again = build(json.loads(json.dumps(describe(made))))
+    again = from_config(json.loads(json.dumps(to_config(made))))
     assert type(again) is type(made)
     ours, theirs = vars(made), vars(again)
     assert {k: v for k, v in ours.items() if k not in APART} == {k: v for k, v in theirs.items() if k not in APART}
@@ -47,7 +47,7 @@ def test_every_optimizer_survives_the_wire(name: str) -> None:
     ],
 )
 def test_schedules_travel_too(schedule: Any) -> None:
-    again = build(json.loads(json.dumps(describe(mx.optimizer.SGD(lr_scheduler=schedule))))).lr_scheduler
+    again = from_config(json.loads(json.dumps(to_config(mx.optimizer.SGD(lr_scheduler=schedule))))).lr_scheduler
     assert type(again) is type(schedule) and [again(n) for n in range(1, 12)] == [schedule(n) for n in range(1, 12)]
 
 
@@ -73,7 +73,7 @@ def test_schedules_travel_too(schedule: Any) -> None:
 )
 def test_what_is_not_an_optimizer_is_refused(config: Any) -> None:
     with pytest.raises(ArgumentError):
-        build(config)
+        from_config(config)
 
 
 def test_changes_of_schedules_are_seen() -> None:
@@ -91,10 +91,10 @@ def test_changes_of_schedules_are_seen() -> None:
 
 def test_only_known_settings_change() -> None:
     opt = mx.optimizer.Adam()
-    change(opt, {"lr": 0.5, "clip_gradient": 1})
+    update_settings(opt, {"lr": 0.5, "clip_gradient": 1})
     assert opt.lr == 0.5
     with pytest.raises(ArgumentError, match="did you mean 'beta"):
-        change(opt, {"beta": 0.5})
+        update_settings(opt, {"beta": 0.5})
 
 
 def test_what_servers_cannot_apply_is_said() -> None:
@@ -105,13 +105,15 @@ def test_what_servers_cannot_apply_is_said() -> None:
         def __call__(self, num_update: int) -> float:
             return 1.0
 
-    assert obstacle(mx.optimizer.SGD()) == ""
-    assert "Own" in obstacle(Own()) and "OwnSchedule" in obstacle(mx.optimizer.SGD(lr_scheduler=OwnSchedule()))
+    assert unsupported_reason(mx.optimizer.SGD()) == ""
+    assert "Own" in unsupported_reason(Own()) and "OwnSchedule" in unsupported_reason(
+        mx.optimizer.SGD(lr_scheduler=OwnSchedule())
+    )
     with pytest.raises(ArgumentError, match="update_on_kvstore=False"):
-        describe(Own())
+        to_config(Own())
     odd = mx.optimizer.SGD()
     odd.extra = {"not": "plain"}  # type: ignore[attr-defined]
-    assert "'extra'" in obstacle(odd)
+    assert "'extra'" in unsupported_reason(odd)
 
 
 def test_norm_based_optimizers_get_whole_arrays() -> None:
@@ -137,7 +139,7 @@ def test_elementwise_means_that_slices_can_be_updated_apart(name: str) -> None:
 def test_factors_follow_parameters_and_names() -> None:
     opt = mx.optimizer.SGD(param_idx2name={0: "fc_weight", 1: "fc_bias"})
     opt.set_lr_mult({"fc_bias": 2.0})
-    assert factors(opt, [0, 1]) == [[0, 1.0, 1.0, "fc_weight"], [1, 2.0, 0.0, "fc_bias"]]
+    assert multipliers(opt, [0, 1]) == [[0, 1.0, 1.0, "fc_weight"], [1, 2.0, 0.0, "fc_bias"]]
 
 
 def test_states_are_cut_joined_and_read_back() -> None:
@@ -145,9 +147,9 @@ def test_states_are_cut_joined_and_read_back() -> None:
     pieces = []
     for start, stop in ((0, 4), (4, 6)):
         payload: list[Any] = []
-        tree = json.loads(json.dumps(flatten(cut(state, start, stop, 6), payload)))
-        pieces.append(Reader(memoryview(b"".join(p.tobytes() for p in payload))).unflatten(tree))
-    whole = join(pieces, [4, 2], (2, 3))
+        tree = json.loads(json.dumps(flatten(slice_state(state, start, stop, 6), payload)))
+        pieces.append(StateReader(memoryview(b"".join(p.tobytes() for p in payload))).unflatten(tree))
+    whole = join_slices(pieces, [4, 2], (2, 3))
     assert (whole[0] == np.arange(6).reshape(2, 3)).all() and whole[1] is None and (whole[2][0] == 1).all()
 
 
@@ -158,4 +160,4 @@ def test_states_are_cut_joined_and_read_back() -> None:
 )  # fmt: skip
 def test_bad_states_are_refused(tree: Any) -> None:
     with pytest.raises(FormatError):
-        Reader(memoryview(bytes(8))).unflatten(tree)
+        StateReader(memoryview(bytes(8))).unflatten(tree)

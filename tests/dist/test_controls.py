@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import FormatError, MXNetError
-from dualmx.ps import Worker, decoder, frame, secret
-from dualmx.ps.batch_store import BatchStore
+from dualmx.ps import WorkerNode, decoder, frame, secret
+from dualmx.ps.batch_store import ElasticStore
 from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import NOTE, Message, encode
+from dualmx.ps.frame import NOTICE, Message, encode
 from dualmx.ps.journal import Journal
-from dualmx.ps.node import Node
+from dualmx.ps.node import Postoffice
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork
-from dualmx.ps.store import Parked, Store
+from dualmx.ps.store import PendingRequest, Store
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 
@@ -72,10 +72,10 @@ def test_broken_connections_are_made_again(again: bool, two: Running, monkeypatc
     """Promise 3."""
     if not again:
 
-        def broke(self: Node, peer: Any, link: int, reason: str, waits: bool, hello: Any, lost: Any) -> None:
+        def broke(self: Postoffice, peer: Any, link: int, reason: str, waits: bool, hello: Any, lost: Any) -> None:
             lost(reason)
 
-        monkeypatch.setattr(Node, "_broke", broke)
+        monkeypatch.setattr(Postoffice, "_broke", broke)
     worker = two.workers[0]
     before = worker._servers[0].link
     worker._van._links[before].sock.shutdown(2)  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def test_a_damaged_frame_is_noticed(checked: bool, monkeypatch: pytest.MonkeyPat
     """Promise 3."""
     if not checked:
         monkeypatch.setitem(frame.digest, 0, lambda data: 0)
-    sent = bytearray(b"".join(encode(Message(NOTE, 0, {"op": "n"}, [np.arange(4, dtype=np.float32)]))))
+    sent = bytearray(b"".join(encode(Message(NOTICE, 0, {"op": "n"}, [np.arange(4, dtype=np.float32)]))))
     sent[-1] ^= 64
     decoder = Decoder()
     if checked:
@@ -110,13 +110,13 @@ class Elastic:
     """A server of an elastic job, of which the three workers are played by hand."""
 
     def __init__(self) -> None:
-        self.store = BatchStore(range(3), True, lambda who: None, lambda who, reason: None)
+        self.store = ElasticStore(range(3), True, lambda who: None, lambda who, reason: None)
         for key in ("a", "b"):
             self.store.put(key, 0, np.zeros(1, np.float32), (1,))
 
     def push(self, rank: int, *keys: str) -> None:
         parts = [(key, 0, self.store.batch + 1, np.full(1, 10.0**rank, np.float32)) for key in keys]
-        self.store.push(rank, parts, Parked(0, 0, len(parts), "push"))
+        self.store.push(rank, parts, PendingRequest(0, 0, len(parts), "push"))
 
     def values(self) -> list[float]:
         return [float(self.store.at(key, 0).value[0]) for key in ("a", "b")]  # type: ignore[index]
@@ -174,7 +174,7 @@ def test_the_journal_of_another_job_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("watched", [True, False])
 def test_who_waits_at_different_places_is_told(watched: bool, two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promise 6."""
-    monkeypatch.setattr("dualmx.ps.postoffice.CROSSED", 0.2)
+    monkeypatch.setattr("dualmx.ps.postoffice.MISMATCH_SECONDS", 0.2)
     if not watched:
         monkeypatch.setattr(Scheduler, "_uncross", lambda self, now: None)
     two.go("other", lambda: two.workers[1].barrier("there"))
@@ -192,7 +192,7 @@ def test_who_waits_at_a_barrier_for_long_is_told(
     told: bool, two: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Promise 7. The error of a worker that gives up has the reason as well."""
-    monkeypatch.setattr("dualmx.ps.postoffice.TOLD", 0.1 if told else 60.0)
+    monkeypatch.setattr("dualmx.ps.postoffice.WAIT_LOG_SECONDS", 0.1 if told else 60.0)
     two.workers[0]._customer._timeout = 3.0
     with caplog.at_level("WARNING"), pytest.raises(MXNetError, match=r"within 3 s \(DUALMX_DIST_TIMEOUT\)") as failed:
         two.workers[0].barrier("here")
@@ -203,14 +203,14 @@ def test_who_waits_at_a_barrier_for_long_is_told(
 @pytest.mark.parametrize("told", [True, False])
 def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promise 7."""
-    monkeypatch.setattr("dualmx.ps.server.PATIENCE", -1.0)
+    monkeypatch.setattr("dualmx.ps.server.WAIT_NOTICE_SECONDS", -1.0)
     if not told:
         monkeypatch.setattr(KVServer, "tick", lambda self: None)
     cluster = Cluster(0)
     notes: list[str] = []
     take = cluster.worker_vans[1].on_message
     note = cluster.workers[1]._customer.note
-    cluster.worker_vans[1].on_message = lambda link, m: notes.append(note(m)) if m.kind == NOTE else take(link, m)
+    cluster.worker_vans[1].on_message = lambda link, m: notes.append(note(m)) if m.kind == NOTICE else take(link, m)
     tickets = cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
     for kv in cluster.servers:
         cluster.net.run()
@@ -228,7 +228,7 @@ def test_a_wrong_secret_does_not_get_in(proven: bool, two: Running, monkeypatch:
     if not proven:
         monkeypatch.setattr(secret.hmac, "compare_digest", lambda a, b: True)
     with pytest.raises(MXNetError, match="another secret" if proven else "has its 2 workers already"):
-        Worker(replace(two.job, secret=b"not the secret of this job"))
+        WorkerNode(replace(two.job, secret=b"not the secret of this job"))
 
 
 @pytest.mark.parametrize("bounded", [True, False])
@@ -236,7 +236,7 @@ def test_announced_sizes_are_bounded(bounded: bool, monkeypatch: pytest.MonkeyPa
     """Security. The control waits for what the header announces."""
     if not bounded:
         monkeypatch.setattr(decoder, "MAX_PAYLOAD", 1 << 60)
-    head = bytearray(b"".join(encode(Message(NOTE, 0, {"op": "n"}))))[: frame.SIZE]
+    head = bytearray(b"".join(encode(Message(NOTICE, 0, {"op": "n"}))))[: frame.SIZE]
     fields = list(frame.HEADER.unpack(head[: frame.HEADER.size]))
     fields[6] = 1 << 50
     forged = frame.HEADER.pack(*fields)

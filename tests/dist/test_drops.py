@@ -13,8 +13,8 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.drops import dropping
-from dualmx.ps.frame import NOTE, REQUEST, Message
+from dualmx.ps.drops import with_message_drops
+from dualmx.ps.frame import NOTICE, REQUEST, Message
 from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork
@@ -32,14 +32,14 @@ class Cluster:
         self.net = SimNetwork(seed, duplicate=0.1)
         van = self.net.van()
         kv = KVServer(van, WORKERS)
-        van.on_message = dropping(kv.on_message, percent, f"server {seed}")
+        van.on_message = with_message_drops(kv.on_message, percent, f"server {seed}")
         van.on_down = lambda link, reason: None
         self.workers: list[tuple[KVWorker, Customer]] = []
         for rank in range(WORKERS):
             own = self.net.van()
             customer = Customer(own, timeout=1.0)
             take = lambda link, message, customer=customer: customer.on_message(message)  # noqa: E731
-            own.on_message = dropping(take, percent, f"worker {seed} {rank}")
+            own.on_message = with_message_drops(take, percent, f"worker {seed} {rank}")
             own.on_down = lambda link, reason: None
             worker = KVWorker(customer, [Peer("server 0", link=own.connect(van.listen("", 0), 1.0))], 10, rank)
             self.workers.append((worker, customer))
@@ -97,8 +97,8 @@ def test_control_nobody_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_introduces_processes_and_notes_are_not_lost() -> None:
     seen: list[Any] = []
-    take = dropping(lambda link, message: seen.append(message.meta.get("op")), 100, "x")
-    for kind, op in ((REQUEST, "hello"), (REQUEST, "push"), (NOTE, "bye"), (REQUEST, "register")):
+    take = with_message_drops(lambda link, message: seen.append(message.meta.get("op")), 100, "x")
+    for kind, op in ((REQUEST, "hello"), (REQUEST, "push"), (NOTICE, "bye"), (REQUEST, "register")):
         take(0, Message(kind, 1, {"op": op}))
     assert seen == ["hello", "bye", "register"]
 

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.kvstore.elastic import ElasticSampler, Pool, sizes
-from dualmx.ps.attendance import NEW, Attendance
-from dualmx.ps.batches import Attended, Batches
+from dualmx.kvstore.elastic import ElasticSampler, SamplePool, batch_sizes
+from dualmx.ps.attendance import NEWCOMER, ElasticRounds
+from dualmx.ps.batches import ElasticWorker, RoundRecord
 from dualmx.ps.frame import REPLY, Message
 from tests.dist.test_restarts import ROOT, members
 
@@ -36,7 +36,7 @@ class TestSizes:
             for rows in range(1, 80):
                 left = rows
                 while left:
-                    now = sizes(left, members, batch_size)
+                    now = batch_sizes(left, members, batch_size)
                     assert max(now) - min(now) <= 1 and 0 < sum(now) <= left and max(now) <= batch_size
                     left -= sum(now)
                     enough = batch_size > 1 and rows >= members
@@ -46,12 +46,12 @@ class TestSizes:
 def simulated(seed: int) -> Counter[tuple[int, int]]:
     """How often each (epoch, sample) counts while workers come and go between and in the midst of batches."""
     rng = random.Random(seed)
-    attendance, used = Attendance(), Counter()
+    attendance, used = ElasticRounds(), Counter()
     alive = {0: 0, 1: 0, 2: 0}  # rank -> last batch that it has ended
 
-    def fresh() -> tuple[Pool, Batches]:
+    def fresh() -> tuple[SamplePool, ElasticWorker]:
         calls: Any = None, lambda start: Message(REPLY, 0, attendance.page(start)), None
-        return Pool(41, 3, True, 5), Batches(0, 3, True, *calls)
+        return SamplePool(41, 3, True, 5), ElasticWorker(0, 3, True, *calls)
 
     pools = {rank: fresh() for rank in alive}
     new: set[int] = set()
@@ -64,13 +64,13 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
         if attendance.settle(alive):
             for (rank, _), told in attendance.answers():
                 pool, batches = pools[rank]
-                over = [Attended(told["batch"] - 1, before, told["used"])] if alive[rank] else []
+                over = [RoundRecord(told["batch"] - 1, before, told["used"])] if alive[rank] else []
                 if rank in new:
                     new.discard(rank)
                     batches._remember(Message(REPLY, 0, told))
                     epoch, first = batches.marks["order"]
                     over, marks[rank] = batches.after(first - 1), ["order", epoch, first]
-                    pool = Pool(41, 3, True, 5, epoch)
+                    pool = SamplePool(41, 3, True, 5, epoch)
                 else:
                     batches.over += over
                 for one in over:
@@ -97,14 +97,16 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
             asked.discard(gone)
         elif event < 0.06 and len(alive) < 6:
             rank = next(names)
-            alive[rank], pools[rank] = NEW, fresh()
+            alive[rank], pools[rank] = NEWCOMER, fresh()
             new.add(rank)
         else:
             free = sorted(alive.keys() - asked)
             if free:
                 rank = rng.choice(free)
                 asked.add(rank)
-                alive[rank] = NEW if alive[rank] == NEW and rank not in attendance.members else attendance.number
+                alive[rank] = (
+                    NEWCOMER if alive[rank] == NEWCOMER and rank not in attendance.members else attendance.number
+                )
                 attendance.mark([] if rank in new else [marks[rank]])
                 attendance.ask(rank, alive[rank], (rank, next(requests)))
                 alive[rank] = max(alive[rank], 0)
@@ -123,8 +125,8 @@ def test_every_sample_counts_once_in_whatever_order_workers_come_and_go(monkeypa
 
 
 def test_control_without_giving_samples_of_the_dead_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    use = Pool.use
-    monkeypatch.setattr(Pool, "use", lambda self, members, used: use(self, members, members))
+    use = SamplePool.use
+    monkeypatch.setattr(SamplePool, "use", lambda self, members, used: use(self, members, members))
     assert sum(simulated(seed) != expected() for seed in range(20)) > 10
 
 

@@ -18,11 +18,11 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.launch.command import main
-from dualmx.ps import Job, Worker, certificate
+from dualmx.ps import Job, WorkerNode, certificate
 from dualmx.ps import secret as handshake
-from dualmx.ps.frame import NOTE, Message, encode
+from dualmx.ps.frame import NOTICE, Message, encode
 from dualmx.ps.sockets import SocketVan
-from dualmx.ps.status import ask
+from dualmx.ps.status import query_status
 from dualmx.ps.tls import Encryption
 from tests.dist.outside import ADDRESS, Wire, outside, records
 from tests.dist.test_members import SECRET, Running, _rounds
@@ -55,7 +55,7 @@ def _van(secret: bytes = SECRET, **more: Any) -> Iterator[tuple[SocketVan, list[
 
 
 def _known() -> Message:
-    return Message(NOTE, 0, {"op": "said in the clear"}, [np.frombuffer(KNOWN, np.uint8)])
+    return Message(NOTICE, 0, {"op": "said in the clear"}, [np.frombuffer(KNOWN, np.uint8)])
 
 
 @pytest.mark.parametrize("encrypt", ["auto", "0"])
@@ -99,9 +99,9 @@ def test_a_job_between_hosts() -> None:
         links = list(worker._van._links.values())
         assert len(links) == 3 and all(link.tls is not None for link in links)
     _rounds(running)
-    assert ask(ADDRESS, running.job.port, SECRET, 0.05)["complete"]
+    assert query_status(ADDRESS, running.job.port, SECRET, 0.05)["complete"]
     with pytest.raises(MXNetError, match="demands encryption, this one has none"):
-        ask(ADDRESS, running.job.port, SECRET, 0.05, encrypt="0")
+        query_status(ADDRESS, running.job.port, SECRET, 0.05, encrypt="0")
     running.end()
     assert not running.errors
 
@@ -245,7 +245,7 @@ def test_both_ends_must_agree(here: str, there: str, said: str) -> None:
     running.job = replace(running.job, tcp=True, encrypt=there)
     running.whole()
     with pytest.raises(MXNetError, match=rf"the other end {said} \(DUALMX_ENCRYPT\)"):
-        Worker(replace(running.job, encrypt=here))
+        WorkerNode(replace(running.job, encrypt=here))
     running.end()
 
 
@@ -273,7 +273,7 @@ def test_many_messages_both_ways_at_once_arrive_whole() -> None:
 
         def speak(van: SocketVan, by: int) -> None:
             for number, payload in enumerate(payloads):
-                van.send(by, Message(NOTE, number, {"n": number}, [payload]))
+                van.send(by, Message(NOTICE, number, {"n": number}, [payload]))
 
         threads = [threading.Thread(target=speak, args=ends) for ends in ((here, link), (there, back))]
         for thread in threads:

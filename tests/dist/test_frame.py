@@ -14,10 +14,10 @@ import xxhash
 
 from dualmx.core.errors import FormatError
 from dualmx.ps import frame
-from dualmx.ps.codes import Code
+from dualmx.ps.codes import Codec
 from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import Message, encode, outgoing
-from dualmx.ps.placement import MAX_SLICE, home, place
+from dualmx.ps.frame import Message, encode, encode_for_link
+from dualmx.ps.placement import MAX_SLICE, home_server, slice_key
 from dualmx.ps.sockets import SocketVan
 
 
@@ -48,7 +48,7 @@ def test_frames_come_back_as_they_were_sent(fast: bool) -> None:
 
 
 def test_a_flipped_bit_anywhere_is_noticed() -> None:
-    raw = b"".join(encode(Message(frame.NOTE, 3, {"op": "x"}, (np.arange(4.0),))))
+    raw = b"".join(encode(Message(frame.NOTICE, 3, {"op": "x"}, (np.arange(4.0),))))
     for at in range(len(raw)):
         damaged = bytearray(raw)
         damaged[at] ^= 1 << at % 8
@@ -86,18 +86,18 @@ def test_headers_out_of_bounds_allocate_nothing(raw: bytes, text: str) -> None:
 
 @pytest.mark.parametrize("text", [b"[1]", b"nonsense", b"[" * 100_000])
 def test_meta_data_must_be_an_object(text: bytes) -> None:
-    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTE, 0, 0, len(text), 0, zlib.crc32(text))
+    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTICE, 0, 0, len(text), 0, zlib.crc32(text))
     with pytest.raises(FormatError, match="JSON"):
         decode(head + zlib.crc32(head).to_bytes(4, "little") + text, 10_000)
 
 
 def test_too_large_to_send() -> None:
     with pytest.raises(FormatError, match="at most"):
-        encode(Message(frame.NOTE, 0, {"text": "x" * (frame.MAX_META + 1)}))
+        encode(Message(frame.NOTICE, 0, {"text": "x" * (frame.MAX_META + 1)}))
 
 
 def test_values_of_meta_data_are_checked() -> None:
-    message = Message(frame.NOTE, 0, json.loads('{"op": "x", "rank": true, "store": "0"}'))
+    message = Message(frame.NOTICE, 0, json.loads('{"op": "x", "rank": true, "store": "0"}'))
     for name in ("rank", "store", "missing"):
         with pytest.raises(FormatError, match=name):
             message.take(name, int)
@@ -106,24 +106,24 @@ def test_values_of_meta_data_are_checked() -> None:
 @pytest.mark.parametrize("size", [1, 2, 5, 7, 8, 9, 100, 1001])
 @pytest.mark.parametrize("servers", [1, 2, 3, 7])
 def test_slices_cover_an_array_once(size: int, servers: int) -> None:
-    slices = place("w", size, 4, servers, bound=8)
+    slices = slice_key("w", size, 4, servers, bound=8)
     assert [s.number for s in slices] == list(range(len(slices)))
     assert slices[0].start == 0 and slices[-1].stop == size
     assert all(a.stop == b.start for a, b in zip(slices, slices[1:], strict=False))
     assert all(s.stop > s.start and 0 <= s.server < servers for s in slices)
     assert len(slices) == (min(servers, size) if size >= 8 else 1)
-    assert len(place("w", size, 4, servers, bound=8, whole=True)) == 1
+    assert len(slice_key("w", size, 4, servers, bound=8, unsliced=True)) == 1
 
 
 def test_placement_follows_mxnet_for_int_keys_and_bounds_slices() -> None:
-    assert [home(k, 2) for k in range(4)] == [0, 1, 0, 1]
-    huge = place(3, 100_000_000, 4, 1, bound=10)
+    assert [home_server(k, 2) for k in range(4)] == [0, 1, 0, 1]
+    huge = slice_key(3, 100_000_000, 4, 1, bound=10)
     assert max(s.stop - s.start for s in huge) * 4 <= MAX_SLICE + 4
 
 
 def test_two_bit_words() -> None:
     values = np.array([0.5, 0, -0.5, 0.5, 0, 0, 0, -0.5, 0.5], np.float32)
-    code = Code("2bit", 0.5)
+    code = Codec("2bit", 0.5)
     words = code.pack(values)
     assert words.tolist() == [0b11001011, 0b00000010, 0b11000000, 0] and code.size(9) == 4 and code.size(17) == 8
     assert code.unpack(words, 9).tolist() == values.tolist()
@@ -132,7 +132,7 @@ def test_two_bit_words() -> None:
 @pytest.mark.parametrize("n", [1, 31, 32, 33])
 def test_one_bit_and_half_words(n: int) -> None:
     values = np.where(np.arange(n) % 3 == 0, 1, -1).astype(np.float32)
-    one, half = Code("1bit", 0.0), Code("fp16", 0.0)
+    one, half = Codec("1bit", 0.0), Codec("fp16", 0.0)
     words = one.pack(values)
     assert words.nbytes == one.size(n) == -(-n // 32) * 4 and one.unpack(words, n).tolist() == values.tolist()
     assert words[0] == (0b10010010 if n > 1 else 0b10000000)
@@ -144,7 +144,7 @@ def test_one_bit_and_half_words(n: int) -> None:
 def test_requests_for_a_slice_are_known_again(fast: bool) -> None:
     """What is known but for its round says the same as JSON that is read, and what only looks like it does not."""
     plain = {"op": "pushpull", "store": 3, "parts": [["w,]1", 0, 7]]}
-    form = frame.Form({"op": "pushpull", "store": 3}, "w,]1", 0)
+    form = frame.HeaderTemplate({"op": "pushpull", "store": 3}, "w,]1", 0)
     decoder = Decoder()
 
     def read(meta: dict) -> Message:
@@ -171,15 +171,15 @@ def test_a_payload_for_several_has_its_checksum_taken_once(monkeypatch: pytest.M
     taken = []
     found = frame.checksum
     monkeypatch.setattr(frame, "checksum", lambda parts, fast: taken.append(1) or found(parts, fast))
-    repeated = frame.Repeated((numbers,))
+    repeated = frame.SharedPayload((numbers,))
     assert [b"".join(encode(Message(frame.REPLY, n, {"n": n // 2}, repeated), True)) for n in range(4)] == plain
     assert len(taken) == 2  # once for each JSON before it
 
 
 def streamed(message: Message, taken: int = 1 << 30) -> bytes:
     """The bytes of a frame whose checksum comes last, for a socket that takes at most so many of them at once."""
-    late = outgoing(message, True, late=True)
-    assert isinstance(late, frame.Late)
+    late = encode_for_link(message, True, late=True)
+    assert isinstance(late, frame.StreamedFrame)
     raw = b""
     while True:
         some = b"".join(late.next())[:taken]
@@ -188,15 +188,15 @@ def streamed(message: Message, taken: int = 1 << 30) -> bytes:
             return raw
 
 
-@pytest.mark.parametrize("taken", [99_991, frame.PIECE, 1 << 30])
-@pytest.mark.parametrize("sizes", [(1 << 20,), (frame.PIECE,), (300_000, 4, 1 << 19, 64), (4096,) * 200])
+@pytest.mark.parametrize("taken", [99_991, frame.PAYLOAD_CHUNK, 1 << 30])
+@pytest.mark.parametrize("sizes", [(1 << 20,), (frame.PAYLOAD_CHUNK,), (300_000, 4, 1 << 19, 64), (4096,) * 200])
 def test_a_checksum_behind_a_large_frame_is_that_of_its_bytes(sizes: tuple[int, ...], taken: int) -> None:
     parts = [np.random.default_rng(n).integers(0, 256, size).astype(np.uint8) for n, size in enumerate(sizes)]
     message = Message(frame.REQUEST, 7, {"op": "push"}, parts)
     raw = streamed(message, taken)
     summed = b"".join(encode(message, True))
     assert raw[frame.SIZE : -8] == summed[frame.SIZE :]
-    assert frame.TAIL.unpack(raw[-8:])[0] == frame.HEADER.unpack_from(summed)[-1]
+    assert frame.TRAILER.unpack(raw[-8:])[0] == frame.HEADER.unpack_from(summed)[-1]
     first, second = decode(raw + raw, 50_000)
     for found in (first, second):
         pieces = found.pieces()
@@ -205,8 +205,8 @@ def test_a_checksum_behind_a_large_frame_is_that_of_its_bytes(sizes: tuple[int, 
 
 def test_what_was_changed_while_it_was_sent_is_noticed() -> None:
     numbers = np.zeros(1 << 20, np.uint8)
-    late = outgoing(Message(frame.NOTE, 0, {}, (numbers,)), True, late=True)
-    assert isinstance(late, frame.Late)
+    late = encode_for_link(Message(frame.NOTICE, 0, {}, (numbers,)), True, late=True)
+    assert isinstance(late, frame.StreamedFrame)
     raw = b"".join(late.next())
     numbers[5] = 1
     done = late.sent(len(raw))
@@ -219,20 +219,24 @@ def test_what_was_changed_while_it_was_sent_is_noticed() -> None:
 
 
 def test_a_checksum_that_came_late_is_known_to_the_next_receiver() -> None:
-    repeated = frame.Repeated((np.arange(1 << 17),))
+    repeated = frame.SharedPayload((np.arange(1 << 17),))
     raw = [streamed(Message(frame.REPLY, 0, {"n": 1}, repeated))]
     raw.append(b"".join(encode(Message(frame.REPLY, 0, {"n": 1}, repeated), True)))
     assert decode(raw[0], 1 << 20)[0].data() == decode(raw[1], 1 << 20)[0].data()
-    assert isinstance(outgoing(Message(frame.REPLY, 0, {"n": 2}, repeated), True, late=True), frame.Late)
-    assert not isinstance(outgoing(Message(frame.REPLY, 0, {"n": 1}, repeated), True, late=True), frame.Late)
+    assert isinstance(
+        encode_for_link(Message(frame.REPLY, 0, {"n": 2}, repeated), True, late=True), frame.StreamedFrame
+    )
+    assert not isinstance(
+        encode_for_link(Message(frame.REPLY, 0, {"n": 1}, repeated), True, late=True), frame.StreamedFrame
+    )
 
 
 def test_only_xxh3_comes_late_and_frames_of_any_size_may_have_it_so() -> None:
     with pytest.raises(FormatError, match="out of bounds"):
-        decode(forged({}, b"", frame.LATE))
-    small = streamed(Message(frame.NOTE, 0, {"op": "x"}, (np.zeros(1 << 18, np.uint8),)))
-    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTE, frame.XXH3 | frame.LATE, 0, 0, 0, 0)
-    none = head + zlib.crc32(head).to_bytes(4, "little") + frame.TAIL.pack(xxhash.xxh3_64_intdigest(b""))
+        decode(forged({}, b"", frame.TRAILING_CHECKSUM))
+    small = streamed(Message(frame.NOTICE, 0, {"op": "x"}, (np.zeros(1 << 18, np.uint8),)))
+    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTICE, frame.XXH3 | frame.TRAILING_CHECKSUM, 0, 0, 0, 0)
+    none = head + zlib.crc32(head).to_bytes(4, "little") + frame.TRAILER.pack(xxhash.xxh3_64_intdigest(b""))
     assert [m.data().nbytes for m in decode(none + small + none, 1000)] == [0, 1 << 18, 0]
     assert Decoder().whole(memoryview(none)) == (None, 0)
 
@@ -276,14 +280,14 @@ def test_parts_of_odd_sizes_begin_where_programs_take_them(sizes: tuple[int, ...
 def forged(meta: object, payload: bytes, flags: int) -> bytes:
     raw = json.dumps(meta).encode()
     checksum = zlib.crc32(payload, zlib.crc32(raw))
-    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTE, flags, 0, len(raw), len(payload), checksum)
+    head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTICE, flags, 0, len(raw), len(payload), checksum)
     return head + zlib.crc32(head).to_bytes(4, "little") + raw + payload
 
 
 @pytest.mark.parametrize("layout", [None, 3, [0], [-1], [65], [10], [64, 1], ["a"], [[0, 0, 8]], [1.5], [None]])
 def test_layouts_that_do_not_fit_are_refused(layout: object) -> None:
-    assert len(decode(forged({"~": [10, 1]}, bytes(65), frame.LINED))[0].payload) == 2
-    for flags in (frame.LINED, frame.SHARED):
+    assert len(decode(forged({"~": [10, 1]}, bytes(65), frame.ALIGNED))[0].payload) == 2
+    for flags in (frame.ALIGNED, frame.SHARED):
         with pytest.raises(FormatError):
             decode(forged({"~": layout}, bytes(64 if layout != [10] else 65), flags))
 
@@ -296,9 +300,9 @@ def test_links_send_checksums_of_large_frames_last(
     made: list[bool] = []
 
     def noted(message: Message, *args: Any, **more: Any) -> Any:
-        sent = outgoing(message, *args, **more)
+        sent = encode_for_link(message, *args, **more)
         if message.kind == frame.REQUEST:
-            made.append(isinstance(sent, frame.Late))
+            made.append(isinstance(sent, frame.StreamedFrame))
         return sent
 
     monkeypatch.setattr("dualmx.ps.sockets.outgoing", noted)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.ps import Server, shared
+from dualmx.ps import ServerNode, shared
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.frame import REPLY, Message
-from dualmx.ps.joined import Windows
-from dualmx.ps.placement import place
+from dualmx.ps.joined import ContiguousMapper
+from dualmx.ps.placement import slice_key
 from dualmx.ps.simulator import SimNetwork
 from tests.dist.test_members import Running
 
@@ -85,13 +85,13 @@ def test_memory_of_an_answer_is_that_of_its_own_request_and_connection() -> None
     assert van.where(7, ticket.number, 64) is None  # answered: what comes again goes elsewhere
 
 
-def lender(limit: int = 8 << 20) -> tuple[shared.Arena, int, shared.Loans]:
+def lender(limit: int = 8 << 20) -> tuple[shared.Arena, int, shared.RemoteArena]:
     arena = shared.Arena(limit)
     reader = arena.reader()
-    return arena, reader, shared.Loans(os.dup(arena.fd), reader)
+    return arena, reader, shared.RemoteArena(os.dup(arena.fd), reader)
 
 
-def lent(one: tuple[shared.Arena, int, shared.Loans], values: np.ndarray) -> memoryview:
+def lent(one: tuple[shared.Arena, int, shared.RemoteArena], values: np.ndarray) -> memoryview:
     arena, reader, loans = one
     block = arena.take(values.nbytes)
     assert block is not None
@@ -105,7 +105,7 @@ def test_pieces_of_several_lenders_are_one_array_without_a_copy() -> None:
     draw = np.random.default_rng(1)
     parts = [draw.integers(0, 256, n).astype(np.uint8) for n in (16 * PAGE, 40 * PAGE, 10 * PAGE + 100)]
     pieces = [lent(w, p) for w, p in zip((one, two, one), parts, strict=True)]
-    windows = Windows()
+    windows = ContiguousMapper()
     whole = windows.join(pieces, [one[2], two[2]])
     assert whole is not None and not whole.flags.writeable
     assert whole.tobytes() == b"".join(p.tobytes() for p in parts)
@@ -119,7 +119,7 @@ def test_pieces_of_several_lenders_are_one_array_without_a_copy() -> None:
 def test_loans_come_back_when_the_joined_array_is_dropped() -> None:
     one = lender()
     pieces = [lent(one, np.full(16 * PAGE, i, np.uint8)) for i in (1, 2)]
-    windows = Windows()
+    windows = ContiguousMapper()
     whole = windows.join(pieces, [one[2]])
     assert whole is not None
     part = whole[PAGE : 20 * PAGE]
@@ -140,7 +140,7 @@ def test_loans_come_back_when_the_joined_array_is_dropped() -> None:
 def test_what_cannot_be_seen_as_one_is_left_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     one = lender()
     whole, odd = lent(one, np.ones(16 * PAGE, np.uint8)), lent(one, np.ones(16 * PAGE + 64, np.uint8))
-    windows = Windows()
+    windows = ContiguousMapper()
     assert windows.join([odd, whole], [one[2]]) is None  # the first does not fill its pages
     assert windows.join([whole, odd[64:]], [one[2]]) is None  # the second does not begin with one
     assert windows.join([whole, np.ones(PAGE, np.uint8).data], [one[2]]) is None  # nobody has lent it
@@ -153,7 +153,7 @@ def test_windows_are_bounded_and_forgotten_with_their_lender(monkeypatch: pytest
     monkeypatch.setattr("dualmx.ps.joined.WINDOWS", 2)
     one = lender()
     pieces = [lent(one, np.full(2 * PAGE, i, np.uint8)) for i in range(4)]
-    windows = Windows()
+    windows = ContiguousMapper()
     found = [windows.join([pieces[i], pieces[(i + 1) % 4]], [one[2]]) for i in range(4)]
     assert len(windows._windows) == 2
     windows.forget(one[2])
@@ -166,7 +166,7 @@ def test_windows_are_bounded_and_forgotten_with_their_lender(monkeypatch: pytest
 @pytest.mark.parametrize("shape", [(2048, 640), (512, 512, 3, 3), (3_000_000,)])
 def test_slices_of_large_arrays_fill_pages(shape: tuple[int, ...], servers: int) -> None:
     size, width = int(np.prod(shape)), int(np.prod(shape[1:]))
-    slices = place("w", size, 4, servers, bound=1_000_000, width=width)
+    slices = slice_key("w", size, 4, servers, bound=1_000_000, width=width)
     assert all(s.stop * 4 % PAGE == 0 and s.stop % width == 0 for s in slices[:-1])
     sizes = [s.stop - s.start for s in slices]
     assert max(sizes) - min(sizes) <= max(sizes) // 8
@@ -175,10 +175,10 @@ def test_slices_of_large_arrays_fill_pages(shape: tuple[int, ...], servers: int)
 def test_a_server_that_dies_while_slices_travel_is_named() -> None:
     running = Running(1, 2, silence=2.0)
     running.job = replace(running.job, tcp=True)
-    servers: list[Server] = []
+    servers: list[ServerNode] = []
 
     def serve(rank: int) -> None:
-        servers.append(made := Server(replace(running.job, role="server", task=rank)))
+        servers.append(made := ServerNode(replace(running.job, role="server", task=rank)))
         made.run()
 
     running.scheduler()

@@ -18,11 +18,11 @@ import pytest
 
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.core.network import free_port
-from dualmx.ps import Job, Server, Worker, dialing, run_scheduler, shared, sockets
+from dualmx.ps import Job, ServerNode, WorkerNode, dialing, run_scheduler, shared, sockets
 from dualmx.ps import secret as handshake
-from dualmx.ps.frame import NOTE, Message, encode
+from dualmx.ps.frame import NOTICE, Message, encode
 from dualmx.ps.journal import Journal
-from dualmx.ps.secret import find_secret, user_file
+from dualmx.ps.secret import load_secret, user_secret_path
 
 SECRET = b"a secret of the tests, long enough"
 
@@ -35,7 +35,7 @@ class Running:
         self.job = Job("worker", "127.0.0.1", port, workers, servers, SECRET, -1, 0.2, silence, 10.0, start)
         self.errors: dict[str, Exception] = {}
         self.threads: dict[str, threading.Thread] = {}
-        self.workers: dict[int, Worker] = {}
+        self.workers: dict[int, WorkerNode] = {}
 
     def go(self, name: str, work: Callable[[], None]) -> None:
         def guarded() -> None:
@@ -51,10 +51,10 @@ class Running:
         self.go("scheduler", lambda: run_scheduler(self.job))
 
     def server(self, rank: int) -> None:
-        self.go(f"server {rank}", lambda: Server(replace(self.job, role="server", task=rank)).run())
+        self.go(f"server {rank}", lambda: ServerNode(replace(self.job, role="server", task=rank)).run())
 
     def worker(self, rank: int) -> None:
-        self.go(f"worker {rank}", lambda: self.workers.__setitem__(rank, Worker(replace(self.job, task=rank))))
+        self.go(f"worker {rank}", lambda: self.workers.__setitem__(rank, WorkerNode(replace(self.job, task=rank))))
 
     def whole(self) -> None:
         self.scheduler()
@@ -131,13 +131,13 @@ def test_a_broken_connection_is_a_death(two: Running) -> None:
 
 def test_the_wrong_secret_is_refused_on_both_sides(two: Running) -> None:
     with pytest.raises(MXNetError, match="another secret"):
-        Worker(replace(two.job, secret=b"not the secret of this job"))
+        WorkerNode(replace(two.job, secret=b"not the secret of this job"))
     two.workers[0].kv.wait(two.workers[0].kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))
 
 
 def test_a_peer_that_only_pretends_learns_nothing_and_is_not_heard(two: Running) -> None:
     """A replayed handshake and frames without one are both useless."""
-    raw = b"".join(encode(Message(NOTE, 0, {"op": "bye"})))
+    raw = b"".join(encode(Message(NOTICE, 0, {"op": "bye"})))
     old, hello = (handshake.HELLO.pack(handshake.MAGIC, version, 0, bytes(32)) for version in (1, handshake.VERSION))
     for start, sizes in ((raw, (0,)), (old + bytes(32) + raw, (0, 40)), (hello + bytes(32) + raw, (0, 72))):
         with socket.create_connection(("127.0.0.1", two.job.port)) as s:
@@ -239,11 +239,11 @@ def test_the_job_must_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_too_many_and_other_counts_are_refused(two: Running) -> None:
     with pytest.raises(MXNetError, match="has its 2 workers already"):
-        Worker(two.job)
+        WorkerNode(two.job)
     with pytest.raises(MXNetError, match="DMLC_NUM_WORKER"):
-        Worker(replace(two.job, workers=3))
+        WorkerNode(replace(two.job, workers=3))
     with pytest.raises(MXNetError, match="'worker': 'fail'.* this worker's has .*'continue'.*DUALMX_ON_WORKER_DEATH"):
-        Worker(replace(two.job, on_worker_death="continue"))
+        WorkerNode(replace(two.job, on_worker_death="continue"))
 
 
 @pytest.mark.slow
@@ -272,7 +272,7 @@ def test_a_job_that_ends_well_leaves_no_journal_and_that_of_another_is_refused(t
 def test_no_scheduler_is_an_error() -> None:
     running = Running(1, 1, start=0.5)
     with pytest.raises(MXNetError, match=r"cannot connect to 127.0.0.1:\d+ within 0.5 s"):
-        Worker(running.job)
+        WorkerNode(running.job)
 
 
 def test_servers_share_the_wish_for_a_port(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -329,30 +329,30 @@ def test_a_link_over_tcp_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestSecret:
     def test_the_environment_comes_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DUALMX_SECRET", "0123456789abcdef")
-        assert find_secret("10.0.0.1") == b"0123456789abcdef"
+        assert load_secret("10.0.0.1") == b"0123456789abcdef"
 
     def test_a_short_one_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("DUALMX_SECRET", "hunter2")
         with pytest.raises(MXNetError, match="16 or more"):
-            find_secret("127.0.0.1")
+            load_secret("127.0.0.1")
 
     def test_several_hosts_need_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("DUALMX_SECRET", raising=False)
         with pytest.raises(MXNetError, match=r"export DUALMX_SECRET=\$"):
-            find_secret("192.0.2.7")
+            load_secret("192.0.2.7")
         monkeypatch.setenv("DUALMX_INSECURE", "1")
-        assert find_secret("192.0.2.7") == b""
+        assert load_secret("192.0.2.7") == b""
 
     def test_processes_of_a_user_share_a_file(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("DUALMX_SECRET", raising=False)
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-        first = find_secret("127.0.0.1")
-        assert len(first) == 64 and find_secret("localhost") == first
-        assert stat.S_IMODE(user_file().stat().st_mode) == 0o600
-        assert [p.name for p in user_file().parent.iterdir()] == ["secret"]
-        os.chmod(user_file(), 0o644)
+        first = load_secret("127.0.0.1")
+        assert len(first) == 64 and load_secret("localhost") == first
+        assert stat.S_IMODE(user_secret_path().stat().st_mode) == 0o600
+        assert [p.name for p in user_secret_path().parent.iterdir()] == ["secret"]
+        os.chmod(user_secret_path(), 0o644)
         with pytest.raises(MXNetError, match="chmod 600"):
-            find_secret("127.0.0.1")
+            load_secret("127.0.0.1")
 
 
 def test_the_environment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,7 +457,7 @@ def test_small_pushes_leave_by_themselves_after_a_rest_too(two: Running) -> None
 
 def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
     arena = shared.Arena(1 << 20)
-    loans = shared.Loans(os.dup(arena.fd), reader := arena.reader())
+    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
     first = arena.take(100_000)
     assert first is not None
     first[:] = 7
@@ -482,7 +482,7 @@ def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
 
 def test_memory_that_was_lent_twice_is_used_again_when_both_loans_are_back() -> None:
     arena = shared.Arena(1 << 20)
-    loans = shared.Loans(os.dup(arena.fd), reader := arena.reader())
+    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
     first = arena.take(100_000)
     assert first is not None
     where = first.ctypes.data
@@ -496,7 +496,7 @@ def test_memory_that_was_lent_twice_is_used_again_when_both_loans_are_back() -> 
 
 def test_parts_of_a_message_share_a_loan() -> None:
     arena = shared.Arena(8 << 20)
-    loans = shared.Loans(os.dup(arena.fd), reader := arena.reader())
+    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
     block = arena.take(200_000)
     assert block is not None
     block[:] = np.arange(200_000) % 251
@@ -506,7 +506,7 @@ def test_parts_of_a_message_share_a_loan() -> None:
     assert len(places) == 5
     found = [loans.view(list(p)) for p in places if not isinstance(p, int)]
     assert b"".join(f.tobytes() for f in found) == b"".join(p.tobytes() for p in parts)
-    assert all(f.ctypes.data % shared.LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
+    assert all(f.ctypes.data % shared.CACHE_LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
     assert (
         arena.lend([p.data for p in (strange[0], strange[1], block, strange[2])], reader)[0] == 704
     )  # too few to lend

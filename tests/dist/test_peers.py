@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dualmx.ps.frame import NOTE, Message
-from dualmx.ps.peers import Lost, Peers
+from dualmx.ps.frame import NOTICE, Message
+from dualmx.ps.peers import PeerLinks, PeerLost
 
 
 class Wire:
@@ -21,17 +21,17 @@ class Wire:
         return True
 
 
-def linked() -> tuple[Peers, Wire]:
+def linked() -> tuple[PeerLinks, Wire]:
     """Process 0 of three; process k is at the end of link 10 + k."""
     wire = Wire()
-    peers = Peers(wire, 0, 3, 0)  # type: ignore[arg-type]
+    peers = PeerLinks(wire, 0, 3, 0)  # type: ignore[arg-type]
     for rank in (1, 2):
-        assert peers.on_message(10 + rank, Message(NOTE, 0, {"op": "peer", "rank": rank}))
+        assert peers.on_message(10 + rank, Message(NOTICE, 0, {"op": "peer", "rank": rank}))
     return peers, wire
 
 
-def said(peers: Peers) -> str:
-    with pytest.raises(Lost) as raised:
+def said(peers: PeerLinks) -> str:
+    with pytest.raises(PeerLost) as raised:
         peers.take("c", [1], "all_reduce")
     return str(raised.value)
 
@@ -51,14 +51,14 @@ def test_the_error_names_the_process_that_died_before_the_one_that_left(noticed:
     if noticed == "here":
         peers.on_down(12, "closed the connection")
     text = "process 2 died: closed the connection" if noticed == "by the one that left" else ""
-    peers.on_message(11, Message(NOTE, 0, {"op": "bye", "text": text}))
+    peers.on_message(11, Message(NOTICE, 0, {"op": "bye", "text": text}))
     assert "process 1 has left the job" in said(peers)
     assert ("process 2 died" in said(peers)) == (noticed != "by nobody")
 
 
 def test_a_process_that_left_before_did_not_die_of_it() -> None:
     peers, wire = linked()
-    peers.on_message(12, Message(NOTE, 0, {"op": "bye", "text": ""}))
+    peers.on_message(12, Message(NOTICE, 0, {"op": "bye", "text": ""}))
     peers.on_down(12, "closed the connection")
     peers.leave("bye")
     assert {meta["text"] for _, meta in wire.sent} == {""}

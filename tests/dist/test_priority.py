@@ -11,9 +11,9 @@ import pytest
 from dualmx.ps.certificate import contexts
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import NOTE, REPLY, REQUEST, Message, outgoing
-from dualmx.ps.link import BEGUN, Link
-from dualmx.ps.secret import Met
+from dualmx.ps.frame import NOTICE, REPLY, REQUEST, Message, encode_for_link
+from dualmx.ps.link import MAX_COMMITTED, Link
+from dualmx.ps.secret import HandshakeResult
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork, SimVan
 from dualmx.ps.tls import CHUNK, Tls
@@ -103,12 +103,12 @@ def order(priorities: list[int | None], encrypted: bool = False, late: bool = Fa
     for end in (near, far):
         end.setblocking(False)
     here, there = shaken(near, far) if encrypted else (None, None)
-    link, decoder, found = Link(1, near, Met(True, here), None, Decoder()), Decoder(), []
-    payload, scratch = np.zeros(max(BEGUN, 1 << 20), np.uint8), memoryview(bytearray(CHUNK))
+    link, decoder, found = Link(1, near, HandshakeResult(True, here), None, Decoder()), Decoder(), []
+    payload, scratch = np.zeros(max(MAX_COMMITTED, 1 << 20), np.uint8), memoryview(bytearray(CHUNK))
     with near, far:
         for number, priority in enumerate(priorities):
-            kind = NOTE if priority is None else REQUEST
-            link.put(outgoing(Message(kind, number, {}, (payload,)), True, late=late), priority)
+            kind = NOTICE if priority is None else REQUEST
+            link.put(encode_for_link(Message(kind, number, {}, (payload,)), True, late=late), priority)
             if not number:
                 assert not link.push()  # the socket takes no more of it now
         while True:

@@ -18,9 +18,9 @@ from dualmx.core.network import free_port
 from dualmx.gluon.contrib.estimator import LoggingHandler
 from dualmx.ps.frame import PING, Message
 from dualmx.ps.postoffice import Scheduler
-from dualmx.ps.pulse import Pulse, Traffic
+from dualmx.ps.pulse import ExchangeCounters, WorkerStatus
 from dualmx.ps.sockets import SocketVan
-from dualmx.ps.status import _late, ask
+from dualmx.ps.status import _stragglers, query_status
 
 
 def told(at: float, rounds: int = 0, **more: Any) -> Message:
@@ -33,7 +33,7 @@ def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_speeds_are_those_of_the_last_seconds() -> None:
-    pulse = Pulse()
+    pulse = WorkerStatus()
     assert pulse.told(0.0) == {}
     for second in range(21):
         pulse.take(told(float(second), 10 * min(second, 18)))
@@ -54,20 +54,20 @@ def test_speeds_are_those_of_the_last_seconds() -> None:
     ],
 )  # fmt: skip
 def test_signs_of_life_that_say_something_else_are_refused(wrong: dict[str, Any]) -> None:
-    pulse = Pulse()
+    pulse = WorkerStatus()
     with pytest.raises(FormatError):
         pulse.take(Message(PING, 0, {**told(1.0).meta, **wrong}))
     assert pulse.told(0.0) == {}
 
 
 def test_numbers_that_are_not_finite_are_none() -> None:
-    pulse = Pulse()
+    pulse = WorkerStatus()
     pulse.take(told(1.0, figures={"loss": float("nan"), "norm": float("inf"), "a\x1b[2J" + "b" * 80: 0.5}))
     assert pulse.told(0.0)["figures"] == {"loss": None, "norm": None, "a [2J" + "b" * 59: 0.5}
 
 
 def test_the_longest_wait_is_told(no_figures: None) -> None:
-    traffic = Traffic()
+    traffic = ExchangeCounters()
     assert "wait" not in traffic.told() and "figures" not in traffic.told()
     now = time.monotonic()
     traffic.wait_for([2], "parallel.recv", now - 3)
@@ -81,14 +81,18 @@ def test_the_longest_wait_is_told(no_figures: None) -> None:
 
 def test_figures_are_few_and_the_latest(no_figures: None) -> None:
     for i in range(20):
-        mx.callback.report(f"figure {i}", i)
-    mx.callback.report("figure 5", mx.nd.array([0.25]))
-    assert figures.latest() == {**{f"figure {i}": float(i) for i in range(6, 20)}, "figure 4": 4.0, "figure 5": 0.25}
-    mx.callback.report("n" * 100, 1)
-    assert "n" * 64 in figures.latest() and "figure 4" not in figures.latest()
+        mx.callback.report_metric(f"figure {i}", i)
+    mx.callback.report_metric("figure 5", mx.nd.array([0.25]))
+    assert figures.latest_metrics() == {
+        **{f"figure {i}": float(i) for i in range(6, 20)},
+        "figure 4": 4.0,
+        "figure 5": 0.25,
+    }
+    mx.callback.report_metric("n" * 100, 1)
+    assert "n" * 64 in figures.latest_metrics() and "figure 4" not in figures.latest_metrics()
     for wrong in ("low", None, mx.nd.ones((2,))):
         with pytest.raises((ArgumentTypeError, mx.MXNetError)):
-            mx.callback.report("loss", wrong)  # type: ignore[arg-type]
+            mx.callback.report_metric("loss", wrong)  # type: ignore[arg-type]
 
 
 def test_callbacks_report_what_they_write(no_figures: None) -> None:
@@ -97,12 +101,12 @@ def test_callbacks_report_what_they_write(no_figures: None) -> None:
     param = mx.model.BatchEndParam(epoch=0, nbatch=0, eval_metric=metric, locals=None)
     mx.callback.log_train_metric(1)(param)
     mx.callback.LogValidationMetricsCallback()(param)
-    assert figures.latest() == {"accuracy": 0.5, "validation accuracy": 0.5}
+    assert figures.latest_metrics() == {"accuracy": 0.5, "validation accuracy": 0.5}
     meter = mx.callback.Speedometer(2, frequent=1)
     meter(param)
     metric.update([mx.nd.array([0, 0])], [mx.nd.array([[1, 0], [1, 0]])])
     meter(param._replace(nbatch=1))
-    assert figures.latest()["accuracy"] == 0.75
+    assert figures.latest_metrics()["accuracy"] == 0.75
 
 
 def test_the_estimator_and_keras_report_what_they_write(no_figures: None) -> None:
@@ -110,23 +114,23 @@ def test_the_estimator_and_keras_report_what_they_write(no_figures: None) -> Non
     metric.update(None, [mx.nd.array([0.25, 0.75])])
     handler = LoggingHandler(metrics=[metric])
     handler.epoch_end(SimpleNamespace(logger=logging.getLogger("estimator")))
-    assert figures.latest() == {"training loss": 0.5}
+    assert figures.latest_metrics() == {"training loss": 0.5}
     model = mx.keras.Sequential([mx.keras.layers.Dense(1)])
     model.compile("sgd", "mse", metrics=["mae"])
     x = np.ones((8, 2), np.float32)
     history = model.fit(x, x[:, :1], epochs=2, batch_size=4, verbose=0, validation_data=(x, x[:, :1])).history
     wanted = {"training loss": 0.5, **{name: values[-1] for name, values in history.items()}}
-    assert figures.latest() == wanted and {"loss", "mae", "val_loss"} <= wanted.keys()
+    assert figures.latest_metrics() == wanted and {"loss", "mae", "val_loss"} <= wanted.keys()
 
 
 def test_who_waits_as_well_does_not_hold_up_the_others() -> None:
     def wait(seconds: float, *ranks: int) -> dict[str, Any]:
         return {"seconds": seconds, "in": "parallel.recv", "for": list(ranks)}
 
-    assert _late({"0": wait(3.0, 1), "1": wait(5.0, 2)}) == {"2": 5.0}
-    assert _late({"0": wait(3.0, 1, 2), "1": wait(2.0, 0, 2)}) == {"2": 3.0}
-    assert _late({"0": wait(9.0, 1), "1": wait(0.01, 0)}) == {"1": 9.0}
-    assert _late({}) == {}
+    assert _stragglers({"0": wait(3.0, 1), "1": wait(5.0, 2)}) == {"2": 5.0}
+    assert _stragglers({"0": wait(3.0, 1, 2), "1": wait(2.0, 0, 2)}) == {"2": 3.0}
+    assert _stragglers({"0": wait(9.0, 1), "1": wait(0.01, 0)}) == {"1": 9.0}
+    assert _stragglers({}) == {}
 
 
 def test_a_van_tells_with_every_sign_of_life_although_it_sends_other_things() -> None:
@@ -171,7 +175,7 @@ def test_the_scheduler_takes_pulses_of_its_members_only() -> None:
         worker.send(link, told(1.0, 10, figures={"loss": 0.5}))
         worker.send(link, told(3.0, 20, figures={"loss": 0.25}, wait={"seconds": 2.0, "in": "x", "for": [7]}))
         until = time.monotonic() + 20
-        while (state := ask("127.0.0.1", port, secret)).get("rounds") != 20:
+        while (state := query_status("127.0.0.1", port, secret)).get("rounds") != 20:
             assert time.monotonic() < until
         assert state["rounds_per_s"] == 5.0 and state["sent_per_s"] == 40 and state["stragglers"] == {"7": 2.0}
         assert state["workers"]["0"]["figures"] == {"loss": 0.25} and "pulse" not in state["members"][0]

@@ -16,21 +16,21 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import compression
-from dualmx.kvstore.config import describe
+from dualmx.kvstore.config import to_config
 from dualmx.kvstore.residuals import Residuals
-from dualmx.kvstore.server import Control
-from dualmx.launch.plan import Plan
-from dualmx.launch.process import Member as Launched
-from dualmx.launch.returns import Returns
-from dualmx.ps import Job, Server, Worker, dialing, journal, postoffice, start_scheduler
-from dualmx.ps.batch_store import BatchStore
+from dualmx.kvstore.server import OptimizerRequests
+from dualmx.launch.plan import JobPlan
+from dualmx.launch.process import JobMember as Launched
+from dualmx.launch.returns import RestartPolicy
+from dualmx.ps import Job, ServerNode, WorkerNode, dialing, journal, postoffice, start_scheduler
+from dualmx.ps.batch_store import ElasticStore
 from dualmx.ps.customer import Peer
-from dualmx.ps.frame import ERROR, NOTE, REPLY, REQUEST, Message
+from dualmx.ps.frame import ERROR, NOTICE, REPLY, REQUEST, Message
 from dualmx.ps.journal import Journal, JournalError
-from dualmx.ps.ledger import Ledger
+from dualmx.ps.ledger import SchedulerState
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
-from dualmx.ps.store import Held, Store
+from dualmx.ps.store import Shard, Store
 from dualmx.ps.van import Van
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
@@ -162,10 +162,10 @@ def test_a_new_address_reaches_those_who_missed_the_note(tmp_path: Path) -> None
 
 def test_the_optimizer_of_a_worker_that_joins_counts_where_there_is_none() -> None:
     """Seed 522: all first workers had died before theirs had arrived, and sums took the places of values."""
-    control, store = Control(), BatchStore([0], True, print, print)
+    control, store = OptimizerRequests(), ElasticStore([0], True, print, print)
 
     def tell(name: str, default: bool) -> str:
-        told = {"config": describe(mx.optimizer.create(name)), "factors": [], "order": [], "default": default}
+        told = {"config": to_config(mx.optimizer.create(name)), "factors": [], "order": [], "default": default}
         control("optimizer", store, 0, Message(REQUEST, 1, told))
         return next(iter(control.records(0)))[0]["config"]["name"]
 
@@ -221,14 +221,14 @@ def test_a_worker_that_was_silent_for_long_is_told_that_the_job_went_on(tmp_path
 
 def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path: Path) -> None:
     """Seed 488: a worker that joined just after a scheduler's death began another order of the samples."""
-    first = Ledger(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
+    first = SchedulerState(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
     assert first.attendance is not None
     first.read()
     first.attendance.mark([["train", 0, 1]])
     first.attendance.ask(0, 0, (1, 1))
     assert first.attendance.settle({0})
     first.enter_batch()
-    second = Ledger(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
+    second = SchedulerState(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
     second.read()
     assert second.attendance is not None and second.attendance.number == 1
     assert second.attendance.marks == {"train": (0, 1)}
@@ -289,15 +289,15 @@ def test_a_server_serves_who_joined_while_the_others_left(monkeypatch: pytest.Mo
     job.job = replace(job.job, on_worker_death="elastic")
     job.whole()
     joined, parted = threading.Event(), threading.Event()
-    original = Worker._reach
+    original = WorkerNode._reach
 
-    def reach(self: Worker, peer: Peer) -> int:
+    def reach(self: WorkerNode, peer: Peer) -> int:
         joined.set()
         parted.wait(10)
         return original(self, peer)
 
-    monkeypatch.setattr(Worker, "_reach", reach)
-    monkeypatch.setattr(Server, "_joined", lambda self, rank: None)  # the note is lost
+    monkeypatch.setattr(WorkerNode, "_reach", reach)
+    monkeypatch.setattr(ServerNode, "_joined", lambda self, rank: None)  # the note is lost
     job.worker(1)
     assert joined.wait(10)
     job.workers.pop(0).close()
@@ -323,12 +323,12 @@ def test_nobody_is_waited_for_when_the_last_worker_left_after_another_had_died(m
     job.job = replace(job.job, on_worker_death="elastic")
     job.whole()
 
-    def reach(self: Worker, peer: Peer) -> int:
+    def reach(self: WorkerNode, peer: Peer) -> int:
         raise MXNetError("of the test")
 
-    monkeypatch.setattr(Worker, "_reach", reach)
+    monkeypatch.setattr(WorkerNode, "_reach", reach)
     with pytest.raises(MXNetError, match="of the test"):
-        Worker(job.job)  # it has joined, and no server knows it
+        WorkerNode(job.job)  # it has joined, and no server knows it
     job.workers.pop(0).close()
     job.join("scheduler", "server 0")
     assert not job.errors
@@ -357,7 +357,7 @@ def test_the_launcher_starts_nobody_again_when_the_job_is_over(killed: str) -> N
     members = {m.name: m for m in (Launched(r, i) for r, i in SEATS)}
     for name, member in members.items():
         member.code = -9 if name == killed else 0 if name.startswith("worker") or killed == "worker 1" else None
-    returns = Returns(Plan(["true"], 2, 1, policy=WAITS, restarts=9))
+    returns = RestartPolicy(JobPlan(["true"], 2, 1, policy=WAITS, restarts=9))
     try:
         returns.decide([members[killed]], list(members.values()))
         assert returns.forgiven(members[killed]) and not returns.pending
@@ -450,7 +450,7 @@ def test_a_successor_that_left_a_barrier_out_waits_for_nobody_who_is_gone_for_go
     office = Office(tmp_path)
     office.skip_first()
     waits = office.barrier(4, 1, skips=True)
-    office.ask(1, "crash", NOTE, text="of the test")
+    office.ask(1, "crash", NOTICE, text="of the test")
     office.scheduler.on_down(1, "killed")
     assert office.answer(waits) is None
     monkeypatch.setattr(office.scheduler, "_comeback", 0.0)
@@ -510,7 +510,7 @@ def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.Mo
 
 
 def _remembered(self: KVServer, rank: int, number: int, message: Message) -> dict[str, Any]:
-    slices: list[Held] = list(self.stores[number].held.values())
+    slices: list[Shard] = list(self.stores[number].held.values())
     return {"whole": False, "rounds": [[h.key, h.pushed_by(rank)] for h in slices]}
 
 
@@ -604,14 +604,14 @@ def test_a_connection_to_itself_is_none(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(socket, "create_connection", create_connection)
     with pytest.raises(ConnectionRefusedError):
-        dialing.dial({"host": "127.0.0.1", "port": 9}, 1.0)
+        dialing.connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
 
 
 def test_who_is_lost_and_what_can_be_done(tmp_path: Path) -> None:
     office = Office(tmp_path, {"worker": "fail", "server": "fail"})
     office.come_together()
     waits = office.barrier(1, 1)
-    office.ask(2, "crash", NOTE, text="ValueError: of the test")
+    office.ask(2, "crash", NOTICE, text="ValueError: of the test")
     office.scheduler.on_down(2, "closed the connection")
     reply = office.answer(waits)
     assert reply is not None and reply.kind == ERROR

@@ -16,21 +16,21 @@ from dualmx.core.errors import FormatError, MXNetError
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
-from dualmx.ps.placement import place
+from dualmx.ps.placement import slice_key
 from dualmx.ps.row_messages import pull_rows, push_rows
-from dualmx.ps.rows import Before, Rows, Table, add_up, checked_ids, dense
+from dualmx.ps.rows import IndexedSlices, MutableTable, TableSnapshot, checked_ids, dense, sum_pushes
 from dualmx.ps.server import KVServer, Record
 from dualmx.ps.simulator import SimNetwork
-from dualmx.ps.store import Held, Store
+from dualmx.ps.store import Shard, Store
 from dualmx.ps.worker import KVWorker
 
 ROOT = Path(__file__).parents[2]
 WORKERS, SERVERS, ROWS, WIDTH = 2, 2, 40, 3
 
 
-def rows(ids: list[int], size: int = 30, dtype: str = "float32") -> Rows:
+def rows(ids: list[int], size: int = 30, dtype: str = "float32") -> IndexedSlices:
     values = np.arange(len(ids) * WIDTH, dtype=dtype).reshape(-1, WIDTH) + 1
-    return Rows(np.array(ids, np.int64), values, size)
+    return IndexedSlices(np.array(ids, np.int64), values, size)
 
 
 def test_rows_are_a_slice_with_zeros_elsewhere() -> None:
@@ -39,28 +39,28 @@ def test_rows_are_a_slice_with_zeros_elsewhere() -> None:
     assert whole[2].tolist() == [1, 2, 3] and whole[5].tolist() == [4, 5, 6] and whole.sum() == 21
     assert (some.pick(np.array([5, 0, 2])) == whole[[5, 0, 2]]).all()
     assert rows([]).pick(np.array([1])).tolist() == [[0, 0, 0]]
-    total = add_up([some, rows([0, 5]), rows([])])
+    total = sum_pushes([some, rows([0, 5]), rows([])])
     assert total.ids.tolist() == [0, 2, 5] and (dense(total) == dense(some) + dense(rows([0, 5]))).all()
-    half = add_up([Rows(np.array([1]), np.full((1, WIDTH), v, np.float16), 30) for v in (2048, 1, 1)])
+    half = sum_pushes([IndexedSlices(np.array([1]), np.full((1, WIDTH), v, np.float16), 30) for v in (2048, 1, 1)])
     assert half.dtype == np.float16 and (half.values == 2050).all()  # added in float32
 
 
 def test_a_table_remembers_the_rows_before_its_last_change() -> None:
     memory = np.arange(30, dtype=np.float32)
-    table = Table(lambda: memory, 30, memory.dtype, WIDTH)
+    table = MutableTable(lambda: memory, 30, memory.dtype, WIDTH)
     first = table.dense()
     table.changes(np.array([1, 4]), keep=True)
     memory.reshape(-1, WIDTH)[[1, 4]] = -1
     before = table.previous()
-    assert isinstance(before, Before) and (before.dense() == np.arange(30)).all()
+    assert isinstance(before, TableSnapshot) and (before.dense() == np.arange(30)).all()
     assert (before.pick(np.array([4, 9])) == np.arange(30).reshape(-1, WIDTH)[[4, 9]]).all()
     assert (table.pick(np.array([4])) == -1).all() and (first == np.arange(30)).all()
 
 
 def test_slices_of_tables_consist_of_whole_rows() -> None:
-    slices = place("table", 1000 * 7, 4, servers=3, bound=8, width=7)
+    slices = slice_key("table", 1000 * 7, 4, servers=3, bound=8, width=7)
     assert [s.server for s in slices] == [0, 1, 2] and all(s.start % 7 == 0 for s in slices)
-    big = place("table", 4_000_000 * 16, 4, servers=2, bound=8, width=16)
+    big = slice_key("table", 4_000_000 * 16, 4, servers=2, bound=8, width=16)
     assert len(big) > 50 and all(s.start % 16 == 0 for s in big) and len({s.stop - s.start for s in big[:-2]}) <= 2
 
 
@@ -81,13 +81,13 @@ class Lazy:
         store.apply = lambda batch: [self.update(store, held, total) for held, total in batch]
         return {}, []
 
-    def update(self, store: Store, held: Held, total: Rows) -> Table:
+    def update(self, store: Store, held: Shard, total: IndexedSlices) -> MutableTable:
         slot = held.key, held.number
         table = held.value
-        if not isinstance(table, Table):
+        if not isinstance(table, MutableTable):
             memory = self.memory[slot] = dense(held.value).copy()
             self.momenta.setdefault(slot, np.zeros_like(memory))
-            table = Table(lambda: memory, held.value.size, memory.dtype, WIDTH)
+            table = MutableTable(lambda: memory, held.value.size, memory.dtype, WIDTH)
         table.changes(total.ids, store.keep_previous)
         w, m = (a[slot].reshape(-1, WIDTH) for a in (self.memory, self.momenta))
         m[total.ids] = m[total.ids] * np.float32(0.9) - total.values * np.float32(0.1)
@@ -107,7 +107,7 @@ def gradient(rank: int, turn: int) -> tuple[np.ndarray, np.ndarray]:
 def expected(turns: int) -> np.ndarray:
     w, m = np.ones((ROWS, WIDTH), np.float32), np.zeros((ROWS, WIDTH), np.float32)
     for turn in range(turns):
-        total = add_up([Rows(*gradient(rank, turn), ROWS * WIDTH) for rank in range(WORKERS)])
+        total = sum_pushes([IndexedSlices(*gradient(rank, turn), ROWS * WIDTH) for rank in range(WORKERS)])
         m[total.ids] = m[total.ids] * np.float32(0.9) - total.values * np.float32(0.1)
         w[total.ids] += m[total.ids]
     return w

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmx.ps.attendance import NEW
-from dualmx.ps.batches import Batches
+from dualmx.ps.attendance import NEWCOMER
+from dualmx.ps.batches import ElasticWorker
 from dualmx.ps.frame import ERROR, REPLY, REQUEST, Message, encode
 from dualmx.ps.journal import Journal
-from dualmx.ps.ledger import Ledger
+from dualmx.ps.ledger import SchedulerState
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.sockets import SocketVan
@@ -189,7 +189,7 @@ def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
     attendance.begin([0, 1], attendance.members)
     _register(scheduler, 2)
     van.take_sent()
-    for link, ended in ((2, NEW), (0, 7001), (1, 7001)):
+    for link, ended in ((2, NEWCOMER), (0, 7001), (1, 7001)):
         _ask(scheduler, link, "batch", ended=ended, marks=[])
     told = {link: m for link, m in van.take_sent() if m.kind in (REPLY, ERROR)}
     assert [(told[link].kind, told[link].meta.get("batch")) for link in range(3)] == [(REPLY, 7002)] * 3
@@ -199,7 +199,7 @@ def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
         return van.take_sent()[-1][1]
 
     calls: Any = None, history, None
-    batches = Batches(2, 2, True, *calls)
+    batches = ElasticWorker(2, 2, True, *calls)
     batches._remember(told[2])
     assert [one.number for one in batches.over] == list(range(1, 7002))
     everybody = list(range(120))
@@ -211,7 +211,7 @@ def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
     for link in (1, 2):
         _ask(scheduler, link, "batch", ended=7002, marks=[])
     assert len(attendance.history) < 30 and attendance.page(0)["since"] == 6990
-    again = Batches(2, 2, True, *calls)
+    again = ElasticWorker(2, 2, True, *calls)
     again._remember(Message(REPLY, 0, {"batch": 7003}))
     assert again.over[:10] == batches.over[6989:6999] and again.marks == {"order": (1, 6990)}
 
@@ -231,7 +231,7 @@ def test_a_scheduler_that_was_started_again_knows_the_history(tmp_path: Path) ->
     journal = Journal(tmp_path, 0, role="scheduler")
     assert not list(journal.read())
     journal.snapshot((record, []) for record in attendance.records())
-    again = Ledger(2, 0, True, Journal(tmp_path, 0, role="scheduler"))
+    again = SchedulerState(2, 0, True, Journal(tmp_path, 0, role="scheduler"))
     again.read()
     assert again.attendance is not None
     assert again.attendance.page(0) == attendance.page(0) and again.attendance.history == attendance.history

@@ -12,14 +12,14 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import journal
-from dualmx.ps.answers import Opening
-from dualmx.ps.customer import Customer, Peer, Ticket
+from dualmx.ps.answers import OpenFuture
+from dualmx.ps.customer import Customer, Peer, Request
 from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
 from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer, Record
 from dualmx.ps.simulator import SimNetwork
-from dualmx.ps.store import Held, Store
+from dualmx.ps.store import Shard, Store
 from dualmx.ps.worker import KVWorker
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 12
@@ -66,7 +66,7 @@ class Momentum:
         return {}, []
 
     @staticmethod
-    def update(state: dict[tuple[Any, int], np.ndarray], held: Held, total: np.ndarray) -> np.ndarray:
+    def update(state: dict[tuple[Any, int], np.ndarray], held: Shard, total: np.ndarray) -> np.ndarray:
         m = state.get((held.key, held.number), np.zeros_like(held.value))
         state[held.key, held.number] = m = m * np.float32(0.9) - total * np.float32(0.01)
         return dense(held.value) + m
@@ -103,7 +103,7 @@ class SimWorker:
         self.kv = KVWorker(self.customer, self.peers, bound=10, rank=rank, life=job.rng.getrandbits(40))
         self.kv.back = back
         self.final: dict[Any, np.ndarray] | None = None
-        self.waits: list[Ticket] = []
+        self.waits: list[Request] = []
         self.script = self.run()
 
     def on_down(self, link: int, reason: str) -> None:
@@ -125,7 +125,7 @@ class SimWorker:
         return True
 
     def run(self) -> Iterator[None]:
-        opening: Opening = self.kv.open(0, True, "open")
+        opening: OpenFuture = self.kv.open(0, True, "open")
         self.waits = opening._tickets
         yield
         first, _ = opening.done()
@@ -141,7 +141,7 @@ class SimWorker:
             self.job.prepared = True
         while not self.job.prepared:
             yield
-        pushed: list[Ticket] = []
+        pushed: list[Request] = []
         for turn in range(first, ROUNDS + 1):
             pull = self.kv.pull(0, KEYS)
             self.waits = [*pull.tickets, *pushed]
@@ -205,8 +205,8 @@ class Job:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots after a few records, not after many megabytes."""
-    monkeypatch.setattr(journal, "LEAST", 3000)
-    monkeypatch.setattr(journal, "LONGEST", 1)
+    monkeypatch.setattr(journal, "MIN_LOG_BYTES", 3000)
+    monkeypatch.setattr(journal, "GROWTH_LIMIT", 1)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_control_without_repeated_requests(tmp_path: Path, small: None, monkeypa
 
 
 def test_control_without_identities(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def count(self: Store, held: Held, turn: int, rank: int, data: np.ndarray) -> None:
+    def count(self: Store, held: Shard, turn: int, rank: int, data: np.ndarray) -> None:
         seat = held.rounds.setdefault(max(turn, held.closed + 1), {})
         seat[next(r for r in range(99) if r not in seat)] = data
 

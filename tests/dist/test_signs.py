@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualmx.ps.frame import NOTE, Message
-from dualmx.ps.link import tune
+from dualmx.ps.frame import NOTICE, Message
+from dualmx.ps.link import set_socket_options
 from dualmx.ps.sockets import SocketVan
 
 SECRET = b"a secret of the tests, long enough"
@@ -46,7 +46,7 @@ def test_who_reads_much_from_one_is_not_silent_to_the_others(vans: list[SocketVa
     quiet.connect(address, 5.0)
     payload = np.zeros(100 << 10, np.uint8)
     for number in range(25):  # two seconds, in a buffer of the socket that is read in one go
-        talker.send(link, Message(NOTE, number, {}, (payload,)))
+        talker.send(link, Message(NOTICE, number, {}, (payload,)))
     until = time.monotonic() + 20
     while len(heard) < 25 and time.monotonic() < until:
         time.sleep(0.05)
@@ -71,10 +71,10 @@ def test_a_message_that_cannot_be_received_breaks_its_link_alone(
     for van in vans:
         van.start()
     address = receiver.listen("127.0.0.1", 0)
-    bad.send(bad.connect(address, 5.0), Message(NOTE, 0))
+    bad.send(bad.connect(address, 5.0), Message(NOTICE, 0))
     assert ended.wait(10)
     link = good.connect(address, 5.0)
-    assert good.send(link, Message(NOTE, 5))
+    assert good.send(link, Message(NOTICE, 5))
     until = time.monotonic() + 10
     while not heard and time.monotonic() < until:
         time.sleep(0.01)
@@ -98,7 +98,7 @@ def test_only_connections_within_a_host_leave_its_congestion_control(kind: type[
     with socket.create_server(("127.0.0.1", 0)) as listener, kind(socket.AF_INET) as sock:
         sock.connect(listener.getsockname())
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, others[0].encode())
-        tune(sock, 4.0)
+        set_socket_options(sock, 4.0)
         used = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
         assert used == ("reno" if kind is socket.socket else others[0])
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -142,7 +142,7 @@ def test_who_sends_slowly_is_not_silent() -> None:
             van.start()
         address = reader.listen("127.0.0.1", 0)
         address = {**address, "port": trickle(address["port"], 4096, 0.05)}  # 3 seconds for what is sent
-        writer.send(writer.connect(address, 5.0), Message(NOTE, 1, {}, (np.zeros(240 << 10, np.uint8),)))
+        writer.send(writer.connect(address, 5.0), Message(NOTICE, 1, {}, (np.zeros(240 << 10, np.uint8),)))
         until = time.monotonic() + 20
         while not heard and not down and time.monotonic() < until:
             time.sleep(0.05)

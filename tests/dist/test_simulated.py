@@ -9,11 +9,11 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import NOTE
+from dualmx.ps.frame import NOTICE
 from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer
 from dualmx.ps.simulator import SimNetwork, SimVan
-from dualmx.ps.store import Held, Store, _sum
+from dualmx.ps.store import Shard, Store, _sum
 from dualmx.ps.worker import KVWorker
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 6
@@ -29,7 +29,7 @@ class Momentum:
     def __init__(self) -> None:
         self.state: dict[tuple[object, int], np.ndarray] = {}
 
-    def __call__(self, batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
+    def __call__(self, batch: list[tuple[Shard, np.ndarray]]) -> list[np.ndarray]:
         out = []
         for held, total in batch:
             m = self.state.get((held.key, held.number), np.zeros_like(held.value))
@@ -124,7 +124,7 @@ def test_duplicates_and_disorder_change_no_bit(seed: int) -> None:
 def test_counting_pushes_instead_of_telling_them_apart_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: the same network and a server that counts must not pass."""
 
-    def count(self: Store, held: Held, turn: int, rank: int, data: np.ndarray) -> None:
+    def count(self: Store, held: Shard, turn: int, rank: int, data: np.ndarray) -> None:
         seat = held.rounds.setdefault(max(turn, held.closed + 1), {})
         seat[len(seat)] = data
 
@@ -228,7 +228,7 @@ def test_a_dead_server_is_an_error() -> None:
 def test_an_update_that_fails_is_reported_to_all() -> None:
     cluster = Cluster(0)
 
-    def broken(batch: list[tuple[Held, np.ndarray]]) -> list[np.ndarray]:
+    def broken(batch: list[tuple[Shard, np.ndarray]]) -> list[np.ndarray]:
         raise ValueError("no such luck")
 
     for kv in cluster.servers:
@@ -325,14 +325,14 @@ def test_who_waits_for_long_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) ->
     notes: list[str] = []
     van = cluster.worker_vans[1]
     take = van.on_message
-    van.on_message = lambda link, m: notes.append(m.meta["text"]) if m.kind == NOTE else take(link, m)
+    van.on_message = lambda link, m: notes.append(m.meta["text"]) if m.kind == NOTICE else take(link, m)
     cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
     cluster.net.run()
     for kv in cluster.servers:
         kv.tick()
     cluster.net.run()
     assert notes == []
-    monkeypatch.setattr("dualmx.ps.server.PATIENCE", -1.0)
+    monkeypatch.setattr("dualmx.ps.server.WAIT_NOTICE_SECONDS", -1.0)
     for kv in cluster.servers:
         kv.tick()
     cluster.net.run()

@@ -11,7 +11,7 @@ import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import is_asynchronous, known
 from dualmx.ps.rows import dense
-from dualmx.ps.store import Parked, Store
+from dualmx.ps.store import PendingRequest, Store
 
 
 class Bench:
@@ -24,11 +24,11 @@ class Bench:
         self.store.put("w", 0, np.zeros(2, np.float32), (2,))
         self.turns = dict.fromkeys(range(workers), 0)
 
-    def step(self, rank: int) -> Parked:
+    def step(self, rank: int) -> PendingRequest:
         """Push and pull; the request, which is over once it is answered."""
         turn = self.turns[rank] = self.turns[rank] + 1
-        pull = Parked(rank, turn, 1, "pull")
-        self.store.push(rank, [("w", 0, turn, np.ones(2, np.float32))], Parked(rank, turn, 1, "push"))
+        pull = PendingRequest(rank, turn, 1, "pull")
+        self.store.push(rank, [("w", 0, turn, np.ones(2, np.float32))], PendingRequest(rank, turn, 1, "push"))
         self.store.pull([("w", 0, turn)], pull)
         return pull
 
@@ -86,7 +86,7 @@ def test_names() -> None:
 def test_an_update_sees_each_push_once() -> None:
     bench = Bench(2)
     for turn in (1, 1, 2, 1, 2):  # repeated requests
-        who: Any = Parked(0, turn, 1, "push")
+        who: Any = PendingRequest(0, turn, 1, "push")
         bench.store.push(0, [("w", 0, turn, np.ones(2, np.float32))], who)
     assert dense(bench.store.at("w", 0).value).tolist() == [2.0, 2.0]
 
@@ -96,6 +96,6 @@ def test_a_push_lets_others_go_on_whatever_it_waits_for_itself() -> None:
     waiting = bench.step(0)
     bench.step(1)
     assert not waiting.over
-    ahead = Parked(2, 5, 1, "push")  # it has come back, and the pushes before were lost with it
+    ahead = PendingRequest(2, 5, 1, "push")  # it has come back, and the pushes before were lost with it
     bench.store.push(2, [("w", 0, 5, np.ones(2, np.float32))], ahead)
     assert waiting.over and not ahead.over

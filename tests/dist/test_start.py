@@ -16,8 +16,8 @@ import pytest
 
 import dualmx as mx
 from dualmx.kvstore import dist
-from dualmx.kvstore.server import Control
-from dualmx.ps import Server
+from dualmx.kvstore.server import OptimizerRequests
+from dualmx.ps import ServerNode
 from tests.dist.test_jobs import ENV
 from tests.dist.test_members import Running
 
@@ -69,7 +69,7 @@ def one_job(threads: Threads, seed: int) -> str:
         found[rank] = trained(rank, seed % 2 == 0, pause)
 
     running.scheduler()
-    running.go("server 0", lambda: Server(replace(running.job, role="server", task=0), Control()).run())
+    running.go("server 0", lambda: ServerNode(replace(running.job, role="server", task=0), OptimizerRequests()).run())
     for rank in rng.sample(range(2), 2):
         pace = random.Random(rng.random())
         running.go(f"work {rank}", lambda r=rank, p=pace: work(r, p))  # type: ignore[misc]

@@ -8,7 +8,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, debug, nd
-from dualmx.compile.watch import watchers
+from dualmx.compile.watch import listeners
 from dualmx.graph.trie import trie
 from dualmx.ndarray.trace import engine
 
@@ -383,4 +383,4 @@ def test_an_unexpected_compilation_is_told_with_its_reason():
     line = code.co_firstlineno + 3
     assert f"1 were compiled\n  1 operations, the last at {__file__}:{line}: " in str(e.value)
     assert "float32[3, 191]" in str(e.value) and "float32[3, 190]" in str(e.value)
-    assert watchers == []
+    assert listeners == []

@@ -9,7 +9,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd, profiler
-from dualmx.compile.watch import watchers
+from dualmx.compile.watch import listeners
 from dualmx.ndarray.trace import engine
 
 HERE = os.path.abspath(__file__)
@@ -36,7 +36,7 @@ def trace(tmp_path):
     profiler.control.control.recorder.capacity = before["max_events"]
     profiler.control.control.recorder.clear()
     profiler.dumps(reset=True)
-    assert watchers == []
+    assert listeners == []
 
 
 def of(events, category):
@@ -234,11 +234,11 @@ def test_a_failing_operation_does_not_stop_the_profiler(trace):
 
 
 def test_off_it_is_not_there():
-    assert watchers == []
+    assert listeners == []
     profiler.set_state("stop")
     profiler.pause()
     profiler.resume()
-    assert watchers == []
+    assert listeners == []
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_off_it_is_not_there():
 def test_wrong_settings(call, text):
     with pytest.raises(mx.MXNetError, match=text):
         call()
-    assert watchers == []
+    assert listeners == []
 
 
 def test_an_unwritable_file_keeps_the_events(trace, tmp_path):

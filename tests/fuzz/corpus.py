@@ -21,12 +21,12 @@ import numpy as np
 import dualmx as mx
 from dualmx import nd, sym
 from dualmx.contrib import safetensors, stablehlo
-from dualmx.io.records import frame
+from dualmx.io.records import encode_record
 from dualmx.lightning import checkpoints
 from dualmx.ndarray import serialize
 from dualmx.optimizer.states import dump_states
 from dualmx.parallel.objects import encode as encode_object
-from dualmx.ps.frame import NOTE, PING, REPLY, REQUEST, Message, encode
+from dualmx.ps.frame import NOTICE, PING, REPLY, REQUEST, Message, encode
 
 from . import mutate
 
@@ -63,9 +63,9 @@ def records(folder: Path) -> list[bytes]:
     """Record files, of text and of images, some of them in parts."""
     magic = bytes.fromhex("0a23d7ce")
     return [
-        b"".join(map(frame, (b"hello", b"", b"world" * 9))),
-        frame(magic * 3 + b"xy") + frame(b"tail") + frame(b"12" + magic),
-        frame(bytes(5000)) + frame(b"z"),
+        b"".join(map(encode_record, (b"hello", b"", b"world" * 9))),
+        encode_record(magic * 3 + b"xy") + encode_record(b"tail") + encode_record(b"12" + magic),
+        encode_record(bytes(5000)) + encode_record(b"z"),
         b"",
     ]
 
@@ -128,12 +128,12 @@ def image_records(folder: Path) -> list[bytes]:
 def image_files(folder: Path) -> list[bytes]:
     """Record files of images."""
     plain, other, *_ = image_records(folder)
-    return [frame(plain) + frame(other), frame(other)]
+    return [encode_record(plain) + encode_record(other), encode_record(other)]
 
 
 def image_files_with_boxes(folder: Path) -> list[bytes]:
     """Record files of images with boxes."""
-    boxes = frame(image_records(folder)[3])
+    boxes = encode_record(image_records(folder)[3])
     return [boxes, boxes * 2]
 
 
@@ -143,7 +143,7 @@ def rerecorded(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
         return mutate.damaged(rng, data, others)
     parts = image_records(Path())
     bad = mutate.damaged(rng, rng.choice(parts), parts)
-    return b"".join(map(frame, rng.choice(([bad], [parts[0], bad], [bad, parts[1]], [bad, parts[3]]))))
+    return b"".join(map(encode_record, rng.choice(([bad], [parts[0], bad], [bad, parts[1]], [bad, parts[3]]))))
 
 
 def idx(folder: Path) -> list[bytes]:
@@ -607,7 +607,7 @@ def reframed(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     if not isinstance(told, dict) or rng.random() < 0.1:
         told = {"~": rng.choice(([64] * rng.choice((1, 3, 30_000)), [-1], [[0, 1, 2]], "a", [1 << 62])), "op": "push"}
     try:
-        return _packed(rng.choice((REQUEST, NOTE)), rng.choice((0, 1, (1 << 64) - 1)), told, _part(rng, payload))
+        return _packed(rng.choice((REQUEST, NOTICE)), rng.choice((0, 1, (1 << 64) - 1)), told, _part(rng, payload))
     except (ValueError, UnicodeError):  # what JSON cannot hold
         return mutate.damaged(rng, data, others)
 
@@ -642,17 +642,17 @@ def reasked(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 def journals(folder: Path) -> list[bytes]:
     """What a server writes down."""
     by = {"by": [0, 5, 1]}
-    changes = [_packed(NOTE, 0, {**meta, **by}, payload) for meta, payload in REQUESTS[:3]]
+    changes = [_packed(NOTICE, 0, {**meta, **by}, payload) for meta, payload in REQUESTS[:3]]
     closed = {"op": "closed", "store": 0, "parts": []}
-    return [b"".join(changes), b"".join([*changes, _packed(NOTE, 0, closed, b"")]), changes[0],
-            changes[0] + _packed(NOTE, 0, {"op": "answered", "rank": 0, "life": 1, "numbers": [1, 2]}, b"")]  # fmt: skip
+    return [b"".join(changes), b"".join([*changes, _packed(NOTICE, 0, closed, b"")]), changes[0],
+            changes[0] + _packed(NOTICE, 0, {"op": "answered", "rank": 0, "life": 1, "numbers": [1, 2]}, b"")]  # fmt: skip
 
 
 def rejournaled(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     """A journal with another record, or a damaged one."""
     if rng.random() < 0.4:
         return mutate.damaged(rng, data, others)
-    start = _packed(NOTE, 0, {**REQUESTS[0][0], "by": [0, 5, 1]}, b"")
+    start = _packed(NOTICE, 0, {**REQUESTS[0][0], "by": [0, 5, 1]}, b"")
     some = [*((dict(m, by=[0, 5, 2]), p) for m, p in REQUESTS[:12]), ({"op": "answered", "rank": 0, "life": 1, "numbers": [3]}, b""),
             ({"op": "exclude", "rank": 0, "text": "gone"}, b""),
             ({"op": "prepared", "store": 0, "whole": True, "steps": [[0, 1]], "batch": 0}, b""),
@@ -661,18 +661,18 @@ def rejournaled(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     meta, payload = rng.choice(some)
     told = mutate.restructured(rng, meta)
     try:
-        return start + _packed(NOTE, 0, told if isinstance(told, dict) else meta, _part(rng, payload))
+        return start + _packed(NOTICE, 0, told if isinstance(told, dict) else meta, _part(rng, payload))
     except (ValueError, UnicodeError):
         return mutate.damaged(rng, data, others)
 
 
 def configs(folder: Path) -> list[bytes]:
     """Optimizers as workers describe them to servers."""
-    from dualmx.kvstore.config import describe
+    from dualmx.kvstore.config import to_config
 
     schedule = mx.lr_scheduler.FactorScheduler(10)
     made = [mx.optimizer.SGD(momentum=0.9), mx.optimizer.Adam(lr_scheduler=schedule), mx.optimizer.RMSProp()]
-    return [json.dumps(describe(o)).encode() for o in made]
+    return [json.dumps(to_config(o)).encode() for o in made]
 
 
 def pulses(folder: Path) -> list[bytes]:
@@ -750,11 +750,11 @@ def damage_of_array(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 def snapshots(folder: Path) -> list[bytes]:
     """Snapshots of a store, with and without an optimizer."""
-    from dualmx.core.seeds import streams
+    from dualmx.core.seeds import rng_streams
     from dualmx.kvstore.snapshot import FORMAT
 
     nd.random.uniform(shape=(1,)).asnumpy()
-    meta = {"format": FORMAT, "rounds": 3, "random": streams.state(), "extra": {"epoch": 1},
+    meta = {"format": FORMAT, "rounds": 3, "random": rng_streams.state(), "extra": {"epoch": 1},
             "keys": [["w", "float32", [2, 2], "default"], [1, "float32", [3, 2], "row_sparse"]]}  # fmt: skip
     parts = {"value0": np.ones(16, np.uint8), "value1": np.zeros(24, np.uint8),
              "meta": np.frombuffer(json.dumps(meta).encode(), np.uint8)}  # fmt: skip

@@ -21,7 +21,7 @@ from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.distributed import FileStore
 from dualmx.gluon.data.vision import CIFAR10, MNIST
 from dualmx.io import codec, columns, parquet
-from dualmx.io.records import frame, offsets, part
+from dualmx.io.records import encode_record, offsets, shard_start
 from dualmx.kvstore import config, snapshot
 from dualmx.launch.hosts import read_hosts
 from dualmx.lightning import checkpoints
@@ -29,12 +29,12 @@ from dualmx.optimizer.states import load_states
 from dualmx.parallel.objects import decode as decode_object
 from dualmx.predictor import Predictor, load_ndarray_file
 from dualmx.ps import status as ps_status
-from dualmx.ps.batches import Batches
+from dualmx.ps.batches import ElasticWorker
 from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import NOTE, REQUEST, Message
+from dualmx.ps.frame import NOTICE, REQUEST, Message
 from dualmx.ps.journal import Journal
-from dualmx.ps.ledger import Ledger
-from dualmx.ps.pulse import Pulse
+from dualmx.ps.ledger import SchedulerState
+from dualmx.ps.pulse import WorkerStatus
 from dualmx.ps.server import KVServer
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve, status
@@ -113,14 +113,14 @@ def recordio(path: Path) -> None:
 
 @_reader(corpus.records)
 def recordio_offsets(path: Path) -> None:
-    assert offsets(path) == sorted(part(path, 2, 0) + part(path, 2, 1))
+    assert offsets(path) == sorted(shard_start(path, 2, 0) + shard_start(path, 2, 1))
 
 
 @_reader(corpus.index, mutate.reworded)
 def recordio_index(path: Path) -> None:
     records = path.with_name("indexed.rec")
     if not records.exists():
-        records.write_bytes(b"".join(map(frame, (b"one", b"", b"two"))))
+        records.write_bytes(b"".join(map(encode_record, (b"one", b"", b"two"))))
     reader = mx.recordio.MXIndexedRecordIO(str(path), str(records), "r")
     for key in reader.keys[:50]:
         try:
@@ -346,7 +346,7 @@ def running_jobs(path: Path) -> None:
     noted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     noted.write_bytes(path.read_bytes())
     noted.chmod(0o600)
-    running.jobs()
+    running.running_jobs()
 
 
 @_reader(corpus.frames, corpus.reframed, named="")
@@ -403,9 +403,9 @@ class _Wire:
 
 
 def _server(journal: Journal | None = None) -> KVServer:
-    from dualmx.kvstore.server import Control
+    from dualmx.kvstore.server import OptimizerRequests
 
-    return KVServer(_Wire(), 1, Control(), journal)  # type: ignore[arg-type]
+    return KVServer(_Wire(), 1, OptimizerRequests(), journal)  # type: ignore[arg-type]
 
 
 @_reader(corpus.requests, corpus.reasked, named="")
@@ -432,7 +432,7 @@ def _journal(path: Path) -> Journal:
 
 @_reader(corpus.journals, corpus.rejournaled, MXNetError, named="journal")
 def scheduler_journal(path: Path) -> None:
-    Ledger(1, 1, True, _journal(path)).read()
+    SchedulerState(1, 1, True, _journal(path)).read()
 
 
 @_reader(corpus.configs, mutate.rejsoned, ArgumentError, named="")
@@ -441,7 +441,7 @@ def optimizer_of_a_worker(path: Path) -> None:
         told = json.loads(path.read_bytes())
     except (ValueError, RecursionError):  # which the decoder of frames refuses
         return
-    config.build(told)
+    config.from_config(told)
 
 
 def _said(path: Path) -> Message | None:
@@ -449,14 +449,14 @@ def _said(path: Path) -> Message | None:
         told = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         return None
-    return Message(NOTE, 0, told) if isinstance(told, dict) else None
+    return Message(NOTICE, 0, told) if isinstance(told, dict) else None
 
 
 @_reader(corpus.pulses, mutate.rejsoned, named="")
 def pulses(path: Path) -> None:
     message = _said(path)
     if message is not None:
-        pulse = Pulse()
+        pulse = WorkerStatus()
         pulse.take(message)
         json.dumps(pulse.told(1e9))
 
@@ -468,9 +468,9 @@ def batches_of_a_job(path: Path) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(told, list) and len(told) > 1 and all(isinstance(one, dict) for one in told):
-        now, *pages = (Message(NOTE, 0, one) for one in told)
+        now, *pages = (Message(NOTICE, 0, one) for one in told)
         answers = iter(pages)
-        batches = Batches(
+        batches = ElasticWorker(
             0,
             2,
             True,

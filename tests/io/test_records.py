@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dualmx as mx
 from dualmx.gluon.data import ArrayDataset, BatchSampler, DataLoader, SplitSampler
-from dualmx.io.records import MAGIC, frame, offsets, part
+from dualmx.io.records import MAGIC, encode_record, offsets, shard_start
 
 GOLDEN = {
     b"abc": "0a23d7ce 03000000 61626300",
@@ -70,18 +70,18 @@ def test_whatever_is_written_is_read(payloads: list[bytes]) -> None:
         reader.reset()
         assert not payloads or reader.read() == payloads[0]
         starts = offsets(path)
-        assert starts == list(np.cumsum([0, *(len(frame(p)) for p in payloads)]))[: len(payloads)]
+        assert starts == list(np.cumsum([0, *(len(encode_record(p)) for p in payloads)]))[: len(payloads)]
         for parts in (1, 2, 3):
-            assert [at for i in range(parts) for at in part(path, parts, i)] == starts
+            assert [at for i in range(parts) for at in shard_start(path, parts, i)] == starts
 
 
 def test_damaged_files_are_explained(tmp_path: Path) -> None:
     path = tmp_path / "a.rec"
-    good = frame(b"hello world") + frame(b"second")
+    good = encode_record(b"hello world") + encode_record(b"second")
     for content, said in (
         (good[:-3], "cut off"), (good[:22], "no record begins"), (b"junkjunk" + good, "no record begins at byte 0"),
-        (good[:30], "cut off"), (frame(MAGIC + b"x")[:8], "end of a record is missing"),
-        (frame(MAGIC + b"x")[8:], "begin of a record is missing"),
+        (good[:30], "cut off"), (encode_record(MAGIC + b"x")[:8], "end of a record is missing"),
+        (encode_record(MAGIC + b"x")[8:], "begin of a record is missing"),
     ):  # fmt: skip
         path.write_bytes(content)
         reader = mx.recordio.MXRecordIO(str(path), "r")

@@ -9,18 +9,18 @@ import pytest
 
 import dualmx as mx
 from dualmx.compile.counters import counters
-from dualmx.kvstore.config import change, describe
-from dualmx.kvstore.repeated import Update, can_repeat
-from dualmx.kvstore.server import OFTEN, TOGETHER, Control, StoreUpdater
-from dualmx.ndarray.again import Again
+from dualmx.kvstore.config import to_config, update_settings
+from dualmx.kvstore.repeated import CompiledUpdate, can_compile
+from dualmx.kvstore.server import FREQUENT_AFTER, GROUP_SIZE, OptimizerRequests, StoreUpdater
+from dualmx.ndarray.again import ReplayableProgram
 from dualmx.ps.frame import REQUEST, Message
 from dualmx.ps.rows import dense
-from dualmx.ps.store import Parked, Store
+from dualmx.ps.store import PendingRequest, Store
 
-ROUNDS = OFTEN + 2
+ROUNDS = FREQUENT_AFTER + 2
 
 
-def failed(who: Parked, reason: str) -> None:
+def failed(who: PendingRequest, reason: str) -> None:
     raise AssertionError(reason)
 
 
@@ -50,24 +50,24 @@ def trained(
         for rank in reversed(range(workers)):
             for at in range(0, len(keys), cut):
                 parts: list[Any] = [(k, 0, turn, pushed[rank, k]) for k in keys[at : at + cut]]
-                store.push(rank, parts, Parked(0, 0, len(parts), "push"))
+                store.push(rank, parts, PendingRequest(0, 0, len(parts), "push"))
     return {key: held.value.tobytes() for key, held in store.held.items()}
 
 
 def test_what_arrives_together_changes_no_bit() -> None:
-    sizes = {**{f"b{i}": 64 for i in range(TOGETHER + 3)}, "w": 9_000, "v": 1_000}
+    sizes = {**{f"b{i}": 64 for i in range(GROUP_SIZE + 3)}, "w": 9_000, "v": 1_000}
     alone = trained("sgd", sizes, 2, 1, momentum=0.9)
     for cut in (2, 5, len(sizes)):
         assert trained("sgd", sizes, 2, cut, momentum=0.9) == alone
 
 
 def test_few_programs_suffice_for_whatever_arrives_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmx.kvstore.server.OFTEN", 100)
-    sizes = {f"c{i}": 96 for i in range(3 * TOGETHER)}
+    monkeypatch.setattr("dualmx.kvstore.server.FREQUENT_AFTER", 100)
+    sizes = {f"c{i}": 96 for i in range(3 * GROUP_SIZE)}
     trained("sgd", sizes, 2, len(sizes), momentum=0.9)
     trained("sgd", sizes, 2, 1, momentum=0.9)
     with mx.debug.assert_compiles(0):
-        for cut in (3, 7, TOGETHER + 1, 2 * TOGETHER + 5):
+        for cut in (3, 7, GROUP_SIZE + 1, 2 * GROUP_SIZE + 5):
             trained("sgd", sizes, 2, cut, momentum=0.9)
 
 
@@ -122,8 +122,8 @@ def test_programs_that_run_again_change_no_bit(
 ) -> None:
     sizes = {"a": 700, "b": 90, "c": 90_000}
     runs: list[bool] = []
-    repeat = Update.repeat
-    monkeypatch.setattr(Update, "repeat", lambda self, terms: (runs.append(repeat(self, terms)), runs[-1])[1])
+    repeat = CompiledUpdate.repeat
+    monkeypatch.setattr(CompiledUpdate, "repeat", lambda self, terms: (runs.append(repeat(self, terms)), runs[-1])[1])
     again = {cut: trained(name, sizes, 2, cut, True, dtype, **settings) for cut in (1, 3)}
     assert runs and all(runs)
     monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
@@ -142,12 +142,12 @@ def stepped(changes: dict[int, Any], optimizer: Any, turns: int = 12) -> bytes:
     for turn in range(1, turns + 1):
         if turn in changes:
             changes[turn](updater, store)
-        store.push(0, [("w", 0, turn, np.full(50, turn, np.float32))], Parked(0, 0, 1, "push"))
+        store.push(0, [("w", 0, turn, np.full(50, turn, np.float32))], PendingRequest(0, 0, 1, "push"))
     return store.held["w", 0].value.tobytes()
 
 
 def new_rate(updater: StoreUpdater, store: Store) -> None:
-    change(updater.optimizer, {"lr": 0.5})
+    update_settings(updater.optimizer, {"lr": 0.5})
     updater.set_factors([])
 
 
@@ -206,8 +206,10 @@ def test_schedules_and_counts_are_followed() -> None:
     for turn in range(1, 13):
         w = w - np.float32(rate(turn)) * np.full(50, turn, np.float32)
     np.testing.assert_allclose(np.frombuffer(scheduled, np.float32), w, rtol=1e-6)
-    assert all(map(can_repeat, (mx.optimizer.SGD(), mx.optimizer.SGD(lr_scheduler=steps), mx.optimizer.Adam())))
-    assert not any(map(can_repeat, (mx.optimizer.LARS(), mx.optimizer.SGLD(), mx.optimizer.Adam(multi_precision=True))))
+    assert all(map(can_compile, (mx.optimizer.SGD(), mx.optimizer.SGD(lr_scheduler=steps), mx.optimizer.Adam())))
+    assert not any(
+        map(can_compile, (mx.optimizer.LARS(), mx.optimizer.SGLD(), mx.optimizer.Adam(multi_precision=True)))
+    )
 
 
 def test_updates_of_a_users_subclass_are_made_each_time() -> None:
@@ -216,7 +218,7 @@ def test_updates_of_a_users_subclass_are_made_each_time() -> None:
             turn = self._index_update_count.get(index, 0) + 1
             super().update(index, weight, grad * (2 if turn > 3 else 1), state)
 
-    assert not can_repeat(Growing())
+    assert not can_compile(Growing())
     w = np.ones(50, np.float32)
     for turn in range(1, 13):
         w = w - np.float32(0.1) * np.full(50, turn * (2 if turn > 3 else 1), np.float32)
@@ -230,13 +232,13 @@ def test_a_learned_update_is_of_one_plain_program() -> None:
     entered = [w.as_jax()]
     w -= g
     with pytest.raises(ValueError, match="reads something else"):
-        Again(entered, [w])
+        ReplayableProgram(entered, [w])
     assert w.asnumpy().tolist() == [0, 0, 0]
     with pytest.raises(ValueError, match="not pending"):
-        Again([], [w])
+        ReplayableProgram([], [w])
     w += mx.nd.random.normal(shape=(3,))
     with pytest.raises(ValueError, match="plain"):
-        Again([], [w])
+        ReplayableProgram([], [w])
 
 
 @pytest.mark.parametrize("name, arrays", [("adam", 3), ("sgd", 1)])
@@ -253,7 +255,7 @@ def test_values_that_somebody_looks_at_stay_as_they_were() -> None:
     store.put("w", 0, np.zeros(5000, np.float32), (5000,))
     seen, lies = [], []
     for turn in range(1, 9):
-        store.push(0, [("w", 0, turn, np.full(5000, -1, np.float32))], Parked(0, 0, 1, "push"))
+        store.push(0, [("w", 0, turn, np.full(5000, -1, np.float32))], PendingRequest(0, 0, 1, "push"))
         value = dense(store.held["w", 0].value)
         lies.append(value.ctypes.data)
         if turn % 2:
@@ -270,22 +272,22 @@ def test_nadam_is_the_same_after_a_restart_and_in_any_order_of_keys(told: bool) 
     """Its running product follows from what was counted and told; the control: by the order in which rounds end."""
 
     def values(restarted: bool, keys: list[str]) -> dict[Any, bytes]:
-        store, control = Store(range(1), True, lambda who: None, failed), Control()
+        store, control = Store(range(1), True, lambda who: None, failed), OptimizerRequests()
         for key in "abc":
             store.put(key, 0, np.linspace(-1, 1, 8, dtype="f"), (8,))
         optimizer = mx.optimizer.create("nadam")
-        meta = {"config": describe(optimizer), "factors": [], "order": list("abc")}
+        meta = {"config": to_config(optimizer), "factors": [], "order": list("abc")}
         control("optimizer", store, 1, Message(REQUEST, 0, meta))
         for turn in range(1, 6):
             if not told:
                 control._updaters[1].optimizer._turns = None  # type: ignore[attr-defined]
             if restarted and turn == 3:
-                records, control = list(control.records(1)), Control()
+                records, control = list(control.records(1)), OptimizerRequests()
                 for meta, payload in records:
                     control(meta["op"], store, 1, Message(REQUEST, 0, meta, [p.tobytes() for p in payload]))
             for key in keys:
                 gradient = np.full(8, turn * ord(key) / 100, "f")
-                store.push(0, [(key, 0, turn, gradient)], Parked(0, 0, 1, "push"))
+                store.push(0, [(key, 0, turn, gradient)], PendingRequest(0, 0, 1, "push"))
         return {key: held.value.tobytes() for key, held in store.held.items()}
 
     expected = values(False, list("abc"))

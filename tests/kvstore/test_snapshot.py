@@ -11,17 +11,17 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import FormatError
-from dualmx.core.seeds import streams
+from dualmx.core.seeds import rng_streams
 from dualmx.kvstore.snapshot import FORMAT, _read
 
 
 def test_random_streams_go_on() -> None:
     mx.random.seed(5)
     mx.nd.random.normal(shape=(2,)).asnumpy()
-    told = json.loads(json.dumps(streams.state()))
+    told = json.loads(json.dumps(rng_streams.state()))
     after = mx.nd.random.normal(shape=(3,)).asnumpy()
     mx.random.seed(9)
-    streams.restore(told)
+    rng_streams.restore(told)
     assert (mx.nd.random.normal(shape=(3,)).asnumpy() == after).all()
 
 

@@ -10,7 +10,7 @@ import pytest
 from dualmx.core.errors import ArgumentError
 from dualmx.launch.command import main
 from dualmx.launch.hosts import Host, by_host, place, read_hosts
-from dualmx.launch.plan import Plan, place_scheduler
+from dualmx.launch.plan import JobPlan, place_scheduler
 
 
 def written(folder: Path, text: str) -> Path:
@@ -69,15 +69,15 @@ def test_ranks_follow_the_list() -> None:
 
 
 def test_the_schedulers_address() -> None:
-    plan = Plan(["true"], 1, 1, launcher="ssh", hosts=[Host("127.0.0.1", 22)])
+    plan = JobPlan(["true"], 1, 1, launcher="ssh", hosts=[Host("127.0.0.1", 22)])
     place_scheduler(plan)
     assert plan.uri == "127.0.0.1" and 1024 <= plan.port < 65536
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ArgumentError, match=f"cannot listen on 127.0.0.1:{port}: .*take another --port"):
-            place_scheduler(Plan(["true"], 1, 1, port=port))
+            place_scheduler(JobPlan(["true"], 1, 1, port=port))
     with pytest.raises(ArgumentError, match="--host-ip"):
-        place_scheduler(Plan(["true"], 1, 1, uri="192.0.2.77"))
+        place_scheduler(JobPlan(["true"], 1, 1, uri="192.0.2.77"))
 
 
 def test_a_taken_port_ends_the_launcher_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:

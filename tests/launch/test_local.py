@@ -14,9 +14,9 @@ import pytest
 from dualmx.core.errors import ArgumentError
 from dualmx.launch import guard
 from dualmx.launch.command import main, variables
-from dualmx.launch.plan import Plan
-from dualmx.launch.process import Member
-from dualmx.launch.returns import Returns
+from dualmx.launch.plan import JobPlan
+from dualmx.launch.process import JobMember
+from dualmx.launch.returns import RestartPolicy
 
 SLOW = pytest.mark.slow
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
@@ -328,15 +328,15 @@ def test_a_host_file_means_ssh_unless_something_else_is_said(
 
 def settled(
     policy: str, workers: list[int | None], scheduler: int | None, again: bool, later: float = 0.0
-) -> tuple[Returns, Member]:
+) -> tuple[RestartPolicy, JobMember]:
     """What became of worker 1, which has failed: whether it had been started `again`, how much `later` it ended."""
-    returns = Returns(Plan(["true"], len(workers) + 1, 0, policy={"worker": policy}, restarts=3))
-    failed = Member("worker", 1)
+    returns = RestartPolicy(JobPlan(["true"], len(workers) + 1, 0, policy={"worker": policy}, restarts=3))
+    failed = JobMember("worker", 1)
     failed.code = 1
     if again:
         returns._again.add(failed)
-    others = [Member("worker", 2 + k) for k in range(len(workers))]
-    first = Member("scheduler", 0)
+    others = [JobMember("worker", 2 + k) for k in range(len(workers))]
+    first = JobMember("scheduler", 0)
     for member, code in zip([*others, first], [*workers, scheduler], strict=True):
         member.code, member.ended = code, 3.0
     failed.ended = failed.begun - first.begun + 3.0 + later

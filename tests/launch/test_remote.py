@@ -18,7 +18,7 @@ import pytest
 
 from dualmx.core.errors import ArgumentError
 from dualmx.launch.hosts import Host
-from dualmx.launch.plan import Plan
+from dualmx.launch.plan import JobPlan
 from dualmx.launch.watch import launcher
 
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
@@ -294,10 +294,10 @@ def test_mpi_places_ranks_as_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     remote = fake("mpi", tmp_path)
     for key, value in remote.env.items():
         monkeypatch.setenv(key, value)
-    from dualmx.launch.process import Member
+    from dualmx.launch.process import JobMember
 
-    plan = Plan(["true"], 3, 1, launcher="mpi", hosts=[Host("a", slots=2), Host("b")], uri="10.0.0.9", port=9)
-    start = launcher("mpi").starts(plan, [Member(*seat) for seat in plan.seats])[0]
+    plan = JobPlan(["true"], 3, 1, launcher="mpi", hosts=[Host("a", slots=2), Host("b")], uri="10.0.0.9", port=9)
+    start = launcher("mpi").starts(plan, [JobMember(*seat) for seat in plan.seats])[0]
     assert [m.name for m in start.members] == ["server 0", "worker 0", "worker 1", "worker 2"]
     assert start.command[start.command.index("--host") + 1] == "a:3,b:1"
     assert "10.0.0.9" in start.env["DUALMX_LAUNCH"] and not any("10.0.0.9" in c for c in start.command)
@@ -306,15 +306,15 @@ def test_mpi_places_ranks_as_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        (Plan(["true"], 1, 1, launcher="ssh"), "expected a host file"),
-        (Plan(["true"], 1, 1, launcher="ssh", hosts=[Host("a")], program=["absent-ssh"]), "no program 'absent-ssh'"),
-        (Plan(["true"], 1, 1, launcher="mpi", program=["absent-mpirun"]), "no program 'absent-mpirun'"),
-        (Plan(["true"], 1, 1, launcher="mpi", hosts=[Host("a", 22)], program=["true"]), "takes no ports"),
-        (Plan(["true"], 1, 1, launcher="slurm", program=["absent-srun"]), "no program 'absent-srun'"),
-        (Plan(["true"], 1, 1, launcher="slurm", hosts=[Host("a", 22)], program=["true"]), "no ports"),
-        (Plan(["true"], 1, 1, launcher="slurm", folder="/x", program=["true"]), "--sync-dst-dir"),
+        (JobPlan(["true"], 1, 1, launcher="ssh"), "expected a host file"),
+        (JobPlan(["true"], 1, 1, launcher="ssh", hosts=[Host("a")], program=["absent-ssh"]), "no program 'absent-ssh'"),
+        (JobPlan(["true"], 1, 1, launcher="mpi", program=["absent-mpirun"]), "no program 'absent-mpirun'"),
+        (JobPlan(["true"], 1, 1, launcher="mpi", hosts=[Host("a", 22)], program=["true"]), "takes no ports"),
+        (JobPlan(["true"], 1, 1, launcher="slurm", program=["absent-srun"]), "no program 'absent-srun'"),
+        (JobPlan(["true"], 1, 1, launcher="slurm", hosts=[Host("a", 22)], program=["true"]), "no ports"),
+        (JobPlan(["true"], 1, 1, launcher="slurm", folder="/x", program=["true"]), "--sync-dst-dir"),
     ],
 )
-def test_what_cannot_be_carried_out_is_refused(plan: Plan, said: str) -> None:
+def test_what_cannot_be_carried_out_is_refused(plan: JobPlan, said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         launcher(plan.launcher).check(plan)

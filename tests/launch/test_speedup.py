@@ -15,9 +15,9 @@ import dualmx as mx
 from dualmx.core.errors import ArgumentError
 from dualmx.tools.prediction import (
     all_reduce_seconds,
-    best,
     break_even,
-    predictions,
+    fastest,
+    scaling_table,
     servers_seconds,
     speedup,
 )
@@ -56,23 +56,23 @@ def test_formulas_give_what_was_computed_by_hand() -> None:
 
 @pytest.mark.parametrize("tsync", [0.29, 0.31])
 def test_more_workers_are_worth_it_up_to_break_even(tsync: float) -> None:
-    (found,) = predictions([(32, 0.3)], [2], lambda workers, kind: tsync)
+    (found,) = scaling_table([(32, 0.3)], [2], lambda workers, kind: tsync)
     assert found["worth_it"] == (tsync < 0.3) == (found["speedup"] > 1)
     assert found["samples_per_s"] == pytest.approx(64 / (0.3 + tsync))
-    assert best([found])["workers"] == (2 if tsync < 0.3 else 1)
+    assert fastest([found])["workers"] == (2 if tsync < 0.3 else 1)
 
 
 def test_the_best_is_the_fastest_and_one_worker_where_no_exchange_is_quick_enough() -> None:
     def tsync(workers: int, kind: str) -> float:
         return workers * (0.05 if kind == "none" else 0.02)
 
-    rows = predictions([(10, 0.1), (40, 0.2)], [2, 8], tsync, "2bit", samples=1000)
+    rows = scaling_table([(10, 0.1), (40, 0.2)], [2, 8], tsync, "2bit", samples=1000)
     assert len(rows) == 8
-    top = best(rows)
+    top = fastest(rows)
     assert (top["batch"], top["workers"], top["compression"]) == (40, 8, "2bit")
     assert top["samples_per_s"] == pytest.approx(8 * 40 / 0.36) and top["epoch"] == pytest.approx(1000 * 0.36 / 320)
-    slow = predictions([(10, 0.1), (40, 0.2)], [2], lambda workers, kind: 9.0, samples=1000)
-    alone = best(slow)
+    slow = scaling_table([(10, 0.1), (40, 0.2)], [2], lambda workers, kind: 9.0, samples=1000)
+    alone = fastest(slow)
     assert (alone["batch"], alone["workers"], alone["speedup"], alone["worth_it"]) == (40, 1, 1.0, False)
     assert alone["samples_per_s"] == 200.0 and alone["epoch"] == pytest.approx(5.0)
 

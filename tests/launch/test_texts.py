@@ -14,7 +14,7 @@ import pytest
 
 from dualmx.core.knobs import CLUSTER
 from dualmx.launch.command import main
-from dualmx.launch.texts import TEXTS
+from dualmx.launch.texts import SCRIPT_FORMATS
 from dualmx.launch.watch import LAUNCHERS
 from tests.launch.cluster import ROOT
 
@@ -152,7 +152,7 @@ def test_what_would_be_run_is_shown_without_the_secret(
 def test_the_system_may_be_chosen_by_a_variable(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert set(CLUSTER.choices) == {*LAUNCHERS, *TEXTS}
+    assert set(CLUSTER.choices) == {*LAUNCHERS, *SCRIPT_FORMATS}
     monkeypatch.setenv("DMLC_SUBMIT_CLUSTER", "yarn")
     assert json.loads(written(capsys, "-n", "1", "--dry-run", "true"))["components"]
     monkeypatch.setenv("DMLC_SUBMIT_CLUSTER", "mesos")

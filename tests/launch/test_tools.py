@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.core.running import jobs, noted
+from dualmx.core.running import registered_job, running_jobs
 from dualmx.tools.bandwidth import resnet50, sizes_of
 from dualmx.tools.diagnose import differences
 from dualmx.tools.diagnose import page as diagnosis
@@ -129,11 +129,11 @@ def test_jobs_are_noted_while_they_run(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (tmp_path / "dualmx" / "jobs").mkdir(parents=True)
     (tmp_path / "dualmx" / "jobs" / "999999999.json").write_text("{}")
-    with noted("h", 1, "s", "c"):
-        assert [(j["uri"], j["port"], j["secret"]) for j in jobs()] == [("h", 1, "s")]
+    with registered_job("h", 1, "s", "c"):
+        assert [(j["uri"], j["port"], j["secret"]) for j in running_jobs()] == [("h", 1, "s")]
         (tmp_path / "dualmx" / "jobs" / f"{os.getpid()}.json").chmod(0o644)
-        assert jobs() == []  # others could have read or written it
-    assert jobs() == [] and not list((tmp_path / "dualmx" / "jobs").glob("*"))
+        assert running_jobs() == []  # others could have read or written it
+    assert running_jobs() == [] and not list((tmp_path / "dualmx" / "jobs").glob("*"))
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.devices import held
-from dualmx.compile.watch import Watcher, watchers
-from dualmx.parallel.borrow import given, looked_at
+from dualmx.compile.devices import aligned_copy
+from dualmx.compile.watch import Listener, listeners
+from dualmx.parallel.borrow import as_numpy_view, from_numpy_nocopy
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -34,8 +34,8 @@ def test_what_comes_in_comes_out(shape, dtype) -> None:
 
 
 def test_writes_reach_nobody_else() -> None:
-    memory = held(np.ones((512, 1024), np.float32))
-    x = given(memory, mx.cpu())
+    memory = aligned_copy(np.ones((512, 1024), np.float32))
+    x = from_numpy_nocopy(memory, mx.cpu())
     other, before, shown = x.detach(), x.as_jax(), mx.nd.zeros(x.shape)
     x.copyto(shown)
     for step in (1, 2):
@@ -47,8 +47,8 @@ def test_writes_reach_nobody_else() -> None:
 
 
 def test_optimizers_take_no_memory_over() -> None:
-    memory = held(np.ones((512, 1024), np.float32))
-    weight, state = given(memory, mx.cpu()), given(memory, mx.cpu())
+    memory = aligned_copy(np.ones((512, 1024), np.float32))
+    weight, state = from_numpy_nocopy(memory, mx.cpu()), from_numpy_nocopy(memory, mx.cpu())
     optimizer = mx.optimizer.SGD(learning_rate=0.5, momentum=0.5)
     for _ in range(2):
         optimizer.update(0, weight, mx.nd.ones(weight.shape), state)
@@ -57,7 +57,7 @@ def test_optimizers_take_no_memory_over() -> None:
 
 @pytest.mark.parametrize("reads", ["nothing", "as_jax", "asnumpy", "loss", "norm", "loss and norm"])
 def test_gradients_of_variables_that_are_read_meanwhile(reads) -> None:
-    w, x = given(X.copy(), mx.cpu()), mx.nd.array(X)
+    w, x = from_numpy_nocopy(X.copy(), mx.cpu()), mx.nd.array(X)
     w.attach_grad()
     for _ in range(2):
         with mx.autograd.record():
@@ -111,25 +111,25 @@ def test_other_threads_and_contexts_read_it() -> None:
 
 
 def test_one_program_serves_all_kinds_of_memory() -> None:
-    class Programs(Watcher):
+    class Programs(Listener):
         count = 0
 
         def compiled(self, event) -> None:
             self.count += 1
 
     seen = Programs()
-    watchers.append(seen)
+    listeners.append(seen)
     try:
-        for x in (mx.nd.array(X), given(X.copy(), mx.cpu()), mx.nd.array(X) * 1):
+        for x in (mx.nd.array(X), from_numpy_nocopy(X.copy(), mx.cpu()), mx.nd.array(X) * 1):
             x.wait_to_read()
             assert np.array_equal((mx.nd.tanh(x) - 3).asnumpy(), mx.nd.tanh(mx.nd.array(X)).asnumpy() - 3)
     finally:
-        watchers.remove(seen)
+        listeners.remove(seen)
     assert seen.count == 3  # `* 1`, and two more
 
 
 def test_it_is_looked_at_without_a_copy() -> None:
-    memory = held(np.ones((512, 1024), np.float32))
-    assert looked_at(given(memory, mx.cpu())) is memory
+    memory = aligned_copy(np.ones((512, 1024), np.float32))
+    assert as_numpy_view(from_numpy_nocopy(memory, mx.cpu())) is memory
     small = np.ones(3, np.float32)
-    assert not np.shares_memory(looked_at(given(small, mx.cpu())), small)
+    assert not np.shares_memory(as_numpy_view(from_numpy_nocopy(small, mx.cpu())), small)

@@ -14,7 +14,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd
-from dualmx.compile.devices import copied
+from dualmx.compile.devices import device_put_small
 from dualmx.ndarray import exposed
 
 START = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -425,7 +425,7 @@ COPIES = {
     "operator": lambda a: nd.zeros(a.shape, dtype=a.dtype) + a,
     "shard": _mesh,
     "shard of a process": lambda a: _mesh(a, local=True),
-    "copied": lambda a: nd.from_jax(copied(a, mx.cpu())),
+    "copied": lambda a: nd.from_jax(device_put_small(a, mx.cpu())),
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.op.backend import lowering_for
+from dualmx.op.backend import lowering_on_platform
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import GROUPS, Case
 from tests.ops.nn_replay import gradients, replay
@@ -37,7 +37,7 @@ def overhangs(case: Case) -> bool:
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_matches_record(case: Case, platform: str):
     """Both formulations, channels-last for XLA:CPU and as given for others, run here on the CPU."""
-    with lowering_for(platform):
+    with lowering_on_platform(platform):
         replay(case, skip=("data",) if overhangs(case) else ())
 
 
@@ -73,7 +73,7 @@ def test_channels_last_is_the_same_function(op, layout, n, platform):
     x = rng.normal(size=(2, 4, 5, 6, 5)[: n + 2]).astype(np.float32)
     w = rng.normal(size=((6, 2) if op == "Convolution" else (4, 3)) + kernel).astype(np.float32)
     b = rng.normal(size=6).astype(np.float32)
-    with lowering_for(platform):
+    with lowering_on_platform(platform):
         first = run(op, x, w, b, **params)
         last = run(op, np.moveaxis(x, 1, -1), np.moveaxis(w, 1, -1), b, layout=layout, **params)
     np.testing.assert_allclose(np.moveaxis(last, -1, 1), first, 1e-5, 1e-5)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import dualmx as mx
 from dualmx import MXNetError
 from dualmx.op.registry import OPS
-from dualmx.op.schema import Field
+from dualmx.op.schema import ParamField
 from tests.ops.fronts import call, is_random, symbol_of
 from tests.ops.samples import Sample, chosen
 
@@ -44,7 +44,7 @@ def choices(kind: Any) -> list[Any]:
     return [c for a in inner for c in choices(a)]
 
 
-def values_of(field: Field) -> st.SearchStrategy[Any]:
+def values_of(field: ParamField) -> st.SearchStrategy[Any]:
     """Values for a parameter: of its kind most of the time."""
     named = choices(field.type)
     if named:

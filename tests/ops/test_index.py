@@ -9,7 +9,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
-from dualmx.op.backend import lowering_for
+from dualmx.op.backend import lowering_on_platform
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import CREATE, CUBE, INDEX, PAIR, Case, floats, ints, ramp
 from tests.ops.array_replay import check_numeric, check_recorded
@@ -70,7 +70,7 @@ def test_of_several_writes_the_last_wins(platform):
     want = np.zeros(7, np.float32)
     want[index] = np.arange(300)
     data = np.arange(300, dtype=np.float32)
-    with lowering_for(platform):
+    with lowering_on_platform(platform):
         np.testing.assert_array_equal(run("scatter_nd", data, index[None], shape=(7,)), want)
         rows = run("_contrib_index_copy", np.zeros((7, 1), np.float32), index, data[:, None])
         np.testing.assert_array_equal(rows[:, 0], want)

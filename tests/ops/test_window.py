@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.op.backend import lowering_for
+from dualmx.op.backend import lowering_on_platform
 from dualmx.op.defs.window import to_spec
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import CUBE, floats, ints, ramp
@@ -83,7 +83,7 @@ def test_advanced_indexing_agrees_with_numpy(items, arrays, platform):
     rest = iter(arrays)
     index = tuple(next(rest) if item == "a" else open_end(item) for item in items)
     spec = to_spec(items)
-    with lowering_for(platform):
+    with lowering_on_platform(platform):
         got = run("_advanced_get", FOUR, *arrays, spec=spec)
         np.testing.assert_array_equal(got, FOUR[index])
         value = np.arange(got.size, dtype=np.float32).reshape(got.shape)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dualmx.parallel import combine as arithmetic
-from dualmx.parallel.combine import combine
-from dualmx.parallel.group import Group
-from dualmx.ps import Peers, peers
+from dualmx.parallel.combine import reduce_values
+from dualmx.parallel.group import ProcessGroup
+from dualmx.ps import PeerLinks, peers
 from dualmx.ps.sockets import SocketVan
 from tests.dist.test_members import Running
 
@@ -31,7 +31,7 @@ class Together:
             self.running.go(f"meets {rank}", worker.peers)
         self.running.join(*(f"meets {rank}" for rank in range(SIZE)))
         assert not self.running.errors
-        self.groups = [Group(range(SIZE), self.running.workers[r].peers(), "g", r) for r in range(SIZE)]
+        self.groups = [ProcessGroup(range(SIZE), self.running.workers[r].peers(), "g", r) for r in range(SIZE)]
         self.found: dict[int, Any] = {}
 
     def start(self, rank: int, call: Any) -> None:
@@ -54,7 +54,7 @@ def three() -> Iterator[Together]:
         worker.close(wait=False)
 
 
-def reduced(group: Group, x: np.ndarray) -> np.ndarray:
+def reduced(group: ProcessGroup, x: np.ndarray) -> np.ndarray:
     return group.all_reduce(x, "sum", 1.0, "all_reduce")
 
 
@@ -70,13 +70,13 @@ def test_sums_have_the_same_bits_everywhere(by_rank: bool, three: Together, monk
         here = threading.local()
 
         def other_order(parts: Any, *rest: Any) -> None:
-            combine([*parts[here.rank :], *parts[: here.rank]], *rest)
+            reduce_values([*parts[here.rank :], *parts[: here.rank]], *rest)
 
         monkeypatch.setattr("dualmx.parallel.group.combine", other_order)
     x = terms()
     for rank in range(SIZE):
 
-        def call(group: Group, rank: int = rank) -> np.ndarray:
+        def call(group: ProcessGroup, rank: int = rank) -> np.ndarray:
             if not by_rank:
                 here.rank = own[id(group)]
             return reduced(group, x[rank])
@@ -92,7 +92,7 @@ def test_16_bit_floats_are_added_in_32_bits(widened: bool, monkeypatch: pytest.M
     if not widened:
         monkeypatch.setattr(arithmetic, "wide", lambda dtype: dtype)
     out = np.empty(1, np.float16)
-    combine([np.full(1, v, np.float16) for v in (2048, 1, 1)], "sum", 1.0, out)
+    reduce_values([np.full(1, v, np.float16) for v in (2048, 1, 1)], "sum", 1.0, out)
     assert bool(out[0] == 2050) is widened
 
 
@@ -100,7 +100,7 @@ def test_16_bit_floats_are_added_in_32_bits(widened: bool, monkeypatch: pytest.M
 def test_processes_that_disagree_are_told(compared: bool, three: Together, monkeypatch: pytest.MonkeyPatch) -> None:
     """One process multiplies where the others add. The control gives different results without a word."""
     if not compared:
-        monkeypatch.setattr(Group, "_agree", lambda *args: None)
+        monkeypatch.setattr(ProcessGroup, "_agree", lambda *args: None)
     for rank, op in enumerate(("sum", "product", "sum")):
         three.start(rank, lambda g, op=op: g.all_reduce(np.full(4, 2.0, np.float32), op, 1.0, "all_reduce"))
     assert all(three.ends(rank, 20) for rank in range(SIZE))
@@ -118,7 +118,7 @@ def test_processes_that_disagree_are_told(compared: bool, three: Together, monke
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_process_that_ends_ends_the_exchange_of_the_others(noticed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not noticed:
-        monkeypatch.setattr(Peers, "lost", lambda self, rank, reason: None)
+        monkeypatch.setattr(PeerLinks, "lost", lambda self, rank, reason: None)
     three = Together()
     for rank in (0, 1):
         three.start(rank, lambda g: reduced(g, np.ones(2, np.float32)))
@@ -155,7 +155,7 @@ def test_a_process_that_does_not_call_is_an_error_in_the_end(
     timeout: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The control has no limit, and only says for whom it waits."""
-    monkeypatch.setattr(peers, "TOLD", 0.1)
+    monkeypatch.setattr(peers, "WAIT_LOG_SECONDS", 0.1)
     three = Together(timeout=timeout)
     three.start(0, lambda g: reduced(g, np.ones(2, np.float32)))
     assert three.ends(0, 10.0 if timeout else 2.0) is bool(timeout)

@@ -15,19 +15,19 @@ import pytest
 
 import dualmx as mx
 import dualmx.horovod as hvd
-from dualmx.horovod.negotiation import Ask, Negotiation
-from dualmx.horovod.tuning import Search, Settings, Tuner
-from dualmx.ndarray.promise import promise
+from dualmx.horovod.negotiation import Controller, Request
+from dualmx.horovod.tuning import BayesianSearch, ParameterManager, TunableParams
+from dualmx.ndarray.promise import set_deferred
 
 from .test_wrapped_processes import ENV, ROOT
 
 
-def ask(name: str, text: str = "float32 (2,)", nbytes: int = 8, kind: str = "allreduce") -> Ask:
-    return Ask(name, kind, text, nbytes, text if kind == "allreduce" else "")
+def ask(name: str, text: str = "float32 (2,)", nbytes: int = 8, kind: str = "allreduce") -> Request:
+    return Request(name, kind, text, nbytes, text if kind == "allreduce" else "")
 
 
 def test_orders_hold_what_all_are_ready_for_and_what_fits() -> None:
-    three = Negotiation([0, 1, 2])
+    three = Controller([0, 1, 2])
     names = [ask("a"), ask("h", "float16 (2,)", 4), ask("b"), ask("c"), ask("g", kind="allgather")]
     for member in range(3):
         assert three.orders(16) == []
@@ -42,7 +42,7 @@ def test_orders_hold_what_all_are_ready_for_and_what_fits() -> None:
 
 
 def test_disagreements_and_stalls_name_processes() -> None:
-    two = Negotiation([3, 5])
+    two = Controller([3, 5])
     two.announce(0, [ask("a"), ask("b")], 1.0)
     two.announce(1, [ask("a", "float32 (3,)")], 2.0)
     (order,) = two.orders(64)
@@ -53,7 +53,7 @@ def test_disagreements_and_stalls_name_processes() -> None:
 
 
 def test_joined_processes_are_not_waited_for() -> None:
-    two = Negotiation([0, 1])
+    two = Controller([0, 1])
     two.announce(0, [ask("a"), ask("g", kind="allgather")], 0.0)
     assert two.join(1) is None
     a, g = two.orders(64)
@@ -63,7 +63,7 @@ def test_joined_processes_are_not_waited_for() -> None:
 
 def test_search_finds_the_top() -> None:
     draw = np.random.RandomState(1)
-    search = Search(2, 0.1)
+    search = BayesianSearch(2, 0.1)
 
     def height(x: float, y: float) -> float:
         return -((x - 0.7) ** 2) - (y - 0.2) ** 2
@@ -81,7 +81,7 @@ def test_tuner_keeps_what_the_environment_says(monkeypatch: pytest.MonkeyPatch, 
     ):  # fmt: skip
         monkeypatch.setenv(f"HOROVOD_{name}", value)
     monkeypatch.delenv("HOROVOD_FUSION_THRESHOLD", raising=False)
-    tuner = Tuner(Settings(64 << 20, 7.0, False), False)
+    tuner = ParameterManager(TunableParams(64 << 20, 7.0, False), False)
     samples = 0
     while not tuner.over:
         tuner.sample(100 - abs((tuner.settings.threshold >> 20) - 20))
@@ -91,13 +91,13 @@ def test_tuner_keeps_what_the_environment_says(monkeypatch: pytest.MonkeyPatch, 
     rows = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
     assert len(rows) == 16 and rows[-1]["sample"] == "best" and {r["cycle_time_ms"] for r in rows} == {"7.0"}
     monkeypatch.setenv("HOROVOD_FUSION_THRESHOLD", "1000")
-    assert Tuner(Settings(1000, 7.0, False), False).over
+    assert ParameterManager(TunableParams(1000, 7.0, False), False).over
 
 
 def test_promised_values() -> None:
     x, kept = mx.nd.zeros((2,)), mx.nd.zeros((2,))
     after = x + 1
-    promise(x, lambda: mx.nd.array([5.0, 6.0]))
+    set_deferred(x, lambda: mx.nd.array([5.0, 6.0]))
     doubled, view = x * 2, x[1:]
     assert doubled.asnumpy().tolist() == [10.0, 12.0] and after.asnumpy().tolist() == [1.0, 1.0]
     assert x.asnumpy().tolist() == [5.0, 6.0] and view.asnumpy().tolist() == [6.0]
@@ -105,13 +105,13 @@ def test_promised_values() -> None:
     def broken() -> mx.nd.NDArray:
         raise mx.base.MXNetError("a process is gone")
 
-    promise(kept, broken)
+    set_deferred(kept, broken)
     for read in (lambda: (kept + 1).asnumpy(), kept.asnumpy):
         with pytest.raises(mx.base.MXNetError, match="a process is gone"):
             read()
     kept[:] = 3
     assert kept.asnumpy().tolist() == [3.0, 3.0]
-    promise(kept, broken)
+    set_deferred(kept, broken)
     kept[:] = 4  # what is written wins; nobody asks for the value
     assert kept.asnumpy().tolist() == [4.0, 4.0]
     w = mx.nd.ones((2,))
@@ -119,7 +119,7 @@ def test_promised_values() -> None:
     with mx.autograd.record():
         y = (w * 3).sum()
     y.backward()
-    promise(w.grad, lambda: mx.nd.array([1.0, 2.0]))
+    set_deferred(w.grad, lambda: mx.nd.array([1.0, 2.0]))
     mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1.0))(0, w.grad, w)
     assert w.asnumpy().tolist() == [0.0, -1.0]
 

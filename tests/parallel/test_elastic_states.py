@@ -15,7 +15,7 @@ import dualmx.horovod as hvd
 from dualmx import parallel
 from dualmx.horovod.elastic import sampler as sampling
 from dualmx.op import joint
-from dualmx.ps import Lost
+from dualmx.ps import PeerLost
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Run all that is recorded in one program with an exchange that fails, since another process is gone."""
 
     def exchange(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        raise Lost("process 1 died")
+        raise PeerLost("process 1 died")
 
     net = mx.gluon.contrib.nn.SyncBatchNorm(in_channels=2)
     net.initialize()
@@ -184,7 +184,7 @@ class TestMXNetState:
 
         class Failing(mx.autograd.Function):
             def forward(self, x: Any) -> Any:
-                raise Lost("process 1 died")
+                raise PeerLost("process 1 died")
 
         with pytest.raises(hvd.elastic.HorovodInternalError):
             net.weight.set_data(Failing()(net.weight.data()))

@@ -15,8 +15,8 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.network import free_port
-from dualmx.parallel.combine import combine
-from dualmx.parallel.rendezvous import meet
+from dualmx.parallel.combine import reduce_values
+from dualmx.parallel.rendezvous import rendezvous
 
 ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
 TOLD = ("DMLC_", "JAX_", "OMPI_", "PMI", "SLURM_", "MASTER_", "XLA_FLAGS", "RANK", "WORLD_SIZE")
@@ -86,7 +86,7 @@ def test_wrong_arguments_are_named(call: object, told: str) -> None:
 def test_16_bit_floats_are_added_in_32_bits() -> None:
     parts = [np.full(4, v, np.float16) for v in (2048, 1, 1)]
     out = np.empty(4, np.float16)
-    combine(parts, "sum", 1.0, out)
+    reduce_values(parts, "sum", 1.0, out)
     assert out[0] == 2050 and parts[0][0] + parts[1][0] + parts[2][0] == 2048
 
 
@@ -110,7 +110,7 @@ def test_the_environment_tells_who_meets_where(
             monkeypatch.delenv(name)
     for name, value in told.items():
         monkeypatch.setenv(name, value)
-    found = meet(None, None, None, lambda *_: "")
+    found = rendezvous(None, None, None, lambda *_: "")
     assert found is not None and found.serve is None
     assert (found.job.workers, found.job.servers, found.job.task) == (size, 0, rank)
     assert found.job.uri in ("127.0.0.1", "localhost") and found.job.port > 1024

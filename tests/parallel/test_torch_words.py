@@ -11,7 +11,7 @@ import pytest
 
 import dualmx as mx
 import dualmx.distributed as dist
-from dualmx.gluon.parallel import DivergenceSentinel, PeriodicTrainer
+from dualmx.gluon.parallel import AccumulatingTrainer, DivergenceCheck
 
 from .test_eager_exchanges import launched
 from .test_wrapped_processes import ENV, ROOT
@@ -79,7 +79,7 @@ def test_periodic_updates_alone() -> None:
         net = mx.gluon.nn.Dense(1, in_units=3)
         net.cast("float64")
         net.initialize()
-        trainer = PeriodicTrainer(net.collect_params(), "adam", {"learning_rate": 0.1}, accumulate=cut)
+        trainer = AccumulatingTrainer(net.collect_params(), "adam", {"learning_rate": 0.1}, accumulate=cut)
         for _ in range(3):
             for k in range(cut):
                 with mx.autograd.record():
@@ -99,13 +99,13 @@ def test_periodic_updates_alone() -> None:
         ({"average_every": 2, "kvstore": "device"}, "exchanges gradients"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=said):
-            PeriodicTrainer(net.collect_params(), "sgd", **settings)
+            AccumulatingTrainer(net.collect_params(), "sgd", **settings)
 
 
 def test_copies_on_contexts_are_watched() -> None:
     net = mx.gluon.nn.Dense(2, in_units=2, prefix="watched_")
     net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
-    sentinel = DivergenceSentinel(net, every=3)
+    sentinel = DivergenceCheck(net, every=3)
     for _ in range(5):
         sentinel.step()
     net.weight.data(mx.cpu(1))[0, 0] = 7

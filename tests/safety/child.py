@@ -22,14 +22,14 @@ import numpy as np
 
 import dualmx as mx
 from dualmx import MXNetError, autograd, nd
-from dualmx.compile.devices import put
+from dualmx.compile.devices import device_put
 from dualmx.ndarray import invoke
 from dualmx.ndarray.exposed import COUNTS
-from dualmx.ndarray.flush import concrete
+from dualmx.ndarray.flush import array_from_buffer
 from dualmx.ndarray.handle import is_tracked
 from dualmx.op.registry import OPS, op
 from dualmx.op.schema import Tensor
-from dualmx.parallel.borrow import given
+from dualmx.parallel.borrow import from_numpy_nocopy
 from tests.ops.fronts import is_float
 from tests.safety.cases import FAMILIES, Case
 from tests.safety.memory import guarded
@@ -47,12 +47,12 @@ def say(**what: Any) -> None:
 
 def handed_in(memory: np.ndarray) -> Any:
     """An array on guarded memory, which programs read where it lies."""
-    return concrete(memory, mx.cpu()) if memory.itemsize < 8 else given(memory, mx.cpu())
+    return array_from_buffer(memory, mx.cpu()) if memory.itemsize < 8 else from_numpy_nocopy(memory, mx.cpu())
 
 
 def zeros_like(a: Any) -> Any:
     """Zeros in a buffer that a program can take over, so that the first run is the program of all others."""
-    return concrete(put(np.zeros(a.shape, a.dtype), a.context), a.context)
+    return array_from_buffer(device_put(np.zeros(a.shape, a.dtype), a.context), a.context)
 
 
 def recorded(case: Case, inputs: Sequence[Any]) -> list[Any]:

@@ -227,11 +227,11 @@ def test_nothing_of_the_size_of_the_table_is_computed() -> None:
         sizes.append((found.temp_size_in_bytes, found.output_size_in_bytes))
 
     watcher = type("Watcher", (), {"compiled": staticmethod(watch), "flushed": lambda *a: None, "ran": lambda *a: None})
-    from dualmx.compile.watch import watchers
+    from dualmx.compile.watch import listeners
 
     net(nd.array([1, 2]))
     nd.waitall()
-    watchers.append(watcher)
+    listeners.append(watcher)
     try:
         for _ in range(2):
             with autograd.record():
@@ -240,7 +240,7 @@ def test_nothing_of_the_size_of_the_table_is_computed() -> None:
             trainer.step(1)
         nd.waitall()
     finally:
-        watchers.remove(watcher)
+        listeners.remove(watcher)
     table_bytes = 100_000 * 8 * 4
     assert sizes and all(temp < table_bytes / 4 for temp, _ in sizes)
     assert net.weight.grad().indices.asnumpy().tolist() == [1, 2, 7]

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Compilation, Watcher, watchers
+from dualmx.compile.watch import CompileEvent, Listener, listeners
 from dualmx.core.errors import ArgumentError
 
 WIDTH = 64
 
 
-class Sizes(Watcher):
+class Sizes(Listener):
     """Notes how many bytes the largest program needs for what it makes on the way."""
 
     def __enter__(self) -> Sizes:
         self.most = 0
-        watchers.append(self)
+        listeners.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        watchers.remove(self)
+        listeners.remove(self)
 
-    def compiled(self, compilation: Compilation) -> None:
+    def compiled(self, compilation: CompileEvent) -> None:
         self.most = max(self.most, compilation.compiled.memory_analysis().temp_size_in_bytes)
 
 

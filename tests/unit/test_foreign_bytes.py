@@ -25,9 +25,9 @@ from dualmx.ndarray import serialize
 from dualmx.optimizer.states import load_states
 from dualmx.parallel.objects import decode
 from dualmx.predictor import Predictor
-from dualmx.ps.batches import Batches
-from dualmx.ps.frame import NOTE, Message
-from dualmx.ps.pulse import Pulse
+from dualmx.ps.batches import ElasticWorker
+from dualmx.ps.frame import NOTICE, Message
+from dualmx.ps.pulse import WorkerStatus
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve
 
@@ -253,9 +253,9 @@ class TestModels:
         assert mx.contrib.stablehlo.import_model(path, checked=False)(nd.ones((1, 3))).shape == (1, 2)
 
     def test_snapshots(self, tmp_path) -> None:
-        from dualmx.core.seeds import streams
+        from dualmx.core.seeds import rng_streams
 
-        meta = {"format": FORMAT, "rounds": 1, "random": streams.state(), "extra": None, "keys": []}
+        meta = {"format": FORMAT, "rounds": 1, "random": rng_streams.state(), "extra": None, "keys": []}
         for change in (
             {"rounds": "a"}, {"random": 5}, {"random": {"seed": 1, "streams": {"cpu": [1, 2]}}},
             {"keys": [[[], "int8"]]}, {"keys": {"a": 1}}, {"keys": [[{}, "int8", [0], "default"]]},
@@ -316,16 +316,16 @@ class TestMessages:
     def test_a_job_of_very_many_batches(self) -> None:
         told = {"batch": 1 << 60, "members": [0], "used": []}
         first = {"since": 1, "before": [0], "marks": [], "changes": [], "next": 0}
-        batches = Batches(
-            0, 1, True, lambda *_: Message(NOTE, 0, told), lambda start: Message(NOTE, 0, first), lambda *_: None
+        batches = ElasticWorker(
+            0, 1, True, lambda *_: Message(NOTICE, 0, told), lambda start: Message(NOTICE, 0, first), lambda *_: None
         )
         with pytest.raises(FormatError, match="batch"):
             batches.begin()
 
     def test_a_history_that_never_ends(self) -> None:
         told, page = {"batch": 3, "members": [0], "used": []}, {"changes": [], "next": 2}
-        batches = Batches(
-            0, 1, True, lambda *_: Message(NOTE, 0, told), lambda start: Message(NOTE, 0, page), lambda *_: None
+        batches = ElasticWorker(
+            0, 1, True, lambda *_: Message(NOTICE, 0, told), lambda start: Message(NOTICE, 0, page), lambda *_: None
         )
         with pytest.raises(FormatError, match="next=2: expected a batch after 2"):
             batches.begin()
@@ -335,11 +335,11 @@ class TestMessages:
         wait = {"seconds": 10**400, "in": "", "for": []}
         for change in ({"at": 10**400}, {"figures": {"loss": 10**400}}, {"wait": wait}):
             with pytest.raises(FormatError):
-                Pulse().take(Message(NOTE, 0, {**good, **change}))
+                WorkerStatus().take(Message(NOTICE, 0, {**good, **change}))
 
     def test_many_small_parts_are_taken_in_order(self) -> None:
         parts = [bytes([i % 251]) * (1 + i % 3) for i in range(500)]
-        pieces, whole = Message(NOTE, payload=parts).pieces(), b"".join(parts)
+        pieces, whole = Message(NOTICE, payload=parts).pieces(), b"".join(parts)
         at = 0
         for size in (1, 7, 2, 300, 1, 0, 50):
             assert pieces.left == len(whole) - at

@@ -12,7 +12,7 @@ import pytest
 import dualmx as mx
 from dualmx.namespace.fluent import FLUENT
 from dualmx.namespace.rooms import PREFIXES
-from dualmx.namespace.stubs import FRONTS, PACKAGE, Front, stubs
+from dualmx.namespace.stubs import FRONTS, PACKAGE, StubTarget, stubs
 from dualmx.op.registry import OPS
 
 SCRIPT = """\
@@ -71,7 +71,7 @@ def declared(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("front", FRONTS, ids=lambda f: f.shown)
-def test_every_function_and_method_is_declared(front: Front) -> None:
+def test_every_function_and_method_is_declared(front: StubTarget) -> None:
     folder = PACKAGE / front.folder
     top = declared(folder / "op.pyi")
     assert {n for n in OPS if not n.startswith("_")} <= top | set(vars(front.package))

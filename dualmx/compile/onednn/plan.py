@@ -11,7 +11,7 @@ Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Convolution:
+class ConvSpec:
     """A convolution in float32 with channels last in data and result.
 
     Attributes:
@@ -48,17 +48,17 @@ class Convolution:
         return f"{kind};{groups};{short(self):d};" + ";".join(",".join(map(str, s)) for s in sizes)
 
     @staticmethod
-    def parse(text: str) -> Convolution:
+    def parse(text: str) -> ConvSpec:
         """The convolution that `text` describes."""
         kind, groups, _, *sizes = text.split(";")
-        return Convolution(int(kind), int(groups), *(tuple(map(int, s.split(","))) for s in sizes))
+        return ConvSpec(int(kind), int(groups), *(tuple(map(int, s.split(","))) for s in sizes))
 
     def flops(self) -> int:
         """Floating-point operations."""
         return 2 * math.prod(self.result) * math.prod(self.filters[1:])
 
 
-def faulty(c: Convolution) -> bool:
+def faulty(c: ConvSpec) -> bool:
     """True for gradients of filters that oneDNN 3.2 computes wrongly, or with reads beyond its operands.
 
     Each class was found between guard pages, and is drawn a little wider than what was found: see docs/faults.md.
@@ -74,7 +74,7 @@ def faulty(c: Convolution) -> bool:
     return len(size) == 3 and c.stride[0] > 1 and c.low[0] > c.stride[0] and extent > size[0]
 
 
-def short(c: Convolution) -> bool:
+def short(c: ConvSpec) -> bool:
     """True for rows so short that kernels for channels last are slow, and arrays small beside their filters.
 
     With oneDNN 3.2 and AVX-512, 512 channels of 4x4 take 12 ms so, 8 ms re-arranged to blocks of channels and back; of

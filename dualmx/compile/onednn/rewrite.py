@@ -11,7 +11,7 @@ from jax import lax
 
 from ...op.backend import LARGE
 from .ffi import CONVOLUTION, KEEP, PRODUCT, available
-from .plan import DATA, FILTERS, FORWARD, Convolution, Sizes, faulty
+from .plan import DATA, FILTERS, FORWARD, ConvSpec, Sizes, faulty
 
 _LARGE_SUM = 1 << 17  # elements, below which computing them again costs no more than a call
 LARGE_PRODUCT = 300_000_000  # floating-point operations from which the better kernel is worth the call
@@ -33,7 +33,7 @@ def _channels_last(value: Ordered, at: Axes) -> jax.Array:
     return value[0] if wanted == tuple(range(len(at))) else lax.transpose(value[0], wanted)
 
 
-def _high(data: Sizes, result: Sizes, kernel: Sizes, stride: Sizes, dilate: Sizes, low: Sizes) -> Sizes | None:
+def _upper_padding(data: Sizes, result: Sizes, kernel: Sizes, stride: Sizes, dilate: Sizes, low: Sizes) -> Sizes | None:
     """The upper paddings with which a convolution of `data` has the sizes `result`, None if there are none."""
     out = []
     for s, t, k, step, d, p in zip(data, result, kernel, stride, dilate, low, strict=True):
@@ -44,7 +44,7 @@ def _high(data: Sizes, result: Sizes, kernel: Sizes, stride: Sizes, dilate: Size
     return tuple(out)
 
 
-def _recognise(
+def _match_convolution(
     p: Any, lhs: Sizes, rhs: Sizes, out: Sizes, turned: bool, across: bool
 ) -> dict[str, Any] | None:  # fmt: skip
     """Kind, sizes, steps and paddings of an equation.
@@ -85,10 +85,10 @@ def _convolution(eqn: Any, lhs: Ordered, rhs: Ordered, turned: tuple[Any, Axes, 
     source: Ordered | None = turned[:2] if turned and turned[2] == tuple(sorted(spec.rhs_spec[2:])) else None
     out = tuple(aval.shape[i] for i in spec.out_spec)
     (left, left_at), (right, right_at) = _canonical(lhs, spec.lhs_spec), _canonical(rhs, spec.rhs_spec)
-    found = _recognise(p, left, right, out, source is not None, left_at[0] > left_at[1])
+    found = _match_convolution(p, left, right, out, source is not None, left_at[0] > left_at[1])
     if found is None:
         return None
-    high = _high(
+    high = _upper_padding(
         found["data"][2:], found["result"][2:], found["filters"][2:], found["stride"], found["dilate"], found["low"]
     )
     if high is None:
@@ -111,7 +111,7 @@ def _convolution(eqn: Any, lhs: Ordered, rhs: Ordered, turned: tuple[Any, Axes, 
         order = tuple(int(i) for i in np.argsort(at))
         first = _channels_last(lhs, left_at)
         shape, place = (out[0], *out[2:], out[1]), (0, n - 1, *range(1, n - 1))
-    c = Convolution(high=high, order=order, **found)
+    c = ConvSpec(high=high, order=order, **found)
     if c.flops() < LARGE or faulty(c) or not available():
         return None
     call = jax.ffi.ffi_call(CONVOLUTION, jax.ShapeDtypeStruct(shape, np.float32))
@@ -141,7 +141,7 @@ def _product(eqn: Any, lhs: Ordered, rhs: Ordered, _: Any) -> Ordered | None:
     return out.reshape(aval.shape), tuple(range(len(aval.shape)))
 
 
-def keep(x: jax.Array) -> jax.Array:
+def materialize_once(x: jax.Array) -> jax.Array:
     """The same values, which XLA computes once and keeps until all that read them have done so.
 
     XLA computes a value again in every loop that reads it and could take it in. Along a chain of residual layers the
@@ -152,4 +152,4 @@ def keep(x: jax.Array) -> jax.Array:
     return jax.ffi.ffi_call(KEEP, jax.ShapeDtypeStruct(x.shape, x.dtype), input_output_aliases={0: 0})(x)
 
 
-BY_LIBRARY = {"conv_general_dilated": _convolution, "dot_general": _product}
+REWRITE_RULES = {"conv_general_dilated": _convolution, "dot_general": _product}

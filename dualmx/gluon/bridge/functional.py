@@ -17,7 +17,7 @@ from ...symbol.lowering import graph_call
 from ...symbol.node import topological
 from ..base import Block
 from ..cached_graph import CachedGraph
-from ..structure import flatten, regroup
+from ..structure import flatten, unflatten
 
 Function = Callable[..., Any]
 
@@ -101,7 +101,7 @@ def _function(symbol: Symbol, train: bool, listed: Callable[[Any], list[Any]], n
         unused = jax.random.key(0) if call.has_key and key is None else key
         results = call.apply([by_name[n] for n in order], unused)
         outs = list(results[: call.n_outputs])
-        out = outs[0] if form == 0 else regroup(outs, form)
+        out = outs[0] if form == 0 else unflatten(outs, form)
         if not train:
             return out
         written = [order[i] for i in call.aux_positions(len(order))]

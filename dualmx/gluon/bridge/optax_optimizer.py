@@ -11,7 +11,7 @@ import numpy as np
 from ...core.errors import ArgumentTypeError, MXNetError
 from ...ndarray import NDArray, array, invoke, invoke_out
 from ...op.registry import Call
-from ...optimizer.optimizer import Optimizer, listed, register
+from ...optimizer.optimizer import Optimizer, as_lists, register
 from .pure import pure_call
 
 
@@ -60,7 +60,7 @@ class OptaxOptimizer(Optimizer):
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change all weights and the state in place."""
-        indices, weights, grads, states = listed(index, weight, grad, state)
+        indices, weights, grads, states = as_lists(index, weight, grad, state)
         self._update_count(indices)
         order = sorted(range(len(indices)), key=lambda k: str(indices[k]))
         weights, grads = [weights[k] for k in order], [grads[k] for k in order]

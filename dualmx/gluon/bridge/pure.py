@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...op.registry import Call, Op
-from ...op.schema import FREE, Field, Input, to_float
+from ...op.schema import UNTYPED, Input, ParamField, to_float
 
 
 def pure_call(
@@ -27,8 +27,8 @@ def pure_call(
         random: pass a random key as keyword `key`.
         runtime: keywords under which `fn` receives float scalars given at each run.
     """
-    params = {n: Field(n, float, to_float, 1.0, runtime=True) for n in runtime}
-    inputs = (Input("data", FREE, variadic=True),)
+    params = {n: ParamField(n, float, to_float, 1.0, runtime=True) for n in runtime}
+    inputs = (Input("data", UNTYPED, variadic=True),)
     op = Op(
         name,
         fn,

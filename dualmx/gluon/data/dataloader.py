@@ -93,7 +93,7 @@ class DataLoader:
         self._pool: WorkerPool | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._auto_reload = auto_reload
-        self._ahead: _Ahead | None = None
+        self._ahead: _PrefetchQueue | None = None
 
     def __len__(self) -> int:
         return len(self._batch_sampler)
@@ -111,19 +111,19 @@ class DataLoader:
     def _make(self, indices: Any) -> Any:
         return _make(self._dataset, self._batchify, indices)
 
-    def _start(self) -> _Ahead:
+    def _start(self) -> _PrefetchQueue:
         refused = self._pool is not None and self._pool.refused
         if self._thread_pool or refused:
             if self._threads is None:
                 # What was written for processes need not be safe in several threads.
                 self._threads = ThreadPoolExecutor(1 if refused else self._num_workers, "dualmx-data")
-            return _InThreads(self._threads, self._make, self._timeout, self._batch_sampler, self._prefetch)
+            return _ThreadPrefetch(self._threads, self._make, self._timeout, self._batch_sampler, self._prefetch)
         if self._pool is None or not self._pool.alive:
             self._pool = WorkerPool(self._dataset, self._batchify, self._num_workers, self._timeout)
         make = partial(_make, self._dataset, self._batchify)
-        return _InProcesses(self._pool, make, self._batch_sampler, self._prefetch)
+        return _ProcessPrefetch(self._pool, make, self._batch_sampler, self._prefetch)
 
-    def _passed_on(self, ahead: _Ahead) -> Iterator[Any]:
+    def _passed_on(self, ahead: _PrefetchQueue) -> Iterator[Any]:
         yield from ahead
         self.refresh()
 
@@ -147,7 +147,7 @@ def _make(dataset: Dataset, batchify: Callable[[Any], Any] | None, indices: Any)
     return batchify([dataset[i] for i in indices])
 
 
-class _Ahead:
+class _PrefetchQueue:
     """One pass whose batches are asked for before they are needed."""
 
     def __init__(self, batches: Any, count: int):
@@ -167,7 +167,7 @@ class _Ahead:
     def _result(self, ticket: Any) -> Any:
         raise NotImplementedError
 
-    def __iter__(self) -> _Ahead:
+    def __iter__(self) -> _PrefetchQueue:
         return self
 
     def __next__(self) -> Any:
@@ -182,7 +182,7 @@ class _Ahead:
         return batch
 
 
-class _InProcesses(_Ahead):
+class _ProcessPrefetch(_PrefetchQueue):
     def __init__(self, pool: WorkerPool, make: Callable[[Any], Any], *args: Any):
         self._pool, self._make = pool, make
         super().__init__(*args)
@@ -214,7 +214,7 @@ class _InProcesses(_Ahead):
             self._pool.forget(ticket for ticket, _ in getattr(self, "_due", ()))
 
 
-class _InThreads(_Ahead):
+class _ThreadPrefetch(_PrefetchQueue):
     def __init__(self, threads: ThreadPoolExecutor, make: Callable[[Any], Any], timeout: float, *args: Any):
         self._threads, self._make, self._timeout = threads, make, timeout
         super().__init__(*args)

@@ -11,8 +11,8 @@ import numpy as np
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...io.records import MXIndexedRecordIO
 from ...ndarray import NDArray, array
-from ..semantics import as_numpy, is_numpy
-from .host import as_argument, numpy_form, role, stack, to_host
+from ..semantics import is_numpy, to_np_class
+from .host import as_argument, numpy_form, stack, to_host, worker_mode
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
 
@@ -140,7 +140,7 @@ class ArrayDataset(Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         item: tuple[Any, ...] = tuple(
-            self._made(a[idx], numpy) if device and not role.worker else a[idx]
+            self._made(a[idx], numpy) if device and not worker_mode.worker else a[idx]
             for a, device, numpy in zip(self._host, self._on_device, self._numpy, strict=True)
         )
         return item[0] if len(item) == 1 else item
@@ -148,7 +148,7 @@ class ArrayDataset(Dataset):
     @staticmethod
     def _made(values: np.ndarray, numpy: bool) -> Any:
         made = array(values, dtype=values.dtype)
-        return as_numpy(made) if numpy else made
+        return to_np_class(made) if numpy else made
 
     def host_item(self, idx: int) -> Any:
         item: tuple[Any, ...] = tuple(to_host(a[idx]) for a in self._host)
@@ -224,14 +224,14 @@ class _LazyTransformDataset(Dataset):
         return len(self._dataset)
 
     def __getitem__(self, idx: int) -> Any:
-        if role.worker:
+        if worker_mode.worker:
             return self.host_item(idx)
         return _call(self._fn, self._dataset[idx], tuple)
 
     def host_item(self, idx: int) -> Any:
         if self._on_host is not None:
             return _call(self._on_host, self._dataset.host_item(idx), tuple)
-        if role.worker:
+        if worker_mode.worker:
             return to_host(_call(self._fn, as_argument(self._inner, self._dataset.host_item(idx)), tuple))
         return to_host(self[idx])
 

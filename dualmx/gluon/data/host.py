@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...io.place import role
+from ...io.place import worker_mode
 from ...ndarray import NDArray, array
 from ..hybrid import HybridBlock
-from ..semantics import as_chosen
+from ..semantics import with_default_class
 
 _CALLED = frozenset({"__call__", "forward", "hybrid_forward"})
 
@@ -37,7 +37,7 @@ def to_host(item: Any) -> Any:
 
 def to_device(item: Any) -> Any:
     """Return `item` with every `numpy.ndarray` as array of the same dtype, a `mx.np.ndarray` after `npx.set_np()`."""
-    return map_leaves(lambda x: as_chosen(array(x, dtype=x.dtype)) if isinstance(x, np.ndarray) else x, item)
+    return map_leaves(lambda x: with_default_class(array(x, dtype=x.dtype)) if isinstance(x, np.ndarray) else x, item)
 
 
 def numpy_form(transform: Any) -> Callable[..., Any] | None:
@@ -59,7 +59,7 @@ def numpy_form(transform: Any) -> Callable[..., Any] | None:
 
 def as_argument(transform: Any, item: Any) -> Any:
     """What a transformation without a NumPy form is called with: in workers, NumPy arrays if it can take them."""
-    return item if role.worker and not isinstance(transform, HybridBlock) else to_device(item)
+    return item if worker_mode.worker and not isinstance(transform, HybridBlock) else to_device(item)
 
 
 def stack(samples: Sequence[Any]) -> Any:
@@ -91,7 +91,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
         ((2, 3), <class 'numpy.int64'>)
     """
     batch = stack(data)
-    return batch if role.worker else to_device(batch)
+    return batch if worker_mode.worker else to_device(batch)
 
 
 def default_mp_batchify_fn(data: Sequence[Any]) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import whole
+from ...core.checks import integer
 from ...core.errors import ArgumentError
-from ...io.records import check_part, share
+from ...io.records import check_shard, shard_indices
 
 
 class Sampler:
@@ -112,10 +112,10 @@ class SplitSampler(Sampler):
     def __init__(
         self, length: int, num_parts: int = 1, part_index: int = 0, shuffle: bool = False, seed: int = 0, even: str = ""
     ):
-        check_part("SplitSampler", num_parts, part_index)
+        check_shard("SplitSampler", num_parts, part_index)
         if even not in ("", "repeat", "drop"):
             raise ArgumentError(f"SplitSampler: even={even!r}: expected '', 'repeat' or 'drop'")
-        self._length, self._parts, self._part = whole("SplitSampler", "length", length), num_parts, part_index
+        self._length, self._parts, self._part = integer("SplitSampler", "length", length), num_parts, part_index
         self._shuffle, self._seed, self._even, self._epoch = shuffle, seed, even, 0
         size, over = divmod(self._length, num_parts)
         self._share = {"drop": size, "repeat": size + bool(over)}.get(even, size + (part_index < over))
@@ -129,7 +129,7 @@ class SplitSampler(Sampler):
         if self._shuffle:
             order = np.random.RandomState((self._seed * 1_000_003 + self._epoch) % (1 << 32)).permutation(order)
         self._epoch += 1
-        mine = order[list(share(self._length, self._parts, self._part))]
+        mine = order[list(shard_indices(self._length, self._parts, self._part))]
         if len(mine) < self._share:  # one item of the first worker's, a second time
             mine = np.append(mine, order[: self._share - len(mine)])
         return iter(mine[: self._share].tolist())
@@ -154,7 +154,7 @@ class BatchSampler(Sampler):
     def __init__(self, sampler: Sequence[int] | Sampler, batch_size: int, last_batch: str = "keep"):
         if last_batch not in ("keep", "discard", "rollover"):
             raise ArgumentError(f"last_batch={last_batch!r}: expected 'keep', 'discard' or 'rollover'")
-        if whole("BatchSampler", "batch_size", batch_size) < 1:
+        if integer("BatchSampler", "batch_size", batch_size) < 1:
             raise ArgumentError(f"batch_size={batch_size}: expected 1 or more")
         self._sampler, self._batch_size, self._last_batch = sampler, int(batch_size), last_batch
         self._left: list[int] = []

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.process import process
+from ...core.process import fork_guard
 from ...ndarray import NDArray
-from .host import role, to_host
+from .host import to_host, worker_mode
 
 REQUEST = struct.Struct("<QQ")  # ticket, size of the pickled indices that follow
 REPLY = struct.Struct("<QQB")  # ticket, size of the memory file that comes along, kind
-BATCH, FAILURE, BROKEN = range(3)
+BATCH, FAILURE, UNPICKLE_FAILED = range(3)
 _HEAD = struct.Struct("<QQ")  # size of the pickle, number of buffers
 _PLACE = struct.Struct("<QQ")  # offset and size of a buffer
 _ALIGN = 64
@@ -154,7 +154,7 @@ def run_forked(sock: socket.socket, seed: int, dataset: Any, batchify: Any) -> N
     """Be a worker in a fresh fork of the calling process; does not return."""
     # Inherited objects must never be finalised here: their owners' threads exist only in the parent.
     gc.freeze()
-    process.no_compute = (
+    fork_guard.no_compute = (
         "this process is a fork that makes data batches, and cannot compute with NDArrays: use NumPy in the dataset's "
         "functions and the collation, or DataLoader(thread_pool=True), or num_workers=0"
     )
@@ -166,7 +166,7 @@ def run_forked(sock: socket.socket, seed: int, dataset: Any, batchify: Any) -> N
 
 
 def _be_worker(seed: int) -> None:
-    role.worker = True
+    worker_mode.worker = True
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     random.seed(seed)
@@ -188,7 +188,7 @@ def send_object(sock: socket.socket, ticket: int, pickled: bytes) -> None:
     sock.sendall(REQUEST.pack(ticket, len(pickled)) + pickled)
 
 
-def run_unpickled(sock: socket.socket) -> None:
+def worker_from_pickle(sock: socket.socket) -> None:
     """Be a worker that is told (seed, import path, size), then given the memory file of (dataset, collation)."""
     try:
         if (first := receive_object(sock)) is None:
@@ -202,12 +202,12 @@ def run_unpickled(sock: socket.socket) -> None:
         dataset, batchify = load(fds[0], size)
         os.close(fds[0])
     except Exception as e:
-        reply(sock, 0, BROKEN, Failure(e, traceback.format_exc()))
+        reply(sock, 0, UNPICKLE_FAILED, Failure(e, traceback.format_exc()))
         return
     serve(sock, dataset, batchify)
 
 
-def nursery(fd: int) -> None:
+def fork_server(fd: int) -> None:
     """Fork a worker for every socket that arrives over socket `fd`; ends when the other side closes it.
 
     The process that runs this has never started JAX, so its forks are clean whatever the training process does.
@@ -224,7 +224,7 @@ def nursery(fd: int) -> None:
             control.close()
             sock = socket.socket(fileno=fds[0])
             try:
-                run_unpickled(sock)
+                worker_from_pickle(sock)
             finally:
                 os._exit(0)
         os.close(fds[0])

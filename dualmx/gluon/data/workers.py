@@ -84,7 +84,7 @@ class WorkerPool:
         seed = _seed()
         try:
             for i in range(count):
-                worker = _hatch(packed, seed + i) if packed else _fork(dataset, batchify, seed + i)
+                worker = _spawn_worker(packed, seed + i) if packed else _fork(dataset, batchify, seed + i)
                 self._workers.append(worker)
                 self._selector.register(worker.sock, selectors.EVENT_READ, worker)
         finally:
@@ -164,7 +164,7 @@ class WorkerPool:
             answer = serving.load(fds[0], size)
         finally:
             os.close(fds[0])
-        if kind == serving.BROKEN:
+        if kind == serving.UNPICKLE_FAILED:
             self.close()
             raise MXNetError(f"DataLoader: a worker could not receive the dataset:\n{answer.text}") from answer.error
         self._arrived[ticket] = answer
@@ -235,16 +235,16 @@ def _fork(dataset: Any, batchify: Any, seed: int) -> _Worker:
     return _Worker(ours, pid, True)
 
 
-class _Nursery:
+class _ForkServer:
     process: subprocess.Popen[bytes] | None = None
     control: socket.socket | None = None
     owner = 0
 
 
-_nursery = _Nursery()
+_nursery = _ForkServer()
 
 
-def _hatch(packed: tuple[int, int], seed: int) -> _Worker:
+def _spawn_worker(packed: tuple[int, int], seed: int) -> _Worker:
     with _lock:
         control = _start_nursery()
         ours, theirs = _pair()

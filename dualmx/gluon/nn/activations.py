@@ -7,10 +7,10 @@ from typing import Any
 from ... import initializer
 from ...core.errors import ArgumentError
 from ..hybrid import HybridBlock
-from .one_call import OneCall
+from .one_call import OpLayer
 
 
-class Activation(OneCall):
+class Activation(OpLayer):
     """Apply `"relu"`, `"sigmoid"`, `"tanh"`, `"softrelu"` (log(1 + e^x)) or `"softsign"` (x / (1 + |x|)).
 
     Args:
@@ -40,7 +40,7 @@ class Activation(OneCall):
         return f"{type(self).__name__}({self._act_type})"
 
 
-class LeakyReLU(OneCall):
+class LeakyReLU(OpLayer):
     """x for x > 0, alpha·x otherwise.
 
     Args:
@@ -70,7 +70,7 @@ class LeakyReLU(OneCall):
         return f"{type(self).__name__}({self._alpha})"
 
 
-class PReLU(OneCall):
+class PReLU(OpLayer):
     """Leaky ReLU whose slope is learned.
 
     Args:
@@ -92,7 +92,7 @@ class PReLU(OneCall):
         return F.LeakyReLU(x, gamma=alpha, act_type="prelu", name="fwd")
 
 
-class ELU(OneCall):
+class ELU(OpLayer):
     """x for x > 0, alpha·(e^x - 1) otherwise.
 
     Args:
@@ -111,7 +111,7 @@ class ELU(OneCall):
         return F.LeakyReLU(x, act_type="elu", slope=self._alpha)
 
 
-class SELU(OneCall):
+class SELU(OpLayer):
     """Scaled ELU, whose constants keep mean 0 and variance 1 through many layers.
 
     Reference: Klambauer et al. 2017, Self-Normalizing Neural Networks.
@@ -126,7 +126,7 @@ class SELU(OneCall):
         return F.LeakyReLU(x, act_type="selu", name="fwd")
 
 
-class GELU(OneCall):
+class GELU(OpLayer):
     """x·Φ(x), with Φ the normal distribution function (the erf form).
 
     Reference: Hendrycks and Gimpel 2016, Gaussian Error Linear Units.

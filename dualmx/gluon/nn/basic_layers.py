@@ -9,14 +9,14 @@ from ...core.errors import ArgumentError, suggest
 from ...namespace import nd, sym
 from ..base import Block
 from ..hybrid import HybridBlock
-from ..semantics import like
+from ..semantics import with_class_of
 from .activations import Activation
 from .containers import Concatenate, HybridConcatenate, HybridSequential, Identity, Sequential
 from .normalization import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
-from .one_call import OneCall
+from .one_call import OpLayer
 
 
-class Dense(OneCall):
+class Dense(OpLayer):
     """Fully connected layer: activation(x · weightᵀ + bias).
 
     Args:
@@ -80,7 +80,7 @@ class Dense(OneCall):
         return f"{type(self).__name__}({in_units or None} -> {units}, {act})"
 
 
-class Dropout(OneCall):
+class Dropout(OpLayer):
     """Zero each element with probability `rate` while training, and scale the others by 1 / (1 - rate).
 
     Args:
@@ -117,7 +117,7 @@ class Dropout(OneCall):
         return f"{type(self).__name__}(p = {self._rate}, axes={self._axes})"
 
 
-class Embedding(OneCall):
+class Embedding(OpLayer):
     """Look up rows of a learned table.
 
     Args:
@@ -173,7 +173,7 @@ class Embedding(OneCall):
         return f"{type(self).__name__}({values['input_dim']} -> {values['output_dim']}, {values['dtype']})"
 
 
-class Flatten(OneCall):
+class Flatten(OpLayer):
     """Merge all axes but the first.
 
     Shapes: input (N, *); output (N, product of the rest).
@@ -212,7 +212,7 @@ class Lambda(Block):
 
     def forward(self, *args: Any) -> Any:
         """Call the function."""
-        return like(args, self._func_impl(*args))
+        return with_class_of(args, self._func_impl(*args))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._func_name})"

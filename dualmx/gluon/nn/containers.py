@@ -9,7 +9,7 @@ from ..base import Block
 from ..hybrid import HybridBlock
 
 
-class _Listed(Block):
+class _IndexedChildren(Block):
     """Children by position."""
 
     def add(self, *blocks: Any) -> None:
@@ -33,7 +33,7 @@ class _Listed(Block):
         return len(self._children)
 
 
-class Sequential(_Listed):
+class Sequential(_IndexedChildren):
     """Blocks called one after the other, each on the output of the one before.
 
     Example:
@@ -52,7 +52,7 @@ class Sequential(_Listed):
         return x
 
 
-class HybridSequential(_Listed, HybridBlock):
+class HybridSequential(_IndexedChildren, HybridBlock):
     """A chain of `HybridBlock`s that can be hybridized as one; see `Sequential`.
 
     Example:

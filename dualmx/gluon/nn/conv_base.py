@@ -6,13 +6,13 @@ from typing import Any
 
 from ...core.errors import ArgumentError
 from .activations import Activation
-from .one_call import OneCall
-from .pooling import spread
+from .one_call import OpLayer
+from .pooling import as_tuple
 
 _LAYOUTS = {1: ("NCW",), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
-class ConvBase(OneCall):
+class ConvBase(OpLayer):
     """What all convolution layers share; `_ndim` is the number of spatial axes."""
 
     _ndim: int
@@ -40,20 +40,20 @@ class ConvBase(OneCall):
         who, n = type(self).__name__, self._ndim
         if layout not in _LAYOUTS[n]:
             raise ArgumentError(f"{who}: layout={layout!r}: expected {' or '.join(_LAYOUTS[n])}")
-        kernel = spread(who, "kernel_size", kernel_size, n)
+        kernel = as_tuple(who, "kernel_size", kernel_size, n)
         self._channels, self._in_channels = channels, in_channels
         settings = {
             "kernel": kernel,
-            "stride": spread(who, "strides", strides, n),
-            "dilate": spread(who, "dilation", dilation, n),
-            "pad": spread(who, "padding", padding, n),
+            "stride": as_tuple(who, "strides", strides, n),
+            "dilate": as_tuple(who, "dilation", dilation, n),
+            "pad": as_tuple(who, "padding", padding, n),
             "num_filter": channels,
             "num_group": groups,
             "no_bias": not use_bias,
             "layout": layout,
         }
         if self._transposed:
-            settings["adj"] = self.outpad = spread(who, "output_padding", output_padding, n)
+            settings["adj"] = self.outpad = as_tuple(who, "output_padding", output_padding, n)
             first, second = in_channels, channels // groups
         else:
             first, second = channels, in_channels // groups

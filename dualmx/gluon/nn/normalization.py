@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core.dtypes import as_dtype
 from ..parameter import Parameter
-from .one_call import OneCall
+from .one_call import OpLayer
 
 
-class _Affine(OneCall):
+class _Affine(OpLayer):
     """A normalization followed by a learned scale `gamma` and shift `beta`."""
 
     gamma: Parameter

@@ -7,14 +7,14 @@ from typing import Any
 
 from ...core.context import Context
 from ...ndarray import invoke
-from ...ndarray.handle import invoke1
+from ...ndarray.handle import invoke_unary
 from ...ndarray.trace import local
 from ...op.registry import Call, get_op
 from ..hybrid import HybridBlock
-from ..parameter import GENERATION, Parameter
+from ..parameter import ARRAYS_VERSION, Parameter
 
 
-class Settings(dict[str, Any]):
+class OpParams(dict[str, Any]):
     """Operator parameters of a layer; changing one binds the layer's call anew."""
 
     def __init__(self, changed: Callable[[], None], values: dict[str, Any]):
@@ -22,7 +22,7 @@ class Settings(dict[str, Any]):
         self._changed = changed
 
     def __reduce__(self) -> Any:
-        return Settings, (self._changed, dict(self))
+        return OpParams, (self._changed, dict(self))
 
     def __setitem__(self, key: str, value: Any) -> None:
         super().__setitem__(key, value)
@@ -34,7 +34,7 @@ class Settings(dict[str, Any]):
         self._changed()
 
 
-class OneCall(HybridBlock):
+class OpLayer(HybridBlock):
     """A layer whose eager path is a prepared `Call`; subclasses call `_prepare` in `__init__`.
 
     An activation block in `self.act`, if any, is applied to the first output.
@@ -42,7 +42,7 @@ class OneCall(HybridBlock):
 
     _op: str
     _call: Call
-    _kwargs: Settings
+    _kwargs: OpParams
     _operands: tuple[Parameter, ...] = ()
     _has_train = False
     _generation = -1
@@ -53,7 +53,7 @@ class OneCall(HybridBlock):
         self._op = op
         self._operands = tuple(p for p in operands if p is not None)
         self._arrays: dict[Context, tuple[Any, ...]] = {}
-        self._kwargs = Settings(self._bind, params)
+        self._kwargs = OpParams(self._bind, params)
         self._bind()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -76,11 +76,11 @@ class OneCall(HybridBlock):
         if self._has_train:
             call = call.at(local.training)
         if not self._operands:
-            out = invoke1(call, x) if call.plain else invoke(call, (x,))[0]
+            out = invoke_unary(call, x) if call.plain else invoke(call, (x,))[0]
         else:
-            if self._generation != GENERATION.count:
+            if self._generation != ARRAYS_VERSION.count:
                 self._arrays.clear()
-                self._generation = GENERATION.count
+                self._generation = ARRAYS_VERSION.count
             out = invoke(call, (x, *(self._arrays.get(x.context) or self._fetch(x))))[0]
         act = self.act
         return out if act is None else act(out)
@@ -90,7 +90,7 @@ class OneCall(HybridBlock):
         ctx = x.context
         self._ready(ctx, x)
         arrays = tuple(p.data(ctx) for p in self._operands)
-        self._generation = GENERATION.count
+        self._generation = ARRAYS_VERSION.count
         if not any(p._computed for p in self._operands):
             self._arrays[ctx] = arrays
         return arrays

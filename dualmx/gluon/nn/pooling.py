@@ -6,12 +6,12 @@ from typing import Any
 
 from ...core.errors import ArgumentError
 from ..hybrid import HybridBlock
-from .one_call import OneCall
+from .one_call import OpLayer
 
 _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
-def spread(who: str, what: str, value: Any, ndim: int) -> tuple[int, ...]:
+def as_tuple(who: str, what: str, value: Any, ndim: int) -> tuple[int, ...]:
     """Return an int as a tuple of `ndim` equal ones, and check the length of a tuple."""
     values = (value,) * ndim if isinstance(value, int) else tuple(value)
     if len(values) != ndim:
@@ -19,7 +19,7 @@ def spread(who: str, what: str, value: Any, ndim: int) -> tuple[int, ...]:
     return values
 
 
-class _Pooling(OneCall):
+class _Pooling(OpLayer):
     _ndim: int
 
     def __init__(
@@ -38,11 +38,11 @@ class _Pooling(OneCall):
         who, n = type(self).__name__, self._ndim
         if layout not in _LAYOUTS[n]:
             raise ArgumentError(f"{who}: layout={layout!r}: expected one of {', '.join(_LAYOUTS[n])}")
-        pool_size = spread(who, "pool_size", pool_size, n)
+        pool_size = as_tuple(who, "pool_size", pool_size, n)
         settings = {
             "kernel": pool_size,
-            "stride": pool_size if strides is None else spread(who, "strides", strides, n),
-            "pad": spread(who, "padding", padding, n),
+            "stride": pool_size if strides is None else as_tuple(who, "strides", strides, n),
+            "pad": as_tuple(who, "padding", padding, n),
             "global_pool": global_pool,
             "pool_type": pool_type,
             "layout": layout,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.checks import whole
+from ...core.checks import integer
 from ...core.errors import ArgumentError
 from ..hybrid import HybridBlock
 from ..nn import Dropout, LayerNorm
@@ -50,7 +50,7 @@ class ParallelSelfAttention(HybridBlock):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self._heads = whole("ParallelSelfAttention", "heads", heads, 1)
+        self._heads = integer("ParallelSelfAttention", "heads", heads, 1)
         if units % heads:
             raise ArgumentError(f"ParallelSelfAttention: units={units} cannot be divided into {heads} heads")
         self._causal, self._ring = causal, ring

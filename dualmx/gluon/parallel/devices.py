@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ...compile.devices import devices_of
+from ...compile.devices import local_devices
 from ...core.context import Context
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ..parameter import Parameter
@@ -32,9 +32,9 @@ def devices(wanted: Any = None, what: str = "devices") -> list[Context]:
         >>> devices([mx.cpu(0), mx.cpu(1)])
         [cpu(0), cpu(1)]
     """
-    kind = next((k for k in ("gpu", "tpu") if devices_of(k)), "cpu")
+    kind = next((k for k in ("gpu", "tpu") if local_devices(k)), "cpu")
     if wanted is None:
-        return [Context(kind, i) for i in range(len(devices_of(kind)))]
+        return [Context(kind, i) for i in range(len(local_devices(kind)))]
     if isinstance(wanted, int) and not isinstance(wanted, bool):
         if wanted < 1:
             raise ArgumentError(f"{what}: {wanted}: expected a number of 1 or more, or a list")
@@ -67,9 +67,9 @@ def _context(one: Any, kind: str, what: str) -> Context:
 
 
 def _present(ctx: Context, said: str, what: str) -> Context:
-    if ctx.device_id < len(devices_of(ctx.device_type)):
+    if ctx.device_id < len(local_devices(ctx.device_type)):
         return ctx
-    there = ", ".join(f"{len(devices_of(k))} {k}" for k in ("cpu", "gpu", "tpu") if devices_of(k))
+    there = ", ".join(f"{len(local_devices(k))} {k}" for k in ("cpu", "gpu", "tpu") if local_devices(k))
     remedy = "name one of these"
     if ctx.device_type == "cpu":
         remedy = (

@@ -13,12 +13,12 @@ from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ...kvstore import is_distributed
 from ...namespace import nd
 from ...ndarray import NDArray
-from ...ndarray.tape import after_backward
+from ...ndarray.tape import post_backward_hooks
 from ...parallel import all_gather, all_reduce, broadcast, rank, size
 from ..base import Block
 from ..parameter import Parameter
 from .devices import devices
-from .sync import parameters_of, sync_initial_weights, write_gradients
+from .sync import parameters_of, set_gradients, sync_initial_weights
 
 
 class DistributedDataParallel(Block):
@@ -130,12 +130,12 @@ class DistributedDataParallel(Block):
         def act() -> None:
             ddp = me()
             if ddp is None:
-                after_backward.remove(act)
+                post_backward_hooks.remove(act)
             elif any(p.data()._fresh_grad for p in ddp._learned()):
-                after_backward.remove(act)
+                post_backward_hooks.remove(act)
                 ddp._after_backward()
 
-        after_backward.append(act)
+        post_backward_hooks.append(act)
 
     def _after_backward(self) -> None:
         """Exchange what the backward pass of this network computed."""
@@ -175,11 +175,11 @@ class DistributedDataParallel(Block):
         if size() == 1:
             return
         by = size() if self._divides_by_all in (None, True) else len(active)
-        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in buckets(grads, self._cap)]
+        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in gradient_buckets(grads, self._cap)]
         for bucket, handle in begun:
             sums = handle.wait()
             if rank() in active:
-                write_gradients([params[i] for i in bucket], [s / by for s in sums])
+                set_gradients([params[i] for i in bucket], [s / by for s in sums])
         states = [p for p in self._parameters() if p.grad_req == "null"]
         if self.broadcast_buffers and states:
             for p, value in zip(states, broadcast([p.data() for p in states], active[0]), strict=True):
@@ -265,7 +265,7 @@ class DistributedDataParallel(Block):
 _ONE_CONTEXT = "expected one context in each process; for several use DataParallel, or a Trainer with 'collective'"
 
 
-def buckets(arrays: list[NDArray], cap: float) -> list[list[int]]:
+def gradient_buckets(arrays: list[NDArray], cap: float) -> list[list[int]]:
     """Return groups of positions, the last first, whose arrays have at most `cap` bytes together or are alone."""
     found: list[list[int]] = []
     room = 0.0

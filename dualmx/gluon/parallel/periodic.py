@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ... import autograd
-from ...core.checks import whole
+from ...core.checks import integer
 from ...core.errors import ArgumentError
 from ...parallel import all_reduce, size
 from ..trainer import Trainer
 from .sync import sync_initial_weights
 
 
-class PeriodicTrainer(Trainer):
+class AccumulatingTrainer(Trainer):
     """A Trainer that updates after several backward passes, or averages weights over processes after several updates.
 
     With `average_every` each process updates its own weights, and every so many updates all processes take the mean of
@@ -46,10 +46,10 @@ class PeriodicTrainer(Trainer):
         self, params: Any, optimizer: Any, optimizer_params: Mapping[str, Any] | None = None, accumulate: int = 1,
         average_every: int | None = None, kvstore: Any = None,
     ):  # fmt: skip
-        self._accumulate = whole("PeriodicTrainer", "accumulate", accumulate, 1)
+        self._accumulate = integer("AccumulatingTrainer", "accumulate", accumulate, 1)
         self._average_every = average_every
         if average_every is not None:
-            whole("PeriodicTrainer", "average_every", average_every, 1)
+            integer("AccumulatingTrainer", "average_every", average_every, 1)
             if kvstore is not None:
                 raise ArgumentError(
                     f"PeriodicTrainer: kvstore={kvstore!r} exchanges gradients; with average_every leave it out"

@@ -13,7 +13,7 @@ from ...parallel import rpc
 from ..base import Block
 
 
-class _Held:
+class _HostedBlock:
     """A block of this process that another one uses.
 
     Attributes:
@@ -54,20 +54,20 @@ def _several(out: Any) -> list[NDArray]:
     return list(out) if isinstance(out, (list, tuple)) else [out]
 
 
-def _make(name: str, args: list[Any], named: dict[str, Any]) -> _Held:
+def _make(name: str, args: list[Any], named: dict[str, Any]) -> _HostedBlock:
     block = rpc.registered(name)(*args, **named)
     if not isinstance(block, Block):
         raise ArgumentTypeError(f"{name!r} returned a {type(block).__name__}: expected an initialized Block")
-    return _Held(block)
+    return _HostedBlock(block)
 
 
-def _train_with(held: _Held, optimizer: str, settings: dict[str, Any]) -> None:
+def _train_with(held: _HostedBlock, optimizer: str, settings: dict[str, Any]) -> None:
     from ..trainer import Trainer
 
     held.trainer = Trainer(held.block.collect_params(), optimizer, settings)
 
 
-def _step(held: _Held, batch_size: int, learning_rate: float | None) -> None:
+def _step(held: _HostedBlock, batch_size: int, learning_rate: float | None) -> None:
     if held.trainer is None:
         raise ArgumentError("step: call train_with() first")
     if learning_rate is not None:
@@ -75,7 +75,7 @@ def _step(held: _Held, batch_size: int, learning_rate: float | None) -> None:
     held.trainer.step(batch_size)
 
 
-def _parameters(held: _Held) -> dict[str, NDArray]:
+def _parameters(held: _HostedBlock) -> dict[str, NDArray]:
     return {name: p._reduce() for name, p in held.block._collect_params_with_prefix().items()}
 
 
@@ -88,7 +88,7 @@ rpc.register("block.parameters", _parameters)
 rpc.register("block.zero_grad", lambda held: held.block.collect_params().zero_grad())
 
 
-class _Trip(autograd.Function):
+class _RemoteCall(autograd.Function):
     """One recorded call of a remote block."""
 
     def __init__(self, remote: RemoteBlock):
@@ -145,7 +145,7 @@ class RemoteBlock(Block):
     def __init__(self, to: int, name: str, *args: Any, **named: Any):
         super().__init__()
         self.to = to
-        self._held = rpc.keep(to, "block.make", name, list(args), named)
+        self._held = rpc.call_remote(to, "block.make", name, list(args), named)
         # Inputs need no gradient for the parameters of the block to get theirs.
         self._anchor = nd.zeros((1,))
         self._anchor.attach_grad()
@@ -163,7 +163,7 @@ class RemoteBlock(Block):
             MXNetError: it is gone, or the block raised an error.
         """
         if autograd.is_recording():
-            return _Trip(self)(self._anchor, *inputs)
+            return _RemoteCall(self)(self._anchor, *inputs)
         _, outputs = self._ask("forward", list(inputs), autograd.is_training(), False)
         outputs = [o.as_in_context(inputs[0].context) for o in outputs]
         return outputs[0] if len(outputs) == 1 else outputs

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from ...core.checks import whole
+from ...core.checks import integer
 from ...core.errors import MXNetError
 from ...parallel import all_gather_object
 from ..parameter import Parameter
 from .sync import parameters_of
 
 
-class DivergenceSentinel:
+class DivergenceCheck:
     """Compares copies of parameters that should be equal: on the contexts of a process, and in all processes.
 
     Args:
@@ -35,8 +35,8 @@ class DivergenceSentinel:
     """
 
     def __init__(self, params: Any, every: int = 100):
-        self._params: list[Parameter] = parameters_of("DivergenceSentinel", params)
-        self._every = whole("DivergenceSentinel", "every", every, 1)
+        self._params: list[Parameter] = parameters_of("DivergenceCheck", params)
+        self._every = integer("DivergenceCheck", "every", every, 1)
         self.steps = 0
 
     def step(self) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ... import autograd
-from ...core.checks import instance, whole
+from ...core.checks import integer, require_instance
 from ...core.errors import ArgumentError
 from ...namespace import nd
 from ...ndarray import NDArray, invoke
 from ...op.registry import Call
 from ...parallel.flow import pipeline_call
 from ...parallel.schedule import Schedule
-from ...symbol.stepwise import Steps, lowered
+from ...symbol.stepwise import EagerGraph, lower_or_fallback
 from ..base import Block
 from ..cached_graph import CachedGraph
 from ..hybrid import HybridBlock
@@ -62,8 +62,8 @@ class StackedPipeline(Block):
 
     def __init__(self, stage: HybridBlock, stages: int, micro_batches: int, axis: str = "pipe", **kwargs: Any):
         super().__init__(**kwargs)
-        instance("StackedPipeline", "stage", stage, HybridBlock, "a HybridBlock")
-        self.schedule = Schedule(whole("StackedPipeline", "stages", stages, 1), micro_batches, "gpipe")
+        require_instance("StackedPipeline", "stage", stage, HybridBlock, "a HybridBlock")
+        self.schedule = Schedule(integer("StackedPipeline", "stages", stages, 1), micro_batches, "gpipe")
         self._axis = axis
         # In a tuple, so that it does not become a child: its own parameters are never made.
         self._stages = (stage,)
@@ -89,7 +89,7 @@ class StackedPipeline(Block):
             ArgumentError: the batch cannot be cut, the mesh has another number of devices along the axis, or a stage
                 changes shape or dtype or has states.
         """
-        instance(
+        require_instance(
             self.name, "x", x, NDArray, "an NDArray; a pipeline is a program already, hybridize its stages' blocks"
         )
         if not x.shape or x.shape[0] % self.schedule.micro_batches:
@@ -108,8 +108,8 @@ class StackedPipeline(Block):
         for p, stacked in zip(self._template.values(), self._reg_params.values(), strict=True):
             stacked.shape = (self.schedule.stages, *(p.shape or ()))
             stacked._finish_deferred_init()
-        call = lowered(graph.symbol, train)
-        if isinstance(call, Steps) or graph.symbol.list_auxiliary_states():
+        call = lower_or_fallback(graph.symbol, train)
+        if isinstance(call, EagerGraph) or graph.symbol.list_auxiliary_states():
             raise ArgumentError(f"{self.name}: a stage must not have states or operators that run on the host")
         order = [p.name for p in graph.params]
         at = {slot: order.index(p.name) for slot, p in graph._held}

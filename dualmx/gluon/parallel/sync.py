@@ -87,10 +87,12 @@ def sync_gradients(net: Any, average: bool = True) -> None:
         >>> trainer.step(4)
     """
     params = [p for p in parameters_of("sync_gradients", net) if p.grad_req != "null"]
-    write_gradients(params, all_reduce([summed(p) for p in params], "average" if average else "sum") if params else [])
+    set_gradients(
+        params, all_reduce([summed_grad(p) for p in params], "average" if average else "sum") if params else []
+    )
 
 
-def summed(param: Parameter) -> NDArray:
+def summed_grad(param: Parameter) -> NDArray:
     """Return the gradient of a parameter, added over the contexts of this process."""
     first, *others = param.list_grad()
     with autograd.pause():
@@ -99,7 +101,7 @@ def summed(param: Parameter) -> NDArray:
     return first
 
 
-def write_gradients(params: list[Parameter], values: list[NDArray]) -> None:
+def set_gradients(params: list[Parameter], values: list[NDArray]) -> None:
     """Overwrite the gradients of parameters on all their contexts."""
     with autograd.pause():
         for p, value in zip(params, values, strict=True):

@@ -3,18 +3,11 @@
 from ...ndarray import NDArray
 from .collection import ParameterDict, brief
 from .constant import Constant
-from .single import GENERATION, DeferredInitializationError, Parameter, context_list, shape_is_known
+from .single import ARRAYS_VERSION, DeferredInitializationError, Parameter, context_list, shape_is_known
 
 tensor_types = (NDArray,)
 
 __all__ = [
-    "GENERATION",
-    "Constant",
-    "DeferredInitializationError",
-    "Parameter",
-    "ParameterDict",
-    "brief",
-    "context_list",
-    "shape_is_known",
-    "tensor_types",
-]
+    "ARRAYS_VERSION", "Constant", "DeferredInitializationError", "Parameter", "ParameterDict", "brief", "context_list",
+    "shape_is_known", "tensor_types",
+]  # fmt: skip

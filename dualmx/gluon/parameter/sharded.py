@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compile.mesh import Mesh, as_spec, spread
+from ...compile.mesh import Mesh, parse_spec, shard_one_more_axis
 from ...core.context import Context
 from ...ndarray import NDArray
-from ...ndarray.placement import cut, replace_sharding, shard_like
+from ...ndarray.placement import replace_sharding, shard_array, shard_like
 from .held import HeldArrays
 
 
@@ -21,7 +21,7 @@ class ShardedArrays(HeldArrays):
     def _copied(self, data: NDArray, ctx: Context) -> NDArray:
         if not isinstance(ctx, Mesh):
             return data.copyto(ctx)
-        return cut(data, self._spec_on(ctx, data.shape), ctx, self._cut_as)
+        return shard_array(data, self._spec_on(ctx, data.shape), ctx, self._cut_as)
 
     @property
     def shard(self) -> tuple[Any, ...]:
@@ -46,7 +46,7 @@ class ShardedArrays(HeldArrays):
 
     def _spec_on(self, mesh: Mesh, shape: tuple[int, ...]) -> tuple[Any, ...]:
         """How the array is held on a mesh: cut further than computed with, if it is fully sharded."""
-        return spread(mesh, self._shard, shape, self._over) if self._over else self._shard
+        return shard_one_more_axis(mesh, self._shard, shape, self._over) if self._over else self._shard
 
     def _spread_over(self, axis: str) -> None:
         """Hold the array cut along one more axis of its mesh; what computes with it gathers it."""
@@ -64,7 +64,7 @@ class ShardedArrays(HeldArrays):
 
     @shard.setter
     def shard(self, spec: Any) -> None:
-        spec = as_spec(spec)
+        spec = parse_spec(spec)
         self._check_shard(spec)
         self._shard = spec
         self._var = None

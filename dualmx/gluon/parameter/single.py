@@ -10,17 +10,17 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from ... import autograd, initializer
-from ...compile.mesh import Mesh, as_spec
+from ...compile.mesh import Mesh, parse_spec
 from ...core import np_mode
 from ...core.checks import context as as_context
 from ...core.context import Context, cpu, current_context
 from ...core.dtypes import as_dtype
 from ...core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ...core.seeds import streams
+from ...core.seeds import rng_streams
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ...ndarray.placement import shard_like
-from ...ndarray.trace import apart
+from ...ndarray.trace import isolated_traces
 from ...sparse import with_storage
 from .held import REMEDY_DEFERRED, REMEDY_UNINITIALIZED, DeferredInitializationError, HeldArrays
 from .rows import RowArrays
@@ -30,7 +30,7 @@ _GRAD_REQS = ("write", "add", "null")
 _STYPES = ("default", "row_sparse", "csr")
 
 
-class _Generation:
+class _VersionCounter:
     """Counts how often parameter arrays were replaced; lists of arrays may be kept while it stands still."""
 
     __slots__ = ("count",)
@@ -39,7 +39,7 @@ class _Generation:
         self.count = 0
 
 
-GENERATION = _Generation()
+ARRAYS_VERSION = _VersionCounter()
 
 
 def shape_is_known(shape: tuple[int, ...] | None) -> TypeGuard[tuple[int, ...]]:
@@ -128,7 +128,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         self._trainer: Any = None
         # Called once the values of a deferred initialization are there.
         self._when_made: Callable[[Parameter], None] | None = None
-        self._shard = as_spec(shard)
+        self._shard = parse_spec(shard)
         self._over = ""
         self.grad_req = grad_req
 
@@ -354,8 +354,8 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
         # With several contexts the first one must not get a program of its own by it.
         mesh = contexts[0]
-        alike = streams.standing_in(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
-        with autograd.pause(), apart() if len(contexts) > 1 else nullcontext(), alike:
+        alike = rng_streams.standing_in(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
+        with autograd.pause(), isolated_traces() if len(contexts) > 1 else nullcontext(), alike:
             if data is None:
                 # A parameter that is cut over a mesh may be too large for one of its devices.
                 first = contexts[0] if contexts[0].mesh is None else cpu()
@@ -393,14 +393,14 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             self._sparse_at = dict(zip(contexts, arrays, strict=True))
         self._data = arrays
         self._attach_grads()
-        GENERATION.count += 1
+        ARRAYS_VERSION.count += 1
         if self._trainer is not None:
             self._trainer._parameter_moved()
 
     def _init_grad(self) -> None:
         """Give every array a gradient of zeros, or none, as `grad_req` says."""
         self._attach_grads()
-        GENERATION.count += 1
+        ARRAYS_VERSION.count += 1
 
     def _attach_grads(self) -> None:
         for array in self._data or ():
@@ -414,7 +414,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
     def _drop_arrays(self) -> None:
         self._data = None
         self._at, self._plain, self._sparse_at = {}, {}, {}
-        GENERATION.count += 1
+        ARRAYS_VERSION.count += 1
 
     def _reduce(self) -> NDArray:
         """The mean of the copies, on the first CPU."""
@@ -467,8 +467,8 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
 
 def as_np_arrays(array: NDArray) -> None:
     """Give a parameter's array and its gradient NumPy semantics."""
-    from ...numpy.array import wrap
+    from ...numpy.array import as_np_class
 
     for held in (array, array.grad):
         if held.__class__ is NDArray:
-            wrap(held)
+            as_np_class(held)

@@ -10,7 +10,7 @@ from ...namespace import nd
 from ..base import Block
 from ..hybrid import HybridBlock
 from ..parameter import ParameterDict
-from .sequences import as_asked, functions_for, last_states, masked, split_steps
+from .sequences import functions_for, last_states, mask_sequence, merge_or_split, split_steps
 from .states import make_state, states_or_begin
 
 
@@ -107,9 +107,9 @@ class RecurrentCell(Block):
             outputs.append(output)
             passed.append(states)
         if valid_length is None:
-            return as_asked(length, outputs, layout, merge_outputs), states
+            return merge_or_split(length, outputs, layout, merge_outputs), states
         states = last_states(F, passed, valid_length)
-        return masked(length, outputs, layout, valid_length, merge_outputs is not False), states
+        return mask_sequence(length, outputs, layout, valid_length, merge_outputs is not False), states
 
     def _activate(self, F: Any, inputs: Any, activation: Any, **kwargs: Any) -> Any:
         """Apply an activation given by name, by its block, or by a function that takes `name`."""

@@ -8,9 +8,9 @@ from typing import Any
 from ...core.errors import ArgumentTypeError
 from ..base import Block
 from ..parameter import ParameterDict
-from ..semantics import like
+from ..semantics import with_class_of
 from .base import HybridRecurrentCell, RecurrentCell
-from .sequences import ARRAYS, as_asked, backwards, functions_for, masked, split_steps
+from .sequences import ARRAYS, functions_for, mask_sequence, merge_or_split, reverse_steps, split_steps
 from .states import states_or_begin
 
 
@@ -190,17 +190,17 @@ class BidirectionalCell(HybridRecurrentCell):
             raise ArgumentTypeError("BidirectionalCell: expected two recurrent cells")
         size = len(left.state_info(0))
         there, l_states = left.unroll(length, steps, states[:size], layout, merge_outputs, valid_length)
-        mirrored = backwards(steps, valid_length)
+        mirrored = reverse_steps(steps, valid_length)
         back, r_states = right.unroll(length, mirrored, states[size:], layout, False, valid_length)
-        back = backwards(back, valid_length)
+        back = reverse_steps(back, valid_length)
         merge = isinstance(there, ARRAYS) if merge_outputs is None else merge_outputs
-        there, back = as_asked(length, there, layout, merge), as_asked(length, back, layout, merge)
+        there, back = merge_or_split(length, there, layout, merge), merge_or_split(length, back, layout, merge)
         if merge:
             outputs = F.concat(there, back, dim=2, name=self._output_prefix + "out")
         else:
             pairs = enumerate(zip(there, back, strict=True))
             outputs = [F.concat(a, b, dim=1, name=f"{self._output_prefix}t{i}") for i, (a, b) in pairs]
-        outputs = like(steps, outputs)
+        outputs = with_class_of(steps, outputs)
         if valid_length is not None:
-            outputs = masked(length, outputs, layout, valid_length, merge)
+            outputs = mask_sequence(length, outputs, layout, valid_length, merge)
         return outputs, l_states + r_states

@@ -8,10 +8,10 @@ from typing import Any
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...namespace import sym
 from ..parameter import ParameterDict
-from ..semantics import like
+from ..semantics import with_class_of
 from .base import HybridRecurrentCell
 from .containers import BidirectionalCell
-from .sequences import ARRAYS, as_asked, functions_for, masked, merge_steps, split_steps
+from .sequences import ARRAYS, functions_for, mask_sequence, merge_or_split, merge_steps, split_steps
 
 
 class DropoutCell(HybridRecurrentCell):
@@ -61,9 +61,9 @@ class DropoutCell(HybridRecurrentCell):
     ) -> tuple[Any, list[Any]]:
         """Drop out a whole sequence at once if it is merged; see `RecurrentCell.unroll`."""
         self.reset()
-        sequence = as_asked(length, inputs, layout, merge_outputs)
+        sequence = merge_or_split(length, inputs, layout, merge_outputs)
         if isinstance(sequence, ARRAYS):
-            return like(sequence, self.hybrid_forward(functions_for(sequence), sequence, begin_state or []))
+            return with_class_of(sequence, self.hybrid_forward(functions_for(sequence), sequence, begin_state or []))
         return super().unroll(length, sequence, begin_state, layout, merge_outputs, valid_length)
 
 
@@ -180,7 +180,7 @@ class ResidualCell(ModifierCell):
         F = functions_for(outputs)
         added = merge_steps(inputs, layout) if merge else split_steps(length, inputs, layout)
         if valid_length is not None:
-            added = masked(length, added, layout, valid_length, merge)
+            added = mask_sequence(length, added, layout, valid_length, merge)
         if merge:
-            return like(outputs, F.elemwise_add(outputs, added)), states
-        return like(outputs, [F.elemwise_add(o, i) for o, i in zip(outputs, added, strict=True)]), states
+            return with_class_of(outputs, F.elemwise_add(outputs, added)), states
+        return with_class_of(outputs, [F.elemwise_add(o, i) for o, i in zip(outputs, added, strict=True)]), states

@@ -8,7 +8,7 @@ from ...core.errors import ArgumentError, ArgumentTypeError
 from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ...symbol import Symbol
-from ..semantics import like
+from ..semantics import with_class_of
 
 ARRAYS = (NDArray, Symbol)
 
@@ -43,7 +43,7 @@ def split_steps(length: int, inputs: Any, layout: str) -> list[Any]:
                     f"along axis {axis}"
                 )
             made = nd.split(inputs, axis=axis, num_outputs=length, squeeze_axis=True)
-            return like(inputs, [made] if isinstance(made, NDArray) else list(made))
+            return with_class_of(inputs, [made] if isinstance(made, NDArray) else list(made))
         return list(sym.split(inputs, axis=axis, num_outputs=length, squeeze_axis=True))
     functions_for(inputs)
     if len(inputs) != length:
@@ -55,38 +55,38 @@ def merge_steps(steps: Any, layout: str) -> Any:
     """Return the steps stacked along the time axis; an array that is merged already is returned as it is."""
     if isinstance(steps, ARRAYS):
         return steps
-    return like(steps, functions_for(steps).stack(*steps, axis=time_axis(layout)))
+    return with_class_of(steps, functions_for(steps).stack(*steps, axis=time_axis(layout)))
 
 
-def as_asked(length: int, steps: Any, layout: str, merge: bool | None) -> Any:
+def merge_or_split(length: int, steps: Any, layout: str, merge: bool | None) -> Any:
     """Return `steps` merged, split, or, if `merge` is `None`, as they are."""
     if merge is None:
         return steps
     return merge_steps(steps, layout) if merge else split_steps(length, steps, layout)
 
 
-def masked(length: int, steps: Any, layout: str, valid_length: Any, merge: bool) -> Any:
+def mask_sequence(length: int, steps: Any, layout: str, valid_length: Any, merge: bool) -> Any:
     """Return `steps` with zeros behind each sample's valid length, merged or split."""
     merged = merge_steps(steps, layout)
     out = functions_for(merged).SequenceMask(
         merged, sequence_length=valid_length, use_sequence_length=True, axis=time_axis(layout)
     )
-    return like(merged, out) if merge else split_steps(length, like(merged, out), layout)
+    return with_class_of(merged, out) if merge else split_steps(length, with_class_of(merged, out), layout)
 
 
-def backwards(steps: list[Any], valid_length: Any) -> list[Any]:
+def reverse_steps(steps: list[Any], valid_length: Any) -> list[Any]:
     """Return the steps in reverse; what lies behind each sample's valid length stays where it is."""
     if valid_length is None:
         return steps[::-1]
     F = functions_for(steps)
     merged = F.SequenceReverse(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True)
-    return split_steps(len(steps), like(steps, merged), "TN")
+    return split_steps(len(steps), with_class_of(steps, merged), "TN")
 
 
 def last_states(F: Any, states: list[list[Any]], valid_length: Any) -> list[Any]:
     """Return, of the states of all steps, each sample's state at its valid length."""
     return [
-        like(
+        with_class_of(
             steps[0],
             F.SequenceLast(F.stack(*steps, axis=0), sequence_length=valid_length, use_sequence_length=True, axis=0),
         )

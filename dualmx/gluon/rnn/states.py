@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...namespace import nd, sym
-from ..semantics import as_chosen
+from ..semantics import with_default_class
 from .sequences import functions_for
 
 
@@ -20,7 +20,7 @@ def make_state(func: Callable[..., Any], name: str, info: dict[str, Any]) -> Any
     optional = {"name": name, "__layout__": info.get("__layout__")}
     open_ended = not takes or any(p.kind is p.VAR_KEYWORD for p in takes.values())
     given = {k: v for k, v in info.items() if k not in optional}
-    return as_chosen(
+    return with_default_class(
         func(**given, **{k: v for k, v in optional.items() if v is not None and (open_ended or k in takes)})
     )
 

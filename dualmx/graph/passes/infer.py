@@ -24,9 +24,9 @@ FLOAT32 = np.dtype("float32")
 # Shapes do not depend on dtypes, but operators on quantized values refuse float32.
 QUANTIZED = (np.dtype("int8"), np.dtype("int32"), np.dtype("uint8"))
 # Sizes put in place of unknown dimensions: a result that is the same for all of them does not depend on them.
-STAND_INS = (1, 5040, 55440)
+PROBE_SIZES = (1, 5040, 55440)
 # Shapes no operator has built into its parameters, to see whether a call keeps the shape of its input.
-TRIALS = ((1009,), (1009, 2003), (1009, 1, 3001), (1009, 2003, 1, 4001), (1009, 1, 2003, 3001, 4001))
+MAX_PROBES = ((1009,), (1009, 2003), (1009, 1, 3001), (1009, 2003, 1, 4001), (1009, 1, 2003, 3001, 4001))
 
 
 class GraphNode(Protocol):
@@ -72,13 +72,13 @@ def merge(old: ShapeT | None, new: ShapeT | None) -> ShapeT | None:
     return tuple(b if a == gap else a for a, b in zip(old, new, strict=True))
 
 
-def _filled(shape: ShapeT, size: int) -> ShapeT:
+def _with_size(shape: ShapeT, size: int) -> ShapeT:
     """A shape with `size` in place of unknown dimensions."""
     gap = unknown_size()
     return tuple(size if d == gap else d for d in shape)
 
 
-class Params:
+class ParamNamespace:
     """Parameters as attributes, as `complete=` functions read them."""
 
     def __init__(self, params: Mapping[str, Any]):
@@ -164,13 +164,13 @@ class ShapePass:
             if shape is not None:
                 known[f"output{i}" if i else "output"] = shape
         try:
-            found = dict(completed(node, {n: _filled(s, 0) for n, s in known.items()}))
+            found = dict(complete_inputs(node, {n: _with_size(s, 0) for n, s in known.items()}))
         except MXNetError as e:
-            raise _at(node, e) from None
+            raise _at_node(node, e) from None
         gap = unknown_size()
         partial = {n for n, s in known.items() if gap in s}
         if partial:
-            for name, shape in _completed_partly(node, known).items():
+            for name, shape in _complete_inputs_partially(node, known).items():
                 if name not in partial and found.get(name) is None:
                     found[name] = shape
         at = dict(zip(names, keys, strict=True))
@@ -185,34 +185,34 @@ class ShapePass:
         except MXNetError as e:
             if node.op.dynamic:  # the shape depends on values
                 return
-            raise _at(node, e) from None
+            raise _at_node(node, e) from None
         for i in range(node.n_outputs):
             self._put(node, f"output {i}", (id(node), i), results[i])
 
     def _forward_partly(self, node: GraphNode, ins: Sequence[ShapeT]) -> None:
         """Infer outputs from inputs with unknown dimensions: what does not vary with them is known."""
         tries: list[list[ShapeT]] = []
-        for size in _sizes(ins):
+        for size in _probe_sizes(ins):
             try:
-                tries.append(infer_call(node.call, [_filled(s, size) for s in ins]))
+                tries.append(infer_call(node.call, [_with_size(s, size) for s in ins]))
             except MXNetError:
                 continue
         for i in range(node.n_outputs if tries else 0):
-            self._put(node, f"output {i}", (id(node), i), _agreed([t[i] for t in tries]))
+            self._put(node, f"output {i}", (id(node), i), _common_shape([t[i] for t in tries]))
 
     def _solve(self, node: GraphNode, keys: Sequence[Key], ins: Sequence[ShapeT], outs: Sequence[ShapeT]) -> None:
         """Find the one size, among those of the outputs, that in place of unknown dimensions gives these outputs."""
 
         def gives(size: int) -> bool:
             try:
-                return infer_call(node.call, [_filled(s, size) for s in ins])[: len(outs)] == list(outs)
+                return infer_call(node.call, [_with_size(s, size) for s in ins])[: len(outs)] == list(outs)
             except MXNetError:
                 return False
 
         fitting = [size for size in sorted({d for s in outs for d in s}) if gives(size)]
         if len(fitting) == 1 and not gives(fitting[0] + 1):
             for name, key, shape in zip(schema_names(node), keys, ins, strict=True):
-                self._put(node, f"input {name!r}", key, _filled(shape, fitting[0]))
+                self._put(node, f"input {name!r}", key, _with_size(shape, fitting[0]))
 
 
 def infer_shapes(order: Sequence[GraphNode], known: Mapping[int, ShapeT | None]) -> dict[Key, ShapeT | None]:
@@ -226,36 +226,36 @@ def schema_names(node: GraphNode) -> list[str]:
     return node.op.input_names(node.params, len(node.inputs)) if node.op.variadic else node.input_names()
 
 
-def _at(node: GraphNode, error: MXNetError) -> MXNetError:
+def _at_node(node: GraphNode, error: MXNetError) -> MXNetError:
     return type(error)(f"in node {node.name!r}: {error}")
 
 
-def completed(node: GraphNode, known: Mapping[str, ShapeT]) -> Mapping[str, ShapeT | None]:
+def complete_inputs(node: GraphNode, known: Mapping[str, ShapeT]) -> Mapping[str, ShapeT | None]:
     """What the operator's `complete=` function deduces; nothing if it lacks what it needs."""
     assert node.op is not None and node.op.complete is not None
     try:
-        return node.op.complete(Params(node.params), dict(known)) or {}
+        return node.op.complete(ParamNamespace(node.params), dict(known)) or {}
     except (KeyError, IndexError, TypeError, ZeroDivisionError):
         return {}
 
 
-def _completed_partly(node: GraphNode, known: Mapping[str, ShapeT]) -> dict[str, ShapeT | None]:
+def _complete_inputs_partially(node: GraphNode, known: Mapping[str, ShapeT]) -> dict[str, ShapeT | None]:
     """What follows whatever the unknown dimensions of `known` are."""
     tries = []
-    for size in _sizes(known.values()):
+    for size in _probe_sizes(known.values()):
         try:
-            tries.append(completed(node, {n: _filled(s, size) for n, s in known.items()}))
+            tries.append(complete_inputs(node, {n: _with_size(s, size) for n, s in known.items()}))
         except MXNetError:
             continue
-    return {n: _agreed([t.get(n) for t in tries]) for n in (tries[0] if tries else {})}
+    return {n: _common_shape([t.get(n) for t in tries]) for n in (tries[0] if tries else {})}
 
 
-def _sizes(shapes: Iterable[ShapeT]) -> list[int]:
+def _probe_sizes(shapes: Iterable[ShapeT]) -> list[int]:
     """Sizes to try for unknown dimensions: some unrelated ones, and those of the known dimensions."""
-    return list(dict.fromkeys((*STAND_INS, *(d for s in shapes for d in s if d > 0))))
+    return list(dict.fromkeys((*PROBE_SIZES, *(d for s in shapes for d in s if d > 0))))
 
 
-def _agreed(shapes: Sequence[ShapeT | None]) -> ShapeT | None:
+def _common_shape(shapes: Sequence[ShapeT | None]) -> ShapeT | None:
     """What is common to several shapes: unknown where dimensions differ, `None` where ranks do."""
     if None in shapes or len({len(s) for s in shapes if s is not None}) != 1:
         return None
@@ -283,14 +283,14 @@ def keeps_shape(call: Call, n_inputs: int, rank: int) -> bool:
     """True if the call maps `n_inputs` equal shapes to that shape, whatever their rank, and rejects unequal ones."""
     known = _keeps.setdefault(call, {})
     if n_inputs not in known:
-        known[n_inputs] = _kept_ranks(call, n_inputs)
+        known[n_inputs] = _preserved_ranks(call, n_inputs)
     return rank in known[n_inputs]
 
 
-def _kept_ranks(call: Call, n_inputs: int) -> frozenset[int]:
+def _preserved_ranks(call: Call, n_inputs: int) -> frozenset[int]:
     """Ranks that a shape-preserving call accepts; none if it changes the shape for some rank."""
     kept = set()
-    for trial in TRIALS:
+    for trial in MAX_PROBES:
         try:
             if infer_call(call, [trial] * n_inputs)[0] != trial:
                 return frozenset()

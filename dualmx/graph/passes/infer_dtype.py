@@ -10,10 +10,10 @@ import numpy as np
 from ...core.dtypes import as_dtype
 from ...core.errors import MXNetError
 from ...op.schema import TENSOR
-from .infer import FLOAT32, GraphNode, Key, Params, ShapeT, completed, is_known, schema_names
+from .infer import FLOAT32, GraphNode, Key, ParamNamespace, ShapeT, complete_inputs, is_known, schema_names
 
 # Inputs of any dtype which take that of the first input unless they have one.
-FOLLOWERS = frozenset(("label", "sequence_length"))
+LABEL_LIKE_INPUTS = frozenset(("label", "sequence_length"))
 
 
 class DtypePass:
@@ -56,7 +56,7 @@ class DtypePass:
         for node in self.order:
             if node.op is None or node.op.variadic:
                 continue
-            for name in FOLLOWERS.intersection(names := node.input_names()):
+            for name in LABEL_LIKE_INPUTS.intersection(names := node.input_names()):
                 (data, index), (label, at) = node.inputs[0], node.inputs[names.index(name)]
                 if label.op is None and (id(data), index) in self.dtypes and (id(label), at) not in self.dtypes:
                     self._put(node, f"input {name!r}", (id(label), at), self.dtypes[id(data), index])
@@ -105,7 +105,7 @@ class DtypePass:
             return
         known = {n: self.dtypes[k].name for n, k in zip(names, keys, strict=True) if k in self.dtypes}
         try:
-            found = node.op.complete_dtype(Params(node.params), known)
+            found = node.op.complete_dtype(ParamNamespace(node.params), known)
         except (KeyError, TypeError):
             return
         at = dict(zip(names, keys, strict=True))
@@ -119,7 +119,7 @@ class DtypePass:
         shapes = [self.shapes.get((id(child), index)) for child, index in node.inputs]
         candidates: list[Sequence[ShapeT | None]] = [shapes] if all(map(is_known, shapes)) else []
         for shape in [()] if not node.inputs else [(8,) * rank for rank in (4, 2, 3, 1, 5)]:
-            candidates.append(_made_up(node, shape))
+            candidates.append(_probe_shapes(node, shape))
         for trial in candidates:
             try:
                 results = node.call.infer(tuple((s, d) for s, d in zip(trial, ins, strict=True) if s is not None))
@@ -167,14 +167,14 @@ def _strict_positions(node: GraphNode) -> list[int]:
     return [at for at, name in enumerate(node.input_names()) if roles[name] is TENSOR]
 
 
-def _made_up(node: GraphNode, shape: ShapeT) -> list[ShapeT | None]:
+def _probe_shapes(node: GraphNode, shape: ShapeT) -> list[ShapeT | None]:
     """Input shapes for trying a call: `shape` for the first input, what completes it for the others."""
     assert node.op is not None
     names = schema_names(node)
     found: Mapping[str, Any] = {}
     if node.op.complete is not None and names:
         try:
-            found = completed(node, {names[0]: shape})
+            found = complete_inputs(node, {names[0]: shape})
         except MXNetError:
             found = {}
     made = [tuple(found.get(name) or shape) for name in names]

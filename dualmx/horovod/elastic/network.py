@@ -15,7 +15,7 @@ from ...gluon.hybrid import HybridBlock
 from ...gluon.parameter import Parameter, ParameterDict
 from ...gluon.trainer import Trainer
 from ...ndarray import NDArray
-from ..training import _take_over
+from ..training import _broadcast_into
 from .state import ObjectState
 
 _PLAIN = (type(None), bool, int, float, str)
@@ -69,7 +69,7 @@ class MXNetState(ObjectState):
         """Keep copies of all values, as soon as they are computed."""
         with autograd.pause():
             weights = {name: _dense(p).copy() for name, p in self._params().items() if p._data is not None}
-            training = {} if self.trainer is None else _training(self.trainer)
+            training = {} if self.trainer is None else _trainer_state(self.trainer)
         for array in (*weights.values(), *_arrays(training.get("states"))):
             array.wait_to_read()  # what was not computed might fail later, by the loss of a process
         super().save()
@@ -83,7 +83,7 @@ class MXNetState(ObjectState):
             if p.grad_req == "add":
                 p.zero_grad()  # of a step that did not end
         if self.trainer is not None:
-            _train_on(self.trainer, self._training)
+            _load_trainer_state(self.trainer, self._training)
         super().restore()
 
     def sync(self) -> None:
@@ -109,9 +109,9 @@ class MXNetState(ObjectState):
             if root != parallel.rank():
                 _set(p, value)
         if self.trainer is not None:
-            training = parallel.broadcast_object(_training(self.trainer))
+            training = parallel.broadcast_object(_trainer_state(self.trainer))
             if parallel.rank():
-                _train_on(self.trainer, training)
+                _load_trainer_state(self.trainer, training)
         super().sync()
 
     def reset(self) -> None:
@@ -126,7 +126,7 @@ class MXNetState(ObjectState):
 
     def _made(self, name: str, p: Parameter) -> None:
         """A parameter has got its first values, to which `restore` goes back if nothing is saved until then."""
-        _take_over([p], 0)
+        _broadcast_into([p], 0)
         with autograd.pause():
             value = _dense(p).copy()
         value.wait_to_read()  # else it would be computed with the first step, which may fail
@@ -144,7 +144,7 @@ def _set(p: Parameter, value: NDArray) -> None:
         p._finish_deferred_init()
 
 
-def _training(trainer: Trainer) -> dict[str, Any]:
+def _trainer_state(trainer: Trainer) -> dict[str, Any]:
     """A copy of what a trainer knows: states of the optimizer, and the plain settings of it and of its schedule."""
     if trainer._update_on_kvstore:
         raise ArgumentError(
@@ -154,16 +154,16 @@ def _training(trainer: Trainer) -> dict[str, Any]:
     optimizer = trainer._optimizer
     schedule = optimizer.lr_scheduler
     return {
-        "states": {i: _copied(state) for i, state in trainer._updaters[0].states.items()},
+        "states": {i: _copy_states(state) for i, state in trainer._updaters[0].states.items()},
         "optimizer": _settings(optimizer),
         "schedule": None if schedule is None else _settings(schedule),
     }  # fmt: skip
 
 
-def _train_on(trainer: Trainer, training: dict[str, Any]) -> None:
+def _load_trainer_state(trainer: Trainer, training: dict[str, Any]) -> None:
     """Let a trainer be where another one was."""
     for updater in trainer._updaters:
-        updater.states = {i: _copied(state) for i, state in training["states"].items()}
+        updater.states = {i: _copy_states(state) for i, state in training["states"].items()}
         updater.states_synced = dict.fromkeys(updater.states, False)
     optimizer = trainer._optimizer
     for thing, settings in ((optimizer, training["optimizer"]), (optimizer.lr_scheduler, training["schedule"])):
@@ -182,10 +182,10 @@ def _is_plain(value: Any) -> bool:
     return all(map(_is_plain, value)) if isinstance(value, (list, tuple)) else isinstance(value, _PLAIN)
 
 
-def _copied(state: Any) -> Any:
+def _copy_states(state: Any) -> Any:
     if isinstance(state, NDArray):
         return state.copy()
-    return type(state)(map(_copied, state)) if isinstance(state, (list, tuple)) else state
+    return type(state)(map(_copy_states, state)) if isinstance(state, (list, tuple)) else state
 
 
 def _arrays(state: Any) -> list[NDArray]:

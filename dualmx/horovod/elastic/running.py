@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 from ...core.errors import MXNetError
 from ...parallel import world
-from ...ps import Lost
-from ..basics import begin_anew, rank, require, size
+from ...ps import PeerLost
+from ..basics import rank, reinitialize, require_init, size
 
 _log = logging.getLogger("dualmx.horovod")
 T = TypeVar("T")
 
 # What an exchange raises if another process is gone.
-HorovodInternalError = Lost
+HorovodInternalError = PeerLost
 
 
 class HostsUpdatedInterrupt(RuntimeError):
@@ -63,7 +63,7 @@ def run(func: Callable[..., T]) -> Callable[..., T]:
 
     @functools.wraps(func)
     def elastic(state: Any, *args: Any, **kwargs: Any) -> T:
-        require("elastic.run")
+        require_init("elastic.run")
         anew = skip_sync = False
         while True:
             try:
@@ -76,7 +76,7 @@ def run(func: Callable[..., T]) -> Callable[..., T]:
                 broken, skip_sync = False, e.skip_sync
             except MXNetError as e:
                 # An error that tells of a lost process may have gone through a compiled program.
-                if not (isinstance(e, HorovodInternalError) or (world.is_elastic() and world.lost())):
+                if not (isinstance(e, HorovodInternalError) or (world.is_elastic() and world.lost_reason())):
                     raise
                 if world.is_initialized() and not world.is_elastic():
                     text = "the job is not elastic; start it by dualmx-launch -s 0 --on-worker-death elastic"
@@ -84,7 +84,7 @@ def run(func: Callable[..., T]) -> Callable[..., T]:
                 _log.warning("process %d of %d goes back to the last commit: %s", rank(), size(), e)
                 broken, skip_sync = True, False
                 state.restore()
-            begin_anew(broken)
+            reinitialize(broken)
             _log.warning("process %d of %d: a new group has begun", rank(), size())
             anew = True
 

@@ -55,7 +55,7 @@ class State:
             HostsUpdatedInterrupt: processes wait to take part. HorovodInternalError: one is gone.
         """
         # The first process decides, since others may be told of newcomers earlier or later.
-        if world.is_elastic() and parallel.broadcast_object(world.newcomers()):
+        if world.is_elastic() and parallel.broadcast_object(world.has_waiting_processes()):
             raise HostsUpdatedInterrupt
 
     def save(self) -> None:
@@ -106,7 +106,7 @@ class ObjectState(State):
     def save(self) -> None:
         """Keep copies of the values, as soon as they are computed."""
         copies: dict[int, Any] = {}
-        saved = copy.deepcopy({name: _told(getattr(self, name)) for name in self._names}, copies)
+        saved = copy.deepcopy({name: _state_of(getattr(self, name)) for name in self._names}, copies)
         for value in copies.values():
             if isinstance(value, NDArray):
                 value.wait_to_read()  # what was not computed might fail later, by the loss of a process
@@ -123,7 +123,7 @@ class ObjectState(State):
             ArgumentTypeError: a value that cannot be sent; no code travels. HorovodInternalError: a process is gone.
         """
         held = {name: getattr(self, name) for name in self._names}
-        alike = {name: _told(value) for name, value in held.items() if not hasattr(value, "sync")}
+        alike = {name: _state_of(value) for name, value in held.items() if not hasattr(value, "sync")}
         found = parallel.broadcast_object(alike)
         if parallel.rank():
             self._take(found)
@@ -135,18 +135,18 @@ class ObjectState(State):
     def _take(self, values: dict[str, Any]) -> None:
         for name, value in values.items():
             held = getattr(self, name)
-            if _tells(held):
+            if _has_state_dict(held):
                 held.load_state_dict(value)
             else:
                 setattr(self, name, value)
 
 
-def _tells(value: Any) -> bool:
+def _has_state_dict(value: Any) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
 
 
-def _told(value: Any) -> Any:
-    return value.state_dict() if _tells(value) else value
+def _state_of(value: Any) -> Any:
+    return value.state_dict() if _has_state_dict(value) else value
 
 
 __all__ = ["ObjectState", "State"]

@@ -115,11 +115,11 @@ class InputContext:
         return global_batch_size // self.num_replicas_in_sync
 
 
-class _Running(threading.local):
+class _CurrentReplica(threading.local):
     replica: ReplicaContext | None = None
 
 
-_running = _Running()
+_running = _CurrentReplica()
 
 
 def get_replica_context() -> ReplicaContext | None:
@@ -127,7 +127,7 @@ def get_replica_context() -> ReplicaContext | None:
     return _running.replica
 
 
-def here(contexts: Sequence[Context]) -> Context:
+def replica_context(contexts: Sequence[Context]) -> Context:
     """The device of the replica that runs; outside of one the first of `contexts`."""
     replica = _running.replica
     return replica.context if replica is not None and replica.context in contexts else contexts[0]
@@ -156,10 +156,10 @@ def run(strategy: Strategy, fn: Callable[..., Any], args: Sequence[Any], kwargs:
         )
     for steps in zip(*[r.merges for r in replicas], strict=True):
         steps[-1][1]()
-    return joined(results)
+    return gather_per_replica(results)
 
 
-def joined(values: list[Any]) -> Any:
+def gather_per_replica(values: list[Any]) -> Any:
     """One structure with what each replica returned: a `PerReplica` in each place; the value itself of one replica.
 
     Raises:
@@ -183,7 +183,7 @@ def local_values(value: Any) -> tuple[Any, ...]:
     return value.values if isinstance(value, PerReplica) else (value,)
 
 
-def reduced(strategy: Strategy, op: Any, value: Any, axis: int | None) -> Any:
+def reduce_per_replica(strategy: Strategy, op: Any, value: Any, axis: int | None) -> Any:
     """Make one array of the values of all replicas; see `Strategy.reduce`."""
     kind, ctx = ReduceOp.of(op), strategy.contexts[0]
     total, count = None, 0
@@ -222,7 +222,7 @@ class DistributedDataset:
             begin, end, counted = strategy.share(number, rows)
             if counted:
                 cuts = zip(_cuts(strategy, begin, end), strategy.contexts, strict=True)
-                yield joined([_taken(batch, a, b, ctx) for (a, b), ctx in cuts])
+                yield gather_per_replica([_taken(batch, a, b, ctx) for (a, b), ctx in cuts])
 
 
 class DatasetsOfReplicas:
@@ -249,7 +249,9 @@ class DatasetsOfReplicas:
             yield self._joined(group + [map_leaves(lambda a: a[:0], group[0])] * (len(strategy.contexts) - len(group)))
 
     def _joined(self, group: list[Any]) -> Any:
-        return joined([_taken(b, 0, _rows(b), c) for b, c in zip(group, self._strategy.contexts, strict=True)])
+        return gather_per_replica(
+            [_taken(b, 0, _rows(b), c) for b, c in zip(group, self._strategy.contexts, strict=True)]
+        )
 
 
 def _rows(batch: Any) -> int:
@@ -283,5 +285,5 @@ def _taken(batch: Any, begin: int, end: int, ctx: Context) -> Any:
 
 __all__ = [
     "DatasetsOfReplicas", "DistributedDataset", "InputContext", "PerReplica", "ReduceOp", "ReplicaContext",
-    "get_replica_context", "here", "joined", "local_values", "reduced", "run",
+    "gather_per_replica", "get_replica_context", "local_values", "reduce_per_replica", "replica_context", "run",
 ]  # fmt: skip

@@ -122,7 +122,7 @@ class Strategy:
         Raises:
             ArgumentError: another operation, or an axis that is not there.
         """
-        return replicas.reduced(self, reduce_op, value, axis)
+        return replicas.reduce_per_replica(self, reduce_op, value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the values of the replicas of this process."""

@@ -14,7 +14,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Key, Tensor, Train, When
 from ..spatial import check_float, known, widen
-from .varying import Params, faithful, varying
+from .varying import Params, define_runtime_form, faithful
 
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
@@ -119,4 +119,4 @@ def _slope_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool
     return params["act_type"] in ("leaky", "elu") and is_float(dtype) and faithful(params["slope"], dtype)
 
 
-varying(LeakyReLU, "slope", fits=_slope_fits)
+define_runtime_form(LeakyReLU, "slope", fits=_slope_fits)

@@ -11,7 +11,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..boxes import overlap, suppress, to_center, to_corner
 from ..registry import op
-from ..schema import Free, Tensor
+from ..schema import Tensor, UntypedTensor
 from ..spatial import check_shape
 
 Format = Literal["corner", "center"]
@@ -144,7 +144,7 @@ def _contrib_bipartite_matching(
 
 @op(outputs=2, floating=True)
 def _contrib_box_encode(
-    samples: Tensor, matches: Tensor, anchors: Tensor, refs: Tensor, means: Free, stds: Free
+    samples: Tensor, matches: Tensor, anchors: Tensor, refs: Tensor, means: UntypedTensor, stds: UntypedTensor
 ) -> tuple[jax.Array, jax.Array]:
     """Encode the matched reference boxes relative to their anchors.
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...core.errors import ArgumentError
-from ..backend import convolved_by_library, platform
+from ..backend import platform, uses_onednn
 from ..registry import op
 from ..schema import ABSENT, Ignored, Positive, Shape, Tensor, When
 from ..spatial import channels_last, check_float, check_rank, check_shape, is_half, known, per_axis
@@ -96,7 +96,7 @@ def _convolve(
         x = jnp.moveaxis(x, 1, -1)
     plain = groups == 1 and w.shape[:n] == (1,) * n and max(lhs_dilate) == 1 and not any(lo or hi for lo, hi in pad)
     flops = 2 * math.prod(x.shape[:-1]) // math.prod(stride) * math.prod(w.shape[-2:])
-    if cpu and plain and not (dtype == jnp.float32 and convolved_by_library(flops)):
+    if cpu and plain and not (dtype == jnp.float32 and uses_onednn(flops)):
         y = _pointwise(x, w, stride)
     else:
         letters = "DHW"[3 - n :]

@@ -10,12 +10,24 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ...core.dtypes import held, is_float
+from ...core.dtypes import cast_scalars, is_float
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
-from ..schema import ABSENT, Count, DType, Floats, Free, Ignored, Maybe, Positive, Shape, Tensor, to_dtype
-from .varying import Params, faithful, typed, varying, whole
+from ..schema import (
+    ABSENT,
+    Count,
+    DType,
+    Floats,
+    Ignored,
+    OptionalTensor,
+    Positive,
+    Shape,
+    Tensor,
+    UntypedTensor,
+    to_dtype,
+)
+from .varying import Params, define_runtime_form, faithful, typed, whole
 from .window import constant
 
 Ctx = Annotated[str, str, Ignored]
@@ -63,7 +75,7 @@ def _runtime_full(*, shape: tuple[int, ...], ctx: str, dtype: str, value: jax.Ar
     return jnp.full(shape, typed(value, dtype))
 
 
-varying(_full, "value", fits=_full_fits, body=_runtime_full)
+define_runtime_form(_full, "value", fits=_full_fits, body=_runtime_full)
 
 
 def _progression(start: float, step: float, count: int, repeat: int, dtype: Any) -> jax.Array:
@@ -96,7 +108,7 @@ def _arange(
     if step == 0 or (stop - start) / step <= 0:
         raise ArgumentError(f"start={start:g}, stop={stop:g}, step={step:g}: expected a range of at least one number")
     count = ceil((stop - start) / step)
-    start, step = held((start, step), dtype)
+    start, step = cast_scalars((start, step), dtype)
     return _progression(start, step, count * repeat, repeat, dtype)
 
 
@@ -126,8 +138,8 @@ def _contrib_arange_like(
 
 @op(aliases=("_npi_histogram",), outputs=2)
 def _histogram(
-    data: Free,
-    bins: Annotated[Free, Maybe] = ABSENT,
+    data: UntypedTensor,
+    bins: Annotated[UntypedTensor, OptionalTensor] = ABSENT,
     *,
     bin_cnt: int | None = None,
     range: Floats | None = None,

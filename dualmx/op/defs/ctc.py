@@ -10,7 +10,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Free, Tensor, When
+from ..schema import ABSENT, Tensor, UntypedTensor, When
 from ..spatial import check_float, check_shape, known, widen
 
 _NEVER = -1e30  # log-probability of what cannot happen; finite, so that gradients stay finite
@@ -27,9 +27,9 @@ def _lengths(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int,
 @op(output_names=("output0",), aliases=("ctc_loss", "_contrib_CTCLoss", "_contrib_ctc_loss"), complete=_lengths)
 def CTCLoss(
     data: Tensor,
-    label: Free,
-    data_lengths: Annotated[Free, When("use_data_lengths", True)] = ABSENT,
-    label_lengths: Annotated[Free, When("use_label_lengths", True)] = ABSENT,
+    label: UntypedTensor,
+    data_lengths: Annotated[UntypedTensor, When("use_data_lengths", True)] = ABSENT,
+    label_lengths: Annotated[UntypedTensor, When("use_label_lengths", True)] = ABSENT,
     *,
     use_data_lengths: bool = False,
     use_label_lengths: bool = False,

@@ -13,7 +13,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Fraction, Ignored, Key, Shape, Tensor, Train
 from ..spatial import check_float
-from .varying import Params, faithful, varying
+from .varying import Params, define_runtime_form, faithful
 
 
 @op(aliases=("_npx_dropout",))
@@ -69,7 +69,7 @@ def _runtime(
     return _masked(data, key, axes, limit, scale) if train or mode == "always" else data
 
 
-varying(
+define_runtime_form(
     Dropout, "p", fits=_fits, body=_runtime, derived=lambda params: {
         "limit": float(_limit(params["p"])), "scale": 1 / (1 - params["p"])
     },

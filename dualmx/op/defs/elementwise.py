@@ -15,9 +15,9 @@ from jax.scipy import special
 from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Count, DType, Free, Positive, Tensor
+from ..schema import Count, DType, Positive, Tensor, UntypedTensor
 from .rules import alike, convert, merge_shapes, need_float, through_float, typed_scalar, widened
-from .varying import Params, faithful, typed, varying, whole
+from .varying import Params, define_runtime_form, faithful, typed, whole
 
 Map = Callable[[jax.Array], jax.Array]
 
@@ -226,7 +226,7 @@ def amp_cast(data: Tensor, *, dtype: DType) -> jax.Array:
 
 
 @op(name="amp_multicast", outputs=lambda p: p.num_outputs)
-def amp_multicast(*data: Free, num_outputs: Positive, cast_narrow: bool = False) -> tuple[jax.Array, ...]:
+def amp_multicast(*data: UntypedTensor, num_outputs: Positive, cast_narrow: bool = False) -> tuple[jax.Array, ...]:
     """Convert floating-point inputs to their widest dtype, or the narrowest with `cast_narrow`; integers stay.
 
     data: arrays of any shapes; as many results in the same shapes.
@@ -269,7 +269,7 @@ def _runtime_clip(data: jax.Array, *, a_min: jax.Array, a_max: jax.Array) -> jax
     return _between(data, typed(a_min, data.dtype), typed(a_max, data.dtype))
 
 
-varying(clip, "a_min", "a_max", fits=_clip_fits, body=_runtime_clip)
+define_runtime_form(clip, "a_min", "a_max", fits=_clip_fits, body=_runtime_clip)
 
 
 @op(name="hard_sigmoid")
@@ -290,7 +290,7 @@ def _line_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
     return is_float(dtype) and faithful(params["alpha"], dtype) and faithful(params["beta"], dtype)
 
 
-varying(hard_sigmoid, "alpha", "beta", fits=_line_fits)
+define_runtime_form(hard_sigmoid, "alpha", "beta", fits=_line_fits)
 
 
 @op(name="smooth_l1", aliases=("_npx_smooth_l1",))
@@ -321,7 +321,7 @@ def _parabola_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> b
     return all(faithful(n, wide) for n in _parabola(params).values())
 
 
-varying(smooth_l1, "scalar", fits=_parabola_fits, body=_smooth, derived=_parabola)
+define_runtime_form(smooth_l1, "scalar", fits=_parabola_fits, body=_smooth, derived=_parabola)
 
 
 @op(name="_contrib_quadratic")
@@ -342,7 +342,7 @@ def gradient_multiplier(data: Tensor, *, scalar: float = 1.0, is_int: bool = Tru
     return _with_slope(lambda x: x, lambda x: jnp.full_like(x, scalar))(data)
 
 
-varying(
+define_runtime_form(
     gradient_multiplier, "scalar", fits=lambda params, _, dtype: is_float(dtype) and faithful(params["scalar"], dtype)
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from ..registry import OPS, op
-from ..schema import Free, Tensor
+from ..schema import Tensor, UntypedTensor
 
 
 def _pulled(name: str, heads: tuple[jax.Array, ...], inputs: tuple[jax.Array, ...], **params: Any) -> tuple[Any, ...]:
@@ -32,7 +32,7 @@ def _contrib_backward_quadratic(
 
 @op(outputs=2)
 def _contrib_backward_index_copy(
-    ograd: Tensor, old_tensor: Tensor, index_vector: Free, new_tensor: Tensor
+    ograd: Tensor, old_tensor: Tensor, index_vector: UntypedTensor, new_tensor: Tensor
 ) -> tuple[jax.Array, jax.Array]:
     """The gradients of `index_copy` with respect to the old and the new tensor. Shapes: as `index_copy`."""
 
@@ -51,7 +51,7 @@ def _contrib_backward_hawkesll(
     beta: Tensor,
     state: Tensor,
     lags: Tensor,
-    marks: Free,
+    marks: UntypedTensor,
     valid_length: Tensor,
     max_time: Tensor,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ..registry import op
-from ..schema import Count, Free, Positive, Shape
+from ..schema import Count, Positive, Shape, UntypedTensor
 
 Shaped = jax.ShapeDtypeStruct
 
@@ -46,7 +46,7 @@ def matrix(name: str, data: Any) -> None:
 
 @op(dynamic=True)
 @_on_csr
-def _contrib_getnnz(data: Free, *, axis: int | None = None) -> Any:
+def _contrib_getnnz(data: UntypedTensor, *, axis: int | None = None) -> Any:
     """How many elements a csr matrix stores, explicit zeros included: in all, int64 (1,), or in each row for `axis=1`.
 
     Example: `nd.contrib.getnnz(nd.array([[1, 0], [2, 3]]).tostype("csr"), axis=1)` is `[1, 2]`.
@@ -59,7 +59,7 @@ def _contrib_getnnz(data: Free, *, axis: int | None = None) -> Any:
 
 @op(dynamic=True)
 @_on_csr
-def _contrib_edge_id(data: Free, u: Free, v: Free) -> Any:
+def _contrib_edge_id(data: UntypedTensor, u: UntypedTensor, v: UntypedTensor) -> Any:
     """The values stored at (u[i], v[i]) in a csr matrix, -1 where there is none.
 
     Shapes: data (n, m), u and v (k,) -> (k,), dtype of data. Example: of `[[0, 5], [0, 0]]` at u = [0, 1], v = [1, 1]
@@ -73,7 +73,7 @@ def _contrib_edge_id(data: Free, u: Free, v: Free) -> Any:
 
 @op(dynamic=True)
 @_on_csr
-def _contrib_dgl_adjacency(data: Free) -> Any:
+def _contrib_dgl_adjacency(data: UntypedTensor) -> Any:
     """The csr matrix, float32, with 1 for every edge of a graph whose edges are numbered in int64; same shape."""
     matrix("_contrib_dgl_adjacency", data)
     return (Shaped(data.shape, jnp.float32),)
@@ -81,7 +81,7 @@ def _contrib_dgl_adjacency(data: Free) -> Any:
 
 @op(dynamic=True, outputs=lambda p: (p.num_args - 1) * (1 + p.return_mapping))
 @_on_csr
-def _contrib_dgl_subgraph(*data: Free, num_args: Positive = 2, return_mapping: bool) -> Any:
+def _contrib_dgl_subgraph(*data: UntypedTensor, num_args: Positive = 2, return_mapping: bool) -> Any:
     """The edges among the vertices of each given set, as csr matrices (k, k) with edges numbered anew from 0.
 
     Inputs are the graph (n, n), int64, and any number of sorted vectors of vertices (k,), int64. With `return_mapping`
@@ -100,7 +100,11 @@ def _sampled(sets: int, most: int, columns: int, weighted: bool) -> list[Shaped]
 @op(dynamic=True, outputs=lambda p: 3 * (p.num_args - 1))
 @_on_csr
 def _contrib_dgl_csr_neighbor_uniform_sample(
-    *data: Free, num_args: Positive = 2, num_hops: Count = 1, num_neighbor: Count = 2, max_num_vertices: Positive = 100
+    *data: UntypedTensor,
+    num_args: Positive = 2,
+    num_hops: Count = 1,
+    num_neighbor: Count = 2,
+    max_num_vertices: Positive = 100,
 ) -> Any:
     """Sample the surroundings of each set of vertices: up to `num_neighbor` edges of each, with equal chances.
 
@@ -115,7 +119,11 @@ def _contrib_dgl_csr_neighbor_uniform_sample(
 @op(dynamic=True, outputs=lambda p: 4 * (p.num_args - 2))
 @_on_csr
 def _contrib_dgl_csr_neighbor_non_uniform_sample(
-    *data: Free, num_args: Positive = 3, num_hops: Count = 1, num_neighbor: Count = 2, max_num_vertices: Positive = 100
+    *data: UntypedTensor,
+    num_args: Positive = 3,
+    num_hops: Count = 1,
+    num_neighbor: Count = 2,
+    max_num_vertices: Positive = 100,
 ) -> Any:
     """Sample like `dgl_csr_neighbor_uniform_sample`, an edge to vertex v with a chance in proportion to probability[v].
 
@@ -127,7 +135,9 @@ def _contrib_dgl_csr_neighbor_non_uniform_sample(
 
 @op(dynamic=True, outputs=lambda p: (p.num_args // 2) * (1 + p.return_mapping))
 @_on_csr
-def _contrib_dgl_graph_compact(*data: Free, num_args: Positive = 2, return_mapping: bool, graph_sizes: Shape) -> Any:
+def _contrib_dgl_graph_compact(
+    *data: UntypedTensor, num_args: Positive = 2, return_mapping: bool, graph_sizes: Shape
+) -> Any:
     """Drop the empty rows and columns of sampled graphs: csr matrices (s, s) with edges numbered anew from 0.
 
     Inputs are graphs as the samplers return them, then the vectors of their vertices; `graph_sizes` are the numbers s

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from ...core.errors import ArgumentError
 from ..registry import op
 from ..resample import resampling
-from ..schema import Floats, Fraction, Free, Key, Positive, Shape
+from ..schema import Floats, Fraction, Key, Positive, Shape, UntypedTensor
 
 
-def _need_image(name: str, data: Free) -> None:
+def _need_image(name: str, data: UntypedTensor) -> None:
     if data.ndim not in (3, 4):
         raise ArgumentError(
             f"{name}: data has shape {data.shape}: expected (height, width, channels) or (N, height, width, channels)"
@@ -21,14 +21,14 @@ def _need_image(name: str, data: Free) -> None:
 
 
 @op()
-def _image_to_tensor(data: Free):
+def _image_to_tensor(data: UntypedTensor):
     """Return (C, H, W) float32 in [0, 1] of an (H, W, C) image with values 0 to 255; batches likewise."""
     _need_image("_image_to_tensor", data)
     return jnp.moveaxis(data, -1, -3).astype(jnp.float32) / jnp.float32(255)
 
 
 @op()
-def _image_normalize(data: Free, *, mean: Floats = (0.0,), std: Floats = (1.0,)):
+def _image_normalize(data: UntypedTensor, *, mean: Floats = (0.0,), std: Floats = (1.0,)):
     """Return (data - mean) / std, per channel, of a (C, H, W) image or an (N, C, H, W) batch of floating type."""
     if data.ndim not in (3, 4):
         raise ArgumentError(f"_image_normalize: data has shape {data.shape}: expected (C, H, W) or (N, C, H, W)")
@@ -45,35 +45,35 @@ def _image_normalize(data: Free, *, mean: Floats = (0.0,), std: Floats = (1.0,))
 
 
 @op()
-def _image_flip_left_right(data: Free):
+def _image_flip_left_right(data: UntypedTensor):
     """Mirror the images about the vertical axis."""
     _need_image("_image_flip_left_right", data)
     return jnp.flip(data, -2)
 
 
 @op()
-def _image_flip_top_bottom(data: Free):
+def _image_flip_top_bottom(data: UntypedTensor):
     """Mirror the images about the horizontal axis."""
     _need_image("_image_flip_top_bottom", data)
     return jnp.flip(data, -3)
 
 
 @op()
-def _image_random_flip_left_right(data: Free, key: Key, *, p: Fraction = 0.5):
+def _image_random_flip_left_right(data: UntypedTensor, key: Key, *, p: Fraction = 0.5):
     """Mirror the images about the vertical axis with probability `p`, all or none of a batch."""
     _need_image("_image_random_flip_left_right", data)
     return jnp.where(jax.random.bernoulli(key, p), jnp.flip(data, -2), data)
 
 
 @op()
-def _image_random_flip_top_bottom(data: Free, key: Key, *, p: Fraction = 0.5):
+def _image_random_flip_top_bottom(data: UntypedTensor, key: Key, *, p: Fraction = 0.5):
     """Mirror the images about the horizontal axis with probability `p`, all or none of a batch."""
     _need_image("_image_random_flip_top_bottom", data)
     return jnp.where(jax.random.bernoulli(key, p), jnp.flip(data, -3), data)
 
 
 @op()
-def _image_crop(data: Free, *, x: int, y: int, width: Positive, height: Positive):
+def _image_crop(data: UntypedTensor, *, x: int, y: int, width: Positive, height: Positive):
     """Return the `width` by `height` window whose upper left corner is column `x`, row `y`."""
     _need_image("_image_crop", data)
     rows, columns = data.shape[-3:-1]
@@ -117,7 +117,7 @@ def _in_range(x: jax.Array, dtype: Any) -> jax.Array:
 
 
 @op()
-def _image_resize(data: Free, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1):
+def _image_resize(data: UntypedTensor, *, size: Shape = (), keep_ratio: bool = False, interp: int = 1):
     """Return the images in `size` = (width, height), pixel centres at .5.
 
     `interp`: 0 nearest, 1 bilinear, 2 bicubic, 3 by areas, 4 Lanczos over 8×8.

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Floats, Free, Key, NonNegative
+from ..schema import Floats, Key, NonNegative, UntypedTensor
 
 GREY = np.array((0.299, 0.587, 0.114), np.float32)
 # Eigenvectors of the colours of ImageNet, as columns, times the square roots of their eigenvalues (Krizhevsky et al.).
@@ -66,14 +66,14 @@ def _hue(x: jax.Array, turn: jax.Array) -> jax.Array:
 
 
 @op()
-def _image_random_brightness(data: Free, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
+def _image_random_brightness(data: UntypedTensor, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
     """Multiply an (H, W, C) image by a factor drawn from [min_factor, max_factor)."""
     _check("_image_random_brightness", data)
     return _as(data.astype(jnp.float32) * _factor(key, min_factor, max_factor), data)
 
 
 @op()
-def _image_random_contrast(data: Free, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
+def _image_random_contrast(data: UntypedTensor, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
     """Return f·x + (1 − f)·(mean grey) of an (H, W, C) image, f drawn from [min_factor, max_factor).
 
     Grey is 0.299·R + 0.587·G + 0.114·B.
@@ -83,7 +83,7 @@ def _image_random_contrast(data: Free, key: Key, *, min_factor: NonNegative, max
 
 
 @op()
-def _image_random_saturation(data: Free, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
+def _image_random_saturation(data: UntypedTensor, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
     """Return f·x + (1 − f)·grey of an (H, W, 3) image, f drawn from [min_factor, max_factor); grey images stay.
 
     Grey is 0.299·R + 0.587·G + 0.114·B (MXNet 1.9.1 leaves out red and green here).
@@ -93,7 +93,7 @@ def _image_random_saturation(data: Free, key: Key, *, min_factor: NonNegative, m
 
 
 @op()
-def _image_random_hue(data: Free, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
+def _image_random_hue(data: UntypedTensor, key: Key, *, min_factor: NonNegative, max_factor: NonNegative):
     """Turn the hue of an (H, W, 3) image by a number of circles drawn from [min_factor, max_factor)."""
     _check("_image_random_hue", data)
     return _as(_hue(data.astype(jnp.float32), _factor(key, min_factor, max_factor)), data)
@@ -101,7 +101,7 @@ def _image_random_hue(data: Free, key: Key, *, min_factor: NonNegative, max_fact
 
 @op()
 def _image_random_color_jitter(
-    data: Free,
+    data: UntypedTensor,
     key: Key,
     *,
     brightness: NonNegative,
@@ -137,7 +137,7 @@ def _light(data: jax.Array, alpha: jax.Array) -> jax.Array:
 
 
 @op()
-def _image_adjust_lighting(data: Free, *, alpha: Floats):
+def _image_adjust_lighting(data: UntypedTensor, *, alpha: Floats):
     """Add Σ αᵢ·√λᵢ·vᵢ to an (H, W, 3) image, λ and v the principal components of ImageNet's colours; greys stay.
 
     Reference: Krizhevsky et al., "ImageNet classification with deep convolutional neural networks".
@@ -149,7 +149,7 @@ def _image_adjust_lighting(data: Free, *, alpha: Floats):
 
 
 @op()
-def _image_random_lighting(data: Free, key: Key, *, alpha_std: NonNegative = 0.05):
+def _image_random_lighting(data: UntypedTensor, key: Key, *, alpha_std: NonNegative = 0.05):
     """`adjust_lighting` with three coefficients drawn from N(0, alpha_std²)."""
     _check("_image_random_lighting", data)
     return _light(data, jax.random.normal(key, (3,), jnp.float32) * jnp.float32(alpha_std))

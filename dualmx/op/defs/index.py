@@ -15,7 +15,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
-from ..schema import Axes, Count, Free, Positive, Shape, Tensor
+from ..schema import Axes, Count, Positive, Shape, Tensor, UntypedTensor
 from .window import as_index, constant, last_wins
 
 Dtype = Literal["float32", "float64", "float16", "bfloat16", "uint8", "int8", "int32", "int64"]
@@ -36,7 +36,9 @@ def rows(table: jax.Array, index: jax.Array, axis: int, mode: str) -> jax.Array:
 
 
 @op(aliases=("_npi_take",))
-def take(a: Tensor, indices: Free, *, axis: int = 0, mode: Literal["clip", "wrap", "raise"] = "clip") -> jax.Array:
+def take(
+    a: Tensor, indices: UntypedTensor, *, axis: int = 0, mode: Literal["clip", "wrap", "raise"] = "clip"
+) -> jax.Array:
     """Select slices of `a` along `axis`: (…, n, …) with indices (k, l) -> (…, k, l, …); dtype of `a`.
 
     Indices outside [0, n) are moved to the nearest end (`clip`), taken modulo n (`wrap`), or are an error (`raise`),
@@ -47,7 +49,7 @@ def take(a: Tensor, indices: Free, *, axis: int = 0, mode: Literal["clip", "wrap
 
 
 @op()
-def batch_take(a: Tensor, indices: Free) -> jax.Array:
+def batch_take(a: Tensor, indices: UntypedTensor) -> jax.Array:
     """Read one element of every row: `out[i] = a[i, indices[i]]`; a (…, n), indices as many as rows, clipped."""
     flat = a.reshape(-1, a.shape[-1])
     if indices.size != flat.shape[0]:
@@ -88,7 +90,7 @@ _read.defvjp(_read_forward, _read_backward)
 @op(aliases=("choose_element_0index", "_npx_pick"), complete=_index_of_data)
 def pick(
     data: Tensor,
-    index: Free,
+    index: UntypedTensor,
     *,
     axis: int | None = -1,
     keepdims: bool = False,
@@ -112,7 +114,7 @@ def pick(
 
 
 @op()
-def fill_element_0index(lhs: Tensor, mhs: Tensor, rhs: Free) -> jax.Array:
+def fill_element_0index(lhs: Tensor, mhs: Tensor, rhs: UntypedTensor) -> jax.Array:
     """Write one element of every row: `out[i, rhs[i]] = mhs[i]`, the rest as in `lhs`; lhs (m, n), mhs and rhs (m,)."""
     if lhs.ndim != 2 or mhs.shape != lhs.shape[:1] or rhs.shape != lhs.shape[:1]:
         raise ArgumentError(f"shapes {lhs.shape}, {mhs.shape}, {rhs.shape}: expected (m, n), (m,), (m,)")
@@ -138,7 +140,7 @@ def _scatter_shape(data: jax.Array, indices: jax.Array, shape: tuple[int, ...]) 
 
 
 @op(aliases=("_npi_gather_nd", "_npx_gather_nd"))
-def gather_nd(data: Tensor, indices: Free) -> jax.Array:
+def gather_nd(data: Tensor, indices: UntypedTensor) -> jax.Array:
     """Read points: column k of `indices` holds the coordinates of point k along the first axes of `data`.
 
     Shapes: data (d1, …, dn), indices (M, k…) -> (k…, dM+1, …, dn). Negative coordinates count from the end, others
@@ -148,7 +150,7 @@ def gather_nd(data: Tensor, indices: Free) -> jax.Array:
 
 
 @op()
-def _backward_gather_nd(data: Tensor, indices: Free, *, shape: Shape) -> jax.Array:
+def _backward_gather_nd(data: Tensor, indices: UntypedTensor, *, shape: Shape) -> jax.Array:
     """Add `data` at the points `indices` to zeros of `shape`: the transpose of `gather_nd`."""
     return jnp.zeros(shape, data.dtype).at[_scatter_shape(data, indices, shape)].add(data, mode="drop")
 
@@ -158,7 +160,7 @@ def _put_points(base: jax.Array, data: jax.Array, points: tuple[jax.Array, ...])
 
 
 @op()
-def scatter_nd(data: Tensor, indices: Free, *, shape: Shape) -> jax.Array:
+def scatter_nd(data: Tensor, indices: UntypedTensor, *, shape: Shape) -> jax.Array:
     """Write `data` at the points `indices` into zeros of `shape`; of several writes to a point the last one stays.
 
     Shapes: data (k…, sM+1, …), indices (M, k…) with one column of coordinates per point -> shape.
@@ -167,7 +169,7 @@ def scatter_nd(data: Tensor, indices: Free, *, shape: Shape) -> jax.Array:
 
 
 @op(aliases=("_npi_scatter_set_nd",))
-def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Free, *, shape: Shape) -> jax.Array:
+def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: UntypedTensor, *, shape: Shape) -> jax.Array:
     """Return `lhs`, which has `shape`, with `rhs` written at the points `indices`, as `scatter_nd` does."""
     if lhs.shape != shape:
         raise ArgumentError(f"shape={shape}: expected the shape of lhs, {lhs.shape}")
@@ -176,7 +178,7 @@ def _scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Free, *, shape: Shape) ->
 
 @op(aliases=("_npx_one_hot",))
 def one_hot(
-    indices: Free, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0, dtype: Dtype = "float32"
+    indices: UntypedTensor, *, depth: Count, on_value: float = 1.0, off_value: float = 0.0, dtype: Dtype = "float32"
 ) -> jax.Array:
     """Encode indices (…) as (…, depth): `on_value` at the index, `off_value` elsewhere and for indices outside."""
     index = as_index(indices)[..., None]
@@ -185,7 +187,7 @@ def one_hot(
 
 
 @op()
-def _onehot_encode(lhs: Free, rhs: Tensor) -> jax.Array:
+def _onehot_encode(lhs: UntypedTensor, rhs: Tensor) -> jax.Array:
     """Encode the indices `lhs` (m,) as one-hot rows of the shape and dtype of `rhs` (m, n)."""
     if rhs.ndim != 2 or lhs.shape != rhs.shape[:1]:
         raise ArgumentError(f"shapes {lhs.shape} and {rhs.shape}: expected (m,) and (m, n)")
@@ -197,7 +199,7 @@ def _where_inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
 
 
 @op(complete=_where_inputs)
-def where(condition: Free, x: Tensor, y: Tensor) -> jax.Array:
+def where(condition: UntypedTensor, x: Tensor, y: Tensor) -> jax.Array:
     """Choose `x` where `condition` is not 0, else `y`; all of one shape, or condition (m,) choosing rows."""
     if x.shape != y.shape or condition.shape not in (x.shape, x.shape[:1]):
         raise ArgumentError(
@@ -225,7 +227,7 @@ def _look_up(data: jax.Array, weight: jax.Array, want: tuple[int, int]) -> jax.A
     complete_dtype=lambda p, dtypes: {"weight": p.dtype},
 )
 def embedding(
-    data: Free,
+    data: UntypedTensor,
     weight: Tensor,
     *,
     input_dim: Positive,
@@ -242,7 +244,7 @@ def embedding(
 
 @op(complete=_table, complete_dtype=lambda p, dtypes: {"weight": p.dtype})
 def _contrib_SparseEmbedding(
-    data: Free,
+    data: UntypedTensor,
     weight: Tensor,
     *,
     input_dim: Positive,
@@ -255,7 +257,7 @@ def _contrib_SparseEmbedding(
 
 
 @op()
-def _contrib_index_copy(old_tensor: Tensor, index_vector: Free, new_tensor: Tensor) -> jax.Array:
+def _contrib_index_copy(old_tensor: Tensor, index_vector: UntypedTensor, new_tensor: Tensor) -> jax.Array:
     """Return `old_tensor` (n, …) with row `index_vector[k]` replaced by `new_tensor[k]`, new_tensor (k, …)."""
     if index_vector.ndim != 1 or new_tensor.shape != (*index_vector.shape, *old_tensor.shape[1:]):
         raise ArgumentError(
@@ -266,7 +268,7 @@ def _contrib_index_copy(old_tensor: Tensor, index_vector: Free, new_tensor: Tens
 
 
 @op()
-def _contrib_index_array(data: Free, *, axes: Axes = None) -> jax.Array:
+def _contrib_index_array(data: UntypedTensor, *, axes: Axes = None) -> jax.Array:
     """Coordinates (int64) of every element: data (d1, …, dn) -> (d1, …, dn, n), or one per axis in `axes`."""
     kept = range(data.ndim) if axes is None else [one_axis(a, data.ndim, "axes") for a in axes]
     return jnp.stack([lax.broadcasted_iota(jnp.int64, data.shape, a) for a in kept], -1)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Fraction, Free, Tensor
+from ..schema import Fraction, Tensor, UntypedTensor
 from ..spatial import check_float, known, widen
 
 
@@ -94,7 +94,7 @@ def _softmax_label(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tupl
 @op(aliases=("Softmax",), complete=_softmax_label)
 def SoftmaxOutput(
     data: Tensor,
-    label: Free,
+    label: UntypedTensor,
     *,
     grad_scale: float = 1.0,
     ignore_label: float = -1.0,
@@ -274,7 +274,7 @@ def _svm_label(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[in
 @op(complete=_svm_label)
 def SVMOutput(
     data: Tensor,
-    label: Free,
+    label: UntypedTensor,
     *,
     margin: float = 1.0,
     regularization_coefficient: float = 1.0,

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...core.errors import ArgumentError
-from ..joint import members, summed_everywhere
+from ..joint import axis_size, psum_over_processes
 from ..registry import op
-from ..schema import Aux, Free, Ignored, NonNegative, Positive, Tensor, Train
+from ..schema import Aux, Ignored, NonNegative, Positive, Tensor, Train, UntypedTensor
 from ..spatial import check_float, check_shape, known, widen
 
 
@@ -91,10 +91,10 @@ def _joint_fwd(
     others = tuple(i for i in range(x.ndim) if i != axis)
     wide = x.astype(_wide(x))
     rows = jnp.full((1,), math.prod(x.shape) // x.shape[axis], wide.dtype)  # other processes may have other batches
-    total, count = summed_everywhere([jnp.sum(wide, others), rows], processes, f"{key} mean")
+    total, count = psum_over_processes([jnp.sum(wide, others), rows], processes, f"{key} mean")
     mean = total / count
     centred = wide - _spread(mean, axis, x.ndim)
-    var = summed_everywhere([jnp.sum(centred * centred, others)], processes, f"{key} var")[0] / count
+    var = psum_over_processes([jnp.sum(centred * centred, others)], processes, f"{key} var")[0] / count
     inv = lax.rsqrt(var + eps)
     return (_scale_shift(x, mean, gamma * inv, beta, axis), mean, var), (x, gamma, mean, inv, count)
 
@@ -108,7 +108,7 @@ def _joint_bwd(
     centred = x.astype(_wide(x)) - _spread(mean, axis, x.ndim)
     dbeta, dscale = jnp.sum(dy, others), jnp.sum(dy * centred, others)
     # Each device's parameters receive its own share, which the exchange of gradients sums.
-    all_dbeta, all_dscale = summed_everywhere([dbeta, dscale], processes, f"{key} gradient")
+    all_dbeta, all_dscale = psum_over_processes([dbeta, dscale], processes, f"{key} gradient")
     slope = gamma * inv
     a, b, c = (
         _spread(v, axis, x.ndim) for v in (slope, slope * inv * inv * all_dscale / count, slope * all_dbeta / count)
@@ -196,8 +196,8 @@ _BN: dict[str, Any] = {
 @op(aliases=("_npx_batch_norm", "BatchNorm_v1"), **_BN)
 def BatchNorm(
     data: Tensor,
-    gamma: Free,
-    beta: Free,
+    gamma: UntypedTensor,
+    beta: UntypedTensor,
     moving_mean: Aux,
     moving_var: Aux,
     train: Train = False,
@@ -230,8 +230,8 @@ def BatchNorm(
 @op(**_BN)
 def _contrib_BatchNormWithReLU(
     data: Tensor,
-    gamma: Free,
-    beta: Free,
+    gamma: UntypedTensor,
+    beta: UntypedTensor,
     moving_mean: Aux,
     moving_var: Aux,
     train: Train = False,
@@ -261,8 +261,8 @@ def _several(p: Any, train: bool) -> bool:
 @op(**_BN, joint=_several)
 def _contrib_SyncBatchNorm(
     data: Tensor,
-    gamma: Free,
-    beta: Free,
+    gamma: UntypedTensor,
+    beta: UntypedTensor,
     moving_mean: Aux,
     moving_var: Aux,
     train: Train = False,
@@ -284,16 +284,16 @@ def _contrib_SyncBatchNorm(
 
     Reference: Zhang et al. 2018, Context Encoding for Semantic Segmentation.
     """
-    if ndev > 1 and members() not in (1, ndev, ndev * processes):
+    if ndev > 1 and axis_size() not in (1, ndev, ndev * processes):
         raise ArgumentError(
-            f"_contrib_SyncBatchNorm: ndev={ndev}, but {members()} devices have recorded the same: each must compute a "
-            "part of the batch, and the parts must have the same shape"
+            f"_contrib_SyncBatchNorm: ndev={ndev}, but {axis_size()} devices have recorded the same: each must compute "
+            "a part of the batch, and the parts must have the same shape"
         )
     batch = train and not use_global_stats
     normalize: Any = _batch_normalize
-    if min(ndev, members()) > 1 or processes > 1:
+    if min(ndev, axis_size()) > 1 or processes > 1:
         # A program that runs on the devices of all processes exchanges everything by itself.
-        beyond = 1 if members() == ndev * processes else processes
+        beyond = 1 if axis_size() == ndev * processes else processes
         normalize = partial(_several_normalize, beyond, exchange)
     return _batch_norm(
         "_contrib_SyncBatchNorm", data, gamma, beta, moving_mean, moving_var, batch, eps, momentum, fix_gamma, 1,

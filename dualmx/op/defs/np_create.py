@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...core.dtypes import progression
+from ...core.dtypes import arange_values
 from ..registry import op
 from ..schema import Count, DType, Ignored, OptDType, Shape, Tensor, to_dtype
 from .window import constant
@@ -52,7 +52,7 @@ def _npi_arange(
 ) -> jax.Array:
     """`start, start + step, …` below `stop`, each value `repeat` times; without `stop` from 0 below `start`."""
     low, high = (0.0, start) if stop is None else (start, stop)
-    return _from_host(np.repeat(progression(low, high, step, dtype), repeat), dtype)
+    return _from_host(np.repeat(arange_values(low, high, step, dtype), repeat), dtype)
 
 
 @op()

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Axes, Free, Ignored, Key, Maybe
+from ..schema import ABSENT, Axes, Ignored, Key, OptionalTensor, UntypedTensor
 
-Given = Annotated[Free, Maybe]
+Given = Annotated[UntypedTensor, OptionalTensor]
 Number = float | None
 Where = Annotated[str | None, Ignored]
 Floating = Literal["float32", "float16", "float64", "None"]

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
-from ..schema import ABSENT, Count, Free, Maybe, Shape, Tensor
+from ..schema import ABSENT, Count, OptionalTensor, Shape, Tensor, UntypedTensor
 from .joining import _split_v2
 from .np_linalg import pinv
 
@@ -33,8 +33,8 @@ def _flat(arr: jax.Array, axis: Whole) -> tuple[jax.Array, int]:
 
 @op(dynamic=True)
 def _npi_delete(
-    arr: Tensor, obj: Annotated[Free, Maybe] = ABSENT, *, start: Whole = None, stop: Whole = None, step: Whole = None,
-    int_ind: Whole = None, axis: Whole = None,
+    arr: Tensor, obj: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *, start: Whole = None, stop: Whole = None,
+    step: Whole = None, int_ind: Whole = None, axis: Whole = None,
 ) -> jax.Array:  # fmt: skip
     """Leave out the positions `obj`, a slice, or one position along `axis`, or of the flattened array; at once."""
     arr, axis = _flat(arr, axis)
@@ -69,8 +69,8 @@ def _insert(name: str, arr: jax.Array, values: jax.Array | None, val: float | No
 
 @op()
 def _npi_insert_scalar(
-    arr: Tensor, values: Annotated[Free, Maybe] = ABSENT, *, val: float | None = None, start: Whole = None,
-    stop: Whole = None, step: Whole = None, int_ind: Whole = None, axis: Whole = None,
+    arr: Tensor, values: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *, val: float | None = None,
+    start: Whole = None, stop: Whole = None, step: Whole = None, int_ind: Whole = None, axis: Whole = None,
 ) -> jax.Array:  # fmt: skip
     """Insert `values`, or the number `val`, before position `int_ind` along `axis`, or of the flattened array."""
     if int_ind is None:
@@ -81,8 +81,8 @@ def _npi_insert_scalar(
 
 @op()
 def _npi_insert_slice(
-    arr: Tensor, values: Annotated[Free, Maybe] = ABSENT, *, val: float | None = None, start: Whole = None,
-    stop: Whole = None, step: Whole = None, int_ind: Whole = None, axis: Whole = None,
+    arr: Tensor, values: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *, val: float | None = None,
+    start: Whole = None, stop: Whole = None, step: Whole = None, int_ind: Whole = None, axis: Whole = None,
 ) -> jax.Array:  # fmt: skip
     """Insert `values`, or the number `val`, before each position of a slice along `axis`, or of the flattened array."""
     place = {"start": start, "stop": stop, "step": step, "int_ind": int_ind}
@@ -91,8 +91,9 @@ def _npi_insert_slice(
 
 @op(dynamic=True)
 def _npi_insert_tensor(
-    arr: Tensor, values: Free, obj: Annotated[Free, Maybe] = ABSENT, *, val: float | None = None, start: Whole = None,
-    stop: Whole = None, step: Whole = None, int_ind: Whole = None, axis: Whole = None,
+    arr: Tensor, values: UntypedTensor, obj: Annotated[UntypedTensor, OptionalTensor] = ABSENT, *,
+    val: float | None = None, start: Whole = None, stop: Whole = None, step: Whole = None, int_ind: Whole = None,
+    axis: Whole = None,
 ) -> jax.Array:  # fmt: skip
     """Insert `values` before the positions `obj` along `axis`, or of the flattened array; computed at once.
 
@@ -115,14 +116,18 @@ def _mask(name: str, data: jax.Array, mask: jax.Array, start_axis: int) -> jax.A
 
 
 @op()
-def _npi_boolean_mask_assign_scalar(data: Tensor, mask: Free, *, value: float = 0.0, start_axis: int = 0) -> jax.Array:
+def _npi_boolean_mask_assign_scalar(
+    data: Tensor, mask: UntypedTensor, *, value: float = 0.0, start_axis: int = 0
+) -> jax.Array:
     """Put a number where `mask`, which lies along the axes of `data` from `start_axis` on, is not 0."""
     chosen = _mask("_npi_boolean_mask_assign_scalar", data, mask, start_axis)
     return jnp.where(chosen, jnp.asarray(value, data.dtype), data)
 
 
 @op()
-def _npi_boolean_mask_assign_tensor(data: Tensor, mask: Free, value: Free, *, start_axis: int = 0) -> jax.Array:
+def _npi_boolean_mask_assign_tensor(
+    data: Tensor, mask: UntypedTensor, value: UntypedTensor, *, start_axis: int = 0
+) -> jax.Array:
     """Put values where `mask`, which lies along the axes of `data` from `start_axis` on, is not 0.
 
     value: (…, k, …) with one slice for each element that is set, or what broadcasts to that.
@@ -150,7 +155,7 @@ def _npi_pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool =
 
 
 @op()
-def _npi_diag_indices_from(data: Free) -> jax.Array:
+def _npi_diag_indices_from(data: UntypedTensor) -> jax.Array:
     """Coordinates (ndim, n), int64, of the main diagonal of an array whose axes all have length n, at least two."""
     if data.ndim < 2 or len(set(data.shape)) != 1:
         raise ArgumentError(f"_npi_diag_indices_from: data {data.shape}: expected two or more axes of one length")
@@ -158,7 +163,7 @@ def _npi_diag_indices_from(data: Free) -> jax.Array:
 
 
 @op()
-def _npi_share_memory(a: Free, b: Free) -> jax.Array:
+def _npi_share_memory(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     """Whether the two inputs are one value of the program; bool, ()."""
     return jnp.asarray(a is b)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Axes, Free, Tensor
+from ..schema import Axes, Tensor, UntypedTensor
 from .linalg import cholesky_factor, turned
 
 
@@ -148,7 +148,7 @@ def solve(a: Tensor, b: Tensor) -> jax.Array:
 
 
 @op(name="_npi_pinv")
-def pinv(a: Tensor, rcond: Free) -> jax.Array:
+def pinv(a: Tensor, rcond: UntypedTensor) -> jax.Array:
     """Pseudo-inverse (..., n, m) of matrices (..., m, n).
 
     Singular values up to `rcond` times the largest count as 0. Integers become float64.

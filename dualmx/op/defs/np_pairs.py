@@ -15,11 +15,11 @@ import numpy as np
 from ...core.dtypes import is_float
 from ...core.errors import ArgumentError, DtypeError
 from ..registry import op
-from ..schema import Free, Tensor
+from ..schema import Tensor, UntypedTensor
 from . import broadcast as pair
 from .rules import convert, typed_scalar
 from .scalar import at_runtime, with_scalar
-from .varying import scalar_fits, varying
+from .varying import define_runtime_form, scalar_fits
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -168,7 +168,7 @@ TESTS: dict[str, tuple[Pair, str]] = {
 
 
 def _register(name: str, fn: Pair, doc: str) -> None:
-    def body(lhs: Free, rhs: Free) -> jax.Array:
+    def body(lhs: UntypedTensor, rhs: UntypedTensor) -> jax.Array:
         return fn(*joined(name, lhs, rhs))
 
     body.__doc__ = f"""{doc}
@@ -202,7 +202,7 @@ def _in_dtype_of_data(name: str, fn: Pair) -> None:
         return fn(data, jnp.asarray(typed_scalar(name, data, scalar)))
 
     body.__doc__ = f"{name[5:-7]} of data and a scalar, which is cast to the dtype of the data (bool as well) first."
-    varying(op(name=name)(body), "scalar", fits=scalar_fits(), body=at_runtime(fn))
+    define_runtime_form(op(name=name)(body), "scalar", fits=scalar_fits(), body=at_runtime(fn))
 
 
 for _name in (*ONE_WAY, *TESTS):
@@ -230,5 +230,5 @@ def _npi_rtrue_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool 
 
 
 _real = scalar_fits(whole_numbers=False)
-varying(_npi_true_divide_scalar, "scalar", fits=_real, body=at_runtime(pair.divide))
-varying(_npi_rtrue_divide_scalar, "scalar", fits=_real, body=at_runtime(_swapped(pair.divide)))
+define_runtime_form(_npi_true_divide_scalar, "scalar", fits=_real, body=at_runtime(pair.divide))
+define_runtime_form(_npi_rtrue_divide_scalar, "scalar", fits=_real, body=at_runtime(_swapped(pair.divide)))

@@ -9,7 +9,7 @@ import numpy as np
 from ...core.errors import ArgumentError
 from ..axes import many_axes
 from ..registry import op
-from ..schema import Count, Free, Shape
+from ..schema import Count, Shape, UntypedTensor
 from .np_pairs import common
 from .rules import accumulator
 
@@ -35,7 +35,7 @@ def tensordot(a: jax.Array, b: jax.Array, left: tuple[int, ...], right: tuple[in
 
 
 @op()
-def _np_dot(a: Free, b: Free) -> jax.Array:
+def _np_dot(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     """Inner product of vectors, product of matrices; else the sum over the last axis of `a`, the last but one of `b`.
 
     a, b: mixed dtypes become a common one; a scalar multiplies.
@@ -52,7 +52,7 @@ def _np_dot(a: Free, b: Free) -> jax.Array:
 
 
 @op(output_names=("out",))
-def _npi_matmul(a: Free, b: Free) -> jax.Array:
+def _npi_matmul(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     """Matrix product over the last two axes, the axes before broadcast; a vector is a row on the left, a column on the
     right, and its added axis is dropped again.
 
@@ -73,7 +73,7 @@ def _npi_matmul(a: Free, b: Free) -> jax.Array:
 
 
 @op()
-def _npi_tensordot(a: Free, b: Free, *, a_axes_summed: Shape, b_axes_summed: Shape) -> jax.Array:
+def _npi_tensordot(a: UntypedTensor, b: UntypedTensor, *, a_axes_summed: Shape, b_axes_summed: Shape) -> jax.Array:
     """Sum of products over the axes `a_axes_summed` of `a` and `b_axes_summed` of `b`, paired in order."""
     a, b = _same_type(a, b)
     left, right = many_axes(a_axes_summed, a.ndim, "a_axes_summed"), many_axes(b_axes_summed, b.ndim, "b_axes_summed")
@@ -83,7 +83,7 @@ def _npi_tensordot(a: Free, b: Free, *, a_axes_summed: Shape, b_axes_summed: Sha
 
 
 @op()
-def _npi_tensordot_int_axes(a: Free, b: Free, *, axes: Count) -> jax.Array:
+def _npi_tensordot_int_axes(a: UntypedTensor, b: UntypedTensor, *, axes: Count) -> jax.Array:
     """Sum of products over the last `axes` axes of `a` and as many first ones of `b`; 0 gives the outer product."""
     if axes > min(a.ndim, b.ndim):
         raise ArgumentError(f"_npi_tensordot_int_axes: axes={axes}: shapes {a.shape} and {b.shape} have fewer")
@@ -93,7 +93,7 @@ def _npi_tensordot_int_axes(a: Free, b: Free, *, axes: Count) -> jax.Array:
 
 
 @op()
-def _npi_einsum(*data: Free, num_args: Count = 0, subscripts: str = "", optimize: int = 0) -> jax.Array:
+def _npi_einsum(*data: UntypedTensor, num_args: Count = 0, subscripts: str = "", optimize: int = 0) -> jax.Array:
     """Einstein's sum of products as `subscripts` say: `"ij,jk->ik"` is a matrix product.
 
     data: as many arrays as `subscripts` has terms; mixed dtypes become a common one. optimize: accepted.
@@ -110,6 +110,6 @@ def _npi_einsum(*data: Free, num_args: Count = 0, subscripts: str = "", optimize
 
 
 @op()
-def _npi_kron(a: Free, b: Free) -> jax.Array:
+def _npi_kron(a: UntypedTensor, b: UntypedTensor) -> jax.Array:
     """Kronecker product: blocks `a[i, j] * b`."""
     return jnp.kron(*_same_type(a, b))

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, EXACT, Axes, Count, DType, Free, Key, Shape, Tensor
+from ..schema import ABSENT, FLOAT32_EXACT_INTS, Axes, Count, DType, Key, Shape, Tensor, UntypedTensor
 from .np_draws import Given, Where
-from .varying import varying
+from .varying import define_runtime_form
 
 _KINDS = {
     "uniform": lambda key, shape, kind: jax.random.uniform(key, shape, kind),
@@ -59,7 +59,13 @@ def _randint(key: jax.Array, *, low: jax.Array, high: jax.Array, size: tuple[int
     return jax.random.randint(key, size, low.astype(kind), high.astype(kind), kind)
 
 
-varying(randint, "low", "high", fits=lambda p, *_: -EXACT < p["low"] < p["high"] < EXACT, body=_randint)
+define_runtime_form(
+    randint,
+    "low",
+    "high",
+    fits=lambda p, *_: -FLOAT32_EXACT_INTS < p["low"] < p["high"] < FLOAT32_EXACT_INTS,
+    body=_randint,
+)
 
 
 @op(name="_npi_choice")
@@ -84,7 +90,7 @@ def choice(
 
 
 @op(name="_npi_multinomial")
-def multinomial(pvals: Free, key: Key, *, n: Count, size: Shape = ()) -> jax.Array:
+def multinomial(pvals: UntypedTensor, key: Key, *, n: Count, size: Shape = ()) -> jax.Array:
     """Counts, int64, of `n` trials over the outcomes with probabilities `pvals` (k,); shape (*size, k).
 
     The last probability is what the others leave of 1.

@@ -12,7 +12,7 @@ from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..axes import many_axes, one_axis
 from ..registry import op
-from ..schema import ABSENT, Axes, Free, OptDType, Tensor, When
+from ..schema import ABSENT, Axes, OptDType, Tensor, UntypedTensor, When
 from .reduce import OneAxis, extreme, first_position
 from .rules import accumulator, convert
 
@@ -188,7 +188,7 @@ _position("_npi_argmin", jnp.min, "smallest")
 @op(outputs=2, visible=lambda p: 2 if p.returned else 1, output_names=("output0", "output1"))
 def _npi_average(
     a: Tensor,
-    weights: Annotated[Free, When("weighted", True)] = ABSENT,
+    weights: Annotated[UntypedTensor, When("weighted", True)] = ABSENT,
     *,
     axis: Axes = None,
     returned: bool = False,
@@ -222,7 +222,7 @@ Method = Literal["linear", "lower", "higher", "midpoint", "nearest"]
 @op()
 def _npi_percentile(
     a: Tensor,
-    q: Annotated[Free, When("q_scalar", None)] = ABSENT,
+    q: Annotated[UntypedTensor, When("q_scalar", None)] = ABSENT,
     *,
     axis: Axes = None,
     interpolation: Method = "linear",

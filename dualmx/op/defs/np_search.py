@@ -11,7 +11,7 @@ import numpy as np
 from ...core.errors import ArgumentError
 from ..axes import one_axis
 from ..registry import op
-from ..schema import ABSENT, Count, Free, Shape, Tensor, When
+from ..schema import ABSENT, Count, Shape, Tensor, UntypedTensor, When
 from .np_pairs import common
 from .reduce import OneAxis
 from .rules import convert
@@ -26,7 +26,7 @@ def _spread(name: str, *arrays: jax.Array) -> list[jax.Array]:
 
 
 @op()
-def _npi_where(condition: Free, x: Free, y: Free) -> jax.Array:
+def _npi_where(condition: UntypedTensor, x: UntypedTensor, y: UntypedTensor) -> jax.Array:
     """Choose `x` where `condition` is not 0, else `y`; the shapes broadcast, mixed dtypes become a common one."""
     dtype = common(x.dtype, y.dtype)
     chosen, x, y = _spread("_npi_where", condition != 0, x.astype(dtype), y.astype(dtype))
@@ -34,27 +34,27 @@ def _npi_where(condition: Free, x: Free, y: Free) -> jax.Array:
 
 
 @op()
-def _npi_where_lscalar(condition: Free, x: Tensor, *, scalar: float = 0.0) -> jax.Array:
+def _npi_where_lscalar(condition: UntypedTensor, x: Tensor, *, scalar: float = 0.0) -> jax.Array:
     """Choose `scalar` where `condition` is not 0, else `x`, in the dtype of `x`."""
     chosen, x = _spread("_npi_where_lscalar", condition != 0, x)
     return jnp.where(chosen, convert(jnp.asarray(scalar, jnp.float64), x.dtype), x)
 
 
 @op()
-def _npi_where_rscalar(condition: Free, y: Tensor, *, scalar: float = 0.0) -> jax.Array:
+def _npi_where_rscalar(condition: UntypedTensor, y: Tensor, *, scalar: float = 0.0) -> jax.Array:
     """Choose `y` where `condition` is not 0, else `scalar`, in the dtype of `y`."""
     chosen, y = _spread("_npi_where_rscalar", condition != 0, y)
     return jnp.where(chosen, y, convert(jnp.asarray(scalar, jnp.float64), y.dtype))
 
 
 @op()
-def _npi_where_scalar2(condition: Free, *, x: float = 0.0, y: float = 0.0) -> jax.Array:
+def _npi_where_scalar2(condition: UntypedTensor, *, x: float = 0.0, y: float = 0.0) -> jax.Array:
     """Choose `x` where `condition` is not 0, else `y`, as float32."""
     return jnp.where(condition != 0, jnp.float32(x), jnp.float32(y))
 
 
 @op(dynamic=True)
-def _npx_nonzero(x: Free) -> jax.Array:
+def _npx_nonzero(x: UntypedTensor) -> jax.Array:
     """Coordinates (n, ndim), int64, of the elements that are not 0, in order; computed at once.
 
     A 0-d array counts as one of shape (1,).
@@ -86,8 +86,8 @@ def _npi_unique(
 
 @op(dynamic=True)
 def _npi_bincount(
-    data: Free,
-    weights: Annotated[Free, When("has_weights", True)] = ABSENT,
+    data: UntypedTensor,
+    weights: Annotated[UntypedTensor, When("has_weights", True)] = ABSENT,
     *,
     minlength: Count = 0,
     has_weights: bool = False,
@@ -125,8 +125,8 @@ def _npi_diff(a: Tensor, *, n: Count = 1, axis: int = -1) -> jax.Array:
 @op()
 def _npi_ediff1d(
     input1: Tensor,
-    input2: Annotated[Free, When("to_begin_arr_given", True)] = ABSENT,
-    input3: Annotated[Free, When("to_end_arr_given", True)] = ABSENT,
+    input2: Annotated[UntypedTensor, When("to_begin_arr_given", True)] = ABSENT,
+    input3: Annotated[UntypedTensor, When("to_end_arr_given", True)] = ABSENT,
     *,
     to_begin_arr_given: bool = False,
     to_end_arr_given: bool = False,
@@ -145,7 +145,7 @@ def _npi_ediff1d(
 
 
 @op()
-def _npi_polyval(p: Free, x: Free) -> jax.Array:
+def _npi_polyval(p: UntypedTensor, x: UntypedTensor) -> jax.Array:
     """Value at `x` of the polynomial with coefficients `p`, that of the highest power first."""
     if p.ndim != 1:
         raise ArgumentError(f"_npi_polyval: p has shape {p.shape}: expected a vector of coefficients")
@@ -157,7 +157,7 @@ def _npi_polyval(p: Free, x: Free) -> jax.Array:
 
 
 @op()
-def _np_take_along_axis(arr: Tensor, indices: Free, *, axis: int = 0) -> jax.Array:
+def _np_take_along_axis(arr: Tensor, indices: UntypedTensor, *, axis: int = 0) -> jax.Array:
     """Read elements along `axis` at positions that differ from slice to slice; negative ones count from the end."""
     if indices.ndim != arr.ndim:
         raise ArgumentError(f"_np_take_along_axis: shapes {arr.shape} and {indices.shape}: expected equally many axes")
@@ -165,7 +165,9 @@ def _np_take_along_axis(arr: Tensor, indices: Free, *, axis: int = 0) -> jax.Arr
 
 
 @op()
-def _npi_interp(x: Free, xp: Free, fp: Free, *, left: float | None = None, right: float | None = None) -> jax.Array:
+def _npi_interp(
+    x: UntypedTensor, xp: UntypedTensor, fp: UntypedTensor, *, left: float | None = None, right: float | None = None
+) -> jax.Array:
     """Piecewise linear function through the points (`xp`, `fp`) at `x`, in float64; xp ascends."""
     wide = [a.astype(jnp.float64) for a in (x, xp, fp)]
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.shape[0]:
@@ -186,7 +188,7 @@ def _npi_positions(data: Tensor, *, at: Shape, axis: int = 0) -> jax.Array:
 
 
 @op(dynamic=True)
-def _contrib_boolean_mask(data: Tensor, index: Free, *, axis: int = 0) -> jax.Array:
+def _contrib_boolean_mask(data: Tensor, index: UntypedTensor, *, axis: int = 0) -> jax.Array:
     """Select the slices of `data` along `axis` whose element of `index` is not 0; computed at once.
 
     Shapes: data (…, n, …), index (n,) of any dtype. Gradients go to the selected slices of `data`.

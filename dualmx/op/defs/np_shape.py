@@ -13,9 +13,9 @@ import numpy as np
 from ...core.errors import ArgumentError
 from ..axes import many_axes, one_axis
 from ..registry import op
-from ..schema import EXACT, Axes, Count, Free, Shape, Tensor, to_shape
+from ..schema import FLOAT32_EXACT_INTS, Axes, Count, Shape, Tensor, UntypedTensor, to_shape
 from .np_pairs import common
-from .varying import Params, varying
+from .varying import Params, define_runtime_form
 from .window import constant
 
 
@@ -87,14 +87,14 @@ def _np_roll(data: Tensor, *, shift: Axes = None, axis: Axes = None) -> jax.Arra
 
 def _roll_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
     shift = params["shift"]
-    return bool(shift) and all(abs(s) < EXACT for s in shift)
+    return bool(shift) and all(abs(s) < FLOAT32_EXACT_INTS for s in shift)
 
 
 def _runtime_roll(data: jax.Array, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...] | None) -> jax.Array:
     return _np_roll.fn(data, shift=tuple(s.astype(jnp.int32) for s in shift), axis=axis)
 
 
-varying(_np_roll, "shift", fits=_roll_fits, body=_runtime_roll)
+define_runtime_form(_np_roll, "shift", fits=_roll_fits, body=_runtime_roll)
 
 
 @op()
@@ -232,7 +232,7 @@ def _agree(name: str, shapes: list[tuple[int, ...]], axis: int) -> None:
 
 
 @op(output_names=("out",))
-def _npi_concatenate(*data: Free, num_args: Count = 0, axis: int | None = 0) -> jax.Array:
+def _npi_concatenate(*data: UntypedTensor, num_args: Count = 0, axis: int | None = 0) -> jax.Array:
     """Join arrays along `axis`, or flattened ones if it is None; mixed dtypes become a common one."""
     arrays = _one_type(data)
     if axis is None:
@@ -243,7 +243,7 @@ def _npi_concatenate(*data: Free, num_args: Count = 0, axis: int | None = 0) -> 
 
 
 @op()
-def _npi_stack(*data: Free, num_args: Count = 0, axis: int = 0) -> jax.Array:
+def _npi_stack(*data: UntypedTensor, num_args: Count = 0, axis: int = 0) -> jax.Array:
     """Join arrays of one shape along a new axis."""
     arrays = _one_type(data)
     if len({a.shape for a in arrays}) > 1:
@@ -261,7 +261,7 @@ JOINS: dict[str, tuple[Any, str]] = {
 
 
 def _join(name: str, fn: Any, doc: str) -> None:
-    def body(*data: Free, num_args: Count = 0) -> jax.Array:
+    def body(*data: UntypedTensor, num_args: Count = 0) -> jax.Array:
         return fn(_one_type(data))
 
     body.__doc__ = f"{doc} Mixed dtypes become a common one."

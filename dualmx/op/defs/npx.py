@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Free, Shape, Tensor
+from ..schema import Shape, Tensor, UntypedTensor
 
 
 def reshaped_np(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False) -> tuple[int, ...]:
@@ -90,6 +90,6 @@ def _npx_reshape(a: Tensor, *, newshape: Shape, reverse: bool = False, order: st
 
 
 @op()
-def _npx_constraint_check(x: Free, *, msg: str = "Constraint violated!") -> jax.Array:
+def _npx_constraint_check(x: UntypedTensor, *, msg: str = "Constraint violated!") -> jax.Array:
     """True, of shape (), if no element of `x` is False; the function of `mx.npx` else raises `msg`."""
     return jnp.all(x != 0)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from ..registry import op
-from ..schema import Aux, Floats, Free, Positive, Rate, Rates, Tensor
+from ..schema import Aux, Floats, Positive, RuntimeFloat, RuntimeFloats, Tensor, UntypedTensor
 from .optimizer_multi import groups, states_of
 from .optimizer_update import as_rate, clipped, rest, scaled, update, wide
 
@@ -43,14 +43,14 @@ def adamw_update(
     grad: Tensor,
     mean: Aux,
     var: Aux,
-    rescale_grad: Free,
+    rescale_grad: UntypedTensor,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     wd: float = 0.0,
-    eta: Rate,
+    eta: RuntimeFloat,
     clip_gradient: float = -1.0,
 ):
     """AdamW: `w - eta * (lr * m / (sqrt(v) + epsilon) + wd * w)` (Loshchilov & Hutter, 2019).
@@ -69,14 +69,14 @@ def mp_adamw_update(
     mean: Aux,
     var: Aux,
     weight32: Aux,
-    rescale_grad: Free,
+    rescale_grad: UntypedTensor,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     wd: float = 0.0,
-    eta: Rate,
+    eta: RuntimeFloat,
     clip_gradient: float = -1.0,
 ):
     """`_adamw_update` of the float32 master copy `weight32`; the output is its rounding."""
@@ -86,13 +86,13 @@ def mp_adamw_update(
 
 def _multi_adamw(name: str, size: int, what: str) -> None:
     def body(
-        *data: Free,
-        lrs: Rates,
+        *data: UntypedTensor,
+        lrs: RuntimeFloats,
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-8,
         wds: Floats,
-        etas: Rates,
+        etas: RuntimeFloats,
         clip_gradient: float = -1.0,
         num_weights: Positive = 1,
     ):

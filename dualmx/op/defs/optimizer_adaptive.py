@@ -8,7 +8,18 @@ import jax
 import jax.numpy as jnp
 
 from ..registry import op
-from ..schema import Aux, Floats, Fraction, Free, Ignored, Positive, Rate, Rates, Step, Tensor
+from ..schema import (
+    Aux,
+    Floats,
+    Fraction,
+    Ignored,
+    Positive,
+    RuntimeFloat,
+    RuntimeFloats,
+    RuntimeInt,
+    Tensor,
+    UntypedTensor,
+)
 from .optimizer_multi import groups, states_of
 from .optimizer_update import as_rate, clipped, coupled, decayed, rest, scaled, update, wide
 
@@ -42,12 +53,12 @@ def adam_update(
     mean: Aux,
     var: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     lazy_update: Annotated[bool, Ignored] = True,
 ):
@@ -61,13 +72,13 @@ def adam_update(
 
 @op(outputs=lambda p: p.num_weights, mutates=states_of(4, "num_weights"))
 def _multi_adam_update(
-    *data: Free,
-    lrs: Rates,
+    *data: UntypedTensor,
+    lrs: RuntimeFloats,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     wds: Floats,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     num_weights: Positive = 1,
 ):
@@ -86,11 +97,11 @@ def rmsprop_update(
     grad: Tensor,
     n: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     gamma1: float = 0.95,
     epsilon: float = 1e-8,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     clip_weights: float = -1.0,
 ):
@@ -113,12 +124,12 @@ def rmspropalex_update(
     g: Aux,
     delta: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     gamma1: float = 0.95,
     gamma2: float = 0.9,
     epsilon: float = 1e-8,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     clip_weights: float = -1.0,
 ):
@@ -141,10 +152,10 @@ def adagrad_update(
     grad: Tensor,
     history: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     epsilon: float = 1e-7,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """AdaGrad: `h = h + g'**2; w - lr * (g' / sqrt(h + epsilon) + wd * w)` (Duchi et al., 2011). Shapes: all equal."""
@@ -162,8 +173,8 @@ def group_adagrad_update(
     grad: Tensor,
     history: Aux,
     *,
-    lr: Rate,
-    rescale_grad: Rate = 1.0,
+    lr: RuntimeFloat,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     epsilon: float = 1e-5,
 ):
@@ -185,11 +196,11 @@ def ftrl_update(
     z: Aux,
     n: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     lamda1: float = 0.01,
     beta: float = 1.0,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """Follow the regularised leader (McMahan et al., 2013); weights with `|z| <= lamda1` become 0. Shapes: all equal.
@@ -217,13 +228,13 @@ def ftml_update(
     v: Aux,
     z: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     beta1: Fraction = 0.6,
     beta2: Fraction = 0.999,
     epsilon: float = 1e-8,
-    t: Step,
+    t: RuntimeInt,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_grad: float = -1.0,
 ):
     """Follow the moving leader (Zheng & Kwok, 2017) with coupled decay; `t` counts updates from 1. Shapes: all equal.
@@ -250,7 +261,7 @@ def adadelta_update(
     rho: float = 0.9,
     epsilon: float = 1e-5,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """AdaDelta, which has no learning rate (Zeiler, 2012): `w - d - wd * w`. Shapes: all equal.
@@ -273,11 +284,11 @@ def adamax_update(
     mean: Aux,
     peak: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     beta1: float = 0.9,
     beta2: float = 0.999,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """Adamax with coupled decay: `w - lr * m / u` with `u = max(beta2 * u, |g|)` (Kingma & Ba, 2015, section 7.1).
@@ -299,15 +310,15 @@ def nadam_update(
     mean: Aux,
     var: Aux,
     *,
-    lr: Rate,
-    grad_rate: Rate,
-    mean_rate: Rate,
-    var_rate: Rate,
+    lr: RuntimeFloat,
+    grad_rate: RuntimeFloat,
+    mean_rate: RuntimeFloat,
+    var_rate: RuntimeFloat,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-8,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """Adam with Nesterov momentum and coupled decay (Dozat, 2016). Shapes: all equal.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from ..registry import op
-from ..schema import Aux, Floats, Free, Positive, Rate, Rates, Step, Tensor
+from ..schema import Aux, Floats, Positive, RuntimeFloat, RuntimeFloats, RuntimeInt, Tensor, UntypedTensor
 from .optimizer_multi import groups, states_of
 from .optimizer_update import as_rate, clipped, decayed, rest, scaled, update, wide
 
@@ -56,10 +56,10 @@ def lamb_update_phase1(
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-6,
-    t: Step,
+    t: RuntimeInt,
     bias_correction: bool = True,
     wd: float,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """LAMB's direction `m / (sqrt(v) + epsilon) + wd * w`, before the trust ratio (You et al., 2020). Shapes: equal."""
@@ -74,10 +74,10 @@ def lamb_update_phase1(
 def lamb_update_phase2(
     weight: Tensor,
     g: Tensor,
-    r1: Free,
-    r2: Free,
+    r1: UntypedTensor,
+    r2: UntypedTensor,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     lower_bound: float = -1.0,
     upper_bound: float = -1.0,
 ):
@@ -96,15 +96,15 @@ def mp_lamb_update_phase1(
     grad: Tensor,
     mean: Aux,
     var: Aux,
-    weight32: Free,
+    weight32: UntypedTensor,
     *,
     beta1: float = 0.9,
     beta2: float = 0.999,
     epsilon: float = 1e-6,
-    t: Step,
+    t: RuntimeInt,
     bias_correction: bool = True,
     wd: float,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """`lamb_update_phase1` on the float32 master copy `weight32`; the direction is float32."""
@@ -117,12 +117,12 @@ def mp_lamb_update_phase1(
 @update(separate=("r1", "r2"))
 def mp_lamb_update_phase2(
     weight: Tensor,
-    g: Free,
-    r1: Free,
-    r2: Free,
+    g: UntypedTensor,
+    r1: UntypedTensor,
+    r2: UntypedTensor,
     weight32: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     lower_bound: float = -1.0,
     upper_bound: float = -1.0,
 ):
@@ -151,18 +151,18 @@ def multi_lamb(data: tuple[Array, ...], size: int, p: dict[str, Any]) -> tuple[A
 
 def _multi_lamb(name: str, size: int, what: str) -> None:
     def body(
-        *data: Free,
-        learning_rates: Rates,
+        *data: UntypedTensor,
+        learning_rates: RuntimeFloats,
         beta1: float = 0.9,
         beta2: float = 0.999,
         epsilon: float = 1e-6,
         wds: Floats,
-        rescale_grad: Rate = 1.0,
+        rescale_grad: RuntimeFloat = 1.0,
         lower_bound: float = -1.0,
         upper_bound: float = -1.0,
         clip_gradient: float = -1.0,
         bias_correction: bool = True,
-        step_count: Rates,
+        step_count: RuntimeFloats,
         num_tensors: Positive = 1,
     ):
         params = dict(locals())

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Floats, Free, Ignored, Positive, Rate, Rates, Tensor
+from ..schema import Floats, Ignored, Positive, RuntimeFloat, RuntimeFloats, Tensor, UntypedTensor
 from .optimizer_update import alike_floats, as_rate, decoupled, momentum_step, wide
 
 Array = jax.Array
@@ -69,10 +69,10 @@ def sgd_many(
 
 def _multi_sgd(name: str, size: int, master: bool, what: str) -> None:
     def body(
-        *data: Free,
-        lrs: Rates,
+        *data: UntypedTensor,
+        lrs: RuntimeFloats,
         wds: Floats,
-        rescale_grad: Rate = 1.0,
+        rescale_grad: RuntimeFloat = 1.0,
         clip_gradient: float = -1.0,
         num_weights: Positive = 1,
     ):
@@ -84,11 +84,11 @@ def _multi_sgd(name: str, size: int, master: bool, what: str) -> None:
 
 def _multi_sgd_mom(name: str, size: int, master: bool, what: str) -> None:
     def body(
-        *data: Free,
-        lrs: Rates,
+        *data: UntypedTensor,
+        lrs: RuntimeFloats,
         wds: Floats,
         momentum: float = 0.0,
-        rescale_grad: Rate = 1.0,
+        rescale_grad: RuntimeFloat = 1.0,
         clip_gradient: float = -1.0,
         num_weights: Positive = 1,
     ):
@@ -99,7 +99,9 @@ def _multi_sgd_mom(name: str, size: int, master: bool, what: str) -> None:
 
 
 def _preloaded_sgd(name: str, size: int, master: bool, what: str) -> None:
-    def body(*data: Free, rescale_grad: Rate = 1.0, clip_gradient: float = -1.0, num_weights: Positive = 1):
+    def body(
+        *data: UntypedTensor, rescale_grad: RuntimeFloat = 1.0, clip_gradient: float = -1.0, num_weights: Positive = 1
+    ):
         *rest, lrs, wds = data
         return sgd_many(rest, num_weights, size, lrs, wds, None, rescale_grad, clip_gradient, master)
 
@@ -109,9 +111,9 @@ def _preloaded_sgd(name: str, size: int, master: bool, what: str) -> None:
 
 def _preloaded_sgd_mom(name: str, size: int, master: bool, what: str) -> None:
     def body(
-        *data: Free,
+        *data: UntypedTensor,
         momentum: float = 0.0,
-        rescale_grad: Rate = 1.0,
+        rescale_grad: RuntimeFloat = 1.0,
         clip_gradient: float = -1.0,
         num_weights: Positive = 1,
     ):
@@ -147,7 +149,7 @@ def multi_lars(
     *,
     eta: float,
     eps: float,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
 ):
     """Layer-wise rates `lr * eta * ‖w‖ / (rescale_grad * ‖g‖ + wd * ‖w‖ + eps)`, `lr` where a norm is 0.
 
@@ -162,7 +164,7 @@ def multi_lars(
 
 
 @op()
-def multi_sum_sq(*data: Free, num_arrays: Positive):
+def multi_sum_sq(*data: UntypedTensor, num_arrays: Positive):
     """Sum of squares of every array, as one float32 vector of shape (num_arrays,)."""
     if len(data) != num_arrays:
         raise ArgumentError(f"got {len(data)} arrays, expected num_arrays={num_arrays}")
@@ -182,7 +184,7 @@ def all_finite(data: Tensor, *, init_output: Annotated[bool, Ignored] = True):
 
 
 @op()
-def multi_all_finite(*data: Free, num_arrays: Positive = 1, init_output: Annotated[bool, Ignored] = True):
+def multi_all_finite(*data: UntypedTensor, num_arrays: Positive = 1, init_output: Annotated[bool, Ignored] = True):
     """1 if no element of any array is infinite or NaN, else 0, as float32 of shape (1,)."""
     if len(data) != num_arrays:
         raise ArgumentError(f"got {len(data)} arrays, expected num_arrays={num_arrays}")
@@ -190,7 +192,7 @@ def multi_all_finite(*data: Free, num_arrays: Positive = 1, init_output: Annotat
 
 
 @op(outputs=0, mutates=lambda p: range(p.num_arrays))
-def reset_arrays(*data: Free, num_arrays: Positive):
+def reset_arrays(*data: UntypedTensor, num_arrays: Positive):
     """Fill every array with zeros, in place; no output."""
     if len(data) != num_arrays:
         raise ArgumentError(f"got {len(data)} arrays, expected num_arrays={num_arrays}")

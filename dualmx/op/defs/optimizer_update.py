@@ -21,7 +21,7 @@ import numpy as np
 from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..registry import Op, op
-from ..schema import Aux, Ignored, Key, Rate, Tensor
+from ..schema import Aux, Ignored, Key, RuntimeFloat, Tensor
 
 Array = jax.Array
 
@@ -113,9 +113,9 @@ def sgd_update(
     weight: Tensor,
     grad: Tensor,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     lazy_update: Annotated[bool, Ignored] = True,
 ):
@@ -131,10 +131,10 @@ def sgd_mom_update(
     grad: Tensor,
     mom: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     momentum: float = 0.0,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     lazy_update: Annotated[bool, Ignored] = True,
 ):
@@ -151,9 +151,9 @@ def mp_sgd_update(
     grad: Tensor,
     weight32: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     lazy_update: Annotated[bool, Ignored] = True,
 ):
@@ -170,10 +170,10 @@ def mp_sgd_mom_update(
     mom: Aux,
     weight32: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     momentum: float = 0.0,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     lazy_update: Annotated[bool, Ignored] = True,
 ):
@@ -207,10 +207,10 @@ def nag_mom_update(
     grad: Tensor,
     mom: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     momentum: float = 0.0,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """Nesterov's momentum: `m = momentum * m; w' = w - m + (1 + momentum) * (m - lr * (g' + wd * w))`.
@@ -228,10 +228,10 @@ def mp_nag_mom_update(
     mom: Aux,
     weight32: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     momentum: float = 0.0,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """`nag_mom_update` of the float32 master copy `weight32`; the output is its rounding."""
@@ -244,7 +244,7 @@ def signsgd_update(
     weight: Tensor,
     grad: Tensor,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     wd: float = 0.0,
     rescale_grad: Annotated[float, Ignored] = 1.0,
     clip_gradient: Annotated[float, Ignored] = -1.0,
@@ -262,10 +262,10 @@ def signum_update(
     grad: Tensor,
     mom: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     momentum: float = 0.0,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
     wd_lh: float = 0.0,
 ):
@@ -287,11 +287,11 @@ def dcasgd_update(
     mom: Aux,
     previous: Aux,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     momentum: float = 0.0,
     lamda: float = 0.04,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """Delay-compensated SGD: `g' + lamda * g'**2 * (w - previous)` (Zheng et al., 2017). Shapes: equal."""
@@ -308,9 +308,9 @@ def sgld_update(
     grad: Tensor,
     key: Key,
     *,
-    lr: Rate,
+    lr: RuntimeFloat,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """Stochastic gradient Langevin dynamics: `w - lr / 2 * (g' + wd * w) + N(0, lr)` (Welling & Teh, 2011)."""
@@ -350,13 +350,13 @@ def lars_update(
     grad: Tensor,
     mom: Aux,
     *,
-    lr: Rate,
-    momentum: Rate = 0.0,
+    lr: RuntimeFloat,
+    momentum: RuntimeFloat = 0.0,
     eta: float = 0.001,
     eps: float = 0.0,
     layerwise: bool = True,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """SGD with momentum at the layer's own rate `lr * eta * ‖w‖ / (‖g‖ + wd * ‖w‖ + eps)` (You et al., 2017).
@@ -375,13 +375,13 @@ def mp_lars_update(
     mom: Aux,
     weight32: Aux,
     *,
-    lr: Rate,
-    momentum: Rate = 0.0,
+    lr: RuntimeFloat,
+    momentum: RuntimeFloat = 0.0,
     eta: float = 0.001,
     eps: float = 0.0,
     layerwise: bool = True,
     wd: float = 0.0,
-    rescale_grad: Rate = 1.0,
+    rescale_grad: RuntimeFloat = 1.0,
     clip_gradient: float = -1.0,
 ):
     """`_lars_update` of the float32 master copy `weight32`; the output is its rounding. Shapes: all equal."""

@@ -10,7 +10,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import Free, Tensor
+from ..schema import Tensor, UntypedTensor
 from ..spatial import check_float, check_shape
 
 
@@ -21,7 +21,7 @@ def _contrib_hawkesll(
     beta: Tensor,
     state: Tensor,
     lags: Tensor,
-    marks: Free,
+    marks: UntypedTensor,
     valid_length: Tensor,
     max_time: Tensor,
 ) -> tuple[jax.Array, jax.Array]:

@@ -12,7 +12,7 @@ from jax import lax
 from ...core.errors import ArgumentError, DtypeError
 from ..quantized import HALF_INT8, HALF_INT32, HALF_UINT8, round_to, single, span
 from ..registry import op
-from ..schema import Free, Positive, Tensor
+from ..schema import Positive, Tensor, UntypedTensor
 
 Calibrated = float | None
 
@@ -33,7 +33,7 @@ def _float32(name: str, data: jax.Array) -> None:
 
 @op(outputs=3)
 def _contrib_quantize(
-    data: Tensor, min_range: Free, max_range: Free, *, out_type: Literal["int8", "uint8"] = "uint8"
+    data: Tensor, min_range: UntypedTensor, max_range: UntypedTensor, *, out_type: Literal["int8", "uint8"] = "uint8"
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Quantize with given thresholds: round(data · 127 / t) for int8, round(data · 255 / t) for uint8, saturated.
 
@@ -104,7 +104,7 @@ def _contrib_quantize_asym(
 
 @op()
 def _contrib_dequantize(
-    data: Tensor, min_range: Free, max_range: Free, *, out_type: Literal["float32"] = "float32"
+    data: Tensor, min_range: UntypedTensor, max_range: UntypedTensor, *, out_type: Literal["float32"] = "float32"
 ) -> jax.Array:
     """Integers as float32: data · t / 127.5 for int8, data · t / 255.5 for uint8, t the larger end of the range.
 
@@ -121,8 +121,8 @@ def _contrib_dequantize(
 @op(outputs=3)
 def _contrib_requantize(
     data: Tensor,
-    min_range: Free,
-    max_range: Free,
+    min_range: UntypedTensor,
+    max_range: UntypedTensor,
     *,
     out_type: Literal["int8", "uint8", "auto"] = "int8",
     min_calib_range: Calibrated = None,

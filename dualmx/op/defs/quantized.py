@@ -13,17 +13,17 @@ from jax import lax
 from ...core.errors import ArgumentError, DtypeError
 from ..quantized import HALF_INT32, eight_bits, half, product_range, round_to, single, span, steps
 from ..registry import op
-from ..schema import ABSENT, Aux, Count, DType, Free, Ignored, NonNegative, Positive, Shape, When
+from ..schema import ABSENT, Aux, Count, DType, Ignored, NonNegative, Positive, Shape, UntypedTensor, When
 from ..spatial import channels_last, check_rank, check_shape, known, per_axis
 from .conv import Layout, Tune, _channels_at, _weight_shape
 from .pool import Pooling
 
 Three = tuple[jax.Array, jax.Array, jax.Array]
-Bias = Annotated[Free, When("no_bias", False)]
+Bias = Annotated[UntypedTensor, When("no_bias", False)]
 
 
 @op(outputs=3, output_names=("output", "min_output", "max_output"))
-def _contrib_quantized_flatten(data: Free, min_data: Free, max_data: Free) -> Three:
+def _contrib_quantized_flatten(data: UntypedTensor, min_data: UntypedTensor, max_data: UntypedTensor) -> Three:
     """Merge all axes but the first; the range passes through. Shapes: data (N, …) -> (N, K), (1,), (1,)."""
     low, high = single("_contrib_quantized_flatten", min_data=min_data, max_data=max_data)
     eight_bits("_contrib_quantized_flatten", "data", data)
@@ -32,9 +32,9 @@ def _contrib_quantized_flatten(data: Free, min_data: Free, max_data: Free) -> Th
 
 @op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_act(
-    data: Free,
-    min_data: Free,
-    max_data: Free,
+    data: UntypedTensor,
+    min_data: UntypedTensor,
+    max_data: UntypedTensor,
     *,
     act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"],
 ) -> Three:
@@ -49,9 +49,9 @@ def _contrib_quantized_act(
 
 @op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_pooling(
-    data: Free,
-    min_data: Free,
-    max_data: Free,
+    data: UntypedTensor,
+    min_data: UntypedTensor,
+    max_data: UntypedTensor,
     *,
     kernel: Shape = (),
     pool_type: Literal["max", "avg", "sum", "lp"] = "max",
@@ -95,7 +95,7 @@ def _ranges_of_one(p: Any, shapes: Mapping[str, Any]) -> dict[str, tuple[int, ..
     attached=("min", "max"),
     complete=_ranges_of_one,
 )
-def _contrib_quantized_concat(*data: Free, num_args: Count = 0, dim: int = 1) -> Three:
+def _contrib_quantized_concat(*data: UntypedTensor, num_args: Count = 0, dim: int = 1) -> Three:
     """Concatenate quantized arrays on a common scale: the widest of their ranges.
 
     Inputs are the arrays, then the least and largest value of each in turn. The result is uint8 if all are, int8
@@ -138,12 +138,12 @@ def _calibrated(low: float | None, high: float | None) -> tuple[jax.Array, jax.A
 
 @op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_elemwise_add(
-    lhs: Free,
-    rhs: Free,
-    lhs_min: Free,
-    lhs_max: Free,
-    rhs_min: Free,
-    rhs_max: Free,
+    lhs: UntypedTensor,
+    rhs: UntypedTensor,
+    lhs_min: UntypedTensor,
+    lhs_max: UntypedTensor,
+    rhs_min: UntypedTensor,
+    rhs_max: UntypedTensor,
     *,
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
@@ -170,12 +170,12 @@ def _contrib_quantized_elemwise_add(
 
 @op(outputs=3, visible=lambda p: 1 if p.enable_float_output else 3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_elemwise_mul(
-    lhs: Free,
-    rhs: Free,
-    lhs_min: Free,
-    lhs_max: Free,
-    rhs_min: Free,
-    rhs_max: Free,
+    lhs: UntypedTensor,
+    rhs: UntypedTensor,
+    lhs_min: UntypedTensor,
+    lhs_max: UntypedTensor,
+    rhs_min: UntypedTensor,
+    rhs_max: UntypedTensor,
     *,
     min_calib_range: float | None = None,
     max_calib_range: float | None = None,
@@ -202,10 +202,10 @@ def _contrib_quantized_elemwise_mul(
 
 @op(outputs=3, output_names=("output", "min_output", "max_output"))
 def _contrib_quantized_embedding(
-    data: Free,
-    weight: Free,
-    min_weight: Free,
-    max_weight: Free,
+    data: UntypedTensor,
+    weight: UntypedTensor,
+    min_weight: UntypedTensor,
+    max_weight: UntypedTensor,
     *,
     input_dim: Positive,
     output_dim: Positive,
@@ -249,13 +249,13 @@ def _wide_inputs(*names: str) -> Any:
     output_names=("output", "min_output", "max_output"),
 )
 def _contrib_quantized_batch_norm(
-    data: Free,
-    gamma: Free,
-    beta: Free,
+    data: UntypedTensor,
+    gamma: UntypedTensor,
+    beta: UntypedTensor,
     moving_mean: Aux,
     moving_var: Aux,
-    min_data: Free,
-    max_data: Free,
+    min_data: UntypedTensor,
+    max_data: UntypedTensor,
     *,
     eps: NonNegative = 1e-3,
     momentum: Annotated[float, Ignored] = 0.9,
@@ -315,13 +315,13 @@ def _dense_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple
     output_names=("output", "min_output", "max_output"),
 )
 def _contrib_quantized_fully_connected(
-    data: Free,
-    weight: Free,
+    data: UntypedTensor,
+    weight: UntypedTensor,
     bias: Bias = ABSENT,
-    min_data: Free = ABSENT,
-    max_data: Free = ABSENT,
-    min_weight: Free = ABSENT,
-    max_weight: Free = ABSENT,
+    min_data: UntypedTensor = ABSENT,
+    max_data: UntypedTensor = ABSENT,
+    min_weight: UntypedTensor = ABSENT,
+    max_weight: UntypedTensor = ABSENT,
     min_bias: Bias = ABSENT,
     max_bias: Bias = ABSENT,
     *,
@@ -360,13 +360,13 @@ def _conv_shapes(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[
     outputs=3, complete=_conv_shapes, complete_dtype=_wide_inputs(), output_names=("output", "min_output", "max_output")
 )
 def _contrib_quantized_conv(
-    data: Free,
-    weight: Free,
+    data: UntypedTensor,
+    weight: UntypedTensor,
     bias: Bias = ABSENT,
-    min_data: Free = ABSENT,
-    max_data: Free = ABSENT,
-    min_weight: Free = ABSENT,
-    max_weight: Free = ABSENT,
+    min_data: UntypedTensor = ABSENT,
+    max_data: UntypedTensor = ABSENT,
+    min_weight: UntypedTensor = ABSENT,
+    max_weight: UntypedTensor = ABSENT,
     min_bias: Bias = ABSENT,
     max_bias: Bias = ABSENT,
     *,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from ...core.errors import ArgumentError, DtypeError
 from ..quantized import single
 from ..registry import op
-from ..schema import ABSENT, Fraction, Free, Ignored, Positive, When
+from ..schema import ABSENT, Fraction, Ignored, Positive, UntypedTensor, When
 from .rnn import RNN, _complete, _shapes
 
 
@@ -47,12 +47,12 @@ class _Params:
     complete_dtype=_dtypes,
 )
 def _contrib_quantized_rnn(
-    data: Free,
-    parameters: Free,
-    state: Free,
-    state_cell: Annotated[Free, When("mode", "lstm")] = ABSENT,
-    data_scale: Free = ABSENT,
-    data_shift: Free = ABSENT,
+    data: UntypedTensor,
+    parameters: UntypedTensor,
+    state: UntypedTensor,
+    state_cell: Annotated[UntypedTensor, When("mode", "lstm")] = ABSENT,
+    data_scale: UntypedTensor = ABSENT,
+    data_shift: UntypedTensor = ABSENT,
     *,
     state_size: Positive,
     num_layers: Positive,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Maybe, Tensor
+from ..schema import ABSENT, OptionalTensor, Tensor
 from ..spatial import check_float, check_rank, widen
 
 
@@ -44,7 +44,7 @@ def _scaled(size: int, scale: float | None, fixed: int, mode: str) -> int:
 @op()
 def _contrib_BilinearResize2D(
     data: Tensor,
-    like: Annotated[Tensor, Maybe] = ABSENT,
+    like: Annotated[Tensor, OptionalTensor] = ABSENT,
     *,
     height: int = 1,
     width: int = 1,

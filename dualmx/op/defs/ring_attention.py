@@ -12,7 +12,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from ...core.errors import ArgumentError
-from ..joint import grid, mesh
+from ..joint import device_grid, mesh
 from ..registry import op
 from ..schema import Tensor
 
@@ -57,7 +57,7 @@ def _contrib_dot_product_attention(
     parts = PartitionSpec(*spec)
     ring = jax.shard_map(
         partial(_ring, axis, there.axes[axis], causal),
-        mesh=grid(),
+        mesh=device_grid(),
         in_specs=(parts, parts, parts),
         out_specs=parts,
         axis_names={axis},

@@ -12,7 +12,7 @@ from jax import lax
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Fraction, Free, Ignored, Key, Positive, Tensor, Train, When
+from ..schema import ABSENT, Fraction, Ignored, Key, Positive, Tensor, Train, UntypedTensor, When
 from ..spatial import check_float, check_shape, known, widen
 
 Step = Callable[[jax.Array, jax.Array, jax.Array, Any], tuple[jax.Array, Any]]
@@ -175,7 +175,7 @@ def RNN(
     parameters: Tensor,
     state: Tensor,
     state_cell: Annotated[Tensor, When("mode", "lstm")] = ABSENT,
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
+    sequence_length: Annotated[UntypedTensor, When("use_sequence_length", True)] = ABSENT,
     key: Key = ABSENT,
     train: Train = False,
     *,

@@ -16,9 +16,9 @@ from jax import random
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import EXACT, Axes, Ignored, Key, NonNegative, OptDType, Positive, Shape, Tensor
+from ..schema import FLOAT32_EXACT_INTS, Axes, Ignored, Key, NonNegative, OptDType, Positive, Shape, Tensor
 from .rules import accumulator, alike, convert, need_float, typed_body
-from .varying import Params, faithful, varying
+from .varying import Params, define_runtime_form, faithful
 
 Context = Annotated[str, Ignored]
 Size = tuple[int, ...]
@@ -200,7 +200,7 @@ def _register(stem: str, d: Distribution) -> None:
             {**d.params, **sized},
         )
     )
-    varying(made, *d.params, fits=fits, body=draw_fixed_at_runtime)
+    define_runtime_form(made, *d.params, fits=fits, body=draw_fixed_at_runtime)
     made = op(name=like)(
         typed_body(
             draw_like,
@@ -209,7 +209,7 @@ def _register(stem: str, d: Distribution) -> None:
             d.params,
         )
     )
-    varying(made, *d.params, fits=fits, body=draw_like_at_runtime)
+    define_runtime_form(made, *d.params, fits=fits, body=draw_like_at_runtime)
     op(name=each, aliases=(f"sample_{stem}",), complete=alike(each, *arrays))(
         typed_body(
             draw_each,
@@ -253,7 +253,13 @@ def _randint(
     return random.randint(key, (1,) if shape is None else tuple(shape), low.astype(kind), high.astype(kind), kind)
 
 
-varying(randint, "low", "high", fits=lambda p, *_: -EXACT < p["low"] < p["high"] < EXACT, body=_randint)
+define_runtime_form(
+    randint,
+    "low",
+    "high",
+    fits=lambda p, *_: -FLOAT32_EXACT_INTS < p["low"] < p["high"] < FLOAT32_EXACT_INTS,
+    body=_randint,
+)
 
 
 @op(

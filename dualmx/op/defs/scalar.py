@@ -18,7 +18,7 @@ from ..registry import op
 from ..schema import Tensor
 from . import broadcast as pair
 from .rules import typed_scalar
-from .varying import scalar_fits, typed, varying
+from .varying import define_runtime_form, scalar_fits, typed
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -43,7 +43,7 @@ def with_scalar(name: str, alias: str, fn: Pair, doc: str, runtime: bool = True,
     body.__doc__ = f"{doc}\n\n    {shapes} `scalar` is converted to that dtype first."
     made = op(name=name, aliases=((alias, *more) if alias else more))(body)
     if runtime:
-        varying(made, "scalar", fits=scalar_fits(), body=at_runtime(fn))
+        define_runtime_form(made, "scalar", fits=scalar_fits(), body=at_runtime(fn))
 
 
 def at_runtime(fn: Pair) -> Callable[..., jax.Array]:
@@ -129,5 +129,5 @@ def rpower_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> 
     return pair.power(base, x)
 
 
-varying(power_scalar, "scalar", fits=scalar_fits(), body=at_runtime(pair.power))
-varying(rpower_scalar, "scalar", fits=scalar_fits(), body=at_runtime(_swapped(pair.power)))
+define_runtime_form(power_scalar, "scalar", fits=scalar_fits(), body=at_runtime(pair.power))
+define_runtime_form(rpower_scalar, "scalar", fits=scalar_fits(), body=at_runtime(_swapped(pair.power)))

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Free, Tensor, When
+from ..schema import ABSENT, Tensor, UntypedTensor, When
 from ..spatial import known
 from .window import constant
 
@@ -45,7 +45,7 @@ def _grid(data: jax.Array, lengths: jax.Array, axis: int) -> tuple[jax.Array, ja
 @op(aliases=("_npx_sequence_mask",), complete=_lengths)
 def SequenceMask(
     data: Tensor,
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
+    sequence_length: Annotated[UntypedTensor, When("use_sequence_length", True)] = ABSENT,
     *,
     use_sequence_length: bool = False,
     value: float = 0.0,
@@ -65,7 +65,7 @@ def SequenceMask(
 @op(complete=_lengths)
 def SequenceLast(
     data: Tensor,
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
+    sequence_length: Annotated[UntypedTensor, When("use_sequence_length", True)] = ABSENT,
     *,
     use_sequence_length: bool = False,
     axis: int = 0,
@@ -85,7 +85,7 @@ def SequenceLast(
 @op(complete=_lengths)
 def SequenceReverse(
     data: Tensor,
-    sequence_length: Annotated[Free, When("use_sequence_length", True)] = ABSENT,
+    sequence_length: Annotated[UntypedTensor, When("use_sequence_length", True)] = ABSENT,
     *,
     use_sequence_length: bool = False,
     axis: int = 0,

@@ -12,7 +12,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..axes import many_axes, one_axis
 from ..registry import op
-from ..schema import Axes, Free, Positive, Shape, Tensor
+from ..schema import Axes, Positive, Shape, Tensor, UntypedTensor
 
 
 def reshaped(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False) -> tuple[int, ...]:
@@ -123,7 +123,7 @@ def _span(begin: int | None, end: int | None, ndim: int, side: str) -> tuple[int
 @op(aliases=("_npx_reshape_like",))
 def reshape_like(
     lhs: Tensor,
-    rhs: Free,
+    rhs: UntypedTensor,
     *,
     lhs_begin: int | None = None,
     lhs_end: int | None = None,
@@ -209,7 +209,7 @@ def broadcast_to(data: Tensor, *, shape: Shape = ()) -> jax.Array:
 
 
 @op()
-def broadcast_like(lhs: Tensor, rhs: Free, *, lhs_axes: Axes = None, rhs_axes: Axes = None) -> jax.Array:
+def broadcast_like(lhs: Tensor, rhs: UntypedTensor, *, lhs_axes: Axes = None, rhs_axes: Axes = None) -> jax.Array:
     """Repeat axes of length 1 of `lhs` as in `rhs`: all, or, given both, `lhs_axes` to the lengths of `rhs_axes`.
 
     Shapes: lhs (1 or d0, …), rhs (d0, …) -> (d0, …); dtype of `lhs`.

@@ -6,13 +6,13 @@ import jax
 from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import NamedSharding, PartitionSpec
 
-from ..joint import UNSAVED, grid, mesh
+from ..joint import REMAT_NAME, device_grid, mesh
 from ..registry import op
-from ..schema import Free
+from ..schema import UntypedTensor
 
 
 @op()
-def _contrib_sharding_constraint(data: Free, *, spec: str = "()", saved: bool = True) -> jax.Array:
+def _contrib_sharding_constraint(data: UntypedTensor, *, spec: str = "()", saved: bool = True) -> jax.Array:
     """The input itself, cut over the axes of the mesh as `spec` says; nothing changes off a mesh.
 
     Args:
@@ -30,5 +30,5 @@ def _contrib_sharding_constraint(data: Free, *, spec: str = "()", saved: bool = 
         return data
     open_axes = PartitionSpec.UNCONSTRAINED
     cut = there.sharding(spec, data.shape, "sharding_constraint", open_axes)
-    out = jax.lax.with_sharding_constraint(data, NamedSharding(grid(), cut.spec))
-    return out if saved else checkpoint_name(out, UNSAVED)
+    out = jax.lax.with_sharding_constraint(data, NamedSharding(device_grid(), cut.spec))
+    return out if saved else checkpoint_name(out, REMAT_NAME)

@@ -11,10 +11,10 @@ import numpy as np
 from ...core.dtypes import is_float
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..schema import ABSENT, Free, OptDType, Tensor, When
+from ..schema import ABSENT, OptDType, Tensor, UntypedTensor, When
 from ..spatial import check_float, known, widen
 from .rules import accumulator
-from .varying import Params, faithful, varying
+from .varying import Params, define_runtime_form, faithful
 
 
 def _axis(name: str, axis: int, data: jax.Array) -> int:
@@ -54,7 +54,7 @@ def _length_dtype(p: Any, dtypes: dict[str, str]) -> dict[str, str]:
 @op(aliases=("_npx_softmax",), complete=_length_shape, complete_dtype=_length_dtype)
 def softmax(
     data: Tensor,
-    length: Annotated[Free, When("use_length", True)] = ABSENT,
+    length: Annotated[UntypedTensor, When("use_length", True)] = ABSENT,
     *,
     axis: int = -1,
     temperature: float | None = None,
@@ -125,7 +125,7 @@ def _temperature_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -
 
 
 for _made in (softmax, log_softmax, softmin):
-    varying(_made, "temperature", fits=_temperature_fits)
+    define_runtime_form(_made, "temperature", fits=_temperature_fits)
 
 
 @op()
@@ -143,7 +143,7 @@ def _label_rows(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[i
 
 
 @op(complete=_label_rows)
-def softmax_cross_entropy(data: Tensor, label: Free) -> jax.Array:
+def softmax_cross_entropy(data: Tensor, label: UntypedTensor) -> jax.Array:
     """`−Σᵢ log softmax(dataᵢ)[labelᵢ]`, summed over the batch.
 
     Shapes: data (N, K), label (N,) of class numbers (clipped to [0, K)), result (1,). The label gets no gradient.

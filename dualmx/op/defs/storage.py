@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from ...core.errors import ArgumentError
 from ..registry import OPS, op
-from ..schema import Free, Tensor
+from ..schema import Tensor, UntypedTensor
 
 
 @op(aliases=("_sparse_cast_storage",))
@@ -19,7 +19,7 @@ def cast_storage(data: Tensor, *, stype: Literal["default", "row_sparse", "csr"]
 
 
 @op(name="_sparse_retain")
-def sparse_retain(data: Tensor, indices: Free) -> jax.Array:
+def sparse_retain(data: Tensor, indices: UntypedTensor) -> jax.Array:
     """The rows `indices` of the row_sparse array `data`; all other rows become zero."""
     if indices.ndim != 1:
         raise ArgumentError(f"indices has shape {indices.shape}: expected one axis")

@@ -18,21 +18,21 @@ import numpy as np
 
 from ...core.dtypes import is_float
 from ..registry import Call, Op
-from ..schema import EXACT, REQUIRED, Field, to_float
+from ..schema import FLOAT32_EXACT_INTS, REQUIRED, ParamField, to_float
 
-Varied = tuple[Call, tuple[float, ...]]
+RuntimeForm = tuple[Call, tuple[float, ...]]
 Params = Mapping[str, Any]
-Fits = Callable[[Params, tuple[int, ...], np.dtype], bool]
+IsExact = Callable[[Params, tuple[int, ...], np.dtype], bool]
 
 # By the name of an operator: what turns the parameters of a call on data of some shape and dtype into the call and the
 # runtime inputs that compute the same; None where those, float32, would not be exact.
-DYNAMIC: dict[str, Callable[[Params, tuple[int, ...], np.dtype], Varied | None]] = {}
+RUNTIME_FORMS: dict[str, Callable[[Params, tuple[int, ...], np.dtype], RuntimeForm | None]] = {}
 
 
-def varying(
+def define_runtime_form(
     plain: Op,
     *names: str,
-    fits: Fits,
+    fits: IsExact,
     body: Callable[..., Any] | None = None,
     derived: Callable[[Params], Mapping[str, float]] | None = None,
 ) -> None:
@@ -51,7 +51,9 @@ def varying(
         made = forms.get(active)
         if made is None:
             fields = {n: replace(f, runtime=n in active) for n, f in plain.params.items()}
-            fields.update((n, Field(n, float, to_float, REQUIRED, runtime=True)) for n in params if n not in fields)
+            fields.update(
+                (n, ParamField(n, float, to_float, REQUIRED, runtime=True)) for n in params if n not in fields
+            )
             vectors = {n for n in active if isinstance(params[n], tuple)}
             fields.update((n, replace(fields[n], vector=True)) for n in vectors)
             made = forms[active] = Op(
@@ -61,14 +63,14 @@ def varying(
             made.stands_for = plain.name
         return made
 
-    def varied(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> Varied | None:
+    def varied(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> RuntimeForm | None:
         if not fits(params, shape, dtype):
             return None
         every = {**params, **derived(params)} if derived else params
         made = form(tuple(n for n in names if params[n] is not None), every)
         return made.bind(every), made.runtime_values(every)
 
-    DYNAMIC[plain.name] = varied
+    RUNTIME_FORMS[plain.name] = varied
 
 
 _MOST = float(np.finfo(np.float32).max)
@@ -87,11 +89,11 @@ def faithful(number: float, dtype: np.dtype) -> bool:
 def whole(number: float, dtype: np.dtype) -> bool:
     """True if a number is cut to the same integer of `dtype`, which holds it, directly and by way of float32."""
     limits = np.iinfo(dtype)
-    inside = limits.min <= number <= limits.max and abs(number) < EXACT
+    inside = limits.min <= number <= limits.max and abs(number) < FLOAT32_EXACT_INTS
     return inside and int(np.float32(number)) == int(number)
 
 
-def scalar_fits(whole_numbers: bool = True) -> Fits:
+def scalar_fits(whole_numbers: bool = True) -> IsExact:
     """Return what says whether the parameter `scalar`, cast to the dtype of the data, can travel.
 
     Args:
@@ -113,6 +115,6 @@ def typed(number: jax.Array, dtype: Any) -> jax.Array:
     if is_float(np.dtype(dtype)):
         return number.astype(dtype)
     least, most = jnp.iinfo(dtype).min, jnp.iinfo(dtype).max
-    inside = jnp.clip(number, -EXACT, EXACT).astype(jnp.int64).astype(dtype)
+    inside = jnp.clip(number, -FLOAT32_EXACT_INTS, FLOAT32_EXACT_INTS).astype(jnp.int64).astype(dtype)
     ends = jnp.where(number <= least, jnp.asarray(least, dtype), inside)
     return jnp.where(number >= most, jnp.asarray(most, dtype), ends)

@@ -19,7 +19,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..backend import platform
 from ..registry import op
-from ..schema import Count, Free, Rates, Shape, Tensor
+from ..schema import Count, RuntimeFloats, Shape, Tensor, UntypedTensor
 
 
 def ranges(shape: Sequence[int], begin: tuple, end: tuple, step: tuple) -> list[range]:
@@ -127,7 +127,9 @@ def _starts(name: str, data: jax.Array, size: tuple[int, ...], start: Sequence[A
 
 
 @op()
-def _window(data: Tensor, *, size: Shape, start: Rates, squeeze: Shape = (), zero_dim: bool = False) -> jax.Array:
+def _window(
+    data: Tensor, *, size: Shape, start: RuntimeFloats, squeeze: Shape = (), zero_dim: bool = False
+) -> jax.Array:
     """Read `size` elements along every axis from `start`, which changes without compiling; dtype of `data`.
 
     Shapes: data (d0, …) -> size without the axes `squeeze`; when no axis is left the result is (1,), or () with
@@ -138,7 +140,9 @@ def _window(data: Tensor, *, size: Shape, start: Rates, squeeze: Shape = (), zer
 
 
 @op()
-def _window_assign(data: Tensor, value: Free, *, size: Shape, start: Rates, squeeze: Shape = ()) -> jax.Array:
+def _window_assign(
+    data: Tensor, value: UntypedTensor, *, size: Shape, start: RuntimeFloats, squeeze: Shape = ()
+) -> jax.Array:
     """Return `data` with the window of `_window` replaced by `value`, broadcast to it and cast to `data`'s dtype.
 
     Shapes: data (d0, …), value broadcastable to the result of `_window` -> (d0, …).
@@ -150,7 +154,7 @@ def _window_assign(data: Tensor, value: Free, *, size: Shape, start: Rates, sque
 
 @op()
 def _basic_slice_assign(
-    data: Tensor, value: Free, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = ()
+    data: Tensor, value: UntypedTensor, *, begin: Shape = (), end: Shape = (), step: Shape = (), squeeze: Shape = ()
 ) -> jax.Array:
     """Return `data` with the window replaced by `value`, broadcast to the squeezed window and cast to `data`'s dtype.
 
@@ -235,7 +239,7 @@ def last_wins(indices: Sequence[jax.Array], dims: Sequence[int]) -> list[jax.Arr
 
 
 @op()
-def _advanced_get(*args: Free, spec: str, num_args: Count = 0) -> jax.Array:
+def _advanced_get(*args: UntypedTensor, spec: str, num_args: Count = 0) -> jax.Array:
     """NumPy advanced indexing: read `args[0]` at the index arrays `args[1:]`, placed among its axes by `spec`.
 
     `spec` lists, separated by commas, one item per axis: `a` the next index array, `b:e:s` a normalised slice, an
@@ -250,7 +254,7 @@ def _advanced_get(*args: Free, spec: str, num_args: Count = 0) -> jax.Array:
 
 
 @op()
-def _advanced_set(*args: Free, spec: str, num_args: Count = 0) -> jax.Array:
+def _advanced_set(*args: UntypedTensor, spec: str, num_args: Count = 0) -> jax.Array:
     """NumPy advanced assignment: `args[0]` with `args[1]` written at the index arrays `args[2:]`, placed by `spec`.
 
     `spec` is that of `_advanced_get`. The value is broadcast to the indexed shape and cast to the dtype of `args[0]`.

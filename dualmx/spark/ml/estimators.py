@@ -24,7 +24,7 @@ from ...keras.callbacks import listed as listed_callbacks
 from ...lightning import checkpoints
 from ..running import run
 from ..store import Store
-from ..training import Inputs, Job, last_checkpoint, train
+from ..training import Inputs, TrainingSpec, last_checkpoint, train
 from . import settings as of
 from .models import GluonModel, KerasModel, NetworkModel
 from .settings import Settings, setting
@@ -175,7 +175,7 @@ class TrainingEstimator(Settings, Estimator):
         found, before, _ = last_checkpoint(store, run_id)
         if found:
             checkpoints.restore(copy.deepcopy(network), found)
-        job = Job(
+        job = TrainingSpec(
             network, chosen, loss, wanted, listed_callbacks(given["callbacks"]), given["verbose"], store, run_id,
             train_path, val_path, inputs, given["label_cols"][0], given["sample_weight_col"], given["batch_size"],
             given["val_batch_size"] or given["batch_size"], before + given["epochs"], given["shuffle"],
@@ -191,7 +191,7 @@ class TrainingEstimator(Settings, Estimator):
             output_shape=shape, batch_size=job.val_batch_size, history=history, run_id=run_id,
         )._resetUid(f"{self._made.__name__}_{self.uid.rpartition('_')[2]}")  # fmt: skip
 
-    def _look_at(self, reader: ParquetReader, job: Job, processes: int) -> None:
+    def _look_at(self, reader: ParquetReader, job: TrainingSpec, processes: int) -> None:
         """Read a row here, so that columns that cannot be used are named before processes are started."""
         if reader.num_rows < processes:
             raise ArgumentError(

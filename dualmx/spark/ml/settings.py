@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.ml.param import Param, Params
 
-from ...core.checks import whole
+from ...core.checks import integer
 from ...core.errors import ArgumentError, ArgumentTypeError, suggest
 
 Check = Callable[[str, str, Any], Any]
@@ -17,12 +17,12 @@ Check = Callable[[str, str, Any], Any]
 
 def count(what: str, name: str, value: Any) -> int:
     """Return a number of 1 or more."""
-    return whole(what, name, value, 1)
+    return integer(what, name, value, 1)
 
 
 def seed(what: str, name: str, value: Any) -> int:
     """Return a number that random numbers can begin with."""
-    if whole(what, name, value, 0) >= 2**32:
+    if integer(what, name, value, 0) >= 2**32:
         raise ArgumentError(f"{what}: {name}={value!r}: expected less than 2 ** 32")
     return int(value)
 

@@ -15,10 +15,10 @@ from typing import Any
 from dualmx.kvstore import compression, config
 from dualmx.kvstore.dist import DistKVStore
 from dualmx.kvstore.member import MemberStore
-from dualmx.ps import Worker, journal, member, node, postoffice, server_node, worker_node
+from dualmx.ps import WorkerNode, journal, member, node, postoffice, server_node, worker_node
 from dualmx.ps.frame import REPLY, Message
-from dualmx.ps.ledger import Ledger
-from dualmx.ps.node import Node
+from dualmx.ps.ledger import SchedulerState
+from dualmx.ps.node import Postoffice
 from dualmx.ps.postoffice import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.sockets import SocketVan
@@ -47,7 +47,7 @@ def _is(task: str, role: str = "worker") -> bool:
 
 def small() -> None:
     """Snapshots after a few records, not after many megabytes."""
-    journal.LEAST, journal.LONGEST = 6000, 1
+    journal.MIN_LOG_BYTES, journal.GROWTH_LIMIT = 6000, 1
 
 
 def whole_arrays() -> None:
@@ -62,23 +62,23 @@ def whole_arrays() -> None:
 def dies_before_barrier() -> None:
     """Worker 1 dies between its last push and a barrier in the midst of training."""
 
-    def barrier(original: Any, self: Worker, name: str = "") -> None:
+    def barrier(original: Any, self: WorkerNode, name: str = "") -> None:
         if _is("1") and not name and self.kv.position:
             _die_once("barrier")
         original(self, name)
 
-    _wrapped(Worker, "barrier", barrier)
+    _wrapped(WorkerNode, "barrier", barrier)
 
 
 def dies_before_first_barrier() -> None:
     """Worker 1 dies before it has come to any barrier of the script, and has pushed nothing."""
 
-    def barrier(original: Any, self: Worker, name: str = "") -> None:
+    def barrier(original: Any, self: WorkerNode, name: str = "") -> None:
         if _is("1") and not name and self.kv.idle:
             _die_once("first")
         original(self, name)
 
-    _wrapped(Worker, "barrier", barrier)
+    _wrapped(WorkerNode, "barrier", barrier)
 
 
 def dies_before_init() -> None:
@@ -150,23 +150,23 @@ def dies_before_put() -> None:
 def dies_in_last_barrier() -> None:
     """Worker 1 dies when all have passed the last barrier, as others close."""
 
-    def barrier(original: Any, self: Worker, name: str = "") -> None:
+    def barrier(original: Any, self: WorkerNode, name: str = "") -> None:
         original(self, name)
         if _is("1") and (Path(sys.argv[1]) / "1.npz").exists():
             _die_once("last")
 
-    _wrapped(Worker, "barrier", barrier)
+    _wrapped(WorkerNode, "barrier", barrier)
 
 
 def dies_after_leaving() -> None:
     """Worker 1 dies when the scheduler knows that it has left."""
 
-    def farewell(original: Any, self: Node, patience: float) -> None:
+    def farewell(original: Any, self: Postoffice, patience: float) -> None:
         original(self, patience)
         if _is("1"):
             _die_once("left")
 
-    _wrapped(Node, "_farewell", farewell)
+    _wrapped(Postoffice, "_farewell", farewell)
 
 
 def dies_in_round() -> None:
@@ -197,12 +197,12 @@ def _reply(message: Any, answer: Any) -> Any:
 def dies_in_replacement() -> None:
     """The scheduler dies when it has written down who came back, and before it tells anybody."""
 
-    def enter(original: Any, self: Ledger, member: Any) -> None:
+    def enter(original: Any, self: SchedulerState, member: Any) -> None:
         original(self, member)
         if member.back and member.state == "alive":
             _die_once("scheduler")
 
-    _wrapped(Ledger, "enter", enter)
+    _wrapped(SchedulerState, "enter", enter)
 
 
 # -- slow networks

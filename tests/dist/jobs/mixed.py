@@ -11,7 +11,7 @@ import numpy as np
 
 import dualmx as mx
 from dualmx.core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
-from dualmx.parallel.group import Group
+from dualmx.parallel.group import ProcessGroup
 
 FOLDER = Path(sys.argv[1])
 kv = mx.kv.create("dist_mixed")
@@ -35,18 +35,18 @@ def raises(kind: type[Exception], text: str, f: Callable[..., Any], *args: Any, 
 
 
 exchanged = [0]  # bytes of arrays that this worker has given to the sums of the workers
-_reduce, _gather = Group.all_reduce, Group.all_gather
+_reduce, _gather = ProcessGroup.all_reduce, ProcessGroup.all_gather
 
 
 def _count(f: Callable[..., Any]) -> Callable[..., Any]:
-    def counted(self: Group, x: np.ndarray, *args: Any) -> Any:
+    def counted(self: ProcessGroup, x: np.ndarray, *args: Any) -> Any:
         exchanged[0] += x.nbytes
         return f(self, x, *args)
 
     return counted
 
 
-Group.all_reduce, Group.all_gather = _count(_reduce), _count(_gather)  # type: ignore[method-assign]
+ProcessGroup.all_reduce, ProcessGroup.all_gather = _count(_reduce), _count(_gather)  # type: ignore[method-assign]
 
 
 def moved() -> int:

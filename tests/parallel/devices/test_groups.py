@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Watcher, watchers
+from dualmx.compile.watch import Listener, listeners
 
 RNG = np.random.RandomState(0)
 
@@ -62,7 +62,7 @@ def test_results_equal_those_of_one_context(req: str) -> None:
 def test_operators_and_their_arrays_are_where_their_group_is() -> None:
     seen: list[tuple[str, int]] = []
 
-    class Note(Watcher):
+    class Note(Listener):
         def flushed(self, state, began, started, results) -> None:
             devices = {d.id for r in results for d in r.devices()}
             step = state
@@ -72,11 +72,11 @@ def test_operators_and_their_arrays_are_where_their_group_is() -> None:
                 step = step.parent
 
     note = Note()
-    watchers.append(note)
+    listeners.append(note)
     try:
         *_, exe = run({"one": mx.cpu(1), "two": mx.cpu(2)})
     finally:
-        watchers.remove(note)
+        listeners.remove(note)
     assert exe.arg_dict["a_weight"].context == exe.grad_dict["c_weight"].context == mx.cpu(1)
     assert exe.arg_dict["b_weight"].context == exe.aux_dict["bn_moving_mean"].context == mx.cpu(2)
     assert {d for name, d in seen if name.startswith("symbol a ")} == {1}

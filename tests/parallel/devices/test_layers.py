@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Watcher, watchers
+from dualmx.compile.watch import Listener, listeners
 from dualmx.gluon import nn, parallel
 
 RNG = np.random.RandomState(0)
@@ -18,7 +18,7 @@ X = RNG.randn(4, 8, 8)
 IDS = RNG.randint(0, 16, (4, 8)).astype("f")
 
 
-class Programs(Watcher):
+class Programs(Listener):
     """Collects what is compiled."""
 
     def __init__(self) -> None:
@@ -28,11 +28,11 @@ class Programs(Watcher):
         self.events.append(event)
 
     def __enter__(self) -> Programs:
-        watchers.append(self)
+        listeners.append(self)
         return self
 
     def __exit__(self, *exc) -> None:
-        watchers.remove(self)
+        listeners.remove(self)
 
     def count(self, what: str) -> int:
         texts = [e.compiled.as_text() for e in self.events]

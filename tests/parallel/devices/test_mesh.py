@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Watcher, watchers
+from dualmx.compile.watch import Listener, listeners
 from dualmx.gluon import nn
 
 RNG = np.random.RandomState(0)
 X, Y = RNG.randn(8, 16).astype("f"), RNG.randint(0, 8, 8).astype("f")
 
 
-class Texts(Watcher):
+class Texts(Listener):
     """Collects the HLO of what is compiled."""
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class Texts(Watcher):
         self.texts.append(event.compiled.as_text())
 
     def __enter__(self) -> Texts:
-        watchers.append(self)
+        listeners.append(self)
         return self
 
     def __exit__(self, *exc) -> None:
-        watchers.remove(self)
+        listeners.remove(self)
 
     def count(self, what: str) -> int:
         return max((len(re.findall(rf" {what}(?:-start)?\(", t)) for t in self.texts), default=0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Watcher, watchers
+from dualmx.compile.watch import Listener, listeners
 from dualmx.gluon import nn, parallel
 
 RNG = np.random.RandomState(0)
@@ -71,18 +71,18 @@ def test_gradients_equal_those_of_the_whole_batch(kind: str, hybridize: bool) ->
 def test_passes_run_on_the_devices_of_their_stages() -> None:
     seen: list[tuple[int, int]] = []
 
-    class Note(Watcher):
+    class Note(Listener):
         def flushed(self, state, began, started, results) -> None:
             seen.extend((d.id, len(results)) for r in results if isinstance(r, jax.Array) for d in r.devices())
 
     pipe = parallel.Pipeline(stages(), [mx.cpu(1), mx.cpu(2), mx.cpu(3)], 3)
     pipe.initialize()
     note = Note()
-    watchers.append(note)
+    listeners.append(note)
     try:
         pipe.forward_backward(mx.nd.array(X), mx.nd.array(Y), mx.gluon.loss.L2Loss())
     finally:
-        watchers.remove(note)
+        listeners.remove(note)
     assert {d for d, _ in seen} <= {0, 1, 2, 3} and {1, 2, 3} <= {d for d, _ in seen}
     found = pipe.measure(mx.nd.array(X), mx.nd.array(Y), mx.gluon.loss.L2Loss(), repeats=1)
     assert 0 < found["bubble"] < 1 and len(found["utilisation"]) == 3 and found["in_flight"] == [3, 2, 1]
@@ -104,7 +104,7 @@ def test_schedules() -> None:
         mx.parallel.Schedule(3, 1).bubble([1, 2])
 
 
-class Texts(Watcher):
+class Texts(Listener):
     """Collects the HLO of what is compiled."""
 
     def __init__(self) -> None:
@@ -143,11 +143,11 @@ def test_equal_stages_are_one_program(axes: dict[str, int]) -> None:
         return [*losses, *(p.data().asnumpy() for b in net for p in b.collect_params().values())], net
 
     texts = Texts()
-    watchers.append(texts)
+    listeners.append(texts)
     try:
         got, net = run(mesh)
     finally:
-        watchers.remove(texts)
+        listeners.remove(texts)
     for a, b in zip(got, run(mx.cpu(0))[0], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
     assert texts.count("collective-permute") >= 2 and texts.count("all-gather") == 0

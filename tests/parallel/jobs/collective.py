@@ -13,8 +13,8 @@ from dualmx.kvstore import collective
 
 kv = mx.kv.create("collective")
 joint: list[Any] = []  # steps that were one program of both processes
-run = collective._Processes.run
-collective._Processes.run = lambda self, work: (joint.append(work), run(self, work))[1]  # type: ignore[method-assign]
+run = collective._XlaProcesses.run
+collective._XlaProcesses.run = lambda self, work: (joint.append(work), run(self, work))[1]  # type: ignore[method-assign]
 rank, workers = kv.rank, kv.num_workers
 assert workers == 2 and kv.type == "collective"
 assert mx.parallel.rank() == rank and mx.parallel.size() == 2

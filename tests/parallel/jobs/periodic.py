@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dualmx as mx
-from dualmx.gluon.parallel import DivergenceSentinel, PeriodicTrainer
+from dualmx.gluon.parallel import AccumulatingTrainer, DivergenceCheck
 
 mx.parallel.init()
 r = mx.parallel.rank()
@@ -39,7 +39,7 @@ def of_all(net: mx.gluon.Block) -> list[np.ndarray]:
 
 settings = {"learning_rate": 0.1}
 net, one = network(r), network(0)
-trainer = PeriodicTrainer(net.collect_params(), "sgd", settings, accumulate=2, average_every=3)
+trainer = AccumulatingTrainer(net.collect_params(), "sgd", settings, accumulate=2, average_every=3)
 assert np.array_equal(*of_all(net))
 alone = mx.gluon.Trainer(one.collect_params(), "sgd", settings)
 copies = [network(0) for _ in range(2)]
@@ -63,7 +63,7 @@ assert trainer.updates == 6
 
 # -- averaging after every update is the mean gradient, for plain SGD
 net, one = network(r), network(0)
-trainer = PeriodicTrainer(net.collect_params(), "sgd", settings, average_every=1)
+trainer = AccumulatingTrainer(net.collect_params(), "sgd", settings, average_every=1)
 alone = mx.gluon.Trainer(one.collect_params(), "sgd", settings)
 for _ in range(3):
     train(net, trainer, slice(16 * r, 16 * r + 16))
@@ -71,7 +71,7 @@ for _ in range(3):
 np.testing.assert_allclose(weights(net), weights(one), rtol=1e-12, atol=1e-14)
 # -- accumulating before gradients are exchanged
 net, one = network(r), network(0)
-trainer = PeriodicTrainer(net.collect_params(), "sgd", settings, accumulate=2, kvstore="collective")
+trainer = AccumulatingTrainer(net.collect_params(), "sgd", settings, accumulate=2, kvstore="collective")
 alone = mx.gluon.Trainer(one.collect_params(), "sgd", settings)
 for _ in range(2):
     for half in range(2):
@@ -85,7 +85,7 @@ for _ in range(2):
 np.testing.assert_allclose(weights(net), weights(one), rtol=1e-12, atol=1e-14)
 
 # -- the watch
-sentinel = DivergenceSentinel(net, every=2)
+sentinel = DivergenceCheck(net, every=2)
 sentinel.step()
 if r == 1:
     net.bias.data()[:] = net.bias.data() + 1e-12

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import ArgumentError
-from ....core.figures import report
+from ....core.figures import report_metric
 from .events import BatchBegin, BatchEnd, EpochBegin, EpochEnd, TrainBegin, TrainEnd, listed
 
 
@@ -38,7 +38,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         """The metrics in words; they are reported, too."""
         found = [metric.get() for metric in self.metrics]
         for name, value in found:
-            report(name, value)
+            report_metric(name, value)
         return ", ".join(f"{name}: {value:.4f}" for name, value in found)
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:

@@ -8,7 +8,7 @@ from .... import parallel
 from ...hybrid import HybridBlock
 from ...nn.containers import Concatenate, HybridConcatenate, Identity
 from ...nn.normalization import BatchNorm
-from ...nn.pooling import spread
+from ...nn.pooling import as_tuple
 
 
 class Concurrent(Concatenate):
@@ -103,7 +103,7 @@ class _PixelShuffle(HybridBlock):
 
     def __init__(self, factor: int | tuple[int, ...]):
         super().__init__()
-        self._factors = spread(type(self).__name__, "factor", factor, self._ndim)
+        self._factors = as_tuple(type(self).__name__, "factor", factor, self._ndim)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Rearrange: (N, C·Πf, *S) -> (N, C, f₁, ..., fₙ, *S) -> (N, C, S₁, f₁, ...) -> (N, C, S₁·f₁, ...)."""

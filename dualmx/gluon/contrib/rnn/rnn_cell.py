@@ -7,7 +7,7 @@ from typing import Any
 from ....core.errors import ArgumentError, ArgumentTypeError
 from ...parameter import ParameterDict
 from ...rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell, SequentialRNNCell
-from ...rnn.sequences import ARRAYS, as_asked, functions_for, masked, merge_steps, split_steps
+from ...rnn.sequences import ARRAYS, functions_for, mask_sequence, merge_or_split, merge_steps, split_steps
 from ...rnn.states import states_or_begin
 
 
@@ -104,7 +104,7 @@ class VariationalDropoutCell(ModifierCell):
             self.base_cell._modified = True
         if self.drop_outputs:
             outputs = F.Dropout(outputs, p=self.drop_outputs, axes=(axis,))
-        return as_asked(length, outputs, layout, merge_outputs), states
+        return merge_or_split(length, outputs, layout, merge_outputs), states
 
 
 class LSTMPCell(HybridRecurrentCell):
@@ -233,7 +233,7 @@ def dynamic_unroll(
         states = [
             F.SequenceLast(s, sequence_length=valid_length, use_sequence_length=True, axis=0) for s in passed[:count]
         ]
-        outputs = masked(0, outputs, "TNC", valid_length, True)
+        outputs = mask_sequence(0, outputs, "TNC", valid_length, True)
     if axis == 1:
         outputs = F.swapaxes(outputs, dim1=0, dim2=1)
     if drop_outputs:

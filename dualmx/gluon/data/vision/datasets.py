@@ -20,9 +20,9 @@ from ....image.iterator import read_list
 from ....io.idx import read_images_and_labels
 from ....io.records import unpack
 from ....ndarray import array
-from ...semantics import as_numpy
+from ...semantics import to_np_class
 from ..dataset import Dataset, RecordFileDataset
-from ..host import role, to_host
+from ..host import to_host, worker_mode
 
 
 def _local(root: Path, names: Sequence[str]) -> Path | None:
@@ -69,10 +69,10 @@ class _Images(Dataset):
         self._classes = np.asarray(to_host(labels))
 
     def _as_array(self, values: Any) -> Any:
-        if role.worker:
+        if worker_mode.worker:
             return values
         made = array(values, dtype=values.dtype)
-        return as_numpy(made) if self._numpy else made
+        return to_np_class(made) if self._numpy else made
 
     def __len__(self) -> int:
         return len(self._classes)

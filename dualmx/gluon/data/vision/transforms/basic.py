@@ -14,7 +14,7 @@ import numpy as np
 from .....core.dtypes import as_dtype
 from .....core.errors import ArgumentError
 from .....io import codec
-from .....io.place import like
+from .....io.place import wrap_like
 from .....namespace import nd
 from .....ndarray import NDArray
 from ....block import Block, HybridBlock
@@ -192,7 +192,7 @@ class Resize(Transform):
 
     def __call__(self, x: Any, *args: Any) -> Any:
         if self._interp > 1 and isinstance(x, NDArray):
-            return like(self.host(x.asnumpy()), x)
+            return wrap_like(self.host(x.asnumpy()), x)
         return super().__call__(x, *args)
 
     def host(self, x: np.ndarray) -> np.ndarray:
@@ -266,7 +266,7 @@ class CenterCrop(Block):
 
     def forward(self, x: Any) -> Any:
         if self._interp > 1:
-            return like(self.host(x.asnumpy()), x)
+            return wrap_like(self.host(x.asnumpy()), x)
         out = nd.image.crop(x, **self._window(x.shape))
         if out.shape[-3:-1] != self._size[::-1]:
             out = nd.image.resize(out, size=self._size, interp=self._interp)

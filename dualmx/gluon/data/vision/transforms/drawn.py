@@ -11,7 +11,7 @@ import numpy as np
 from .....core.errors import ArgumentError
 from .....image.functions import draw_window
 from .....image.rotate import imrotate, random_rotate
-from .....io.place import like, on_host
+from .....io.place import to_numpy, wrap_like
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Sequential
 from ...host import as_argument, numpy_form, to_host
@@ -39,8 +39,8 @@ class _HostBlock(Block):
     def _cut(self, x: Any, window: tuple[int, int, int, int], size: tuple[int, int], interp: int) -> Any:
         """The window (x, y, width, height) of an image, resized to (width, height) `size`."""
         x0, y0, w, h = window
-        out = crop(on_host(x), x0=x0, y0=y0, width=w, height=h)  # a program would be compiled for each window
-        return like(out if (w, h) == size else resize(out, size[0], size[1], interp), x)
+        out = crop(to_numpy(x), x0=x0, y0=y0, width=w, height=h)  # a program would be compiled for each window
+        return wrap_like(out if (w, h) == size else resize(out, size[0], size[1], interp), x)
 
 
 class RandomResizedCrop(_HostBlock):
@@ -112,8 +112,8 @@ class RandomCrop(_HostBlock):
     def _apply(self, x: Any) -> Any:
         if any(self._pad):
             left, top, right, bottom = self._pad
-            padded = np.pad(on_host(x), ((top, bottom), (left, right), (0, 0)), constant_values=self._value)
-            x = like(padded, x)
+            padded = np.pad(to_numpy(x), ((top, bottom), (left, right), (0, 0)), constant_values=self._value)
+            x = wrap_like(padded, x)
         rows, columns = x.shape[:2]
         w, h = self._size
         shrink = min(1.0, columns / w, rows / h)
@@ -275,7 +275,7 @@ class RandomGray(_HostBlock):
         return np.repeat((x.astype(np.float32) @ _GREY)[..., None], 3, axis=-1).astype(x.dtype)
 
     def forward(self, x: Any) -> Any:
-        return like(self.host(on_host(x)), x)
+        return wrap_like(self.host(to_numpy(x)), x)
 
 
 class Rotate(_HostBlock):
