@@ -107,7 +107,7 @@ class Mesh(Context):
         """Return the JAX sharding of a spec, checked against a shape if one is given.
 
         Args:
-            spec: see `as_spec`.
+            spec: see `parse_spec`.
             shape: of the array; needed where the spec has `...`.
             what: how errors begin.
             open_axes: what stands for the axes under `...`: not cut by default.

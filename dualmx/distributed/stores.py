@@ -86,7 +86,7 @@ class Store:
     # -- what each store defines
 
     def _change(self, op: str, key: str, value: bytes = b"", expected: bytes = b"") -> bytes:
-        """Do what `changed` does."""
+        """Do what `apply_op` does."""
         raise NotImplementedError
 
     def _values(self, keys: Sequence[str], seconds: float) -> list[bytes] | None:

@@ -261,7 +261,7 @@ class ImageRecordIter(_ImageRecordBase):
             not exist.
         dtype: of the data.
         data_name, label_name: names in the descriptions.
-        changes: what else is done to the images; see `Changes`.
+        changes: what else is done to the images; see `ImageAugmentation`.
 
     Raises:
         ArgumentError: an unknown setting or wrong values. MXNetError: a file cannot be read. FormatError: it is
@@ -295,7 +295,7 @@ class ImageDetRecordIter(_ImageRecordBase):
         label_width: numbers that each label must have; -1 for any.
         label_pad_width: room for that many numbers; 0 or -1 for the longest label of the file.
         label_pad_value: what fills it up.
-        changes: what else is done to images and boxes; see `DetChanges`.
+        changes: what else is done to images and boxes; see `DetAugmentation`.
     """
 
     _who, _kind = "ImageDetRecordIter", DetAugmentation

@@ -95,7 +95,7 @@ def to_config(optimizer: Optimizer) -> dict[str, Any]:
     """Return the optimizer as JSON: registry name, settings, schedule.
 
     Raises:
-        ArgumentError: servers cannot apply it; see `obstacle`.
+        ArgumentError: servers cannot apply it; see `unsupported_reason`.
     """
     why = unsupported_reason(optimizer)
     if why:
@@ -107,7 +107,7 @@ def to_config(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def from_config(config: Any) -> Optimizer:
-    """Return the optimizer that `describe` described, checking every word.
+    """Return the optimizer that `to_config` described, checking every word.
 
     Raises:
         ArgumentError: an unknown optimizer, schedule or setting, or a setting of another kind.

@@ -83,7 +83,7 @@ class ReplicatedUpdater:
     def step(
         self, indices: Sequence[Any], grads: PerContext, weights: PerContext, everywhere: ProcessRunner | None = None
     ) -> bool:
-        """Sum and update on all contexts; see `step_together`."""
+        """Sum and update on all contexts; see `step_as_spmd`."""
         if not weights or not is_replica_deterministic(self._first.optimizer):
             return False
         contexts = [w.context for w in weights[0]]

@@ -48,7 +48,7 @@ def index_of(key: Any, number: int) -> str:
 
 
 def _same_shape_groups(batch: list[ShardGradient]) -> Iterator[list[ShardGradient]]:
-    """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `TOGETHER` alike."""
+    """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `GROUP_SIZE` alike."""
     if len(batch) == 1:
         yield batch
         return

@@ -146,7 +146,7 @@ class HostConnections:
         return {name: out[name] for name in self._probes if name in out}
 
     def clock_skews(self) -> dict[str, tuple[float, float]]:
-        """Return `Probe.clock_skew` of each host that can be used."""
+        """Return `HostConnection.clock_skew` of each host that can be used."""
         out: dict[str, tuple[float, float]] = {}
 
         def one(name: str) -> None:
@@ -178,7 +178,7 @@ class HostConnections:
 
 @contextmanager
 def probing(commands: Mapping[str, Sequence[str]]) -> Iterator[HostConnections]:
-    """Open `Probes`, and close them at the end."""
+    """Open `HostConnections`, and close them at the end."""
     probes = HostConnections(commands)
     try:
         yield probes

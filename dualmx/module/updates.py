@@ -108,7 +108,7 @@ class KVStoreUpdater(LocalUpdater):
 
     Args:
         store: the store; its keys are the names of the parameters.
-        devices, names, index_of: see `Updates`.
+        devices, names, index_of: see `LocalUpdater`.
     """
 
     def __init__(self, store: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):

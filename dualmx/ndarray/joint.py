@@ -152,7 +152,7 @@ def can_run_as_spmd(
 
 @contextlib.contextmanager
 def spmd_region(contexts: Sequence[Context], everywhere: ProcessRunner | None = None) -> Iterator[None]:
-    """Execute what these contexts record in this scope as one program at its end; only if they are `joinable`.
+    """Execute what these contexts record in this scope as one program at its end; only if they are `can_run_as_spmd`.
 
     Within the scope each context must record the same steps, reading no values.
     """
@@ -171,7 +171,7 @@ def spmd_region(contexts: Sequence[Context], everywhere: ProcessRunner | None = 
 
 
 def all_reduce(groups: Sequence[Sequence[Handle]]) -> list[list[Handle]]:
-    """Record the sums of groups of arrays, one of each group per context, on all contexts; inside `joined`."""
+    """Record the sums of groups of arrays, one of each group per context, on all contexts; inside `spmd_region`."""
     sums = [invoke(_sum_call(len(groups)), list(arrays)) for arrays in zip(*groups, strict=True)]
     return [list(group) for group in zip(*sums, strict=True)]
 

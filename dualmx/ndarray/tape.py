@@ -1,7 +1,7 @@
 """The tape: backward passes, and recorded steps that outlive the flush that executed them.
 
 While a recording is pending, the tape is the trie chain itself. When it is flushed before its backward, the steps that
-a live array depends on are kept as `Entry` objects over immutable values; a later backward enters them once more.
+a live array depends on are kept as `TapeEntry` objects over immutable values; a later backward enters them once more.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as onp
 
+from ..core.deprecated import former_names
 from ..core.errors import ArgumentTypeError
 from ..ndarray.numpy_protocol import to_numpy_tree
 from .calls import array_from_values, is_symbolic, target
@@ -100,3 +101,5 @@ def find(name: str) -> Any:
 
 
 __all__ = ["HOST_FUNCTIONS", "TYPES", "find", "from_host", "to_host", "wrap_host_function"]
+
+__getattr__ = former_names(__name__, {"NAMES": "HOST_FUNCTIONS"})

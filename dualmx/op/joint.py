@@ -19,7 +19,7 @@ _axis: ContextVar[tuple[str, int, bool] | None] = ContextVar("dualmx_joint_axis"
 
 @contextmanager
 def device_axis(name: str, size: int, fuse: bool) -> Iterator[None]:
-    """Inside the `with` block, `summed` sums over the `size` devices of the mapped axis `name`.
+    """Inside the `with` block, `psum` sums over the `size` devices of the mapped axis `name`.
 
     With `fuse`, small values of one element type are exchanged as one: fewer messages between processes, for two
     copies.
@@ -95,7 +95,7 @@ _beyond: list[CrossProcessSum] = []
 
 
 def sum_processes_by(function: CrossProcessSum) -> None:
-    """Let `summed_everywhere` sum over processes by `function`."""
+    """Let `psum_over_processes` sum over processes by `function`."""
     _beyond[:] = [function]
 
 

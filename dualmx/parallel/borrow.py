@@ -55,12 +55,12 @@ def assign_nocopy(a: NDArray, values: np.ndarray) -> None:
 
 
 def from_numpy_like(values: np.ndarray, a: NDArray) -> NDArray:
-    """Return an array as `given` does, on the context of `a` and under the rules that `a` follows."""
+    """Return an array as `from_numpy_nocopy` does, on the context of `a` and under the rules that `a` follows."""
     return a._like_own(from_numpy_nocopy(values, a.context))
 
 
 def new_array_nocopy(values: np.ndarray, ctx: Context | None) -> NDArray:
-    """Return an array as `given` does where there is none to be like: `mx.np` arrays after `npx.set_np()`."""
+    """Return an array as `from_numpy_nocopy` does where there is none to be like; an `mx.np` one after `set_np()`."""
     made = from_numpy_nocopy(values, current_context() if ctx is None else ctx)
     return made.as_np_ndarray() if np_mode.array.get() else made
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.deprecated import former_names
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from .group import ProcessGroup
 from .mail import Handle
@@ -282,3 +283,5 @@ register("rpc.value", _value)
 register("rpc.release", lambda number: _service.values.pop(number, None) and None)
 
 __all__ = ["Reference", "call", "call_async", "call_remote", "register", "registered", "start", "stop"]
+
+__getattr__ = former_names(__name__, {"begin": "call_async", "keep": "call_remote"})

@@ -31,13 +31,13 @@ class KeyInfo(NamedTuple):
 
 
 class SingleShardFuture:
-    """The value of one slice, which is a whole array, under way; see `Pulled`."""
+    """The value of one slice, which is a whole array, under way; see `PullFuture`."""
 
     def __init__(self, worker: KVWorker, known: KeyInfo, ticket: Request):
         self._worker, self._known, self._ticket = worker, known, ticket
 
     def value(self, key: Key) -> np.ndarray:
-        """See `Pulled.value`."""
+        """See `PullFuture.value`."""
         known, ticket = self._known, self._ticket
         reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
         piece = reply.payload[0] if len(reply.payload) == 1 else reply.data()

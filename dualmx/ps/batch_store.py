@@ -80,7 +80,7 @@ def contribution_records(number: int, store: Store) -> Iterator[Record]:
 
 
 def restore_contributions(store: Store, record: Message) -> None:
-    """Put back what `seated_records` told of."""
+    """Put back what `contribution_records` told of."""
     held = store.at(record.take("key", (str, int)), record.take("number", int))
     data, dtype = record.pieces(), as_dtype(record.take("dtype", str))
     count = record.meta.get("rows")

@@ -27,14 +27,14 @@ class RoundRecord(NamedTuple):
 
 
 class ElasticWorker:
-    """Takes part in batches; see `Attendance`, which decides.
+    """Takes part in batches; see `ElasticRounds`, which decides.
 
     Args:
         rank: of this worker.
         workers: of the job when it began.
         back: whether this worker joins others.
         ask: tells the scheduler which batch this worker has ended, and new marks, and waits for the next.
-        history: asks the scheduler for a page of what was before this worker came, see `Attendance.page`.
+        history: asks the scheduler for a page of what was before this worker came, see `ElasticRounds.page`.
         end: tells the servers of a batch that is over, of whose pushes count, and of the stores concerned.
 
     Attributes:

@@ -96,7 +96,7 @@ class Customer:
         priority: int | None = None,
         into: np.ndarray | None = None,
     ) -> Request:
-        """Send a request, now or when there is a connection; for `priority` see `Message`, for `into` `Ticket`."""
+        """Send a request, now or when there is a connection; for `priority` see `Message`, for `into` `Request`."""
         with peer.lock:  # so that numbers arrive in their order
             number = next(self._numbers)
             ticket = Request(number, peer, what, Message(REQUEST, number, meta, payload, priority), into)

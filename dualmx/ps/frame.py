@@ -86,7 +86,7 @@ class Message:
     """One frame.
 
     Attributes:
-        kind: `PING`, `REQUEST`, `REPLY`, `ERROR` or `NOTE`.
+        kind: `PING`, `REQUEST`, `REPLY`, `ERROR` or `NOTICE`.
         request: number that ties a reply to its request.
         meta: what it says, as JSON.
         payload: numbers; a list of buffers where it is sent, one buffer where it is received.

@@ -80,7 +80,7 @@ class Link:
         return 0.0
 
     def expect(self, nbytes: int) -> None:
-        """Be woken when so many bytes have come, or `ENOUGH`: of what a peer sends at once, each wake takes a part.
+        """Be woken when so many bytes have come, or `WAKE_BYTES`: of what a peer sends at once, each wake takes a part.
 
         Unix sockets do not know this.
         """

@@ -27,7 +27,7 @@ class Barrier:
     """A barrier that workers wait at.
 
     Attributes:
-        name, place: see `Ledger.has_passed`.
+        name, place: see `SchedulerState.has_passed`.
         came: link and request of the workers that are there, by rank.
         early: none of them has pushed anything yet.
     """

@@ -43,7 +43,7 @@ def shard_record(number: int, held: Shard) -> Record:
 
 
 def restore_shard(store: Store, record: Message) -> None:
-    """Put back what `slice_record` told of."""
+    """Put back what `shard_record` told of."""
     dtype = as_dtype(record.take("dtype", str))
     values = np.frombuffer(record.data(), dtype).copy() if record.payload else np.empty(0, dtype)
     size = values.size
@@ -59,7 +59,7 @@ def restore_shard(store: Store, record: Message) -> None:
 
 
 def restore_rounds(store: Store, record: Message) -> None:
-    """Close again what `closed_record` told of."""
+    """Close again what `rounds_record` told of."""
     data = record.pieces()
     closed: list[CompletedRound] = []
     for key, number, turn, rank, name, *count in record.take("parts", list):

@@ -71,7 +71,7 @@ def serve_put(store: Store, message: Message, take: Callable[[int], np.ndarray])
 
 
 def parse_pushes(store: Store, message: Message) -> list[Any]:
-    """Return the slices, rounds and numbers of a push, of arrays or rows; `FormatError` as `pushed`."""
+    """Return the slices, rounds and numbers of a push, of arrays or rows; `FormatError` as `parse_dense_pushes`."""
     if message.meta.get("op") == "push rows":
         return parse_row_push(store, message, parse_parts(message, (str, int), int, int, int))
     return parse_dense_pushes(store, message)

@@ -239,7 +239,7 @@ def client_handshake(sock: socket.socket, secret: bytes, encryption: Encryption)
 
 
 def server_handshake(sock: socket.socket, secret: bytes, encryption: Encryption) -> Steps[HandshakeResult]:
-    """Handshake of the end that accepts; the same arguments, returns and errors as `greet`."""
+    """Handshake of the end that accepts; the same arguments, returns and errors as `client_handshake`."""
     first = b""
     while not first:
         yield
@@ -278,7 +278,7 @@ def complete(sock: socket.socket, steps: Steps[T], until: float) -> T:
     """Wait for the end of a handshake, and return what it returns.
 
     Raises:
-        TimeoutError: it is not over at the monotonic time `until`. Others: see `greet`.
+        TimeoutError: it is not over at the monotonic time `until`. Others: see `client_handshake`.
     """
     sock.setblocking(False)
     with selectors.DefaultSelector() as selector:

@@ -48,7 +48,7 @@ class Van:
     def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
         """Return a new link to the van at `address`; `MXNetError` if there is none within `timeout` seconds.
 
-        Unless `patient`, `Refused` at once if nobody listens there.
+        Unless `patient`, `ConnectionRefused` at once if nobody listens there.
         """
         raise NotImplementedError
 

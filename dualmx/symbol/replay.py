@@ -74,7 +74,7 @@ class RecordedForward:
         self._heads: list[NDArray] | None = None
 
     def run(self, states: Sequence[NDArray]) -> list[NDArray]:
-        """Record the forward pass, update `states`, and return the outputs; call inside `training_scope`."""
+        """Record the forward pass, update `states`, and return the outputs; call inside `recorded_training`."""
         self._states = list(states)
         for state in states:
             if is_tracked(state):  # by an earlier pass whose backward never came: this one's is not to lead back to it

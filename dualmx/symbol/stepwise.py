@@ -161,7 +161,7 @@ def lower_or_fallback(
 
 
 def execute(program: Call | EagerGraph, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
-    """Run what `lowered` returned."""
+    """Run what `lower_or_fallback` returned."""
     if isinstance(program, EagerGraph):
         return program.run(inputs, ctx)
     if needs_stepwise(program, inputs):

@@ -72,7 +72,7 @@ def parse_partial_shape(shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def parse_shape(text: str) -> tuple[int, ...] | None:
-    """Read a `__shape__` attribute; see `as_partial`. An absent shape is `None`.
+    """Read a `__shape__` attribute; see `parse_partial_shape`. An absent shape is `None`.
 
     Raises:
         ArgumentError: the text is not a shape.

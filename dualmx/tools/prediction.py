@@ -100,7 +100,7 @@ def scaling_table(
 
 
 def fastest(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the fastest of `predictions`, the one with fewest workers among equals; one worker alone may be it."""
+    """Return the fastest of `scaling_table`, the one with fewest workers among equals; one worker alone may be it."""
     alone = [
         {**row, "workers": 1, "compression": "none", "tsync": 0.0, "break_even": 0.0, "worth_it": False,
          "speedup": 1.0, "efficiency": 1.0, "samples_per_s": row["batch"] / row["tcomp"],

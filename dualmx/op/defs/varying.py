@@ -1,6 +1,6 @@
 """Runtime forms of operators: calls whose numbers change from step to step without a new program.
 
-`DYNAMIC` tells, by the name of an operator, how a call of it becomes one that takes its numbers at run time. They
+`RUNTIME_FORMS` tells, by the name of an operator, how a call of it becomes one that takes its numbers at run time. They
 travel as float32, so a call stays as it is where that would not be exact. What is wrong with a parameter is said by the
 call as it is, too: no runtime form is made of it.
 """
