@@ -27,9 +27,9 @@ SECRET = "the secret of light peers, long enough"
 AT_ONCE = 256  # connections that one process makes at once
 ROOT = Path(__file__).resolve().parents[1]
 SERVE = """
-from dualmx.ps import Job, Server, run_scheduler
+from dualmx.ps import Job, ServerNode, run_scheduler
 job = Job.from_env()
-run_scheduler(job) if job.role == "scheduler" else Server(job).run()
+run_scheduler(job) if job.role == "scheduler" else ServerNode(job).run()
 """
 
 

@@ -239,7 +239,7 @@ def test_the_scheduler_waits_for_others_where_the_last_worker_has_died(
     last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the order of what happened, not by that in which it became sure."""
-    monkeypatch.setattr(postoffice, "GRACE", -1.0)
+    monkeypatch.setattr(postoffice, "RECONNECT_SECONDS", -1.0)
     office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
     office.come_together()
     if last == "killed":

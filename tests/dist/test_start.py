@@ -29,7 +29,7 @@ class Threads:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         self._here = threading.local()
-        monkeypatch.setattr(dist, "seat", lambda what: self._here.worker)
+        monkeypatch.setattr(dist, "current_worker", lambda what: self._here.worker)
         monkeypatch.setattr(dist, "_numbers", self)
         monkeypatch.setattr(dist, "set_kvstore_handle", lambda store: None)  # the profiler would keep it
 

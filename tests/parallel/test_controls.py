@@ -90,7 +90,7 @@ def test_sums_have_the_same_bits_everywhere(by_rank: bool, three: Together, monk
 @pytest.mark.parametrize("widened", [True, False])
 def test_16_bit_floats_are_added_in_32_bits(widened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not widened:
-        monkeypatch.setattr(arithmetic, "wide", lambda dtype: dtype)
+        monkeypatch.setattr(arithmetic, "accumulation_dtype", lambda dtype: dtype)
     out = np.empty(1, np.float16)
     reduce_values([np.full(1, v, np.float16) for v in (2048, 1, 1)], "sum", 1.0, out)
     assert bool(out[0] == 2050) is widened
