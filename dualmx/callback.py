@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from .checkpoint import BatchEndParam, save_checkpoint
-from .core.figures import report_metric
+from .core.figures import report_metric as report
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
@@ -52,7 +52,7 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[BatchEn
     def callback(param: BatchEndParam) -> None:
         if param.nbatch % period == 0 and param.eval_metric is not None:
             for name, value in param.eval_metric.get_name_value():
-                report_metric(name, value)
+                report(name, value)
                 logging.info("Iter[%d] Batch[%d] Train-%s=%f", param.epoch, param.nbatch, name, value)
             if auto_reset:
                 param.eval_metric.reset_local()
@@ -94,7 +94,7 @@ class Speedometer:
                 logging.info("Iter[%d] Batch [%d]\tSpeed: %.2f samples/sec", param.epoch, count, speed)
             else:
                 for name, value in named:
-                    report_metric(name, value)
+                    report(name, value)
                 values = "".join(f"\t{name}={value:f}" for name, value in named)
                 start = count - self.frequent if self.auto_reset else 0
                 if self.auto_reset:
@@ -124,7 +124,7 @@ class LogValidationMetricsCallback:
     def __call__(self, param: BatchEndParam) -> None:
         if param.eval_metric is not None:
             for name, value in param.eval_metric.get_name_value():
-                report_metric(f"validation {name}", value)
+                report(f"validation {name}", value)
                 logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)
 
 

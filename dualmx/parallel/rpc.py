@@ -221,7 +221,7 @@ def call_remote(to: int, name: str, *args: Any, **named: Any) -> Reference:
         >>> import dualmx as mx
         >>> _ = mx.parallel.rpc.register("table", lambda n: list(range(n)))
         >>> _ = mx.parallel.rpc.register("length", len)
-        >>> table = mx.parallel.rpc.keep(0, "table", 5)
+        >>> table = mx.parallel.rpc.call_remote(0, "table", 5)
         >>> mx.parallel.rpc.call(0, "length", table), table.get()
         (5, [0, 1, 2, 3, 4])
     """

@@ -225,7 +225,8 @@ def test_a_listener_without_a_descriptor_left_waits_and_says_why() -> None:
 
 @pytest.mark.slow
 def test_a_server_that_may_not_open_enough_files_says_so_at_its_start() -> None:
-    code = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))\nfrom dualmx.ps import Job, ServerNode\n"
+    code = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))\n"
+    code += "from dualmx.ps import Job, ServerNode\n"
     code += f"ServerNode(Job('server', '127.0.0.1', 1, 80, 2, {SECRET!r}))"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], env={**os.environ, "JAX_PLATFORMS": "cpu"},

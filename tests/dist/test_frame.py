@@ -305,7 +305,7 @@ def test_links_send_checksums_of_large_frames_last(
             made.append(isinstance(sent, frame.StreamedFrame))
         return sent
 
-    monkeypatch.setattr("dualmx.ps.sockets.outgoing", noted)
+    monkeypatch.setattr("dualmx.ps.sockets.encode_for_link", noted)
     secret = b"a secret of the tests, long enough"
     reader, writer = (SocketVan(secret, memory=0, tcp=True, encrypt=encrypt) for _ in range(2))
     heard: list[bytes] = []

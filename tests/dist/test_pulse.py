@@ -81,18 +81,18 @@ def test_the_longest_wait_is_told(no_figures: None) -> None:
 
 def test_figures_are_few_and_the_latest(no_figures: None) -> None:
     for i in range(20):
-        mx.callback.report_metric(f"figure {i}", i)
-    mx.callback.report_metric("figure 5", mx.nd.array([0.25]))
+        mx.callback.report(f"figure {i}", i)
+    mx.callback.report("figure 5", mx.nd.array([0.25]))
     assert figures.latest_metrics() == {
         **{f"figure {i}": float(i) for i in range(6, 20)},
         "figure 4": 4.0,
         "figure 5": 0.25,
     }
-    mx.callback.report_metric("n" * 100, 1)
+    mx.callback.report("n" * 100, 1)
     assert "n" * 64 in figures.latest_metrics() and "figure 4" not in figures.latest_metrics()
     for wrong in ("low", None, mx.nd.ones((2,))):
         with pytest.raises((ArgumentTypeError, mx.MXNetError)):
-            mx.callback.report_metric("loss", wrong)  # type: ignore[arg-type]
+            mx.callback.report("loss", wrong)  # type: ignore[arg-type]
 
 
 def test_callbacks_report_what_they_write(no_figures: None) -> None:

@@ -334,7 +334,7 @@ def test_big_batches_leave_nothing_behind(wrap):
         time.sleep(0.05)
     assert not any(alive(p) for p in pids)
     assert set(os.listdir("/dev/shm")) <= before
-    assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # the nursery's control socket stays
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 2  # the fork server's control socket stays
 
 
 def alive(pid):

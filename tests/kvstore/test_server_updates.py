@@ -126,7 +126,7 @@ def test_programs_that_run_again_change_no_bit(
     monkeypatch.setattr(CompiledUpdate, "repeat", lambda self, terms: (runs.append(repeat(self, terms)), runs[-1])[1])
     again = {cut: trained(name, sizes, 2, cut, True, dtype, **settings) for cut in (1, 3)}
     assert runs and all(runs)
-    monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
     runs.clear()
     for cut, found in again.items():
         assert trained(name, sizes, 2, cut, True, dtype, **settings) == found
@@ -169,7 +169,7 @@ def new_key(updater: StoreUpdater, store: Store) -> None:
 def test_changes_reach_programs_that_run_again(what: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = {7: what}
     again = stepped(changes, mx.optimizer.create(name, learning_rate=0.1))
-    monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
     assert stepped(changes, mx.optimizer.create(name, learning_rate=0.1)) == again
     assert stepped({}, mx.optimizer.create(name, learning_rate=0.1)) != again
 
@@ -194,7 +194,7 @@ def test_formulas_that_change_are_recorded_anew(kind: Any, monkeypatch: pytest.M
     optimizer = kind(learning_rate=0.1)
     again = stepped({}, optimizer)
     assert optimizer.num_update == 12 and list(optimizer._index_update_count.values()) == [12]
-    monkeypatch.setattr("dualmx.kvstore.server.can_repeat", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
     assert stepped({}, kind(learning_rate=0.1)) == again
     assert "_noted" not in optimizer.__dict__
 

@@ -72,7 +72,7 @@ def test_sums_have_the_same_bits_everywhere(by_rank: bool, three: Together, monk
         def other_order(parts: Any, *rest: Any) -> None:
             reduce_values([*parts[here.rank :], *parts[: here.rank]], *rest)
 
-        monkeypatch.setattr("dualmx.parallel.group.combine", other_order)
+        monkeypatch.setattr("dualmx.parallel.group.reduce_values", other_order)
     x = terms()
     for rank in range(SIZE):
 

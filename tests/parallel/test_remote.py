@@ -46,7 +46,7 @@ def test_a_process_alone_calls_itself() -> None:
     rpc.register("tests.layer", layer)
     rpc.register("tests.sum", lambda *args, **named: sum(args) + named.get("more", 0))
     assert rpc.call(0, "tests.sum", 1, 2, more=3) == 6
-    assert rpc.begin(0, "tests.sum", mx.nd.ones((2,)), 1).wait().asnumpy().tolist() == [2.0, 2.0]
+    assert rpc.call_async(0, "tests.sum", mx.nd.ones((2,)), 1).wait().asnumpy().tolist() == [2.0, 2.0]
     net = mx.gluon.parallel.RemoteBlock(0, "tests.layer")
     x = mx.nd.ones((2, 4))
     x.attach_grad()

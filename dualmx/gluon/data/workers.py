@@ -1,8 +1,8 @@
 """The pool of data worker processes, seen from the process that trains.
 
 A worker starts in one of two ways. If dataset and collation can be pickled and do not come from the main script, it is
-forked from a *nursery*: a small process that has never started JAX. Otherwise (lambdas, classes of the script) it is
-forked from this process, and must then keep to NumPy.
+forked from a *fork server*: a small process that has never started JAX. Otherwise (lambdas, classes of the script) it
+is forked from this process, and must then keep to NumPy.
 """
 
 from __future__ import annotations
@@ -241,12 +241,12 @@ class _ForkServer:
     owner = 0
 
 
-_nursery = _ForkServer()
+_fork_server = _ForkServer()
 
 
 def _spawn_worker(packed: tuple[int, int], seed: int) -> _Worker:
     with _lock:
-        control = _start_nursery()
+        control = _start_fork_server()
         ours, theirs = _pair()
         socket.send_fds(control, [b"w"], [theirs.fileno()])
         theirs.close()
@@ -261,19 +261,20 @@ def _spawn_worker(packed: tuple[int, int], seed: int) -> _Worker:
     return worker
 
 
-def _stop_nursery(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+def _stop_fork_server(process: subprocess.Popen[bytes], control: socket.socket) -> None:
     control.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(5)
 
 
-def _start_nursery() -> socket.socket:
-    n = _nursery
+def _start_fork_server() -> socket.socket:
+    n = _fork_server
     if n.control is not None and n.owner == os.getpid() and n.process is not None and n.process.poll() is None:
         return n.control
     ours, theirs = _pair()
     package = __name__.rpartition(".")[0]
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {package} import serving; serving.nursery({theirs.fileno()})"
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {package} import serving; "
+    code += f"serving.fork_server({theirs.fileno()})"
     # Workers are many: one thread each for linear algebra, and no accelerator.
     env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ, "JAX_PLATFORMS": "cpu"}
     # It is neither a member of a cluster nor profiled, whatever this process is.
@@ -283,5 +284,5 @@ def _start_nursery() -> socket.socket:
     )
     theirs.close()
     n.control, n.owner = ours, os.getpid()
-    atexit.register(_stop_nursery, n.process, ours)
+    atexit.register(_stop_fork_server, n.process, ours)
     return ours

@@ -58,14 +58,14 @@ p.init()
 rpc.start()
 if p.rank() == 0:
     assert [rpc.call(k, "rank") for k in range(3)] == [0, 1, 2] and rpc.call(2, "ask_back") == 0
-    kept = rpc.keep(1, "table", 4)
+    kept = rpc.call_remote(1, "table", 4)
     assert rpc.call(1, "rows", kept) == 4 and kept.get()["values"].asnumpy().tolist() == [0, 1, 2, 3]
     kept.release()
     expect(mx.base.MXNetError, "it was released", "rows", kept)
     expect(mx.base.MXNetError, "ValueError: 7 is wrong", "fail", "7 is wrong")
     expect(ValueError, "did you mean 'table'?", "tabel")
     expect(TypeError, "cannot be sent", "rows", expect)
-    begun = [rpc.begin(1 + k % 2, "rank") for k in range(8)]
+    begun = [rpc.call_async(1 + k % 2, "rank") for k in range(8)]
     assert [h.wait() for h in begun] == [1, 2] * 4
 
     halves = [
