@@ -206,6 +206,12 @@ class TestText:
 
 
 class TestModels:
+    def test_an_array_of_a_hundred_axes_in_a_safetensors_file(self, tmp_path) -> None:
+        head = json.dumps({"a": {"dtype": "F32", "shape": [1] * 100, "data_offsets": [0, 4]}}).encode()
+        path = written(tmp_path, len(head).to_bytes(8, "little") + head + bytes(4))
+        pytest.importorskip("safetensors")
+        refused(lambda: mx.contrib.safetensors.load(path))
+
     def test_an_operator_with_a_name_of_megabytes(self) -> None:
         text = mx.sym.sin(mx.sym.var("x"), name="y").tojson()
         assert '"sin"' in text
