@@ -206,7 +206,8 @@ def test_exchanges_by_xla_are_told(tmp_path: Path) -> None:
     job = subprocess.Popen(launch, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until, state = time.monotonic() + 90, {}
-        while list(state.get("stragglers", {})) != ["1"]:
+        # On a busy machine the others may wait for its first round as well.
+        while list(state.get("stragglers", {})) != ["1"] or state["workers"]["1"]["rounds"] < 20:
             assert time.monotonic() < until and job.poll() is None, state
             command = [sys.executable, "-m", "dualmx.cli", "status", "--json"]
             done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
