@@ -49,6 +49,7 @@ def opened(path: Any) -> tuple[Any, list[Any]]:
     form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
     with reading(content):
         data = dataset.dataset(where, format=form, partitioning="hive")
+        data.schema.names  # noqa: B018  decoded when they are asked for
         files = list(data.get_fragments()) if listed else sorted(data.get_fragments(), key=lambda f: f.path)
         groups = [f.subset(row_group_ids=[g.id]) for f in files for g in f.row_groups]
         if any(g.row_groups[0].num_rows < 0 for g in groups):
