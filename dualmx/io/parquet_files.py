@@ -44,8 +44,8 @@ def opened(path: Any) -> tuple[Any, list[Any]]:
     where = [os.fspath(p) for p in path] if listed else os.fspath(path)
     size = max([_size(Path(p)) for p in (path if listed else [path])], default=0)
     dataset, content = arrow("pyarrow.dataset"), Content(b"", f"ParquetReader: {path!r}", "Parquet files", size=size)
-    # A column takes 30 bytes or more of a footer; lists of numbers in it are short.
-    entries = min(max(64, size // 16), _ENTRIES)
+    # A column or a row group takes 95 bytes or more of a file; lists of numbers in a footer are short.
+    entries = min(max(32, size // 64), _ENTRIES)
     limits = {"thrift_string_size_limit": size, "thrift_container_size_limit": entries} if size else {}
     options = dataset.ParquetFragmentScanOptions(**limits)
     form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
