@@ -70,7 +70,9 @@ def load(fname: str | os.PathLike[str], ctx: Context | None = None) -> dict[str,
         if one["dtype"] not in _TYPES:
             raise content.error(f"array {name!r} of {one['dtype']}: no type of NDArrays")
         dtype = as_dtype(_TYPES[one["dtype"]])
-        arrays[name] = array(np.frombuffer(one["data"], dtype).reshape(one["shape"]), ctx=ctx, dtype=dtype)
+        with content.parsing():  # a shape of more axes than NumPy has
+            values = np.frombuffer(one["data"], dtype).reshape(one["shape"])
+        arrays[name] = array(values, ctx=ctx, dtype=dtype)
     return arrays
 
 

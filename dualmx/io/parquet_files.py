@@ -44,11 +44,14 @@ def opened(path: Any) -> tuple[Any, list[Any]]:
     where = [os.fspath(p) for p in path] if listed else os.fspath(path)
     size = max([_size(Path(p)) for p in (path if listed else [path])], default=0)
     dataset, content = arrow("pyarrow.dataset"), Content(b"", f"ParquetReader: {path!r}", "Parquet files", size=size)
-    limits = {"thrift_string_size_limit": size, "thrift_container_size_limit": min(size, _ENTRIES)} if size else {}
+    # A column or a row group takes 95 bytes or more of a file; lists of numbers in a footer are short.
+    entries = min(max(32, size // 64), _ENTRIES)
+    limits = {"thrift_string_size_limit": size, "thrift_container_size_limit": entries} if size else {}
     options = dataset.ParquetFragmentScanOptions(**limits)
     form = dataset.ParquetFileFormat(default_fragment_scan_options=options)
     with reading(content):
         data = dataset.dataset(where, format=form, partitioning="hive")
+        data.schema.names  # noqa: B018  decoded when they are asked for
         files = list(data.get_fragments()) if listed else sorted(data.get_fragments(), key=lambda f: f.path)
         groups = [f.subset(row_group_ids=[g.id]) for f in files for g in f.row_groups]
         if any(g.row_groups[0].num_rows < 0 for g in groups):

@@ -84,7 +84,7 @@ def restore_contributions(store: Store, record: Message) -> None:
     held = store.at(record.take("key", (str, int)), record.take("number", int))
     data, dtype = record.pieces(), as_dtype(record.take("dtype", str))
     count = record.meta.get("rows")
-    ids = np.frombuffer(data.take(count * INDEX.itemsize), INDEX) if isinstance(count, int) else None
+    ids = np.frombuffer(data.take(count * INDEX.itemsize), INDEX) if type(count) is int else None
     size = held.value.size if ids is None else len(ids) * held.width
     found: Gradient = np.frombuffer(data.take(size * dtype.itemsize), dtype)
     if ids is not None:

@@ -209,7 +209,7 @@ class Decoder:
         if not isinstance(layout, list):
             raise FormatError("frame without the layout of its payload")
         for place in layout:
-            if isinstance(place, int):
+            if type(place) is int:
                 if not 0 < place <= inline.nbytes:
                     raise FormatError("frame with fewer bytes than its layout tells")
                 pieces.append(inline[:place])

@@ -118,7 +118,7 @@ class Message:
         value = self.meta.get(name)
         if type(value) is kind:
             return value
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+        if not isinstance(value, kind) or isinstance(value, bool):  # which is an int as well
             raise FormatError(f"message {self.meta.get('op')!r}: {name}={value!r}: not as expected")
         return value
 

@@ -77,7 +77,7 @@ class Postoffice:
         self.rank = reply.take("rank", int)
         self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.life}
         self.back, self._barriers = reply.take("back", bool), reply.take("barriers", int)
-        self.present = {rank for rank in reply.take("workers", list) if isinstance(rank, int)}
+        self.present = {rank for rank in reply.take("workers", list) if type(rank) is int}
         os.environ["DMLC_RANK"] = str(self.rank)
         servers = reply.take("servers", list)
         if len(servers) != job.servers or not all(isinstance(s, dict) for s in servers):

@@ -103,15 +103,13 @@ class PeerLinks:
     def _met(self, link: int, message: Message) -> bool:
         """Take a message by a link of nobody; False if it is none of another worker that has just connected."""
         op, group, rank = (message.meta.get(k) for k in ("op", "group", "rank"))
-        if self.rank < 0 and (
-            op == "peer" and isinstance(group, int) and group > self.group or self._heard_early(link)
-        ):
+        if self.rank < 0 and (op == "peer" and type(group) is int and group > self.group or self._heard_early(link)):
             self._early.append((link, message))
         elif op != "peer":
             return False
         elif self.rank < 0 or (group or 0) != self.group:
             self._van.drop(link)  # of a group that this process has left
-        elif isinstance(rank, int) and self.rank < rank < self.size:
+        elif type(rank) is int and self.rank < rank < self.size:
             self._linked(rank, link)
         else:
             return False

@@ -73,7 +73,7 @@ class WorkerStatus:
         if wait is not None:
             fields = Message(message.kind, 0, wait if isinstance(wait, dict) else {})
             ranks = fields.take("for", list)
-            if len(ranks) > MAX_AWAITED or not all(isinstance(rank, int) for rank in ranks):
+            if len(ranks) > MAX_AWAITED or not all(type(rank) is int for rank in ranks):
                 raise FormatError(f"message {HEARTBEAT!r}: wait: expected at most {MAX_AWAITED} ranks")
             seconds = fields.take("seconds", (int, float))
             if not _is_number(seconds):

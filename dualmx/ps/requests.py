@@ -31,7 +31,7 @@ def parse_parts(message: Message, *kinds: Any) -> list[Any]:
     found = []
     for part in parts:
         good = isinstance(part, list) and len(part) == len(kinds) and all(map(isinstance, part, kinds))
-        if not good or [value for value in part if value is True]:
+        if not good or [value for value in part if value is True or value is False]:
             raise FormatError(f"message {message.meta.get('op')!r}: part {part!r}: not as expected")
         found.append(tuple(part))
     return found
@@ -46,7 +46,7 @@ def serve_put(store: Store, message: Message, take: Callable[[int], np.ndarray])
     data = message.pieces()
     made: list[tuple[Key, int, np.ndarray, tuple[int, ...]]] = []
     for key, number, name, size, shape in parse_parts(message, (str, int), int, str, int, list):
-        if name not in NAMES or not all(isinstance(n, int) and n >= 0 for n in shape) or size < 0:
+        if name not in NAMES or not all(type(n) is int and n >= 0 for n in shape) or size < 0:
             raise FormatError(f"key {key!r}: {name}{shape}: no array")
         try:
             dtype = as_dtype(name)

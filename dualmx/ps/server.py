@@ -375,7 +375,7 @@ class KVServer:
         who = PendingRequest(link, message.request, parts, what)
         who.since = who.noted = time.monotonic()
         priority = message.meta.get("priority")
-        who.priority = priority if isinstance(priority, int) else 0
+        who.priority = priority if type(priority) is int else 0
         self._parked[id(who)] = who
         return who
 
@@ -476,7 +476,7 @@ class KVServer:
 
 def _parse_staleness(message: Message) -> int | None:
     slack = message.meta.get("slack")
-    if slack is not None and not (isinstance(slack, int) and slack >= 0):
+    if slack is not None and not (type(slack) is int and slack >= 0):
         raise FormatError(f"open: slack={slack!r}: expected a number of pushes")
     return slack
 

@@ -214,7 +214,7 @@ class RemoteArena:
         Raises:
             FormatError: not inside the arena.
         """
-        if not (isinstance(loan, list) and len(loan) == 3 and all(isinstance(n, int) for n in loan)):
+        if not (isinstance(loan, list) and len(loan) == 3 and all(type(n) is int for n in loan)):
             raise FormatError(f"shared memory {loan!r}: expected block, offset, bytes")
         index, offset, nbytes = loan
         if not (0 <= index < BLOCKS and nbytes > 0 and TABLE <= offset <= self._size - nbytes):

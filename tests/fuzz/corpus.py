@@ -339,8 +339,9 @@ def remodelled(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
         return mutate.damaged(rng, data, others)
     model = onnx.load_model_from_string(data)
     for _ in range(rng.choice((1, 1, 2, 3))):
-        message, field = rng.choice(_fields(model.graph if rng.random() < 0.9 else model))
-        _change(rng, message, field)
+        fields = _fields(model.graph if rng.random() < 0.9 else model)
+        if fields:  # an earlier change may have emptied the graph
+            _change(rng, *rng.choice(fields))
     return model.SerializeToString()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -420,7 +421,8 @@ def server_requests(path: Path) -> None:
 
 @_reader(corpus.journals, corpus.rejournaled, MXNetError, named="journal")
 def server_journal(path: Path) -> None:
-    _server(_journal(path)).restore()
+    with contextlib.closing(_journal(path)) as journal:
+        _server(journal).restore()
 
 
 def _journal(path: Path) -> Journal:
@@ -432,7 +434,8 @@ def _journal(path: Path) -> Journal:
 
 @_reader(corpus.journals, corpus.rejournaled, MXNetError, named="journal")
 def scheduler_journal(path: Path) -> None:
-    SchedulerState(1, 1, True, _journal(path)).read()
+    with contextlib.closing(_journal(path)) as journal:
+        SchedulerState(1, 1, True, journal).read()
 
 
 @_reader(corpus.configs, mutate.rejsoned, ArgumentError, named="")

@@ -206,7 +206,8 @@ def test_exchanges_by_xla_are_told(tmp_path: Path) -> None:
     job = subprocess.Popen(launch, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until, state = time.monotonic() + 90, {}
-        while list(state.get("stragglers", {})) != ["1"]:
+        # On a busy machine the others may wait for its first round as well.
+        while list(state.get("stragglers", {})) != ["1"] or state["workers"]["1"]["rounds"] < 20:
             assert time.monotonic() < until and job.poll() is None, state
             command = [sys.executable, "-m", "dualmx.cli", "status", "--json"]
             done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
@@ -229,8 +230,12 @@ def test_no_secret_is_told(client: Client, folder: Path) -> None:
 
 
 def test_the_page_can_only_be_read(client: Client) -> None:
-    status, body, headers = client.ask("/status.json", "HEAD")
-    assert status == 200 and body == "" and int(headers["Content-Length"]) > len("{}")
+    until, length = time.monotonic() + 60, 0
+    while length <= 100:  # less while the jobs have not answered yet
+        assert time.monotonic() < until
+        status, body, headers = client.ask("/status.json", "HEAD")
+        assert status == 200 and body == ""
+        length = int(headers["Content-Length"])
     for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
         status, _, headers = client.ask("/", method)
         assert status == 405 and headers["Allow"] == "GET, HEAD"

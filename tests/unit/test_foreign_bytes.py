@@ -206,6 +206,12 @@ class TestText:
 
 
 class TestModels:
+    def test_an_array_of_a_hundred_axes_in_a_safetensors_file(self, tmp_path) -> None:
+        head = json.dumps({"a": {"dtype": "F32", "shape": [1] * 100, "data_offsets": [0, 4]}}).encode()
+        path = written(tmp_path, len(head).to_bytes(8, "little") + head + bytes(4))
+        pytest.importorskip("safetensors")
+        refused(lambda: mx.contrib.safetensors.load(path))
+
     def test_an_operator_with_a_name_of_megabytes(self) -> None:
         text = mx.sym.sin(mx.sym.var("x"), name="y").tojson()
         assert '"sin"' in text
@@ -276,6 +282,13 @@ class TestModels:
 
 
 class TestTables:
+    def test_names_of_columns_that_are_no_text(self, tmp_path) -> None:
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table({"abcd": [1.0, 2.0]}), tmp_path / "a.parquet", store_schema=False)
+        data = (tmp_path / "a.parquet").read_bytes()
+        (tmp_path / "a.parquet").write_bytes(data.replace(b"abcd", b"\xf3bcd"))
+        refused(lambda: mx.io.ParquetReader(tmp_path / "a.parquet"))
+
     def test_vectors_of_spark(self, tmp_path) -> None:
         pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         for size, indices in ((1 << 30, [1]), (-1, []), (4, [9]), (4, [1, 2])):
@@ -313,6 +326,20 @@ class TestTables:
 
 
 class TestMessages:
+    def test_true_and_false_are_no_numbers(self) -> None:
+        from dualmx.ps.frame import REQUEST, Message
+        from dualmx.ps.requests import parts_of, put
+        from dualmx.ps.store import Store
+
+        for part in (["w", 0, False], ["w", True, 0], [True, 0, 0]):
+            with pytest.raises(FormatError, match="not as expected"):
+                parts_of(Message(REQUEST, 0, {"op": "push", "parts": [part]}), (str, int), int, int)
+        with pytest.raises(FormatError, match="key=True: not as expected"):
+            Message(REQUEST, 0, {"key": True}).take("key", (str, int))
+        message = Message(REQUEST, 0, {"parts": [["w", 0, "float32", 3, [True, 3]]]}, [bytes(12)], size=12)
+        with pytest.raises(FormatError, match="no array"):
+            put(Store([0], True, print, print), message, lambda nbytes: np.empty(nbytes, np.uint8))
+
     def test_a_job_of_very_many_batches(self) -> None:
         told = {"batch": 1 << 60, "members": [0], "used": []}
         first = {"since": 1, "before": [0], "marks": [], "changes": [], "next": 0}
