@@ -1,12 +1,23 @@
-"""The operator reference, generated from the registry: a mkdocs hook, and `python docs/operators_page.py > page.md`."""
+"""The reference of operators, generated from the registry: a page for each theme, and an index with the differences."""
 
 from __future__ import annotations
 
 import contextlib
-import inspect
+import functools
 import json
+import re
 from collections import defaultdict
+from functools import cached_property
 from typing import Any
+
+import dualmx as mx
+from dualmx.namespace.rooms import public_names
+from dualmx.op.registry import OPS, Op
+from reference_contents import THEMES, theme_of
+from reference_entries import SourceLink, call_lines, cell, code, docstring, heading, source_of, summary
+from reference_symbols import public_symbols
+
+OTHER = "Other operators"
 
 DIFFERENCES = """## Differences from MXNet 1.9.1
 
@@ -32,38 +43,121 @@ Each is deliberate; everything else is meant to be the same, and recorded from t
 """
 
 
-def text(examples: bool = True) -> str:
-    """The page: one section for each module of definitions, one entry for each operator, then the differences."""
-    import dualmx  # noqa: F401  (fills the registry)
-    from dualmx.op.registry import OPS, Op
+class OperatorPages:
+    """Pages of operators, by theme.
 
-    themes: dict[str, dict[str, Op]] = defaultdict(dict)
-    for op in {id(op): op for op in OPS.values()}.values():
-        themes[op.fn.__module__.rsplit(".", 1)[-1]][op.name] = op
-    shown = executed([op for ops in themes.values() for op in ops.values()]) if examples else {}
-    lines = ["# Operators", "", f"{len({id(op) for op in OPS.values()})} operators under {len(OPS)} names.", ""]
-    for theme in sorted(themes):
-        lines += [f"## {theme.replace('_', ' ').capitalize()}", ""]
-        for name in sorted(themes[theme], key=str.lower):
-            lines += [*entry(themes[theme][name]), *shown.get(name, [])]
-    return "\n".join(lines) + "\n" + DIFFERENCES
+    Args:
+        link_source: gives the address of a source line.
+        examples: run the operators that need no parameters, and show what they gave.
+
+    Attributes:
+        addresses: (path of a module, name in it) -> page and anchor of the operator behind a generated function.
+        themes: page and anchor -> theme.
+        titles: theme -> file name of its page, in the order of the navigation.
+    """
+
+    def __init__(self, link_source: SourceLink, examples: bool = True):
+        self._link_source, self._examples = link_source, examples
+        self._by_theme: dict[str, list[Op]] = defaultdict(list)
+        for op in {id(op): op for op in OPS.values()}.values():
+            self._by_theme[theme_of(op.name) or OTHER].append(op)
+        self.titles = {t: f"operators-{slug(t)}.md" for t in [*reversed(THEMES), OTHER] if t in self._by_theme}
+        self.themes = {self.address(op): title for title, ops in self._by_theme.items() for op in ops}
+        by_public_name = {public_names(name): op for name, op in OPS.items()}
+        self.addresses: dict[tuple[str, str], str] = {}
+        for front in ("ndarray", "symbol"):
+            for room in ("", *{room for room, _ in by_public_name} - {"", "_internal"}):
+                path = f"{front}.{room}".rstrip(".")
+                for name, value in public_symbols(path).items():
+                    op = by_public_name.get((room, name)) or by_public_name.get(("", name))
+                    # Functions written by hand under an operator's name have their own docstrings.
+                    if op is not None and value.__module__ == f"{mx.__name__}.{front}":
+                        self.addresses[path, name] = self.address(op)
+
+    def address(self, op: Op) -> str:
+        """Page and anchor of an operator."""
+        return f"{self.titles[theme_of(op.name) or OTHER]}#{anchor(op)}"
+
+    @cached_property
+    def pages(self) -> dict[str, str]:
+        """File name -> text."""
+        shown = executed([op for ops in self._by_theme.values() for op in ops]) if self._examples else {}
+        return {"operators.md": self._index()} | {p: self._theme(t, shown) for t, p in self.titles.items()}
+
+    def _index(self) -> str:
+        lines = ["# Operators", "", f"{len(self.themes)} operators under {len(OPS)} names.", ""]
+        lines += ["| Theme | Operators |", "|---|---|"]
+        for title, page in self.titles.items():
+            names = ", ".join(f"[`{name_of(op)}`]({self.address(op)})" for op in in_order(self._by_theme[title])[:12])
+            lines.append(f"| [{title}]({page}) | {names}{', …' if len(self._by_theme[title]) > 12 else ''} |")
+        return "\n".join([*lines, "", DIFFERENCES])
+
+    def _theme(self, title: str, shown: dict[str, list[str]]) -> str:
+        ops = in_order(self._by_theme[title])
+        lines = [f"# {title}", "", "| Operator | Description |", "|---|---|"]
+        lines += [f"| [`{name_of(op)}`](#{anchor(op)}) | {cell(summary(op.fn.__doc__))} |" for op in ops]
+        for op in ops:
+            lines += ["", *self.entry(op), *shown.get(op.name, [])]
+        return "\n".join([*lines, ""])
+
+    def entry(self, op: Op) -> list[str]:
+        """Heading, signature, other names, docstring, inputs and parameters of one operator."""
+        name = name_of(op)
+        inputs = [("*" if i.variadic else "") + i.name + ("=None" if i.optional or i.when else "") for i in op.inputs]
+        params = [f.name if f.required else f"{f.name}={f.default!r}" for f in op.params.values()]
+        lines = heading(2, f"nd.{name}", anchor(op), name)
+        lines += code(call_lines(f"mx.nd.{name}", [*inputs, *params]))
+        source = source_of(op.fn)
+        if source:
+            lines += [f"[source]({self._link_source(*source)}){{ .source }}", ""]
+        others = [n for n in (public_path(r) for r in (op.name, *op.aliases)) if n != name]
+        also = [f"`mx.sym.{name}`", *(f"`{n}`" for n in others if not n.startswith("_internal."))]
+        registered = ", ".join(f"`{n}`" for n in (op.name, *op.aliases))
+        lines += [f"Also {', '.join(also)}. Registered as {registered}.", ""]
+        described, _, _ = (front_function(name).__doc__ or "").partition("\nParameters:\n")
+        lines += docstring(described, {})
+        if op.params:
+            arguments = mx.operator.get_operator_arguments(op.name)
+            types = dict(zip(arguments.names, arguments.types, strict=True))
+            effects = {name: ", no effect" if field.ignored else "" for name, field in op.params.items()}
+            lines += ["**Parameters**", "", *(f"- `{n}`: `{types[n]}`{effect}" for n, effect in effects.items()), ""]
+        return lines
 
 
-def entry(op: Any) -> list[str]:
-    """Heading, signature, aliases and docstring of one operator."""
-    inputs = [("*" if i.variadic else "") + i.name + ("=None" if i.optional or i.when else "") for i in op.inputs]
-    params = [f.name if f.required else f"{f.name}={f.default!r}" for f in op.params.values()]
-    lines = [f"### `{op.name}`", "", "```py", f"{op.name}({', '.join([*inputs, *params])})", "```", ""]
-    if op.aliases:
-        lines += ["Also: " + ", ".join(f"`{a}`" for a in op.aliases), ""]
-    return [*lines, inspect.cleandoc(op.fn.__doc__ or ""), ""]
+def public_path(registered: str) -> str:
+    """What users write after `mx.nd.` for a registered name; `_internal.` comes before names meant for other code."""
+    room, name = public_names(registered)
+    return f"{room}.{name}" if room else name
+
+
+def name_of(op: Op) -> str:
+    """The name under which users find an operator: its first public one."""
+    paths = [public_path(name) for name in (op.name, *op.aliases)]
+    return next((p for p in paths if not p.startswith("_internal.")), paths[0])
+
+
+def anchor(op: Op) -> str:
+    """Where the entry of an operator is on its page."""
+    return f"nd.{name_of(op)}"
+
+
+def in_order(ops: list[Op]) -> list[Op]:
+    """Operators by name, those without a public one last."""
+    return sorted(ops, key=lambda op: (name_of(op).startswith("_internal."), name_of(op).lower()))
+
+
+def front_function(name: str) -> Any:
+    """The function of `mx.nd` that calls an operator."""
+    return functools.reduce(getattr, name.split("."), mx.nd)
+
+
+def slug(title: str) -> str:
+    """A title as part of a file name."""
+    return re.sub(r"\W+", "-", title.lower())
 
 
 def executed(ops: list[Any]) -> dict[str, list[str]]:
     """Examples of the operators that take one or two arrays and need no parameter, with the results they gave."""
-    import dualmx as mx
-    from dualmx.namespace.rooms import public_names
-
     given = ("[[2, 1], [1, 3]]", "[[1, 2], [3, 4]]")
     arrays = [mx.nd.array(json.loads(g)) for g in given]
     made: dict[str, Any] = {}
@@ -90,13 +184,3 @@ def executed(ops: list[Any]) -> dict[str, list[str]]:
     return shown
 
 
-def on_files(files: Any, config: Any) -> Any:
-    """mkdocs hook: add the generated page."""
-    from mkdocs.structure.files import File
-
-    files.append(File.generated(config, "operators.md", content=text()))
-    return files
-
-
-if __name__ == "__main__":
-    print(text(), end="")
