@@ -10,12 +10,13 @@ from collections import defaultdict
 from functools import cached_property
 from typing import Any
 
+from reference_contents import BOOST_OF_RARE, BOOSTS, RARE_THEMES, THEMES, theme_of
+from reference_entries import SourceLink, call_lines, cell, code, docstring, heading, source_of, summary
+from reference_symbols import public_symbols
+
 import dualmx as mx
 from dualmx.namespace.rooms import public_names
 from dualmx.op.registry import OPS, Op
-from reference_contents import THEMES, theme_of
-from reference_entries import SourceLink, call_lines, cell, code, docstring, heading, source_of, summary
-from reference_symbols import public_symbols
 
 OTHER = "Other operators"
 
@@ -63,15 +64,14 @@ class OperatorPages:
             self._by_theme[theme_of(op.name) or OTHER].append(op)
         self.titles = {t: f"operators-{slug(t)}.md" for t in [*reversed(THEMES), OTHER] if t in self._by_theme}
         self.themes = {self.address(op): title for title, ops in self._by_theme.items() for op in ops}
-        by_public_name = {public_names(name): op for name, op in OPS.items()}
         self.addresses: dict[tuple[str, str], str] = {}
         for front in ("ndarray", "symbol"):
-            for room in ("", *{room for room, _ in by_public_name} - {"", "_internal"}):
+            for room in ("", "contrib", "image", "linalg", "random", "sparse"):
                 path = f"{front}.{room}".rstrip(".")
                 for name, value in public_symbols(path).items():
-                    op = by_public_name.get((room, name)) or by_public_name.get(("", name))
+                    op = owners().get(f"{room}.{name}".lstrip(".")) or owners().get(name)
                     # Functions written by hand under an operator's name have their own docstrings.
-                    if op is not None and value.__module__ == f"{mx.__name__}.{front}":
+                    if op is not None and is_generated(value):
                         self.addresses[path, name] = self.address(op)
 
     def address(self, op: Op) -> str:
@@ -94,7 +94,8 @@ class OperatorPages:
 
     def _theme(self, title: str, shown: dict[str, list[str]]) -> str:
         ops = in_order(self._by_theme[title])
-        lines = [f"# {title}", "", "| Operator | Description |", "|---|---|"]
+        boost = BOOST_OF_RARE if title in RARE_THEMES else BOOSTS["Arrays"]
+        lines = [f"---\nsearch:\n  boost: {boost}\n---\n", f"# {title}", "", "| Operator | Description |", "|---|---|"]
         lines += [f"| [`{name_of(op)}`](#{anchor(op)}) | {cell(summary(op.fn.__doc__))} |" for op in ops]
         for op in ops:
             lines += ["", *self.entry(op), *shown.get(op.name, [])]
@@ -105,7 +106,7 @@ class OperatorPages:
         name = name_of(op)
         inputs = [("*" if i.variadic else "") + i.name + ("=None" if i.optional or i.when else "") for i in op.inputs]
         params = [f.name if f.required else f"{f.name}={f.default!r}" for f in op.params.values()]
-        lines = heading(2, f"nd.{name}", anchor(op), name)
+        lines = heading(2, anchor(op), anchor(op))
         lines += code(call_lines(f"mx.nd.{name}", [*inputs, *params]))
         source = source_of(op.fn)
         if source:
@@ -130,10 +131,19 @@ def public_path(registered: str) -> str:
     return f"{room}.{name}" if room else name
 
 
+@functools.cache
+def owners() -> dict[str, Op]:
+    """What users write after `mx.nd.` -> operator; where two have the same name, the first is called by it."""
+    found: dict[str, Op] = {}
+    for registered, op in OPS.items():
+        found.setdefault(public_path(registered), op)
+    return found
+
+
 def name_of(op: Op) -> str:
-    """The name under which users find an operator: its first public one."""
-    paths = [public_path(name) for name in (op.name, *op.aliases)]
-    return next((p for p in paths if not p.startswith("_internal.")), paths[0])
+    """The name under which users find an operator: its first public one that is not of a function written by hand."""
+    paths = [p for p in map(public_path, (op.name, *op.aliases)) if owners()[p] is op]
+    return next((p for p in paths if not p.startswith("_internal.") and is_generated(front_function(p))), paths[0])
 
 
 def anchor(op: Op) -> str:
@@ -149,6 +159,11 @@ def in_order(ops: list[Op]) -> list[Op]:
 def front_function(name: str) -> Any:
     """The function of `mx.nd` that calls an operator."""
     return functools.reduce(getattr, name.split("."), mx.nd)
+
+
+def is_generated(function: Any) -> bool:
+    """Whether a function was made from an operator, whose docstring it then has."""
+    return function.__module__ in (mx.nd.__name__, mx.sym.__name__)
 
 
 def slug(title: str) -> str:
@@ -177,10 +192,8 @@ def executed(ops: list[Any]) -> dict[str, list[str]]:
     with contextlib.suppress(mx.MXNetError):  # indices outside the arrays; the others have their values
         mx.nd.waitall()
     shown = {}
-    for name, (code, out) in made.items():
+    for name, (call, out) in made.items():
         with contextlib.suppress(mx.MXNetError):
             result = str(out.asnumpy().round(4).tolist())
-            shown[name] = ["```py", f">>> {code}.asnumpy().round(4).tolist()", result, "```", ""]
+            shown[name] = ["```py", f">>> {call}.asnumpy().round(4).tolist()", result, "```", ""]
     return shown
-
-

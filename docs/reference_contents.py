@@ -140,9 +140,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 # What users write after `mx.` for a module whose file has a longer name.
 SHORT_NAMES = {"ndarray": "nd", "symbol": "sym", "numpy": "np", "numpy_extension": "npx"}
 
-# How much more a match on the pages of arrays and Gluon counts in the search than one on pages of the same names in
-# the words of other systems.
-BOOSTED = 2
+# How much a match counts in the search, by section: `Dense` is a layer of Gluon before it is one in the words of Keras.
+# Pages that describe nothing of their own count less than any other.
+BOOSTS = {"Arrays": 4, "Autograd": 4, "Gluon": 4, "Training": 2}
+BOOST_OF_RARE = 0.5
 
 # Packages that no script imports: what the public modules are made of, and the programs behind the command line.
 INTERNAL = frozenset({"compile", "core", "graph", "namespace", "op", "ps", "sparse", "text", "tools"})
@@ -175,7 +176,7 @@ _THEMES = {
     "Activation and softmax": (
         r"Activation|LeakyReLU|softmax|log_softmax|softmin|SoftmaxActivation|relu|sigmoid|softsign|hard_sigmoid"
     ),
-    "Dense, embedding, recurrent and attention layers": (
+    "Fully connected, recurrent and attention layers": (
         rf"FullyConnected|Embedding|_contrib_SparseEmbedding|Dropout|RNN|_rnn_param_concat|_contrib_({_NN_PARTS}).*"
         r"|_contrib_div_sqrt_dim|IdentityAttachKLSparseReg"
     ),
@@ -213,6 +214,9 @@ _THEMES = {
     "Elementwise mathematics": r"[a-z][a-z0-9_]*|Cast|BlockGrad|_contrib_\w*(_ste|quadratic|gradientmultiplier)",
 }
 THEMES = {title: re.compile(pattern) for title, pattern in _THEMES.items()}
+
+# Themes whose operators other functions call: their users look for these.
+RARE_THEMES = frozenset(t for t in THEMES if t.startswith("NumPy")) | {"Updates of optimizers", "Eight-bit integers"}
 
 
 def theme_of(operator: str) -> str | None:

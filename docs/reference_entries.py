@@ -52,7 +52,9 @@ def prose(lines: list[str]) -> list[str]:
         else:
             mark = re.match(r"\s*[-*] ", line)
             start = mark.end() if mark else 0
-            out.append(line[:start].replace("*", "-") + escape(line[start:]).replace("#", "\\#", int(line.startswith("#"))))
+            out.append(
+                line[:start].replace("*", "-") + escape(line[start:]).replace("#", "\\#", int(line.startswith("#")))
+            )
     return out
 
 
@@ -102,9 +104,11 @@ def items(lines: list[str], facts: dict[str, str]) -> list[str]:
         found = None if line.startswith(" ") else _ITEM.match(line)
         if found:
             names = [n.strip().strip("`") for n in found[1].split(",")]
-            kinds = list(dict.fromkeys(facts[n.lstrip("*")] for n in names if facts.get(n.lstrip("*"))))
-            kind = f" ({', '.join(kinds)})" if kinds else ""
-            out.append(f"- {', '.join(f'`{n}`' for n in names)}{kind}: {escape(found[2] or '')}")
+            known = [facts.get(n.lstrip("*"), "") for n in names]
+            if len(set(known)) == 1:  # said once, behind all of them
+                known[:-1] = [""] * (len(names) - 1)
+            label = ", ".join(f"`{n}`{f' ({fact})' if fact else ''}" for n, fact in zip(names, known, strict=True))
+            out.append(f"- {label}: {escape(found[2] or '')}")
         elif out:
             out.append(f"    {escape(line.strip())}")
         else:
@@ -219,9 +223,9 @@ def code(text: str) -> list[str]:
     return ["```python", text, "```", ""]
 
 
-def heading(level: int, text: str, anchor: str, label: str) -> list[str]:
-    """A heading with an address of its own and a short name in the page's table of contents."""
-    return [f"{'#' * level} {escape(text)} {{ #{anchor} data-toc-label='{label}' }}", ""]
+def heading(level: int, text: str, anchor: str) -> list[str]:
+    """A heading with an address of its own, and with the last part of its name in the page's table of contents."""
+    return [f"{'#' * level} {escape(text)} {{ #{anchor} data-toc-label='{text.rpartition('.')[2]}' }}", ""]
 
 
 class EntryWriter:
@@ -237,8 +241,7 @@ class EntryWriter:
 
     def entry(self, path: str, value: Any) -> list[str]:
         """The entry of the class or function that users call by `path`."""
-        name = path.rpartition(".")[2]
-        out = heading(2, path, path, name)
+        out = heading(2, path, path)
         if isinstance(value, Unimported):
             out += code(f"class mx.{path}{value.signature}")
             return [*out, *self.source(value), *docstring(value.doc, {})]
@@ -265,7 +268,7 @@ class EntryWriter:
         return [f"Bases: {', '.join(linked + plain)}", ""] if linked or plain else []
 
     def members(self, path: str, cls: type) -> list[str]:
-        """Public methods and properties: those of the class and of its bases without an entry; then what it inherits."""
+        """Public methods and properties: first those that no base with an entry has, then the names of the others."""
         out: list[str] = []
         own: dict[str, Any] = {}
         inherited: dict[type, list[str]] = defaultdict(list)
@@ -274,7 +277,7 @@ class EntryWriter:
             member = inspect.getattr_static(cls, name)
             if name.startswith("_") or not is_method(member):
                 continue
-            base = next((b for b in described if inspect.getattr_static(b, name, None) is member), None)
+            base = next((b for b in reversed(described) if inspect.getattr_static(b, name, None) is member), None)
             if base:
                 inherited[base].append(name)
             else:
@@ -296,8 +299,7 @@ class EntryWriter:
 
     def member(self, path: str, name: str, member: Any, doc: str | None) -> list[str]:
         """The entry of a method or property."""
-        short = f"{path.rpartition('.')[2]}.{name}"
-        out = heading(3, short, f"{path}.{name}", name)
+        out = heading(3, f"{path.rpartition('.')[2]}.{name}", f"{path}.{name}")
         if not inspect.isfunction(member) and not isinstance(member, (classmethod, staticmethod)):
             return [*out, "*property*", "", *self.source(member), *docstring(doc, {})]
         function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from operators_page import OperatorPages
-from reference_contents import BOOSTED, SECTIONS
+from reference_contents import BOOST_OF_RARE, BOOSTS, SECTIONS
 from reference_entries import EntryWriter, cell, docstring, escape, summary
-from reference_symbols import MIRRORS, PACKAGE, ROOT, Unimported, load, public_modules, public_symbols, shown
+from reference_symbols import MIRRORS, ROOT, Unimported, load, public_modules, public_symbols, shown
 
 FOLDER = "reference"
 
@@ -27,14 +27,15 @@ class Reference:
     Args:
         repository: address of the browsable source tree, to which paths are appended; without one, links go to copies
             of the files among the pages.
+        examples: run the operators that need no parameters, and show what they gave.
     """
 
-    def __init__(self, repository: str = ""):
+    def __init__(self, repository: str = "", examples: bool = True):
         self._repository = repository.rstrip("/")
         self._copied: set[Path] = set()
         self._writer = EntryWriter(self._source_link, self._class_link)
         self.paths = [path for paths in SECTIONS.values() for path in paths]
-        self.operators = OperatorPages(self._source_link)
+        self.operators = OperatorPages(self._source_link, examples)
         self._homes: dict[int, tuple[str, str]] = {}
         for path in self.paths:
             for name, value in public_symbols(path).items():
@@ -61,42 +62,52 @@ class Reference:
 
     def module_page(self, path: str) -> str:
         """The page of a module: its docstring, tables of all it offers, and the entries of what is at home there."""
-        out = [f"---\nsearch:\n  boost: {BOOSTED}\n---\n"] if path in SECTIONS["Gluon"] + SECTIONS["Arrays"] else []
+        symbols = public_symbols(path)
+        at_home = {n: v for n, v in symbols.items() if is_described(v) and self._homes.get(id(v)) == (path, n)}
+        elsewhere = [n for n in symbols if n not in at_home and (path, n) not in self.operators.addresses]
+        out = [f"---\nsearch:\n  boost: {boost(path) if len(at_home) > len(elsewhere) else BOOST_OF_RARE}\n---\n"]
         title = f"mx.{shown(path)}" if path else "mx"
         out += [f"# {escape(title)}", "", *docstring(load(path).__doc__, {})]
         rows: dict[str, list[tuple[str, str, str | None]]] = defaultdict(list)
         for below in self.paths:
             if path and below.rpartition(".")[0] == path:
                 rows["Modules"].append((f"mx.{shown(below)}", summary(load(below).__doc__), page_name(below)))
-        symbols = public_symbols(path)
         for name, value in symbols.items():
             address = self.address(path, name)
             if not address:
                 rows["Constants"].append((name, constant_text(value), None))
             elif (path, name) in self.operators.addresses:
-                rows[f"Operators: {self.operators.themes[address].lower()}"].append((name, summary(value.__doc__), address))
+                rows[f"Operators: {self.operators.themes[address].lower()}"].append(
+                    (name, summary(value.__doc__), address)
+                )
             else:
                 kind = "Classes" if inspect.isclass(value) or isinstance(value, Unimported) else "Functions"
                 rows[kind].append((name, summary(doc_of(value)), address))
         for title in sorted(rows, key=lambda t: (t.startswith("Operators"), t == "Constants")):
             out += table(title, rows[title])
-        for name, value in symbols.items():
-            if self._homes.get(id(value)) == (path, name) and is_described(value):
-                out += self._writer.entry(full_name(path, name), value)
+        for name, value in at_home.items():
+            out += self._writer.entry(full_name(path, name), value)
         return "\n".join(out)
 
     def index_page(self) -> str:
         """The table of all pages."""
         out = ["# Reference", "", "Everything a script can import, by what it is for. `mx` is the package.", ""]
         for section, paths in SECTIONS.items():
-            out += table(section, [(f"mx.{shown(p)}" if p else "mx", summary(load(p).__doc__), page_name(p)) for p in paths])
+            out += table(
+                section, [(f"mx.{shown(p)}" if p else "mx", summary(load(p).__doc__), page_name(p)) for p in paths]
+            )
         out += table("Operators", [(title, "", page) for title, page in self.operators.titles.items()], code=False)
         out += ["MXNet has further paths for the same names: [Other import paths](import_paths.md).", ""]
         return "\n".join(out)
 
     def import_paths_page(self) -> str:
         """Modules that offer under another path what has its entry elsewhere."""
-        out = ["# Other import paths", "", "These modules offer what others describe, under the paths that MXNet has.", ""]
+        out = [
+            "# Other import paths",
+            "",
+            "These modules offer what others describe, under the paths that MXNet has.",
+            "",
+        ]
         out += ["| Module | Its names are described in |", "|---|---|"]
         for path in public_modules():
             if path not in self.paths:
@@ -127,6 +138,12 @@ class Reference:
 def page_name(path: str) -> str:
     """File name of the page of a module."""
     return f"{shown(path) or 'mx'}.md"
+
+
+def boost(path: str) -> float:
+    """How much a match on the page of a module counts in the search."""
+    section = next(title for title, paths in SECTIONS.items() if path in paths)
+    return BOOST_OF_RARE if "contrib" in path or "model_zoo" in path else BOOSTS.get(section, 1)
 
 
 def full_name(path: str, name: str) -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import dualmx
 from reference_contents import INTERNAL, SHORT_NAMES
+
+import dualmx
 
 PACKAGE = dualmx.__name__
 ROOT = Path(dualmx.__file__).parent.parent
@@ -73,6 +74,8 @@ def public_symbols(path: str) -> dict[str, Any]:
     elif listed is None:
         package = hasattr(module, "__path__") or "__getattr__" in vars(module)
         names = [n for n in others if is_defined_in(module.__name__, value_of(module, n), package)]
+        if not names and "__getattr__" in vars(module):  # another path of the package around it
+            names = [n for n in public_symbols(path.rpartition(".")[0]) if n in others]
         names = names or [n for n in others if is_defined_in(PACKAGE, value_of(module, n), True)]
         names += [n for n in others if n.isupper() and not callable(value_of(module, n))]
     else:
