@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # Section -> paths of public modules below the package; each has a page. An object that several modules export is
-# described on the page of the first of them, and listed with a link on the others.
+# described on the page of the first of them (after those of `SPECIFIC`), and listed with a link on the others.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Arrays": (
         "ndarray",
@@ -136,6 +136,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "",
     ),
 }
+
+# Modules that are about something narrow: what they export belongs to them, though larger ones have it too.
+SPECIFIC = ("context", "executor", "attribute", "name", "util")
 
 # What users write after `mx.` for a module whose file has a longer name.
 SHORT_NAMES = {"ndarray": "nd", "symbol": "sym", "numpy": "np", "numpy_extension": "npx"}

@@ -18,7 +18,8 @@ from reference_symbols import PACKAGE, ROOT, Unimported
 _LISTS = ("Args", "Attributes", "Inputs", "Parameters", "Raises", "Returns")
 _TEXTS = ("Shapes", "Returns", "Reference", "Differentiable", "Example", "Examples")
 _TITLE = re.compile(rf"({'|'.join({*_LISTS, *_TEXTS})}):(.*)")
-_ITEM = re.compile(r"(\*{0,2}[A-Za-z_][\w.*`, ]*?):(?:\s+(.*))?$")
+_NAME = r"[`*]*[A-Za-z_][\w.`*]*"
+_ITEM = re.compile(rf"({_NAME}(?:(?:, | or | and ){_NAME})*):(?:\s+(.*))?")
 
 # Gives the address of a source line, or None if there is none.
 SourceLink = Callable[[Path, int], "str | None"]
@@ -27,7 +28,7 @@ SourceLink = Callable[[Path, int], "str | None"]
 def escape(text: str) -> str:
     """`text` with the marks of Markdown and HTML taken literally, except within backticks."""
     parts = re.split(r"(`+[^`]+`+)", text)
-    return "".join(p if p.startswith("`") else re.sub(r"([*_\[\]\\])", r"\\\1", p).replace("<", "&lt;") for p in parts)
+    return "".join(p if p.startswith("`") else re.sub(r"\\?([*_\[\]])", r"\\\1", p).replace("<", "&lt;") for p in parts)
 
 
 def cell(text: str) -> str:
@@ -78,7 +79,7 @@ def docstring(doc: str | None, facts: dict[str, str]) -> list[str]:
     for title, lines in sections(doc or ""):
         if title in ("Example", "Examples"):
             out += ["**Example**", "", *example(lines), ""]
-        elif title in _LISTS and any(_ITEM.match(line) for line in lines):
+        elif title in ("Inputs", "Parameters") or (title in _LISTS and any(map(_ITEM.fullmatch, lines))):
             name = "Parameters" if title == "Args" else title
             out += [f"**{name}**", "", *items(lines, facts if title in ("Args", "Parameters") else {}), ""]
         elif title:
@@ -101,18 +102,18 @@ def items(lines: list[str], facts: dict[str, str]) -> list[str]:
     """The entries of a section such as `Args` as a list; a deeper line continues the one before."""
     out: list[str] = []
     for line in lines:
-        found = None if line.startswith(" ") else _ITEM.match(line)
+        found = None if line.startswith(" ") else _ITEM.fullmatch(line)
         if found:
-            names = [n.strip().strip("`") for n in found[1].split(",")]
+            names = [n.strip("`") for n in re.split(", | or | and ", found[1])]
             known = [facts.get(n.lstrip("*"), "") for n in names]
             if len(set(known)) == 1:  # said once, behind all of them
                 known[:-1] = [""] * (len(names) - 1)
             label = ", ".join(f"`{n}`{f' ({fact})' if fact else ''}" for n, fact in zip(names, known, strict=True))
             out.append(f"- {label}: {escape(found[2] or '')}")
-        elif out:
+        elif line.startswith(" ") and out:
             out.append(f"    {escape(line.strip())}")
-        else:
-            out.append(f"- {escape(line)}")
+        else:  # an operator's input of which nothing is said but the name
+            out.append(f"- `{line}`" if line.lstrip("*").isidentifier() else f"- {escape(line)}")
     return out
 
 
@@ -127,7 +128,7 @@ def default_text(value: Any) -> str:
     """A default as code; what has no short form that says something is an ellipsis."""
     if inspect.isclass(value) or inspect.isroutine(value):
         return value.__name__
-    text = repr(value)
+    text = repr(value).replace(str(Path.home()), "~")
     return "..." if " at 0x" in text or "\n" in text or len(text) > 60 else text
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from operators_page import OperatorPages
-from reference_contents import BOOST_OF_RARE, BOOSTS, SECTIONS
+from reference_contents import BOOST_OF_RARE, BOOSTS, SECTIONS, SPECIFIC
 from reference_entries import EntryWriter, cell, docstring, escape, summary
 from reference_symbols import MIRRORS, ROOT, Unimported, load, public_modules, public_symbols, shown
 
@@ -37,7 +37,7 @@ class Reference:
         self.paths = [path for paths in SECTIONS.values() for path in paths]
         self.operators = OperatorPages(self._source_link, examples)
         self._homes: dict[int, tuple[str, str]] = {}
-        for path in self.paths:
+        for path in [*SPECIFIC, *self.paths]:
             for name, value in public_symbols(path).items():
                 if is_described(value) and path not in MIRRORS and (path, name) not in self.operators.addresses:
                     self._homes.setdefault(id(value), (path, name))
