@@ -134,10 +134,10 @@ def public_path(registered: str) -> str:
 @functools.cache
 def owners() -> dict[str, Op]:
     """What users write after `mx.nd.` -> operator; where two have the same name, the first is called by it."""
-    found: dict[str, Op] = {}
+    table: dict[str, Op] = {}
     for registered, op in OPS.items():
-        found.setdefault(public_path(registered), op)
-    return found
+        table.setdefault(public_path(registered), op)
+    return table
 
 
 def name_of(op: Op) -> str:
@@ -173,9 +173,9 @@ def slug(title: str) -> str:
 
 def executed(ops: list[Any]) -> dict[str, list[str]]:
     """Examples of the operators that take one or two arrays and need no parameter, with the results they gave."""
-    given = ("[[2, 1], [1, 3]]", "[[1, 2], [3, 4]]")
-    arrays = [mx.nd.array(json.loads(g)) for g in given]
-    made: dict[str, Any] = {}
+    literals = ("[[2, 1], [1, 3]]", "[[1, 2], [3, 4]]")
+    arrays = [mx.nd.array(json.loads(g)) for g in literals]
+    results: dict[str, Any] = {}
     for op in ops:
         room, short = public_names(op.name)
         if room in ("_internal", "random") or op.variadic or op.has_key or any(f.required for f in op.params.values()):
@@ -188,11 +188,11 @@ def executed(ops: list[Any]) -> dict[str, list[str]]:
             continue
         if isinstance(out, mx.nd.NDArray):
             called = f"nd.{room + '.' if room else ''}{short}"
-            made[op.name] = f"{called}({', '.join(f'nd.array({g})' for g in given[: len(op.inputs)])})", out
+            results[op.name] = f"{called}({', '.join(f'nd.array({g})' for g in literals[: len(op.inputs)])})", out
     with contextlib.suppress(mx.MXNetError):  # indices outside the arrays; the others have their values
         mx.nd.waitall()
     shown = {}
-    for name, (call, out) in made.items():
+    for name, (call, out) in results.items():
         with contextlib.suppress(mx.MXNetError):
             result = str(out.asnumpy().round(4).tolist())
             shown[name] = ["```py", f">>> {call}.asnumpy().round(4).tolist()", result, "```", ""]

@@ -18,6 +18,7 @@ from reference_symbols import PACKAGE, ROOT, Unimported
 _LISTS = ("Args", "Attributes", "Inputs", "Parameters", "Raises", "Returns")
 _TEXTS = ("Shapes", "Returns", "Reference", "Differentiable", "Example", "Examples")
 _TITLE = re.compile(rf"({'|'.join({*_LISTS, *_TEXTS})}):(.*)")
+_BULLET = re.compile(r"(\s*)[-*] ")
 _NAME = r"[`*]*[A-Za-z_][\w.`*]*"
 _ITEM = re.compile(rf"({_NAME}(?:(?:, | or | and ){_NAME})*):(?:\s+(.*))?")
 
@@ -45,17 +46,15 @@ def prose(lines: list[str]) -> list[str]:
     """Paragraphs, lists and indented code of a docstring."""
     out: list[str] = []
     for line in lines:
-        is_item = re.match(r"\s*[-*] ", line)
-        if is_item and out and out[-1].strip() and not re.match(r"\s*[-*] ", out[-1]):
-            out.append("")
+        item = _BULLET.match(line)
+        if item and out and out[-1].strip() and not _BULLET.match(out[-1]):
+            out.append("")  # without which Markdown goes on with the paragraph
         if line.startswith("    ") and (not out or not out[-1].strip() or out[-1].startswith("    ")):
             out.append(line)
+        elif item:
+            out.append(f"{item[1]}- {escape(line[item.end() :])}")
         else:
-            mark = re.match(r"\s*[-*] ", line)
-            start = mark.end() if mark else 0
-            out.append(
-                line[:start].replace("*", "-") + escape(line[start:]).replace("#", "\\#", int(line.startswith("#")))
-            )
+            out.append(re.sub("^#", r"\\#", escape(line)))
     return out
 
 
@@ -63,13 +62,15 @@ def sections(doc: str) -> Iterator[tuple[str, list[str]]]:
     """Titles and dedented lines of a docstring's sections; the text before and between them has the title `""`."""
     title, lines = "", []
     for line in [*inspect.cleandoc(doc).splitlines(), None]:
-        found = line is not None and _TITLE.fullmatch(line)
+        match = line is not None and _TITLE.fullmatch(line)
+        if match and match[2] and match[1] not in _TEXTS:  # a sentence that begins with the word
+            match = None
         ends = title and line and not line.startswith(" ") and (title in _LISTS or not lines or not lines[-1].strip())
-        if line is None or found or ends:
+        if line is None or match or ends:
             if any(part.strip() for part in lines):
                 yield title, textwrap.dedent("\n".join(lines)).strip("\n").splitlines()
-            title, lines = (found[1], [found[2].strip()] if found[2].strip() else []) if found else ("", [])
-        if line is not None and not found:
+            title, lines = (match[1], [match[2].strip()] if match[2].strip() else []) if match else ("", [])
+        if line is not None and not match:
             lines.append(line)
 
 
@@ -102,18 +103,18 @@ def items(lines: list[str], facts: dict[str, str]) -> list[str]:
     """The entries of a section such as `Args` as a list; a deeper line continues the one before."""
     out: list[str] = []
     for line in lines:
-        found = None if line.startswith(" ") else _ITEM.fullmatch(line)
-        if found:
-            names = [n.strip("`") for n in re.split(", | or | and ", found[1])]
+        match = None if line.startswith(" ") else _ITEM.fullmatch(line)
+        if match:
+            names = [n.strip("`") for n in re.split(", | or | and ", match[1])]
             known = [facts.get(n.lstrip("*"), "") for n in names]
             if len(set(known)) == 1:  # said once, behind all of them
                 known[:-1] = [""] * (len(names) - 1)
             label = ", ".join(f"`{n}`{f' ({fact})' if fact else ''}" for n, fact in zip(names, known, strict=True))
-            out.append(f"- {label}: {escape(found[2] or '')}")
-        elif line.startswith(" ") and out:
-            out.append(f"    {escape(line.strip())}")
-        else:  # an operator's input of which nothing is said but the name
-            out.append(f"- `{line}`" if line.lstrip("*").isidentifier() else f"- {escape(line)}")
+            out.append(f"- {label}: {escape(match[2] or '')}")
+        elif line.lstrip("*").isidentifier():  # an operator's input of which nothing is said but the name
+            out.append(f"- `{line}`")
+        else:
+            out.append(f"{'    ' if out else '- '}{escape(line.strip())}")
     return out
 
 
@@ -135,11 +136,11 @@ def default_text(value: Any) -> str:
 def signature_of(value: Any, skip_first: bool = False) -> inspect.Signature | None:
     """The signature without `self`, or None if Python knows none."""
     try:
-        found = inspect.signature(value)
+        signature = inspect.signature(value)
     except (ValueError, TypeError):
         return None
-    parameters = list(found.parameters.values())
-    return found.replace(parameters=parameters[1:] if skip_first else parameters)
+    parameters = list(signature.parameters.values())
+    return signature.replace(parameters=parameters[1:] if skip_first else parameters)
 
 
 def facts_of(signature: inspect.Signature | None) -> dict[str, str]:
@@ -263,9 +264,9 @@ class EntryWriter:
 
     def bases(self, cls: type) -> list[str]:
         """What the class derives from, if readers can look it up."""
-        found = [b for b in cls.__bases__ if b is not object]
-        linked = [f"[`{b.__name__}`]({self._link_class(b)})" for b in found if self._link_class(b)]
-        plain = [f"`{b.__name__}`" for b in found if b.__module__ == "builtins"]
+        bases = [b for b in cls.__bases__ if b is not object]
+        linked = [f"[`{b.__name__}`]({self._link_class(b)})" for b in bases if self._link_class(b)]
+        plain = [f"`{b.__name__}`" for b in bases if b.__module__ == "builtins"]
         return [f"Bases: {', '.join(linked + plain)}", ""] if linked or plain else []
 
     def members(self, path: str, cls: type) -> list[str]:

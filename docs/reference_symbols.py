@@ -105,10 +105,10 @@ def value_of(module: ModuleType, name: str) -> Any:
     try:
         return getattr(module, name)
     except (ImportError, dualmx.MXNetError):
-        found = next((u for u in unimported(Path(module.__file__ or "").parent) if u.name == name), None)
-        if found is None:
+        source = next((u for u in unimported(Path(module.__file__ or "").parent) if u.name == name), None)
+        if source is None:
             raise
-        return found
+        return source
 
 
 @cache
@@ -129,7 +129,7 @@ def unimported(folder: Path) -> tuple[Unimported, ...]:
 def public_modules() -> dict[str, ModuleType]:
     """Paths and modules that scripts may import: attributes of the package, packages, and what these list as modules.
 
-    Modules that are found twice (`nd` and `ndarray`) are there once, under the path of their file.
+    Modules that are reachable twice (`nd` and `ndarray`) are there once, under the path of their file.
     """
     modules = {"": dualmx}
     pending = [value_of(dualmx, n) for n in dir(dualmx) if not n.startswith("_")]

@@ -46,8 +46,8 @@ def anchors_of(pages: dict[str, str]) -> Iterator[str]:
 
 
 def test_addresses_are_unique(reference: Reference) -> None:
-    found = list(anchors_of(reference.pages))
-    assert len(found) == len(set(found))
+    addresses = list(anchors_of(reference.pages))
+    assert len(addresses) == len(set(addresses))
     assert len(reference.operators.themes) == len({id(op) for op in OPS.values()})
 
 
