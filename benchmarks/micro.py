@@ -59,7 +59,7 @@ def record(kind: str) -> float:
 
 def flush(nodes: int) -> float:
     """Microseconds from having recorded `nodes` operators on 11 buffers to the dispatch: least median of ten."""
-    engine.bound = engine.quiet = 5000  # the longest chain must stay one program
+    engine.flush_after = engine.max_unrecorded_ops = 5000  # the longest chain must stay one program
     a, others = fresh(), [fresh() for _ in range(10)]
     times = []
     for _ in range(60):

@@ -46,5 +46,5 @@ def _forget_programs() -> Iterator[None]:
         trie.clear()
         for ctx, tr in list(local.traces.items()):
             if tr.state.depth == 0:  # else its first program would not be known to the next one
-                local.renew(ctx)
+                local.new_trace(ctx)
         jax.clear_caches()

@@ -57,9 +57,9 @@ def _program(kind: str, root: int, group: DeviceGroup, types: tuple[Any, ...]) -
     bodies: dict[str, Callable[..., list[Any]]] = {"sum": add, "broadcast": broadcast, "gather": gather}
     ndims = [len(s) for s in shapes]
     after = [n + 1 for n in ndims] if kind == "gather" else ndims
-    body = group.over_members(bodies[kind], ndims, after)
+    body = group.shard_mapped(bodies[kind], ndims, after)
     with x64(), device_axis(AXIS, group.size, True):
-        specs = [group.struct(shape, dtype) for shape, dtype in types]
+        specs = [group.global_aval(shape, dtype) for shape, dtype in types]
         return jax.jit(body).lower(*specs).compile()
 
 
@@ -76,5 +76,5 @@ def launch_collective(kind: str, arrays: Sequence[Any], root: int = 0) -> list[A
     group = process_group(context_of(arrays[0]))
     program = _program(kind, root, group, tuple((a.shape, a.dtype) for a in arrays))
     with x64():
-        results = program(*[group.join([a]) for a in arrays])
-    return [group.split(r)[0] for r in results]
+        results = program(*[group.from_shards([a]) for a in arrays])
+    return [group.local_shards(r)[0] for r in results]

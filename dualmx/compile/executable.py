@@ -45,17 +45,17 @@ class Executable:
     """
 
     __slots__ = (
-        "run",
-        "wanted",
+        "call",
+        "outputs",
         "donate",
-        "scratch",
+        "donated_types",
         "has_runtime",
         "has_keys",
-        "tape",
-        "constants",
-        "passed",
-        "at",
-        "remote",
+        "saved_steps",
+        "constant_outputs",
+        "passthrough_leaves",
+        "output_index",
+        "is_multi_process",
     )
 
     def __init__(
@@ -69,14 +69,14 @@ class Executable:
         group: DeviceGroup | None = None,
     ):
         last = steps[-1]
-        self.wanted, self.donate, self.scratch = tuple(wanted), tuple(donate), tuple(scratch)
+        self.outputs, self.donate, self.donated_types = tuple(wanted), tuple(donate), tuple(scratch)
         self.has_runtime, self.has_keys = last.n_runtime > 0, last.n_keys > 0
-        self.tape: Any = ()
-        self.constants: Any = ()
-        self.passed: tuple[int, ...] = ()
-        self.at: Any = None
-        self.remote = getattr(ctx, "remote", False)
-        self.run = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
+        self.saved_steps: Any = ()
+        self.constant_outputs: Any = ()
+        self.passthrough_leaves: tuple[int, ...] = ()
+        self.output_index: Any = None
+        self.is_multi_process = getattr(ctx, "remote", False)
+        self.call = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
 
     def _compile(
         self,
@@ -89,7 +89,7 @@ class Executable:
         began = time.perf_counter()
         leaves = [s.out for s in steps if s.kind == "leaf"]
         mesh = ctx if ctx.mesh is not None else None
-        program = lower(steps, self.wanted, dict(zip(leaves, leaf_shardings, strict=True)) if mesh else {})
+        program = lower(steps, self.outputs, dict(zip(leaves, leaf_shardings, strict=True)) if mesh else {})
         n_leaves, offset = last.n_leaves, self.has_runtime + self.has_keys
         has_runtime, has_keys = self.has_runtime, self.has_keys
 
@@ -98,7 +98,7 @@ class Executable:
             keys = args[has_runtime] if has_keys else None
             return program(runtime, keys, args[offset : offset + n_leaves])
 
-        taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
+        taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.donated_types))]
         platform = device_of(ctx).platform
         # A program that XLA divides over a mesh must not hold what XLA cannot divide.
         alone = mesh is None
@@ -117,19 +117,19 @@ class Executable:
                 jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=s or place)
                 for v, s in zip(leaves, leaf_shardings, strict=True)
             ]
-            specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.scratch]
+            specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.donated_types]
             out: Any = None if any(leaf_shardings) else place
             if mesh is not None:
                 # What overwrites an array is cut as it was; for the rest XLA decides.
                 specs[:offset] = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=place) for s in specs[:offset]]
                 kept = [leaf_shardings[i] or place for i in self.donate]
-                out = [*kept, *[None] * (len(self.wanted) - len(kept))]
+                out = [*kept, *[None] * (len(self.outputs) - len(kept))]
         else:
-            types = [*_scalar_input_types(last), *((v.shape, v.dtype) for v in (*leaves, *self.scratch))]
-            specs = [group.struct(shape, dtype) for shape, dtype in types]
-            body = group.over_members(body, [len(s) for s, _ in types], [len(v.shape) for v in self.wanted])
+            types = [*_scalar_input_types(last), *((v.shape, v.dtype) for v in (*leaves, *self.donated_types))]
+            specs = [group.global_aval(shape, dtype) for shape, dtype in types]
+            body = group.shard_mapped(body, [len(s) for s, _ in types], [len(v.shape) for v in self.outputs])
             out = None
-        exchange = device_axis(AXIS, group.size, group.remote) if group is not None else nullcontext()
+        exchange = device_axis(AXIS, group.size, group.is_multi_process) if group is not None else nullcontext()
         with x64(), lowering_on_platform(platform, library), lowering_on(mesh), exchange:
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
@@ -143,8 +143,8 @@ class Executable:
         if seconds > 0.2:  # a small one leaves little behind
             memory.trim()
         if listeners:
-            reason, results, donated = cache_miss_reason(last), len(self.wanted), len(taken)
-            where = next((s.where for s in reversed(steps) if s.where), None)
+            reason, results, donated = cache_miss_reason(last), len(self.outputs), len(taken)
+            where = next((s.user_line for s in reversed(steps) if s.user_line), None)
             for w in list(listeners):
                 w.compiled(
                     CompileEvent(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)

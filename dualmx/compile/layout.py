@@ -38,7 +38,7 @@ class _LazyTranspose:
         self.base, self.axes = base, axes
         self.made: Any = None
 
-    def real(self) -> Any:
+    def materialize(self) -> Any:
         if self.made is None:
             self.made = lax.transpose(self.base, self.axes)
         return self.made
@@ -51,7 +51,7 @@ class _LazyBroadcast:
         self.base, self.shape, self.dims = base, shape, dims
         self.made: Any = None
 
-    def real(self) -> Any:
+    def materialize(self) -> Any:
         if self.made is None:
             self.made = lax.broadcast_in_dim(self.base, self.shape, self.dims)
         return self.made
@@ -77,7 +77,7 @@ def _lazy_transpose(base: Any, axes: Axes) -> Any:
 
 
 def _materialized(v: Any) -> Any:
-    return v.real() if isinstance(v, (_LazyTranspose, _LazyBroadcast)) else v
+    return v.materialize() if isinstance(v, (_LazyTranspose, _LazyBroadcast)) else v
 
 
 class _TransposedCopies:
@@ -102,7 +102,7 @@ class _TransposedCopies:
     def get(self, value: Any, axes: Axes) -> Any:
         """The x for which `transpose(x, axes)` is `value`, None if nobody made it."""
         found = self._found.get((id(value), axes))
-        return found[1].real() if found else None
+        return found[1].materialize() if found else None
 
 
 def _common_axis_order(values: Sequence[Any], size: int, twins: _TransposedCopies) -> tuple[Axes, list[Any]] | None:

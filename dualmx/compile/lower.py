@@ -28,12 +28,12 @@ class BackwardPlan:
     """
 
     heads: tuple[Value, ...]
-    seeds: tuple[Value | None, ...]
+    head_grads: tuple[Value | None, ...]
     targets: tuple[tuple[Value, ...], ...]
-    adds: tuple[Value | None, ...]
-    retain: bool
+    accumulate_into: tuple[Value | None, ...]
+    retain_graph: bool
     path: list[State] = field(default_factory=list)
-    need: set[Value] = field(default_factory=set)
+    needed_values: set[Value] = field(default_factory=set)
 
 
 def backward_path(
@@ -58,10 +58,12 @@ def tape_steps(steps: Sequence[State]) -> list[State]:
     """Return the recorded steps of a chain that no backward has freed, in order of computation."""
     freed: set[State] = set()
     for s in steps:
-        if s.kind == BACKWARD and not s.payload.retain:
+        if s.kind == BACKWARD and not s.payload.retain_graph:
             freed.update(s.payload.path)
     again = [s for s in steps if s.kind == REENTER and s not in freed]
-    return again + [s for s in steps if s.kind == OP and s.rec and s not in freed and any(v.tracked for v in s.outs)]
+    return again + [
+        s for s in steps if s.kind == OP and s.recording and s not in freed and any(v.tracked for v in s.outs)
+    ]
 
 
 def vjp_step(
@@ -111,7 +113,7 @@ def backpropagate(
 def head_cotangents(plan: BackwardPlan, env: dict[Value, Any]) -> dict[Value, Any]:
     """Return the cotangents at the heads of `plan`."""
     found: dict[Value, Any] = {}
-    for head, seed in zip(plan.heads, plan.seeds, strict=True):
+    for head, seed in zip(plan.heads, plan.head_grads, strict=True):
         ct = jnp.ones_like(env[head]) if seed is None else env[seed]
         found[head] = found[head] + ct if head in found else ct
     return found
@@ -120,7 +122,7 @@ def head_cotangents(plan: BackwardPlan, env: dict[Value, Any]) -> dict[Value, An
 def collect_grads(plan: BackwardPlan, cotangents: dict[Value, Any], env: dict[Value, Any]) -> list[Any]:
     """Return one gradient per target group, added to what the plan says."""
     results = []
-    for group, old in zip(plan.targets, plan.adds, strict=True):
+    for group, old in zip(plan.targets, plan.accumulate_into, strict=True):
         parts = [cotangents[v] for v in group if v in cotangents]
         total = sum(parts[1:], parts[0]) if parts else jnp.zeros_like(env[group[0]])
         results.append(total if old is None else env[old] + total)
@@ -131,7 +133,7 @@ def differentiated_inputs(plan: BackwardPlan, found: dict[State, set[int]]) -> N
     """Add to `found` the input positions that each step on the plan's path is differentiated in."""
     for step in plan.path:
         places = found.setdefault(step, set())
-        places.update(k for k, v in enumerate(step.ins) if v in plan.need)
+        places.update(k for k, v in enumerate(step.ins) if v in plan.needed_values)
 
 
 def lower(

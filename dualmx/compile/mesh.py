@@ -46,7 +46,7 @@ class Mesh(Context):
         1
     """
 
-    _made: dict[Any, Mesh] = {}
+    _interned: dict[Any, Mesh] = {}
     axes: dict[str, int]
     remote: bool  # devices of other processes belong to it
 
@@ -71,7 +71,7 @@ class Mesh(Context):
                 f"environment variable XLA_FLAGS=--xla_force_host_platform_device_count={count} makes that many"
             )
         key = (tuple(sizes.items()), tuple(found))
-        made = cls._made.get(key)
+        made = cls._interned.get(key)
         if made is None:
             made = object.__new__(cls)
             made.device_type = {"cpu": "cpu", "tpu": "tpu"}.get(found[0].platform, "gpu")
@@ -79,7 +79,7 @@ class Mesh(Context):
             grid = np.array(found, object).reshape(tuple(sizes.values()))
             made.remote = len({d.process_index for d in found}) > 1
             made.mesh = jax.sharding.Mesh(grid, tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
-            made = cls._made.setdefault(key, made)
+            made = cls._interned.setdefault(key, made)
         return made
 
     def common_seed(self, seed: int) -> int:

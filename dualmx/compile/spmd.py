@@ -30,36 +30,36 @@ class DeviceGroup:
     def __init__(self, contexts: tuple[Context, ...], devices: Sequence[Any]):
         self.contexts = contexts
         self.size = len(devices)
-        self.remote = len(devices) > len(contexts)
+        self.is_multi_process = len(devices) > len(contexts)
         self.mesh = Mesh(np.array(devices), (AXIS,))
         self._joined = NamedSharding(self.mesh, PartitionSpec(AXIS))
         self._equal = NamedSharding(self.mesh, PartitionSpec())
 
-    def struct(self, shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+    def global_aval(self, shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
         """The array of the group whose members' parts have this shape."""
         if not shape:
             return jax.ShapeDtypeStruct(shape, dtype, sharding=self._equal)
         return jax.ShapeDtypeStruct((self.size * shape[0], *shape[1:]), dtype, sharding=self._joined)
 
-    def join(self, parts: list[Any]) -> Any:
+    def from_shards(self, parts: list[Any]) -> Any:
         """Return the array of the group made of its members' arrays, which it takes over when it is donated."""
         shape = parts[0].shape
         if not shape:
             return jax.make_array_from_single_device_arrays(shape, self._equal, parts)
         return jax.make_array_from_single_device_arrays((self.size * shape[0], *shape[1:]), self._joined, parts)
 
-    def joined_values(self, rows: Sequence[Sequence[Any]], dtype: Any) -> Any:
+    def stack_scalars(self, rows: Sequence[Sequence[Any]], dtype: Any) -> Any:
         """Return the array of the group made of one list of numbers per member of this process."""
         values = np.asarray(rows, dtype)
         return jax.make_array_from_process_local_data(self._joined, values.reshape(-1, *values.shape[2:]))
 
-    def split(self, whole: Any) -> list[Any]:
+    def local_shards(self, whole: Any) -> list[Any]:
         """Return the parts of this process's members."""
         if whole.ndim:
             return [whole.addressable_data(k) for k in range(len(self.contexts))]
         return [s.data for s in whole.addressable_shards]
 
-    def over_members(self, body: Callable[..., list[Any]], inputs: Sequence[int], outputs: Sequence[int]) -> Any:
+    def shard_mapped(self, body: Callable[..., list[Any]], inputs: Sequence[int], outputs: Sequence[int]) -> Any:
         """Return `body`, a function of one member's parts, as a function of arrays of the group.
 
         Args:

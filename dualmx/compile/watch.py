@@ -36,7 +36,7 @@ class CompileEvent:
     traced: Any
     lowered: Any
     compiled: Any
-    began: float
+    start: float
     seconds: float
 
 
@@ -52,14 +52,14 @@ class Listener:
     def compiled(self, event: CompileEvent) -> None:
         """A program was compiled."""
 
-    def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """The program of the prefix `state` was handed to its device (which may still be computing).
 
         The flush began at `began`; at `started` the program was there, compiled if need be. Results that are inputs
         handed through may be NumPy memory.
         """
 
-    def ran(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
+    def ran_eagerly(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
         """A call whose shapes depend on values ran outside any program: at `started`, and once before if measured."""
 
 
@@ -78,23 +78,23 @@ class DebugPrinter(Listener):
         )
         if self.level >= 2:
             for s in event.steps:
-                debug_print(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.where)}")
+                debug_print(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.user_line)}")
         if self.level >= 3:
             debug_print(f"jaxpr: {event.traced.jaxpr}")
         if self.level >= 4:
             debug_print(f"lowered: {event.lowered.as_text()}")
             debug_print(f"compiled: {event.compiled.as_text()}")
 
-    def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """Print one line."""
         last: State | None = state
-        while last is not None and last.where is None:
+        while last is not None and last.user_line is None:
             last = last.parent
         debug_print(
-            f"flush of {state.depth} steps, {len(results)} results at {format_where(last.where if last else None)}"
+            f"flush of {state.depth} steps, {len(results)} results at {format_where(last.user_line if last else None)}"
         )
 
-    def ran(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
+    def ran_eagerly(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
         """Print one line."""
         debug_print(f"ran {call!r} at once: the shape of its result depends on values")
 

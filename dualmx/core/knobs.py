@@ -37,7 +37,7 @@ class Knob:
             )
         return value
 
-    def given(self) -> bool:
+    def is_set(self) -> bool:
         """Whether the variable is set."""
         return self.name in os.environ
 

@@ -16,19 +16,19 @@ class _ForkGuard:
         runs_xla: XLA was started here, or before the fork that made this process.
     """
 
-    no_compute = ""
+    is_fork = ""
     runs_xla = False
 
     def require_compute(self) -> None:
         """Raise `ForkError` where computing would wait for threads that exist only in the parent process."""
-        if self.no_compute:
-            raise ForkError(self.no_compute)
+        if self.is_fork:
+            raise ForkError(self.is_fork)
 
-    def forked(self) -> None:
+    def mark_fork(self) -> None:
         """Note that this process is a fork of one that may run XLA."""
         if self.runs_xla:
             gc.freeze()  # at the end XLA's client would wait for its threads, which exist only in the parent
-            self.no_compute = (
+            self.is_fork = (
                 "this process is a fork of one that computes with arrays, and cannot compute itself: start it by "
                 "multiprocessing.get_context('spawn'), or fork before the first array is computed"
             )
@@ -36,4 +36,4 @@ class _ForkGuard:
 
 fork_guard = _ForkGuard()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=fork_guard.forked)
+    os.register_at_fork(after_in_child=fork_guard.mark_fork)

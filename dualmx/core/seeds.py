@@ -54,7 +54,7 @@ class RngStreams:
         return stream[0], next(stream[1]) & _MASK
 
     @contextmanager
-    def standing_in(self, ctx: Context, other: Context) -> Iterator[None]:
+    def derived_from(self, ctx: Context, other: Context) -> Iterator[None]:
         """Inside the `with` block, what is drawn on `ctx` follows from the stream of `other`."""
         seed, number = self.draw(other)
         before = self._streams.pop(ctx, None)

@@ -23,7 +23,7 @@ class BeginningError(OrderError, ValueError):
 class _State:
     begun = False
     backend = ""
-    met = 0  # how often processes have met by a store
+    rendezvous = 0  # how often processes have met by a store
 
 
 _state = _State()
@@ -85,8 +85,8 @@ def _by_store(store: Any, init_method: str | None, world_size: int, rank: int) -
         raise ArgumentError(f"{what}: init_method={init_method!r} and a store: expected one of them")
     if not 0 <= rank < world_size:
         raise ArgumentError(f"{what}: store: rank={rank}, world_size={world_size}: expected both")
-    _state.met += 1
-    key = f"{what}/{_state.met}"
+    _state.rendezvous += 1
+    key = f"{what}/{_state.rendezvous}"
     if rank == 0:
         # Without a secret of the job, its processes are on one host.
         outside = knobs.SECRET.read() or knobs.INSECURE.read() == "1"

@@ -93,7 +93,7 @@ class Store:
         """Wait until all keys are there; returns their values, None if the time is over."""
         raise NotImplementedError
 
-    def _known(self) -> list[str]:
+    def _keys(self) -> list[str]:
         """All keys."""
         raise NotImplementedError
 
@@ -117,7 +117,7 @@ class Store:
             raise ArgumentTypeError(f"{type(self).__name__}.{call}: key={key!r}: expected a str")
         return key
 
-    def _got(self, call: str, keys: Sequence[Any], timeout: Any = None) -> list[bytes]:
+    def _wait_for(self, call: str, keys: Sequence[Any], timeout: Any = None) -> list[bytes]:
         what = f"{type(self).__name__}.{call}"
         if isinstance(keys, str):
             raise ArgumentTypeError(f"{what}: keys={keys!r}: expected a list of str")
@@ -125,7 +125,7 @@ class Store:
         seconds = seconds_of(what, self.timeout if timeout is None else timeout)
         found = self._values(names, seconds)
         if found is None:
-            missing = ", ".join(map(repr, sorted(set(names) - set(self._known())))) or "the last of them just came"
+            missing = ", ".join(map(repr, sorted(set(names) - set(self._keys())))) or "the last of them just came"
             raise MXNetError(f"{what}: nobody set all of {names} within {seconds:g} s; missing: {missing}")
         return found
 
@@ -139,7 +139,7 @@ class Store:
         Raises:
             MXNetError: there was none within the time-out.
         """
-        return self._got("get", [key])[0]
+        return self._wait_for("get", [key])[0]
 
     def add(self, key: str, amount: int) -> int:
         """Add to the integer of a key, which is 0 at first; returns the sum.
@@ -172,11 +172,11 @@ class Store:
         Raises:
             MXNetError: not all had one within `timeout`, or that of the store; names those that are missing.
         """
-        self._got("wait", keys, timeout)
+        self._wait_for("wait", keys, timeout)
 
     def check(self, keys: Sequence[str]) -> bool:
         """Return whether all keys have values."""
-        return {self._key("check", k) for k in keys} <= set(self._known())
+        return {self._key("check", k) for k in keys} <= set(self._keys())
 
     def delete_key(self, key: str) -> bool:
         """Remove a key; returns whether it was there."""
@@ -184,7 +184,7 @@ class Store:
 
     def num_keys(self) -> int:
         """Return how many keys there are, those that a store has for itself included."""
-        return len(self._known())
+        return len(self._keys())
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
         """Return the values of several keys; waits until there are all.
@@ -192,7 +192,7 @@ class Store:
         Raises:
             MXNetError: not all came within the time-out.
         """
-        return self._got("multi_get", keys)
+        return self._wait_for("multi_get", keys)
 
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
         """Set several keys.
@@ -236,7 +236,7 @@ class HashStore(Store):
             there = self._changed.wait_for(lambda: all(k in self._table for k in keys), seconds)
             return [self._table[k] for k in keys] if there else None
 
-    def _known(self) -> list[str]:
+    def _keys(self) -> list[str]:
         with self._changed:
             return list(self._table)
 
@@ -306,13 +306,13 @@ class FileStore(Store):
 
     def _values(self, keys: Sequence[str], seconds: float) -> list[bytes] | None:
         until = time.monotonic() + seconds
-        while not set(keys) <= set(self._known()):
+        while not set(keys) <= set(self._keys()):
             if time.monotonic() > until:
                 return None
             time.sleep(POLL)
         return [self._table[k] for k in keys]
 
-    def _known(self) -> list[str]:
+    def _keys(self) -> list[str]:
         with self._lock, self._opened() as file:
             self._read(file)
             return list(self._table)
@@ -356,9 +356,9 @@ class PrefixStore(Store):
     def _values(self, keys: Sequence[str], seconds: float) -> list[bytes] | None:
         return self.underlying_store._values([self._prefix + k for k in keys], seconds)
 
-    def _known(self) -> list[str]:
+    def _keys(self) -> list[str]:
         n = len(self._prefix)
-        return [k[n:] for k in self.underlying_store._known() if k.startswith(self._prefix)]
+        return [k[n:] for k in self.underlying_store._keys() if k.startswith(self._prefix)]
 
     def num_keys(self) -> int:
         """Return how many keys the other store has."""

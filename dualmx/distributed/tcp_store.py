@@ -53,18 +53,18 @@ class _StoreServer:
             self._van.send(link, Message(ERROR, message.request, {"text": str(e)}))
 
     def _serve(self, link: int, message: Message) -> None:
-        op = message.take("op", str)
+        op = message.field("op", str)
         if op == "keys":
             self._van.send(link, Message(REPLY, message.request, {"keys": list(self._table)}))
         elif op == "values":
-            keys = [str(k) for k in message.take("keys", list)]
+            keys = [str(k) for k in message.field("keys", list)]
             self._waiting.append(
-                (link, message.request, keys, time.monotonic() + message.take("seconds", (int, float)))
+                (link, message.request, keys, time.monotonic() + message.field("seconds", (int, float)))
             )
             self._answer()
         else:
-            data, n = bytes(message.data()), message.take("n", int)
-            found = apply_op(self._table, op, message.take("key", str), data[:n], data[n:])
+            data, n = bytes(message.data()), message.field("n", int)
+            found = apply_op(self._table, op, message.field("key", str), data[:n], data[n:])
             self._van.send(link, Message(REPLY, message.request, {}, [found] if found else ()))
             self._answer()
 
@@ -124,7 +124,7 @@ class TCPStore(Store):
         if world_size is not None and world_size == 0:
             raise ArgumentError("TCPStore: world_size=0: expected the number of processes, or None")
         self.host, self.port = host_name, port
-        job = Job.at(host_name, port, 1)
+        job = Job.with_scheduler(host_name, port, 1)
         if is_master:
             van = job.van()
             _StoreServer(van)
@@ -135,7 +135,7 @@ class TCPStore(Store):
         self._customer = Customer(van)
         name = f"the store at {host_name}:{self.port}"
         self._peer = peer = Peer(name, {"host": host_name, "port": self.port})
-        give_up = self._customer.give_up
+        give_up = self._customer.fail_peer
         van.on_message = lambda link, message, customer=self._customer: customer.on_message(message)
         van.on_down = lambda link, reason: give_up(peer, f"{name} is gone: {reason}")
         van.start()
@@ -156,7 +156,7 @@ class TCPStore(Store):
 
     def _ask(self, what: str, meta: dict[str, Any], data: bytes = b"", seconds: float | None = None) -> Message | None:
         """Return the answer, None if the time is over."""
-        ticket = self._customer.ask(self._peer, f"TCPStore: {what}", meta, [data] if data else ())
+        ticket = self._customer.send_request(self._peer, f"TCPStore: {what}", meta, [data] if data else ())
         limit = seconds_of("TCPStore", self.timeout) if seconds is None else seconds
         try:
             return self._customer.wait([ticket], limit)[0]
@@ -165,7 +165,7 @@ class TCPStore(Store):
                 raise
             return None
 
-    def _told(self, what: str, meta: dict[str, Any], data: bytes = b"") -> Message:
+    def _request(self, what: str, meta: dict[str, Any], data: bytes = b"") -> Message:
         found = self._ask(what, meta, data)
         if found is None:
             raise MXNetError(f"TCPStore: {what}: {self._peer.name} did not answer within {self.timeout}")
@@ -173,7 +173,7 @@ class TCPStore(Store):
 
     def _change(self, op: str, key: str, value: bytes = b"", expected: bytes = b"") -> bytes:
         meta = {"op": op, "key": key, "n": len(value)}
-        return bytes(self._told(f"{op} of key {key!r}", meta, value + expected).data())
+        return bytes(self._request(f"{op} of key {key!r}", meta, value + expected).data())
 
     def _values(self, keys: Sequence[str], seconds: float) -> list[bytes] | None:
         meta = {"op": "values", "keys": list(keys), "seconds": seconds}
@@ -181,13 +181,13 @@ class TCPStore(Store):
         if found is None:
             return None
         whole, values, at = bytes(found.data()), [], 0
-        for size in found.take("sizes", list):
+        for size in found.field("sizes", list):
             values.append(whole[at : at + size])
             at += size
         return values
 
-    def _known(self) -> list[str]:
-        return self._told("the keys", {"op": "keys"}).take("keys", list)
+    def _keys(self) -> list[str]:
+        return self._request("the keys", {"op": "keys"}).field("keys", list)
 
 
 __all__ = ["TCPStore"]

@@ -57,7 +57,7 @@ class CachedAccess(Block):
         """Trace a call with inputs like `args`, and give all parameters their values."""
         graph = self._graph_for(args)
         graph.built = True
-        self._finish_deferred(graph, args)
+        self._init_deferred(graph, args)
 
     def _deferred_infer_shape(self, *args: Any) -> None:
         """Infer the unknown shapes of parameters, when the first call needs them."""
@@ -101,7 +101,7 @@ class CachedAccess(Block):
         graph.read(self.collect_params()._params)
         return graph
 
-    def _finish_deferred(self, graph: CachedGraph, args: tuple[Any, ...]) -> None:
+    def _init_deferred(self, graph: CachedGraph, args: tuple[Any, ...]) -> None:
         if any(p._deferred_init for p in graph.params):
             self._deferred_infer_shape(*args)
             for param in graph.params:

@@ -49,16 +49,16 @@ class HybridBlock(CachedAccess, Block):
     """
 
     # Shortcut of a layer class for one NDArray; a user's subclass that defines its own hybrid_forward loses it.
-    _eager: Callable[[Any], Any] | None = None
+    _fast_forward: Callable[[Any], Any] | None = None
     # Its parameters are held in more parts than they are computed with; `parallel.fully_shard` says so.
-    _gathers = False
+    _holds_shards = False
     # A block of dualmx whose hybrid_forward calls a function of the user.
-    _calls_users = False
+    _calls_user_code = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "hybrid_forward" in cls.__dict__ and "_eager" not in cls.__dict__ and not cls.__module__.startswith(_LAYERS):
-            cls._eager = None
+            cls._fast_forward = None
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
         super().__init__(prefix, params)
@@ -144,16 +144,16 @@ class HybridBlock(CachedAccess, Block):
                 return self._on_numpy(x.context, x, *args)
             if self._active:
                 return self._call_cached_op(x, *args)
-            if self._eager is not None and not args and not self._gathers:
-                return self._eager(x)
-            return self._run_eager(x.context, x, *args)
+            if self._fast_forward is not None and not args and not self._holds_shards:
+                return self._fast_forward(x)
+            return self._forward_eager(x.context, x, *args)
         if isinstance(x, Symbol):
             return self._on_symbols(x, *args)
         first = _first_array((x, *args))
         if isinstance(first, NDArray):
             if first.__class__ is not NDArray and not first.is_sparse:
                 return self._on_numpy(first.context, x, *args)
-            return self._call_cached_op(x, *args) if self._active else self._run_eager(first.context, x, *args)
+            return self._call_cached_op(x, *args) if self._active else self._forward_eager(first.context, x, *args)
         if isinstance(first, Symbol):
             return self._on_symbols(x, *args)
         raise InputKindError(f"{self.name}: expected an NDArray or a Symbol among the inputs, got {type(x).__name__}")
@@ -162,18 +162,18 @@ class HybridBlock(CachedAccess, Block):
         """Compute the outputs with the functions of `F`, which is `mx.nd` or `mx.sym`; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward() or forward()")
 
-    def _run_eager(self, ctx: Context, x: Any, *args: Any) -> Any:
+    def _forward_eager(self, ctx: Context, x: Any, *args: Any) -> Any:
         try:
-            params = {name: param._plain[ctx] for name, param in self._reg_params.items()}
+            params = {name: param._fast_lookup[ctx] for name, param in self._reg_params.items()}
         except KeyError:
-            params = self._ready(ctx, x, *args)
-        if self._gathers:
-            params = self._gathered(nd, params)
+            params = self._finish_deferred(ctx, x, *args)
+        if self._holds_shards:
+            params = self._gather_shards(nd, params)
         return self.hybrid_forward(nd, x, *args, **params)
 
-    def _gathered(self, F: Any, params: dict[str, Any]) -> dict[str, Any]:
+    def _gather_shards(self, F: Any, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters as they are computed with, made of the parts by which they are held."""
-        specs = {name: str(p._shard) for name, p in self._reg_params.items() if p._over}
+        specs = {name: str(p._shard) for name, p in self._reg_params.items() if p._extra_shard_axis}
         return {
             name: F.contrib.sharding_constraint(value, spec=specs[name], saved=False) if name in specs else value
             for name, value in params.items()
@@ -181,28 +181,30 @@ class HybridBlock(CachedAccess, Block):
 
     def _on_numpy(self, ctx: Context, *args: Any) -> Any:
         """Run on arrays with NumPy semantics."""
-        own = self._is_own()
+        own = self._is_builtin()
         x, *rest = to_nd_class(args) if own else args
         if self._active:
             return to_np_class(self._call_cached_op(x, *rest))
-        if own and self._eager is not None and not rest and not self._gathers:
-            return to_np_class(self._eager(x))
-        return to_np_class(self._run_eager(ctx, x, *rest))
+        if own and self._fast_forward is not None and not rest and not self._holds_shards:
+            return to_np_class(self._fast_forward(x))
+        return to_np_class(self._forward_eager(ctx, x, *rest))
 
-    def _is_own(self) -> bool:
+    def _is_builtin(self) -> bool:
         """True if this block and all its descendants are dualmx's, which compute with classic operators."""
         kind = type(self)
-        if self._calls_users or not all(m.__module__.startswith(_ROOM) for m in (kind.hybrid_forward, kind.forward)):
+        if self._calls_user_code or not all(
+            m.__module__.startswith(_ROOM) for m in (kind.hybrid_forward, kind.forward)
+        ):
             return False
         # Hooks of the descendants are a user's, and receive what the user's arrays are.
         return all(
             isinstance(child, HybridBlock)
             and not (child._forward_hooks or child._forward_pre_hooks)
-            and child._is_own()
+            and child._is_builtin()
             for child in self._children.values()
         )
 
-    def _ready(self, ctx: Context, *args: Any) -> dict[str, Any]:
+    def _finish_deferred(self, ctx: Context, *args: Any) -> dict[str, Any]:
         """This block's parameters, whose deferred initialization is finished with the shapes that `args` tell."""
         try:
             return {name: param.data(ctx) for name, param in self._reg_params.items()}
@@ -219,21 +221,21 @@ class HybridBlock(CachedAccess, Block):
             graph = self._graph
             assert graph is not None
         if self._op_hook is not None:
-            self._finish_deferred(graph, args)
+            self._init_deferred(graph, args)
             graph.monitor(args, *self._op_hook)
         try:
             return graph(args)
         except DeferredInitializationError:
-            self._finish_deferred(graph, args)
+            self._init_deferred(graph, args)
             return graph(args)
 
     def _on_symbols(self, x: Any, *args: Any) -> Any:
         params: dict[str, Any] = {name: p.var() for name, p in self._reg_params.items()}
-        if self._gathers:
-            params = self._gathered(sym, params)
+        if self._holds_shards:
+            params = self._gather_shards(sym, params)
         numpy = is_numpy(_first_array((x, *args)))
         if numpy:
-            own = self._is_own()
+            own = self._is_builtin()
             given = to_nd_class((x, *args)) if own else (x, *args)
             x, args, params = given[0], given[1:], params if own else to_np_class(params)
         with self.name_scope():
@@ -281,7 +283,7 @@ class HybridBlock(CachedAccess, Block):
             )
         graph.symbol.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         aux = set(graph.symbol.list_auxiliary_states())
-        values = {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._reduce() for p in graph.params}
+        values = {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._mean_copy() for p in graph.params}
         nd.save(f"{path}-{epoch:04d}.params", values)
 
 

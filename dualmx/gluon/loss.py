@@ -66,7 +66,7 @@ class Loss(HybridBlock):
         if graph is None:
             if not all(a is None or isinstance(a, NDArray) for a in args):
                 return super().forward(x, *args)
-            graph = self._graphs[key] = CachedGraph.of_hybrid(self, (x, *args))
+            graph = self._graphs[key] = CachedGraph.trace_hybrid(self, (x, *args))
         out = graph((x, *args))
         return out if x.__class__ is NDArray else with_class_of(x, out)
 

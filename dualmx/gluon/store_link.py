@@ -45,12 +45,12 @@ class StoreLink:
         self._stored: set[int] = set()
         self._optimizer_sent = False
 
-    def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
-        self._send(chosen)
+    def _push_and_pull(self, chosen: list[tuple[int, Parameter]]) -> None:
+        self._push_grads(chosen)
         if self._update_on_kvstore:
-            self._receive(chosen)
+            self._pull_weights(chosen)
 
-    def _send(self, chosen: list[tuple[int, Parameter]]) -> None:
+    def _push_grads(self, chosen: list[tuple[int, Parameter]]) -> None:
         """Give the gradients to the store, and take back their sums unless it updates by them.
 
         Stores that keep no values give the updated weights in the same call.
@@ -67,7 +67,7 @@ class StoreLink:
         if not self._update_on_kvstore:
             pull_all(store, keys, grads)
 
-    def _receive(self, chosen: list[tuple[int, Parameter]]) -> None:
+    def _pull_weights(self, chosen: list[tuple[int, Parameter]]) -> None:
         """Take over the weights that the store has updated."""
         store = self._kvstore
         if not has_values(store):
@@ -78,17 +78,17 @@ class StoreLink:
             outs = [p.list_data() if p._lists_itself else p._arrays() for _, p in pulled]
             pull_copies(store, [i for i, _ in pulled], outs)
 
-    def _connect_early(self) -> None:
+    def _init_store_early(self) -> None:
         """Let all workers of a distributed job start from one set of weights, before anything is computed from them."""
         wanted = self._kvstore_params["kvstore"]
         kind = wanted.lower() if isinstance(wanted, str) else str(getattr(wanted, "type", ""))
         if is_distributed(kind) and self._params and all(p._data is not None for p in self._params):
-            self._connect()
+            self._init_store()
 
-    def _connect(self) -> None:
+    def _init_store(self) -> None:
         """Make the store, if one is needed, and hand it the initial values."""
         if self._moved:
-            self._follow()
+            self._move_states()
         if not self._kv_initialized:
             self._init_kvstore()
         if self._params_to_init:
@@ -132,23 +132,23 @@ class StoreLink:
             keys = [self._index[id(p)] for p in ready if p.grad_req != "null" or not alone]
             self._stored |= set(keys)
             if hasattr(store, "expect_rows"):
-                store.expect_rows([i for i in keys if self._gives_rows(self._params[i])])
+                store.expect_rows([i for i in keys if self._has_row_grad(self._params[i])])
             if not has_values(store):
                 for i in keys:
                     store.broadcast(i, self._params[i]._arrays()[0], out=self._params[i]._arrays())
             else:
                 # A store of this process looks at the parameters when it must; the first step is like all others then.
-                give = store.adopt if type(store) is kvstore.KVStore else store.init
+                give = store.init_lazily if type(store) is kvstore.KVStore else store.init
                 give(keys, [self._params[i]._arrays()[0] for i in keys])
                 if not alone:
-                    self._adopt(store, keys)
+                    self._take_rank0_weights(store, keys)
             if self._update_on_kvstore and not self._optimizer_sent:
                 store.set_optimizer(self._optimizer)
                 self._optimizer_sent = True
         self._params_to_init = waiting
 
     @staticmethod
-    def _gives_rows(param: Parameter) -> bool:
+    def _has_row_grad(param: Parameter) -> bool:
         """Whether the gradient of a parameter is row_sparse."""
         return param.grad_req != "null" and param._grad_stype == "row_sparse"
 
@@ -160,7 +160,7 @@ class StoreLink:
             if self._kvstore_params["update_on_kvstore"] is False:
                 raise ArgumentError("Trainer: update_on_kvstore=False is not possible with row_sparse parameters")
 
-    def _adopt(self, store: Any, keys: list[int]) -> None:
+    def _take_rank0_weights(self, store: Any, keys: list[int]) -> None:
         """Take over the weights of the first worker."""
         late = any(a._fresh_grad for i in keys for a in self._params[i]._arrays())
         before = [self._params[i]._arrays()[0].asnumpy() for i in keys] if late else []
@@ -181,7 +181,7 @@ class StoreLink:
             return None
         return kvstore.create(wanted)
 
-    def _follow(self) -> None:
+    def _move_states(self) -> None:
         """Move the optimizer's states to the contexts that the parameters are on by now."""
         self._moved = False
         before, self._contexts = self._contexts, self._check_contexts()
@@ -199,7 +199,7 @@ class StoreLink:
                 updater.set_states(content)
         if type(store) is kvstore.KVStore:
             keys = sorted(self._stored)
-            store.move(keys, [self._params[i]._arrays()[0] for i in keys])
+            store.move_to_contexts(keys, [self._params[i]._arrays()[0] for i in keys])
         elif self._kv_initialized and store is None:
             # Several contexts need a store, where one did not.
             self._reset_kvstore()

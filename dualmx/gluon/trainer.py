@@ -91,7 +91,7 @@ class Trainer(StoreLink):
         self._reset_kvstore()
         for param in self._params:
             param._set_trainer(self)
-        self._connect_early()
+        self._init_store_early()
 
     def _check_contexts(self) -> list[Context]:
         contexts: list[Context] | None = None
@@ -156,26 +156,26 @@ class Trainer(StoreLink):
             StaleGradientError: there is such a parameter.
         """
         self._check_and_rescale_grad(self._scale / self._rows("step", batch_size))
-        self._connect()
-        if not self._takes_own_steps():
+        self._init_store()
+        if not self._default_step():
             self._allreduce_grads()
             self._update(ignore_stale_grad)
             return
-        fresh = self._fresh(ignore_stale_grad)
+        fresh = self._params_with_new_grad(ignore_stale_grad)
         if ignore_stale_grad and self._kvstore is not None:
             self._clear_stale(fresh)
         if self._amp_loss_scaler is not None and not self._update_on_kvstore:
             # All workers look at the same sums, so that all of them take the step or none does.
-            self._exchange(fresh)
-            if not self._overflows(fresh):
+            self._push_and_pull(fresh)
+            if not self._has_overflow(fresh):
                 self._apply(fresh)
-        elif not self._overflows(fresh) and not self._update_together(fresh):
-            self._exchange(fresh)
+        elif not self._has_overflow(fresh) and not self._step_as_spmd(fresh):
+            self._push_and_pull(fresh)
             self._apply(fresh)
-        self._used(fresh)
+        self._mark_grads_used(fresh)
         flush()
 
-    def _takes_own_steps(self) -> bool:
+    def _default_step(self) -> bool:
         """True unless a subclass exchanges or applies gradients in its own way, which two methods are made for."""
         return (
             getattr(self._allreduce_grads, "__func__", None) is Trainer._allreduce_grads
@@ -186,7 +186,7 @@ class Trainer(StoreLink):
         """Multiply gradients by `scale` in the next update."""
         self._optimizer.rescale_grad = scale
 
-    def _overflows(self, chosen: list[tuple[int, Parameter]]) -> bool:
+    def _has_overflow(self, chosen: list[tuple[int, Parameter]]) -> bool:
         """True if losses are scaled and a gradient is not finite, so that there must be no update."""
         if (
             self._amp_loss_scaler is not None
@@ -199,7 +199,7 @@ class Trainer(StoreLink):
             )
         return self._amp_loss_scaler is not None and self._amp_loss_scaler.has_overflow([p for _, p in chosen])
 
-    def _update_together(self, chosen: list[tuple[int, Parameter]]) -> bool:
+    def _step_as_spmd(self, chosen: list[tuple[int, Parameter]]) -> bool:
         """Sum and update on all contexts, and in all processes that XLA has joined, as one program, if possible."""
         store = self._kvstore
         everywhere = getattr(store, "everywhere", None)
@@ -220,20 +220,20 @@ class Trainer(StoreLink):
         Raises:
             OrderError: updates happen in the store.
         """
-        self._connect()
-        self._refuse_in_store("allreduce_grads")
+        self._init_store()
+        self._require_local_update("allreduce_grads")
         self._allreduce_grads()
 
-    def _learned(self) -> list[tuple[int, Parameter]]:
+    def _trainable(self) -> list[tuple[int, Parameter]]:
         """Index and parameter of those with a gradient."""
         return [(i, p) for i, p in enumerate(self._params) if p.grad_req != "null"]
 
     def _allreduce_grads(self) -> None:
         """Sum the gradients over contexts and workers; a store that updates does so now. Subclasses may replace it."""
         if not self._update_on_kvstore:
-            self._exchange(self._learned())
-        elif not self._overflows(self._learned()):
-            self._send(self._learned())
+            self._push_and_pull(self._trainable())
+        elif not self._has_overflow(self._trainable()):
+            self._push_grads(self._trainable())
 
     def update(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
         """Update from gradients that `allreduce_grads` summed (and you changed in between, perhaps).
@@ -241,21 +241,21 @@ class Trainer(StoreLink):
         Raises:
             OrderError: updates happen in the store. StaleGradientError: see `step`.
         """
-        self._connect()
-        self._refuse_in_store("update")
+        self._init_store()
+        self._require_local_update("update")
         self._check_and_rescale_grad(self._scale / self._rows("update", batch_size))
         self._update(ignore_stale_grad)
 
     def _update(self, ignore_stale_grad: bool = False) -> None:
         """Update from summed gradients, or fetch what the store has updated. Subclasses may replace it."""
         if self._update_on_kvstore:
-            fresh = self._learned()
-            self._receive(fresh)
+            fresh = self._trainable()
+            self._pull_weights(fresh)
         else:
-            fresh = self._fresh(ignore_stale_grad)
-            if not self._overflows(fresh):
+            fresh = self._params_with_new_grad(ignore_stale_grad)
+            if not self._has_overflow(fresh):
                 self._apply(fresh)
-        self._used(fresh)
+        self._mark_grads_used(fresh)
         flush()
 
     @staticmethod
@@ -265,13 +265,13 @@ class Trainer(StoreLink):
             raise ArgumentError(f"Trainer.{what}: batch_size={rows}: expected a number above 0")
         return rows
 
-    def _refuse_in_store(self, what: str) -> None:
+    def _require_local_update(self, what: str) -> None:
         if self._update_on_kvstore:
             raise OrderError(
                 f"Trainer.{what}: not possible while the store updates; make the Trainer with update_on_kvstore=False"
             )
 
-    def _fresh(self, ignore_stale_grad: bool) -> list[tuple[int, Parameter]]:
+    def _params_with_new_grad(self, ignore_stale_grad: bool) -> list[tuple[int, Parameter]]:
         """Index and parameter of those with a new gradient, on any context if others may be stale."""
         found = []
         for i, param in enumerate(self._params):
@@ -318,7 +318,7 @@ class Trainer(StoreLink):
                 updater([i for i, _ in held], grads, weights)
 
     @staticmethod
-    def _used(chosen: list[tuple[int, Parameter]]) -> None:
+    def _mark_grads_used(chosen: list[tuple[int, Parameter]]) -> None:
         """Mark the gradients as used."""
         for _, param in chosen:
             for array in param._arrays():
@@ -327,7 +327,7 @@ class Trainer(StoreLink):
     def save_states(self, fname: str) -> None:
         """Write the optimizer and its states (such as momenta) to a file in MXNet's format."""
         self._check_ready()
-        self._connect()
+        self._init_store()
         if self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
         else:
@@ -340,7 +340,7 @@ class Trainer(StoreLink):
         Raises:
             FormatError: the file is damaged, or holds classes other than optimizers and arrays.
         """
-        self._connect()
+        self._init_store()
         if self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
             store = self._kvstore

@@ -10,7 +10,7 @@ def describe_step(step: State) -> str:
     if step.kind == LEAF:
         return f"input {step.out!r}" + (" that is a variable" if step.payload else "")
     if step.kind == RECORDING:
-        return f"recording {'on' if step.rec else 'off'}"
+        return f"recording {'on' if step.recording else 'off'}"
     if step.kind == BACKWARD:
         return f"backward through {len(step.payload.path)} operations"
     what = repr(step.call) if step.call else step.kind
@@ -27,7 +27,7 @@ def cache_miss_reason(state: State) -> str:
     while step.parent is not None:
         others = [s for s in step.parent.next.values() if isinstance(s, State) and s is not step]
         if others:
-            line = f" at {step.where[0]}:{step.where[1]}" if step.where else ""
+            line = f" at {step.user_line[0]}:{step.user_line[1]}" if step.user_line else ""
             before = describe_step(others[-1])
             return f"step {step.depth} of {state.depth}{line} is {describe_step(step)}; before it was {before}"
         if step.parent.programs:

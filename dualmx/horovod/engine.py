@@ -43,7 +43,14 @@ class TensorEntry:
         self, ask: Request, arrays: Sequence[np.ndarray] = (), op: str = "sum", scale: float = 1.0,
         run: Callable[[ProcessGroup], Any] | None = None, kept: Any = None,
     ):  # fmt: skip
-        self.ask, self.arrays, self.op, self.scale, self.run, self.kept = ask, list(arrays), op, scale, run, kept
+        self.request, self.arrays, self.op, self.scale, self.run, self.keep_alive = (
+            ask,
+            list(arrays),
+            op,
+            scale,
+            run,
+            kept,
+        )
         self.future: Future[Any] = Future()
 
 
@@ -74,8 +81,8 @@ class BackgroundLoop:
         self._settings = replace(self._settings, hierarchical=self._hierarchical)
         self._queue: deque[TensorEntry] = deque()
         self._oldest = 0.0
-        self._mine: dict[str, TensorEntry] = {}
-        self._orders: deque[Response] = deque()
+        self._tensor_table: dict[str, TensorEntry] = {}
+        self._responses: deque[Response] = deque()
         self._joins: deque[Future[int]] = deque()
         self._joining: Future[int] | None = None
         self._hurried = 0
@@ -83,7 +90,7 @@ class BackgroundLoop:
         self._numbers = itertools.count(1)
         self._groups: dict[tuple[Any, ...], Any] = {}
         self.exchanges = 0
-        self._negotiation = Controller(group.ranks) if group.rank == 0 else None
+        self._controller = Controller(group.ranks) if group.rank == 0 else None
         tune = group.rank == 0 and knobs.AUTOTUNE.read() == "1"
         self._tuner = ParameterManager(self._settings, levels) if tune else None
         self._stall = 0.0 if knobs.STALL_DISABLE.read() == "1" else knobs.STALL_TIME.number()
@@ -99,16 +106,16 @@ class BackgroundLoop:
         Raises:
             MXNetError: one of that name is under way, or the engine has ended.
         """
-        if not request.ask.name:
-            request.ask.name = f"noname.{next(self._numbers)}"
-        name = request.ask.name
+        if not request.request.name:
+            request.request.name = f"noname.{next(self._numbers)}"
+        name = request.request.name
         with self._changed:
             if self._over:
                 raise MXNetError(f"hvd: {name}: Horovod has been shut down")
-            if name in self._mine:
+            if name in self._tensor_table:
                 raise MXNetError(f"hvd: an exchange named {name!r} is under way; wait for it, or use another name")
-            timeline.negotiate(name, request.ask.kind)
-            self._mine[name] = request
+            timeline.negotiate(name, request.request.kind)
+            self._tensor_table[name] = request
             if not self._queue:
                 self._oldest = time.monotonic()
             self._queue.append(request)
@@ -121,7 +128,7 @@ class BackgroundLoop:
         Raises:
             MXNetError: it failed.
         """
-        return self._hurry(request.future)
+        return self._wake_early(request.future)
 
     def join(self) -> int:
         """Say that this process has no more data; returns the one that joined last."""
@@ -131,9 +138,9 @@ class BackgroundLoop:
                 raise MXNetError("hvd.join: Horovod has been shut down")
             self._joins.append(future)
             self._changed.notify_all()
-        return self._hurry(future)
+        return self._wake_early(future)
 
-    def _hurry(self, future: Future[Any]) -> Any:
+    def _wake_early(self, future: Future[Any]) -> Any:
         if not future.done():
             with self._changed:
                 self._hurried += 1
@@ -149,7 +156,7 @@ class BackgroundLoop:
         """End when what was begun is done, or after some seconds."""
         until = time.monotonic() + patience
         with self._changed:
-            while self._mine and self._thread.is_alive() and time.monotonic() < until:
+            while self._tensor_table and self._thread.is_alive() and time.monotonic() < until:
                 self._hurried += 1
                 self._changed.notify_all()
                 self._changed.wait(0.05)
@@ -166,13 +173,13 @@ class BackgroundLoop:
         try:
             while self._await():
                 timeline.cycle()
-                self._announce()
+                self._send_requests()
                 self._listen()
                 nbytes = 0
-                while self._orders:
-                    nbytes += self._obey(self._orders.popleft())
+                while self._responses:
+                    nbytes += self._execute_response(self._responses.popleft())
                 self._tune(nbytes)
-                self._look_out()
+                self._check_stalls()
             self._fail(MXNetError("hvd: Horovod has been shut down"))
         except BaseException as e:
             with self._changed:
@@ -185,18 +192,22 @@ class BackgroundLoop:
             while not self._over:
                 until = self._oldest + self._settings.cycle / 1000
                 now = time.monotonic()
-                full = sum(r.ask.nbytes for r in self._queue) >= max(self._settings.threshold, 1)
+                full = sum(r.request.nbytes for r in self._queue) >= max(self._settings.threshold, 1)
                 if self._joins or self._received() or (self._queue and (self._hurried or full or now >= until)):
                     return True
-                if not self._queue and self._mine and any(r in self._peers.gone for r in self.group.ranks):
+                if (
+                    not self._queue
+                    and self._tensor_table
+                    and any(r in self._peers.lost_ranks for r in self.group.ranks)
+                ):
                     return True
-                self._changed.wait(until - now if self._queue else 1.0 if self._mine or self._busy() else None)
-                if not self._queue and (self._mine or self._busy()):
+                self._changed.wait(until - now if self._queue else 1.0 if self._tensor_table or self._busy() else None)
+                if not self._queue and (self._tensor_table or self._busy()):
                     return not self._over
         return False
 
     def _busy(self) -> bool:
-        return self._negotiation is not None and self._negotiation.busy
+        return self._controller is not None and self._controller.busy
 
     def _others(self) -> Sequence[int]:
         return self.group.ranks[1:] if self.group.rank == 0 else self.group.ranks[:1]
@@ -208,10 +219,10 @@ class BackgroundLoop:
     def _channel(self) -> str:
         return f"{self.group.name}:{'ask' if self.group.rank == 0 else 'tell'}"
 
-    def _announce(self) -> None:
+    def _send_requests(self) -> None:
         """Tell the first process what this one is ready for."""
         with self._changed:
-            asks = [r.ask for r in self._queue]
+            asks = [r.request for r in self._queue]
             self._queue.clear()
             joins = [self._joins.popleft()] if self._joins and self._joining is None else []
         if joins:
@@ -222,8 +233,8 @@ class BackgroundLoop:
             self._ask({"join": True})
 
     def _ask(self, meta: dict[str, Any]) -> None:
-        if self._negotiation is not None:
-            self._heard(0, meta)
+        if self._controller is not None:
+            self._on_requests(0, meta)
             return
         try:
             self._peers.send(self.group.ranks[0], f"{self.group.name}:ask", meta)
@@ -233,71 +244,71 @@ class BackgroundLoop:
     def _listen(self) -> None:
         """Take what others say."""
         while self._received():
-            rank, message = self._peers.take(self._channel, self._others_there(), "hvd")
-            if self._negotiation is not None:
-                self._heard(self.group.ranks.index(rank), message.meta)
+            rank, message = self._peers.receive(self._channel, self._ranks_with_messages(), "hvd")
+            if self._controller is not None:
+                self._on_requests(self.group.ranks.index(rank), message.meta)
             else:
-                self._told(message.meta)
-        if self._negotiation is not None:
-            orders = self._negotiation.orders(self._settings.threshold)
+                self._on_responses(message.meta)
+        if self._controller is not None:
+            orders = self._controller.pop_responses(self._settings.threshold)
             for at in range(0, len(orders), MAX_REQUESTS):
-                self._tell({"orders": [encode_response(o) for o in orders[at : at + MAX_REQUESTS]]})
+                self._broadcast_responses({"orders": [encode_response(o) for o in orders[at : at + MAX_REQUESTS]]})
 
-    def _others_there(self) -> list[int]:
+    def _ranks_with_messages(self) -> list[int]:
         return [r for r in self._others() if self._peers.waiting(self._channel, [r])]
 
-    def _heard(self, member: int, meta: dict[str, Any]) -> None:
+    def _on_requests(self, member: int, meta: dict[str, Any]) -> None:
         """In the first process: another one is ready for something."""
-        assert self._negotiation is not None
+        assert self._controller is not None
         asks = [Request(*map(_typed, a, (str, str, str, int, str))) for a in meta.get("asks", ())]
         if timeline.on:
             for a in asks:
                 timeline.negotiate(a.name, a.kind)
                 timeline.mark(a.name, str(self.group.ranks[member]))
-        self._negotiation.announce(member, asks, time.monotonic())
+        self._controller.add_ready(member, asks, time.monotonic())
         if meta.get("join"):
-            last = self._negotiation.join(member)
+            last = self._controller.join(member)
             if last is not None:
-                self._tell({"last": last})
+                self._broadcast_responses({"last": last})
 
-    def _tell(self, meta: dict[str, Any]) -> None:
+    def _broadcast_responses(self, meta: dict[str, Any]) -> None:
         meta = {**meta, "cycle": self._settings.cycle, "levels": self._settings.hierarchical}
         for rank in self._others():
-            if rank not in self._peers.gone:
+            if rank not in self._peers.lost_ranks:
                 try:
                     self._peers.send(rank, f"{self.group.name}:tell", meta)
                 except MXNetError as e:
                     _log.debug("hvd: %s", e)  # whoever needs that process finds out
-        self._told(meta)
+        self._on_responses(meta)
 
-    def _told(self, meta: dict[str, Any]) -> None:
+    def _on_responses(self, meta: dict[str, Any]) -> None:
         self._settings = replace(self._settings, cycle=float(meta["cycle"]), hierarchical=bool(meta["levels"]))
-        self._orders.extend(decode_response(o) for o in meta.get("orders", ()))
+        self._responses.extend(decode_response(o) for o in meta.get("orders", ()))
         if "last" in meta and self._joining is not None:
             joining, self._joining = self._joining, None
             joining.set_result(self.group.ranks[int(meta["last"])])
 
-    def _look_out(self) -> None:
+    def _check_stalls(self) -> None:
         """Complain of processes that are missing, and give up if they are gone."""
         now = time.monotonic()
-        if self._negotiation is not None:
-            for name, missing, waited in self._negotiation.stalled(now, self._stall) if self._stall else ():
+        if self._controller is not None:
+            for name, missing, waited in self._controller.stalled(now, self._stall) if self._stall else ():
                 _log.warning(
                     f"stalled for {waited:.0f} s: {name}: ready here, missing: process {', '.join(map(str, missing))}"
                 )
-            late = self._negotiation.overdue(now, self._patience) if self._patience else []
+            late = self._controller.overdue(now, self._patience) if self._patience else []
             for name, missing, waited in late:
                 text = f"{name}: process {', '.join(map(str, missing))} did not take part within {waited:.0f} s"
-                self._tell({"orders": [encode_response(self._negotiation.give_up(name, text))]})
-        gone = [self._peers.gone[r] for r in self.group.ranks if r in self._peers.gone]
-        if gone and not self._received() and not self._orders:
+                self._broadcast_responses({"orders": [encode_response(self._controller.give_up(name, text))]})
+        gone = [self._peers.lost_ranks[r] for r in self.group.ranks if r in self._peers.lost_ranks]
+        if gone and not self._received() and not self._responses:
             self._fail(PeerLost(f"hvd: process {self._peers.rank} of {self._peers.size} lost another one: {gone[0]}"))
 
     def _fail(self, error: MXNetError) -> None:
         """End everything that is under way by an error."""
         with self._changed:
-            failed = list(self._mine.values())
-            self._mine.clear()
+            failed = list(self._tensor_table.values())
+            self._tensor_table.clear()
             self._queue.clear()
             futures = [r.future for r in failed] + list(self._joins)
             self._joins.clear()
@@ -312,24 +323,24 @@ class BackgroundLoop:
             found = self._tuner.cycle(nbytes)
             if found is not None:
                 self._settings = found
-                self._tell({})
+                self._broadcast_responses({})
 
     # -- exchanges
 
-    def _obey(self, order: Response) -> int:
+    def _execute_response(self, order: Response) -> int:
         """Make the exchanges of an order; returns how many bytes they were."""
         for name in order.names:
             timeline.end(name)
         if self.group.rank not in order.active:
             return 0
         with self._changed:
-            requests = [r for r in (self._mine.pop(n, None) for n in order.names) if r is not None]
+            requests = [r for r in (self._tensor_table.pop(n, None) for n in order.names) if r is not None]
             self._changed.notify_all()
         for r in requests:
-            timeline.begin(r.ask.name, r.ask.kind.upper(), bytes=r.ask.nbytes)
+            timeline.begin(r.request.name, r.request.kind.upper(), bytes=r.request.nbytes)
         try:
             if order.error:
-                raise (ArgumentError if order.wrong else MXNetError)(f"hvd: {order.error}")
+                raise (ArgumentError if order.failed else MXNetError)(f"hvd: {order.error}")
             group = self._group(order.active)
             if requests[0].run is not None:
                 self.exchanges += 1
@@ -338,13 +349,13 @@ class BackgroundLoop:
                 results = self._reduce(requests, group)
         except Exception as e:
             for r in requests:
-                timeline.end(r.ask.name)
+                timeline.end(r.request.name)
                 r.future.set_exception(e)
             return 0
         for r, found in zip(requests, results, strict=True):
-            timeline.end(r.ask.name)
+            timeline.end(r.request.name)
             r.future.set_result((found, len(order.active)))
-        return sum(r.ask.nbytes for r in requests)
+        return sum(r.request.nbytes for r in requests)
 
     def _group(self, active: Sequence[int]) -> ProcessGroup:
         """The group of those that take part, which is another one while some have joined."""
@@ -369,7 +380,7 @@ class BackgroundLoop:
                 together.setdefault(results[i][k].dtype, []).append((i, k))
         for at in [[p] for p in alone] + list(together.values()):
             parts = [results[i][k] for i, k in at]
-            names = list(dict.fromkeys(requests[i].ask.name for i, _ in at))
+            names = list(dict.fromkeys(requests[i].request.name for i, _ in at))
             _each(names, timeline.begin, "MEMCPY_IN_FUSION_BUFFER")
             whole = parts[0] if len(parts) == 1 else np.concatenate([p.reshape(-1) for p in parts])
             _each(names, timeline.end)

@@ -23,7 +23,7 @@ class Request:
 
     name: str
     kind: str
-    text: str
+    signature: str
     nbytes: int = 0
     fuse: str = ""
 
@@ -42,7 +42,7 @@ class Response:
     names: list[str]
     active: list[int]
     error: str = ""
-    wrong: bool = True
+    failed: bool = True
     nbytes: int = 0
 
 
@@ -77,18 +77,18 @@ class Controller:
         self._complete: list[str] = []
         self.joined: list[int] = []
 
-    def announce(self, member: int, asks: Iterable[Request], now: float) -> None:
+    def add_ready(self, member: int, asks: Iterable[Request], now: float) -> None:
         """Take down what member `member` (a position in `ranks`) is ready for."""
         for ask in asks:
             one = self._pending.setdefault(ask.name, _Pending(ask, now))
-            one.texts[member] = f"{ask.kind} of {ask.text}"
-            self._look(ask.name)
+            one.texts[member] = f"{ask.kind} of {ask.signature}"
+            self._check_complete(ask.name)
 
     def join(self, member: int) -> int | None:
         """A member has no more data; returns it if it is the last one, so that all begin anew."""
         self.joined.append(member)
         for name in list(self._pending):
-            self._look(name)
+            self._check_complete(name)
         if len(self.joined) < len(self._ranks):
             return None
         self.joined = []
@@ -97,12 +97,12 @@ class Controller:
     def _active(self) -> list[int]:
         return [i for i in range(len(self._ranks)) if i not in self.joined]
 
-    def _look(self, name: str) -> None:
+    def _check_complete(self, name: str) -> None:
         # Those who joined after they asked take part still.
         if name not in self._complete and all(i in self._pending[name].texts for i in self._active()):
             self._complete.append(name)
 
-    def orders(self, threshold: int) -> list[Response]:
+    def pop_responses(self, threshold: int) -> list[Response]:
         """Return what is ready, and forget it; reductions alike that make up to `threshold` bytes as one order."""
         made: list[Response] = []
         open_at: dict[tuple[str, tuple[int, ...]], Response] = {}
@@ -157,7 +157,7 @@ class Controller:
     def give_up(self, name: str, error: str) -> Response:
         """Forget an exchange, and return the order that tells those who wait for it."""
         one = self._pending.pop(name)
-        return Response([name], sorted(one.texts), error, wrong=False)
+        return Response([name], sorted(one.texts), error, failed=False)
 
     @property
     def busy(self) -> bool:
@@ -167,7 +167,7 @@ class Controller:
 
 def encode_response(order: Response) -> dict[str, Any]:
     """Return an order as it is sent."""
-    return {"n": order.names, "a": order.active, "e": order.error, "w": order.wrong}
+    return {"n": order.names, "a": order.active, "e": order.error, "w": order.failed}
 
 
 def decode_response(meta: dict[str, Any]) -> Response:

@@ -281,6 +281,6 @@ def enqueue_reducescatter(
 
     if engine is None:
         members = group_of(what, process_set) or parallel.new_group()
-        return completed_handle(members.run(lambda: run(members)))
+        return completed_handle(members.run_in_order(lambda: run(members)))
     ask = Request(name or "", "reducescatter", f"{_listed(tensors)}, op={op}", _bytes(tensors))
     return enqueue(engine, TensorEntry(ask, run=run, kept=[t._array() for t in tensors]), lambda found, _: found)

@@ -156,7 +156,7 @@ class DistributedTrainer(Trainer):
     def _check_and_rescale_grad(self, scale: float) -> None:
         super()._check_and_rescale_grad(scale / self._process_set.size())  # which changes in an elastic job
 
-    def _exchange(self, chosen: list[tuple[int, Parameter]]) -> None:
+    def _push_and_pull(self, chosen: list[tuple[int, Parameter]]) -> None:
         _allreduce_grads([p.list_grad()[0] for _, p in chosen], self._compression, self._prescale, self._process_set)
 
 
@@ -213,7 +213,7 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
     _broadcast_into([p for p in found if not isinstance(p, Parameter) or p._data is not None], root)
     for p in found:
         if isinstance(p, Parameter) and p._data is None:
-            p._when_made = lambda made, root=root: _broadcast_into([made], root)
+            p._on_initialized = lambda made, root=root: _broadcast_into([made], root)
 
 
 def _broadcast_into(found: list[Any], root: int) -> None:

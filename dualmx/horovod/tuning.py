@@ -56,7 +56,7 @@ class BayesianSearch:
         self._at: list[tuple[float, ...]] = []
         self._scores: list[float] = []
 
-    def tell(self, x: tuple[float, ...], score: float) -> None:
+    def add_sample(self, x: tuple[float, ...], score: float) -> None:
         """Take down a sample."""
         self._at.append(tuple(x))
         self._scores.append(float(score))
@@ -105,7 +105,7 @@ class ParameterManager:
         names = [("threshold", knobs.FUSION_THRESHOLD), ("cycle", knobs.CYCLE_TIME)]
         if several_hosts:
             names.append(("hierarchical", knobs.HIERARCHICAL))
-        self._free = [name for name, knob in names if not knob.given()]
+        self._free = [name for name, knob in names if not knob.is_set()]
         self.settings = first
         self.over = not self._free
         self._search = BayesianSearch(len(self._free), knobs.AUTOTUNE_NOISE.number())
@@ -157,7 +157,7 @@ class ParameterManager:
             return None
         s = self.settings
         self._row(self._seen - self._warmup, int(s.hierarchical), s.cycle, s.threshold, f"{score:.0f}")
-        self._search.tell(self._at, score)
+        self._search.add_sample(self._at, score)
         self.over = self._seen - self._warmup >= self._samples
         self._at = self._search.best() if self.over else self._search.propose()
         self.settings = self._settings(self._at)

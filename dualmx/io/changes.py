@@ -76,7 +76,7 @@ class ImageAugmentation:
     max_random_illumination: float = 0.0
 
     @classmethod
-    def of(cls, who: str, given: Mapping[str, Any]) -> ImageAugmentation:
+    def from_args(cls, who: str, given: Mapping[str, Any]) -> ImageAugmentation:
         """Return the changes that arguments describe, which may be texts as in MXNet.
 
         Raises:
@@ -196,15 +196,15 @@ class ImageAugmentation:
             x = x + (vectors @ (values * rng.normal(0, self.pca_noise, 3))).astype(np.float32)
         return x
 
-    def normal(self, x: np.ndarray, mean: np.ndarray | None, rng: np.random.RandomState) -> np.ndarray:
+    def normalize(self, x: np.ndarray, mean: np.ndarray | None, rng: np.random.RandomState) -> np.ndarray:
         """Return a float32 (C, H, W) image: (x - mean) * scale / std, with another contrast and illumination."""
         x = np.moveaxis(x, 2, 0).astype(np.float32)
         c = len(x)
         means = mean if mean is not None else self._each("mean", c)
         std = self._each("std", c) / np.float32(self.scale)
-        return self._lit(x - means, rng) / std
+        return self._adjust_light(x - means, rng) / std
 
-    def _lit(self, x: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    def _adjust_light(self, x: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         if not (self.max_random_contrast or self.max_random_illumination):
             return x
         factor = 1 + rng.uniform(-self.max_random_contrast, self.max_random_contrast)

@@ -88,7 +88,7 @@ class DetAugmentation(ImageAugmentation):
             raise ArgumentError(f"{name}={values}: expected one value, or one for each of {n} crop samplers")
         return tuple(values) * n if len(values) == 1 else tuple(values)
 
-    def with_boxes(
+    def apply(
         self, x: np.ndarray, boxes: np.ndarray, height: int, width: int, rng: np.random.RandomState
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return an image of at most `height` by `width` and its boxes, rows (class, left, top, right, bottom, …)."""
@@ -129,7 +129,7 @@ class DetAugmentation(ImageAugmentation):
             x = np.clip(np.rint(x * factor), 0, 255).astype(np.uint8)
         return super().colour(x, rng)
 
-    def _lit(self, x: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    def _adjust_light(self, x: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         return x  # contrast and illumination belong to the colours here
 
     def _padded(self, x: np.ndarray, boxes: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:

@@ -67,7 +67,7 @@ class _ImageRecordBase(MXDataIter):
         if len(self.data_shape) != 3 or self.data_shape[0] not in (1, 3, 4) or min(self.data_shape) < 1:
             raise ArgumentError(f"{self._who}: data_shape={data_shape}: expected (1, 3 or 4, height, width)")
         check_shard(self._who, num_parts, part_index)
-        self._changes = self._kind.of(self._who, changes)
+        self._augmentation = self._kind.from_args(self._who, changes)
         self._type = as_dtype(self._dtype if dtype is None else dtype)
         self._files = _files(path_imgrec, self._who)
         if path_imgidx and num_parts > 1:
@@ -89,7 +89,7 @@ class _ImageRecordBase(MXDataIter):
         self._seeds = np.random.RandomState(seed if seed_aug is None else seed_aug)
         self._threads = ThreadPoolExecutor(max(1, int(preprocess_threads)), "dualmx-images")
         self._start = 0  # images of this epoch that the last batch of the epoch before has used
-        self._coming: list[Any] = []
+        self._pending: list[Any] = []
         self._batch: DataBatch | None = None
         self._last: Any = None
         if mean_img:
@@ -102,7 +102,7 @@ class _ImageRecordBase(MXDataIter):
         total = np.zeros(self.data_shape, np.float64)
         for row in range(len(self._at)):
             image, _, rng = self._read(row, 0)
-            total += np.moveaxis(self._changes.geometry(image, self.data_shape[1], self.data_shape[2], rng), 2, 0)
+            total += np.moveaxis(self._augmentation.geometry(image, self.data_shape[1], self.data_shape[2], rng), 2, 0)
         mean = (total / len(self._at)).astype(np.float32)
         if path.endswith(".npy"):
             np.save(path, mean)
@@ -136,15 +136,15 @@ class _ImageRecordBase(MXDataIter):
         order = self._rng.permutation(len(self._at)) if self._shuffle else np.arange(len(self._at))
         self._order = order
         self._next = self._start
-        self._coming = []
-        self._ahead()
+        self._pending = []
+        self._prefetch()
 
     def reset(self) -> None:
         self._begin()
 
-    def _ahead(self) -> None:
+    def _prefetch(self) -> None:
         """Have the next batches decoded: two are under way while one is used."""
-        while len(self._coming) < 2 and self._next < len(self._order):
+        while len(self._pending) < 2 and self._next < len(self._order):
             at, n = self._next, len(self._order)
             rows = [int(self._order[i]) for i in range(at, min(at + self.batch_size, n))]
             short = self.batch_size - len(rows)
@@ -152,7 +152,7 @@ class _ImageRecordBase(MXDataIter):
                 rows += [int(self._order[i % n]) for i in range(short)]
             seeds = self._seeds.randint(0, 1 << 31, len(rows))
             made = [self._threads.submit(self._make, r, int(s)) for r, s in zip(rows, seeds, strict=True)]
-            self._coming.append((made, short))
+            self._pending.append((made, short))
             self._next += self.batch_size
             if self._next >= n:
                 self._start = short % n if self.round_batch else 0
@@ -191,17 +191,17 @@ class _ImageRecordBase(MXDataIter):
     def _image(self, x: np.ndarray, label: np.ndarray, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
         if label.size != self.label_width:
             raise self._wrong(f"has {label.size} labels, label_width={self.label_width}", "as many")
-        changed = self._changes.geometry(x, self.data_shape[1], self.data_shape[2], rng)
+        changed = self._augmentation.geometry(x, self.data_shape[1], self.data_shape[2], rng)
         if changed.shape[2] != self.data_shape[0]:
             raise self._wrong(f"an image of {changed.shape[2]} channels", f"data_shape {tuple(self.data_shape)}")
-        return self._changes.normal(self._changes.colour(changed, rng), self._mean, rng), label
+        return self._augmentation.normalize(self._augmentation.colour(changed, rng), self._mean, rng), label
 
     def iter_next(self) -> bool:
-        if not self._coming:
+        if not self._pending:
             self._batch = None
             return False
-        made, short = self._coming.pop(0)
-        self._ahead()
+        made, short = self._pending.pop(0)
+        self._prefetch()
         samples = [f.result() if isinstance(f, Future) else f for f in made]
         if len(samples) < self.batch_size:  # without round_batch what the batch before left there fills it up
             filling = self._last if self._last is not None else samples * self.batch_size
@@ -299,7 +299,7 @@ class ImageDetRecordIter(_ImageRecordBase):
     """
 
     _who, _kind = "ImageDetRecordIter", DetAugmentation
-    _changes: DetAugmentation
+    _augmentation: DetAugmentation
 
     def __init__(
         self, *args: Any, label_width: int = -1, label_pad_width: int = 0, label_pad_value: float = -1.0, **kwargs: Any
@@ -335,7 +335,7 @@ class ImageDetRecordIter(_ImageRecordBase):
         if not 2 <= begin <= label.size or width < 5 or (label.size - begin) % width:
             raise self._wrong(f"a label of {label.size} numbers, {begin} before boxes of {width}", "numbers that fit")
         c, h, w = self.data_shape
-        x, boxes = self._changes.with_boxes(x, label[begin:].reshape(-1, width), h, w, rng)
+        x, boxes = self._augmentation.apply(x, label[begin:].reshape(-1, width), h, w, rng)
         label = np.concatenate([label[:begin], boxes.ravel()])
         row = np.full(self.label_width, self._pad_value, np.float32)
         row[: 4 + label.size] = [c, *x.shape[:2], label.size, *label]
@@ -343,7 +343,7 @@ class ImageDetRecordIter(_ImageRecordBase):
             canvas = np.zeros((h, w, x.shape[2]), x.dtype)
             canvas[: x.shape[0], : x.shape[1]] = x
             x = canvas
-        return self._changes.normal(x, self._mean, rng), row
+        return self._augmentation.normalize(x, self._mean, rng), row
 
 
 def _files(path: str | os.PathLike[str], who: str) -> list[str]:

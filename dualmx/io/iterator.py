@@ -198,7 +198,7 @@ class PrefetchingIter(_CurrentBatchIter):
         self.rename_data, self.rename_label = rename_data, rename_label
         super().__init__(self.provide_data[0].shape[0])
         self._threads = ThreadPoolExecutor(self.n_iter, "dualmx-prefetch")
-        self._coming: list[Future[DataBatch | None]] = []
+        self._pending: list[Future[DataBatch | None]] = []
         self._fetch()
 
     @overridable_property
@@ -218,19 +218,19 @@ class PrefetchingIter(_CurrentBatchIter):
         ]
 
     def _fetch(self) -> None:
-        self._coming = [self._threads.submit(_next_or_none, i) for i in self.iters]
+        self._pending = [self._threads.submit(_next_or_none, i) for i in self.iters]
 
     def reset(self) -> None:
-        for f in self._coming:
+        for f in self._pending:
             f.exception()
         for i in self.iters:
             i.reset()
         self._fetch()
 
     def iter_next(self) -> bool:
-        if not self._coming:
+        if not self._pending:
             return False
-        coming, self._coming = self._coming, []
+        coming, self._pending = self._pending, []
         batches = [f.result() for f in coming]
         got = [b for b in batches if b is not None]
         if not got:

@@ -78,7 +78,7 @@ class Training:
         self._compiled = _CompileArgs(self, optimizer, loss, wanted)
         self.hybridize(not run_eagerly)
 
-    def _ready(self, what: str) -> _CompileArgs:
+    def _finish_deferred(self, what: str) -> _CompileArgs:
         if self._compiled is None:
             raise MXNetError(f"{what}: the model is not compiled; call compile(optimizer, loss) first")
         return self._compiled
@@ -86,13 +86,13 @@ class Training:
     @property
     def optimizer(self) -> Any:
         """The optimizer, an `mx.optimizer.Optimizer`."""
-        chosen = self._ready("optimizer")
+        chosen = self._finish_deferred("optimizer")
         return chosen.optimizer if chosen.trainer is None else chosen.trainer.optimizer
 
     @property
     def metrics_names(self) -> list[str]:
         """Names of what `evaluate` returns."""
-        return [m.name for m in self._ready("metrics_names").all]
+        return [m.name for m in self._finish_deferred("metrics_names").all]
 
     def fit(
         self: Any, x: Any, y: Any = None, batch_size: int | None = None, epochs: int = 1, verbose: Any = "auto",
@@ -126,7 +126,7 @@ class Training:
         Raises:
             MXNetError: not compiled. ArgumentError: arguments that do not belong together.
         """
-        chosen, strategy = self._ready("fit"), self._strategy
+        chosen, strategy = self._finish_deferred("fit"), self._strategy
         if not 0 <= validation_split < 1:
             raise ArgumentError(f"fit: validation_split={validation_split}: expected 0 or more, below 1")
         if sample_weight is not None:
@@ -195,7 +195,7 @@ class Training:
         Returns:
             The loss alone if there are no metrics, otherwise a list in the order of `metrics_names`, or a dict.
         """
-        chosen, strategy = self._ready("evaluate"), self._strategy
+        chosen, strategy = self._finish_deferred("evaluate"), self._strategy
         if sample_weight is not None:
             y = WeightedLabels(host(y), host(sample_weight))
         self.reset_metrics()
@@ -230,7 +230,7 @@ class Training:
         return self._on_batch("test_on_batch", x, y, self._test)
 
     def _on_batch(self: Any, what: str, x: Any, y: Any, act: Any) -> Any:
-        chosen = self._ready(what)
+        chosen = self._finish_deferred(what)
         self.reset_metrics()
         for xs, labels in batches_of(what, x, y, len(y)).epoch(0):
             act(chosen, xs, labels)
@@ -250,7 +250,7 @@ class Training:
 
     def reset_metrics(self) -> None:
         """Let the loss and the metrics begin anew."""
-        for metric in self._ready("reset_metrics").all:
+        for metric in self._finish_deferred("reset_metrics").all:
             metric.reset()
 
     def _values(self: Any, strategy: Strategy | None) -> dict[str, float]:

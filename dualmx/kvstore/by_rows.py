@@ -20,15 +20,15 @@ RowIdsAndValues = tuple[np.ndarray, np.ndarray]  # ascending ids (k,) and rows (
 
 def rows_of(array: RowSparseNDArray) -> RowIdsAndValues:
     """The stored rows of an array, each once, with ascending ids."""
-    held = array.settled().ascending()
-    count = held.stored
+    held = array.coalesced().sorted_by_id()
+    count = held.n_stored_rows
     return held.ids.asnumpy()[:count].astype(np.int64), held.rows.asnumpy()[:count]
 
 
 def store_rows(out: NDArray, found: RowIdsAndValues, what: str) -> None:
     """Write rows into `out`: a row_sparse array stores them then, and no others; a dense one gets zeros elsewhere."""
     ids, rows = found
-    store(out, RowSparseNDArray.of_host(out.shape, rows.astype(out.dtype, copy=False), ids, out.context), what)
+    store(out, RowSparseNDArray.from_numpy_parts(out.shape, rows.astype(out.dtype, copy=False), ids, out.context), what)
 
 
 def parse_row_ids(row_ids: Any, rows: int, what: str) -> np.ndarray:
@@ -73,13 +73,13 @@ def pull_rows_into(kv: DistKVStore, pairs: Sequence[tuple[Any, list[NDArray]]], 
     asked: list[tuple[Any, NDArray, np.ndarray]] = []
     for k, group in pairs:
         for a in group:
-            kv._fits("row_sparse_pull", k, a)
+            kv._check_array("row_sparse_pull", k, a)
             asked.append((k, a, parse_row_ids(next(remaining), a.shape[0], what)))
     ids = {k: union_ids([i for other, _, i in asked if other == k]) for k, _ in pairs}
     whole = [k for k in ids if not is_row_sliced(kv._kv.keys[kv._number, k])]
     received = pull_rows(kv._kv, kv._number, {k: i for k, i in ids.items() if k not in whole})
     values = kv._values(whole) if whole else {}
-    kv._settle(ids)
+    kv._wait_for_pushes(ids)
     found = received() | {k: (ids[k], values[k][ids[k]]) for k in whole}
     for k, a, own in asked:
         store_rows(a, select_rows(found[k], own), what)
@@ -88,7 +88,7 @@ def pull_rows_into(kv: DistKVStore, pairs: Sequence[tuple[Any, list[NDArray]]], 
 def pull_stored_rows(kv: DistKVStore, tables: Mapping[Any, Sequence[NDArray]]) -> None:
     """Fetch the rows that are stored into row_sparse arrays."""
     received = pull_rows(kv._kv, kv._number, dict.fromkeys(tables))
-    kv._settle(tables)
+    kv._wait_for_pushes(tables)
     for k, found in received().items():
         for a in tables[k]:
             store_rows(a, found, "kvstore.pull")
@@ -107,7 +107,7 @@ def refresh(kv: DistKVStore, key: Any, tables: Sequence[NDArray], row_ids: NDArr
 def write_changed(kv: DistKVStore, changed: Mapping[Any, tuple[Sequence[NDArray], np.ndarray]]) -> None:
     """Fetch rows of keys, by ascending numbers, and write them into copies that have all their rows."""
     received = pull_rows(kv._kv, kv._number, {k: ids for k, (_, ids) in changed.items()})
-    kv._settle(changed)
+    kv._wait_for_pushes(changed)
     for k, found in received().items():
         for table in changed[k][0]:
             write_rows(table, *found)

@@ -23,7 +23,7 @@ def handle_command(message: Message) -> Record:
     Raises:
         ArgumentError: an optimizer as a pickle, or no call of the profiler.
     """
-    head, body = message.take("head", int), message.take("body", str)
+    head, body = message.field("head", int), message.field("body", str)
     if head == PROFILER:
         _profile(body)
     elif head == OPTIMIZER:

@@ -47,14 +47,14 @@ class SamplePool:
             return np.arange(self._length)
         return np.random.Generator(np.random.PCG64([self._seed, self.epoch])).permutation(self._length)
 
-    def shares(self, members: Sequence[int]) -> dict[int, np.ndarray]:
+    def next_shares(self, members: Sequence[int]) -> dict[int, np.ndarray]:
         """The samples of each member in the next batch."""
         ends = np.cumsum(batch_sizes(len(self.rows), len(members), self._batch_size))
         return {rank: self.rows[a:b] for rank, a, b in zip(members, [0, *ends[:-1]], ends, strict=True)}
 
-    def use(self, members: Sequence[int], used: Sequence[int]) -> None:
+    def mark_used(self, members: Sequence[int], used: Sequence[int]) -> None:
         """A batch of `members` is over; the samples of those that are not in `used` come again."""
-        shares = self.shares(members)
+        shares = self.next_shares(members)
         left = [self.rows[sum(map(len, shares.values())) :]]
         missed = [rows for rank, rows in shares.items() if rank not in used and len(rows)]
         self.rows = np.concatenate(missed + left) if missed else left[0]
@@ -111,16 +111,16 @@ class ElasticSampler:
             self._batches.begin()
             if self._name not in self._batches.marks:
                 self._batches.mark(self._name, 0, self._batches.number)
-            self._look()
+            self._catch_up()
 
-    def _look(self) -> None:
+    def _catch_up(self) -> None:
         """Follow what the job has done since the last look."""
         assert self._batches is not None
         epoch, first = self._batches.marks[self._name]
         if first > self._seen + 1:  # what was before is of former epochs
             self._pool, self._seen = SamplePool(*self._order, epoch), first - 1
         for one in self._batches.after(self._seen):
-            self._pool.use(one.members, one.used)
+            self._pool.mark_used(one.members, one.counted)
             self._seen = one.number
             if self._pool.epoch > epoch:
                 epoch = self._pool.epoch
@@ -130,16 +130,16 @@ class ElasticSampler:
         """The batch under way is over."""
         if self._batches is None:
             members = self._members
-            self._pool.use(members, members)
+            self._pool.mark_used(members, members)
             return
         if self._batches.number == self._under_way:  # nothing was pulled
-            self._batches.end()
+            self._batches.finish_round()
         if self._batches.number != self._under_way + 1:
             raise OrderError(
                 f"ElasticSampler: {self._batches.number - self._under_way} times was something pulled after a push in "
                 "one batch; push the gradients of all keys, then pull"
             )
-        self._look()
+        self._catch_up()
 
     @property
     def _members(self) -> list[int]:
@@ -153,11 +153,11 @@ class ElasticSampler:
     def __iter__(self) -> Iterator[np.ndarray]:
         """Batches of sample numbers (n,) until the epoch is over."""
         if self._batches is not None:
-            self._look()
+            self._catch_up()
         epoch = self.epoch
         while self.epoch == epoch:
             members = self._members
-            shares = self._pool.shares(members)
+            shares = self._pool.next_shares(members)
             rows, self.total = shares[members[self._kv.rank]], sum(map(len, shares.values()))
             self._kv._idle = not len(rows)
             self._under_way = 0 if self._batches is None else self._batches.number

@@ -25,7 +25,7 @@ class MemberStore(KVStore):
     _number: int
     _completed = 0
     _restored = 0
-    _idle = False  # what is pushed does not count: this worker has no samples in this batch
+    _contributes_zero = False  # what is pushed does not count: this worker has no samples in this batch
 
     def _meta(self, op: str, **more: Any) -> dict[str, Any]:
         return {"op": op, "store": self._number, **more}
@@ -48,21 +48,21 @@ class MemberStore(KVStore):
     @property
     def rank(self) -> int:
         """Number of this worker, from 0; in an elastic job among those who take part in the batch under way."""
-        return self._worker.rank if self._batches is None else self._batches.position
+        return self._worker.rank if self._elastic is None else self._elastic.position
 
     @property
     def num_workers(self) -> int:
         """Workers of the job; in an elastic job those who take part in the batch under way."""
-        return self._worker.job.workers if self._batches is None else len(self._batches.members)
+        return self._worker.job.workers if self._elastic is None else len(self._elastic.members)
 
     @property
-    def _batches(self) -> ElasticWorker | None:
-        return self._kv.batches
+    def _elastic(self) -> ElasticWorker | None:
+        return self._kv.elastic
 
-    def _catch_up(self) -> None:
+    def _sync_before_pull(self) -> None:
         """In an elastic job: end the batch under way if anything was pushed for it."""
-        if self._batches is not None:
-            self._batches.catch_up()
+        if self._elastic is not None:
+            self._elastic.sync_before_pull()
 
     @property
     def is_recovery(self) -> bool:
@@ -70,13 +70,13 @@ class MemberStore(KVStore):
 
         `init` and `set_optimizer` keep what the servers have then; the script goes on at round `completed_rounds`.
         """
-        return self._worker.back
+        return self._worker.is_restarted
 
     @property
     def completed_rounds(self) -> int:
         """Rounds of pushes that this worker had completed when it died; in an elastic job batches that are over."""
-        if self._batches is not None:
-            return max(self._batches.number - 1, 0)
+        if self._elastic is not None:
+            return max(self._elastic.number - 1, 0)
         return self._restored + self._completed
 
     def barrier(self) -> None:

@@ -24,14 +24,14 @@ def can_compile(optimizer: Optimizer) -> bool:
     """Whether its updates apply the same formulas until its settings change, and their numbers can be told."""
     return (
         in_one_call(optimizer)
-        and optimizer._plain
+        and optimizer.is_pure_formula
         and (_has_constant_scalars(optimizer) or not optimizer.multi_precision)
     )
 
 
 def _has_constant_scalars(optimizer: Optimizer) -> bool:
     """Whether the numbers in its formulas stay as they are until its settings change."""
-    return optimizer._steady and optimizer.lr_scheduler is None
+    return optimizer.has_constant_scalars and optimizer.lr_scheduler is None
 
 
 class CompiledUpdate:
@@ -48,45 +48,47 @@ class CompiledUpdate:
         self, updater: Updater, indices: list[str], weights: list[NDArray], terms: Sequence[Sequence[NDArray]]
     ):
         self._updater, self._indices, self._weights = updater, indices, weights
-        self._formulas, self._told = (
-            ([], None) if _has_constant_scalars(updater.optimizer) else self._asked(counts=False)
+        self._formulas, self._scalars = (
+            ([], None) if _has_constant_scalars(updater.optimizer) else self._next_formulas(counts=False)
         )
         states = [updater.states[i] for i in indices]
         self._counts = [len(ts) for ts in terms]
-        self._held = [*weights, *(a for state in states for a in _arrays(state))]
-        self._entered = [h._data for h in self._held] + [t._data for ts in terms for t in ts]
-        self._step: ReplayableProgram | None = None
+        self._arrays = [*weights, *(a for state in states for a in _arrays(state))]
+        self._inputs = [h._data for h in self._arrays] + [t._data for ts in terms for t in ts]
+        self._program: ReplayableProgram | None = None
         self._outs: list[NDArray] = []
 
-    def learn(self) -> bool:
+    def compile(self) -> bool:
         """Execute what was recorded for this update, and remember the program; False if it cannot be repeated."""
-        entered, self._entered = self._entered, []
+        entered, self._inputs = self._inputs, []
         if any(data is None for data in entered):
             return False
-        self._outs = [h for h in self._held if h._data is None]
+        self._outs = [h for h in self._arrays if h._data is None]
         try:
-            self._step = step = ReplayableProgram(entered, self._outs)
+            self._program = step = ReplayableProgram(entered, self._outs)
         except (ValueError, IndexError):
             return False
         # Each number is where it was said to be.
-        return self._told is None or (step.numbers is not None and np.array_equal(step.numbers, self._told))
+        return self._scalars is None or (
+            step.runtime_scalars is not None and np.array_equal(step.runtime_scalars, self._scalars)
+        )
 
-    def fits(self, weights: Sequence[NDArray], terms: Sequence[Sequence[np.ndarray]]) -> bool:
+    def matches(self, weights: Sequence[NDArray], terms: Sequence[Sequence[np.ndarray]]) -> bool:
         """Whether `repeat` does what is asked for."""
         for weight, known, count, some in zip(weights, self._weights, self._counts, terms, strict=True):
             if weight is not known or count != len(some):
                 return False
-        for h in self._held:
-            if h._data is None or h._tr is not None or h._x is not None:
+        for h in self._arrays:
+            if h._data is None or h._trace is not None or h._meta is not None:
                 return False
         return True
 
-    def _asked(self, counts: bool) -> tuple[list[Call], np.ndarray]:
+    def _next_formulas(self, counts: bool) -> tuple[list[Call], np.ndarray]:
         """The formulas of the next update and their numbers; with `counts` it counts as done if they are as before."""
         optimizer = self._updater.optimizer
         table = optimizer._index_update_count
         before, counted = dict(optimizer.__dict__), {i: table[i] for i in self._indices if i in table}
-        asked = self._updater.formulas(self._indices, self._weights)
+        asked = self._updater.capture_formulas(self._indices, self._weights)
         formulas = [call for call, _ in asked]
         if not counts or formulas != self._formulas:
             optimizer.__dict__.update(before)
@@ -95,23 +97,23 @@ class CompiledUpdate:
             table.update(counted)
         return formulas, np.array([n for _, numbers in asked for n in numbers], np.float32)
 
-    def repeat(self, terms: Sequence[Sequence[np.ndarray]]) -> bool:
+    def run(self, terms: Sequence[Sequence[np.ndarray]]) -> bool:
         """Update the same arrays by other gradients; False, and nothing is done, if that is another program."""
-        assert self._step is not None
-        if self._told is None:
+        assert self._program is not None
+        if self._scalars is None:
             self._updater.optimizer._update_count(self._indices)
         else:
-            formulas, numbers = self._asked(counts=True)
+            formulas, numbers = self._next_formulas(counts=True)
             if formulas != self._formulas:
                 return False
-            self._step.numbers = numbers
-        entered = list(map(_data_of, self._held))
+            self._program.runtime_scalars = numbers
+        entered = list(map(_data_of, self._arrays))
         for weight, some in zip(self._weights, terms, strict=True):
-            shape = weight._v.shape
+            shape = weight._value.shape
             for t in some:
                 laid = t if t.shape == shape else t.reshape(shape)
                 entered.append(laid if t.itemsize < 8 else from_borrowed_numpy(laid, _CPU)._data)
-        for array, data in zip(self._outs, self._step(entered), strict=True):
+        for array, data in zip(self._outs, self._program(entered), strict=True):
             array._data = data
         return True
 

@@ -53,7 +53,7 @@ def step_as_spmd(
     if (len(contexts) < 2 and processes is None) or any([w.context for w in arrays] != contexts for arrays in weights):
         return False
     # Memory that other libraries see is read and written at each operation, and not on all contexts alike.
-    possible = all(a._x is None or a._x.exposed is None for group in (*grads, *weights) for a in group)
+    possible = all(a._meta is None or a._meta.exposed is None for group in (*grads, *weights) for a in group)
     if not can_run_as_spmd(contexts, len(grads), processes, possible):
         return False
     with spmd_region(contexts, processes):

@@ -77,11 +77,11 @@ class StoreUpdater:
         self.optimizer, self._store = optimizer, store
         self.updater: Updater = get_updater(optimizer)
         self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
-        self._factors: dict[Any, list[Any]] = {}
+        self._multipliers: dict[Any, list[Any]] = {}
         self._order: list[Any] = []
-        self._met: dict[tuple[int, ...], int] = {}  # how often slices came together
-        self._usual: set[tuple[int, ...]] = set()
-        self._repeated: dict[
+        self._group_counts: dict[tuple[int, ...], int] = {}  # how often slices came together
+        self._frequent_groups: set[tuple[int, ...]] = set()
+        self._compiled: dict[
             tuple[int, ...], tuple[list[Shard], CompiledUpdate | None]
         ] = {}  # until the settings change
 
@@ -92,35 +92,35 @@ class StoreUpdater:
         for held, total in batch:
             if type(total) is list:
                 others.append((held, total))
-            elif isinstance(total, IndexedSlices) and updates_rows(self.optimizer, held.table):
+            elif isinstance(total, IndexedSlices) and updates_rows(self.optimizer, held.is_row_sparse):
                 values[id(held)] = self._update_rows(held, total)
             else:
                 others.append((held, [dense(total)]))
-        lends = self._store.lends()
+        lends = self._store.has_shm_readers()
         if lends and (len(others) > 1 or (others and others[0][0].value.nbytes >= MIN_SHARED_BYTES)):
-            values.update(self._memory([held for held, _ in others]))
+            values.update(self._allocate([held for held, _ in others]))
         for group in (
-            [others] if len(others) == 1 or (others and self._is_usual(others)) else _same_shape_groups(others)
+            [others] if len(others) == 1 or (others and self._is_frequent(others)) else _same_shape_groups(others)
         ):
-            if not (lends or self._store.record or self._store.keep_previous):
-                self._let_go(held for held, _ in group)
+            if not (lends or self._store.log_rounds or self._store.keep_previous):
+                self._release_values(held for held, _ in group)
             self._update(group, values, keeps=lends)
         return [values[id(held)] for held, _ in batch]
 
-    def _is_usual(self, batch: list[ShardGradient]) -> bool:
+    def _is_frequent(self, batch: list[ShardGradient]) -> bool:
         """Whether these slices often come together, so that one program for all of them pays."""
         which = tuple([id(held) for held, _ in batch])
-        if which in self._usual:
+        if which in self._frequent_groups:
             return True
-        if len(self._met) > 4096:
-            self._met.clear()
-        self._met[which] = self._met.get(which, 0) + 1
-        if self._met[which] < FREQUENT_AFTER or len(self._usual) >= MAX_PROGRAMS:
+        if len(self._group_counts) > 4096:
+            self._group_counts.clear()
+        self._group_counts[which] = self._group_counts.get(which, 0) + 1
+        if self._group_counts[which] < FREQUENT_AFTER or len(self._frequent_groups) >= MAX_PROGRAMS:
             return False
-        self._usual.add(which)
+        self._frequent_groups.add(which)
         return True
 
-    def _memory(self, batch: list[Shard]) -> dict[int, np.ndarray]:
+    def _allocate(self, batch: list[Shard]) -> dict[int, np.ndarray]:
         """Memory for the next values; what is small lies together, so that it can be lent as one."""
         values: dict[int, np.ndarray] = {}
         sizes = [h.value.nbytes + -h.value.nbytes % CACHE_LINE for h in batch]
@@ -128,7 +128,7 @@ class StoreUpdater:
         for i, held in enumerate(batch):
             if at + sizes[i] > block.size:
                 together = takewhile(GROUP_BYTES.__ge__, accumulate(sizes[i:]))
-                block, at = self._store.take(max([sizes[i], *together])), 0
+                block, at = self._store.alloc(max([sizes[i], *together])), 0
             values[id(held)] = block[at : at + held.value.nbytes].view(held.value.dtype)
             at += sizes[i]
         return values
@@ -144,9 +144,9 @@ class StoreUpdater:
                 lambda: as_numpy_view(_dense_storage(weight)), held.value.size, held.value.dtype, held.width
             )
             self._weights[where] = (table, weight)
-        table.changes(total.ids, self._store.keep_previous)
+        table.begin_update(total.ids, self._store.keep_previous)
         values = total.values.reshape(-1, *weight.shape[1:])
-        self.updater([index], [RowSparseNDArray.of_host(weight.shape, values, total.ids, _CPU)], [weight])
+        self.updater([index], [RowSparseNDArray.from_numpy_parts(weight.shape, values, total.ids, _CPU)], [weight])
         flush()  # each slice has its own number of rows: together they would make ever other programs
         return table
 
@@ -161,14 +161,14 @@ class StoreUpdater:
         kept, weights, terms, ids = [], [], [], []
         for held, some in batch:
             value, weight = self._weights.get((held.key, held.number), (None, None))
-            keep = weight if weight is not None and value is held.value else self._made(held)
+            keep = weight if weight is not None and value is held.value else self._array_of(held)
             kept.append(keep)
             weights.append(_dense_storage(keep) if keep.is_sparse else keep)
             terms.append(some)
             ids.append(id(held))
         which = tuple(ids)
-        _, update = self._repeated.get(which, (None, None))
-        if update is None or not update.fits(weights, terms) or not update.repeat(terms):
+        _, update = self._compiled.get(which, (None, None))
+        if update is None or not update.matches(weights, terms) or not update.run(terms):
             self._record(which, [h for h, _ in batch], weights, terms)
         for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
             updated = as_numpy_view(weight).reshape(-1)
@@ -179,7 +179,7 @@ class StoreUpdater:
                 value = into[id(held)] = updated.copy() if keeps else updated
             self._weights[held.key, held.number] = (value, keep)
 
-    def _let_go(self, slices: Iterable[Shard]) -> None:
+    def _release_values(self, slices: Iterable[Shard]) -> None:
         """Before an update: drop the old values, which lie in the weights' own memory, so that it can be written to.
 
         As long as somebody looks at a value, such as an answer that is not sent yet, XLA makes the next one elsewhere.
@@ -200,29 +200,31 @@ class StoreUpdater:
             [from_borrowed_numpy(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)
         ]
         update = None
-        if can_compile(self.optimizer) and self._is_worth(which, slices, indices):
+        if can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):
             update = CompiledUpdate(self.updater, indices, weights, lying)
         grads = [_sum_terms(ts) for ts in lying]
         self.updater(indices, grads, weights)
         del grads  # sums that somebody holds would be results of the program
         if update is not None:
-            self._repeated[which] = (slices, update if update.learn() else None)
+            self._compiled[which] = (slices, update if update.compile() else None)
 
-    def _is_worth(self, which: tuple[int, ...], slices: list[Shard], indices: list[str]) -> bool:
+    def _worth_compiling(self, which: tuple[int, ...], slices: list[Shard], indices: list[str]) -> bool:
         """Whether an update is likely to come again, and can be learned."""
-        often = len(which) == 1 or which in self._usual
-        failed = which in self._repeated and self._repeated[which][1] is None
+        often = len(which) == 1 or which in self._frequent_groups
+        failed = which in self._compiled and self._compiled[which][1] is None
         states = self.updater.states
-        return often and not failed and all([i in states for i in indices]) and not any([h.table for h in slices])
+        return (
+            often and not failed and all([i in states for i in indices]) and not any([h.is_row_sparse for h in slices])
+        )
 
     def _weight(self, held: Shard) -> NDArray:
         value, weight = self._weights.get((held.key, held.number), (None, None))
-        return weight if weight is not None and value is held.value else self._made(held)
+        return weight if weight is not None and value is held.value else self._array_of(held)
 
-    def _made(self, held: Shard) -> NDArray:
+    def _array_of(self, held: Shard) -> NDArray:
         """An array of a slice's value."""
         made = array(dense(held.value).reshape(_shape(held)), ctx=_CPU, dtype=held.value.dtype)
-        return with_storage(made, "row_sparse") if held.table else made
+        return with_storage(made, "row_sparse") if held.is_row_sparse else made
 
     def set_factors(self, factors: Any) -> None:
         """Take over `[key, lr_mult, wd_mult, name]` of keys.
@@ -232,9 +234,9 @@ class StoreUpdater:
         """
         if not isinstance(factors, list):
             raise FormatError("factors: expected a list")
-        self._repeated.clear()
+        self._compiled.clear()
         numbers: dict[Any, list[int]] = {}
-        for key, number in self._store.held:
+        for key, number in self._store.shards:
             numbers.setdefault(key, []).append(number)
         opt = self.optimizer
         for one in factors:
@@ -243,7 +245,7 @@ class StoreUpdater:
             key, rate, decay, name = one
             if not isinstance(rate, float) or not isinstance(decay, float) or not isinstance(name, str):
                 raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
-            self._factors[key] = one
+            self._multipliers[key] = one
             for number in numbers.get(key, ()):
                 index = index_of(key, number)
                 opt.lr_mult[index], opt.wd_mult[index] = rate, decay
@@ -257,12 +259,14 @@ class StoreUpdater:
         """
         if not isinstance(order, list) or not all(isinstance(key, (int, str)) for key in order):
             raise FormatError(f"order: {order!r}: expected a list of keys")
-        self._repeated.clear()
+        self._compiled.clear()
         self._order = order
         turns = {key: (i, len(order)) for i, key in enumerate(order)}
         if isinstance(self.optimizer, Nadam):
-            held = self._store.held
-            self.optimizer._turns = {index_of(key, number): turns[key] for key, number in held if key in turns}
+            held = self._store.shards
+            self.optimizer._update_positions = {
+                index_of(key, number): turns[key] for key, number in held if key in turns
+            }
 
     # -- states
 
@@ -271,16 +275,16 @@ class StoreUpdater:
         payload: list[np.ndarray] = []
         counts = self.optimizer._index_update_count
         trees = []
-        for held in self._store.held.values():
+        for held in self._store.shards.values():
             index = index_of(held.key, held.number)
             if index in self.updater.states:
                 tree = flatten(self.updater.states[index], payload)
                 trees.append([held.key, held.number, counts.get(index, 0), tree])
         return {"states": trees, "num_update": self.optimizer.num_update}, [p for p in payload if p.size]
 
-    def records(self, number: int) -> Iterator[Record]:
+    def log_records(self, number: int) -> Iterator[Record]:
         """Requests that make an equal updater."""
-        factors = list(self._factors.values())
+        factors = list(self._multipliers.values())
         told = {"config": to_config(self.optimizer), "factors": factors, "order": self._order}
         yield {"op": "optimizer", "store": number, **told}, []
         meta, payload = self.dump()
@@ -293,17 +297,17 @@ class StoreUpdater:
             FormatError: not what `dump` makes.
         """
         reader, opt = StateReader(message.data()), self.optimizer
-        self._repeated.clear()
-        for one in message.take("states", list):
+        self._compiled.clear()
+        for one in message.field("states", list):
             if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
                 raise FormatError("states: expected key, slice, count, state")
             key, number, count, tree = one
-            held = self._store.at(key, number)
+            held = self._store.shard(key, number)
             index = index_of(key, number)
             self.updater.states[index] = on_device(_fitted(reader.unflatten(tree), held))
             self.updater.states_synced[index] = True
             opt._index_update_count[index] = count
-        opt.num_update = max(opt.num_update, message.take("num_update", int))
+        opt.num_update = max(opt.num_update, message.field("num_update", int))
 
 
 def _sum_terms(terms: list[NDArray]) -> NDArray:
@@ -334,7 +338,7 @@ def _fitted(state: Any, held: Shard) -> Any:
 
 def _dense_storage(weight: NDArray) -> NDArray:
     """The dense array that a weight lies in."""
-    return weight.densified() if isinstance(weight, RowSparseNDArray) else weight
+    return weight.to_dense() if isinstance(weight, RowSparseNDArray) else weight
 
 
 class OptimizerRequests:
@@ -346,7 +350,7 @@ class OptimizerRequests:
     def records(self, number: int) -> Iterator[Record]:
         """Requests that make an equal optimizer for store `number`."""
         if number in self._updaters:
-            yield from self._updaters[number].records(number)
+            yield from self._updaters[number].log_records(number)
 
     def __call__(self, op: str, store: Store, number: int, message: Message) -> tuple[dict[str, Any], list[Any]]:
         if op == "command":
@@ -358,7 +362,7 @@ class OptimizerRequests:
             made.set_factors(message.meta.get("factors"))
             made.set_order(message.meta.get("order"))
             self._updaters[number] = made
-            store.apply, store.adds = made.apply, True
+            store.apply, store.updater_sums = made.apply, True
             return {}, []
         held = self._updaters.get(number)
         if op not in ("set", "states", "load"):

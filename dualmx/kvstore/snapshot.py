@@ -31,8 +31,8 @@ def save(kv: DistKVStore, fname: str, extra: Any) -> None:
         told = json.dumps(extra)
     except (TypeError, ValueError) as e:
         raise ArgumentError(f"kvstore.save_snapshot: extra={extra!r}: {e}; expected what JSON can hold") from None
-    kv._settle(list(kv._under_way))
-    rounds = kv._restored + max((kv._kv.rounds[kv._number, k] for k in kv._like), default=0)
+    kv._wait_for_pushes(list(kv._pending_pushes))
+    rounds = kv._restored + max((kv._kv.rounds[kv._number, k] for k in kv._specs), default=0)
     here = {"format": FORMAT, "rounds": rounds, "random": rng_streams.state()}
     if not kv._sync:
         kv.barrier()  # nobody pushes meanwhile; in synchronous stores no round ends without rank 0
@@ -45,10 +45,10 @@ def save(kv: DistKVStore, fname: str, extra: Any) -> None:
 
 
 def _write(kv: DistKVStore, fname: str, meta: dict[str, Any]) -> None:
-    values = kv._values(list(kv._like))
+    values = kv._values(list(kv._specs))
     keys, parts = [], {}
     for i, (key, value) in enumerate(values.items()):
-        keys.append([key, value.dtype.name, list(value.shape), kv._like[key].stype])
+        keys.append([key, value.dtype.name, list(value.shape), kv._specs[key].stype])
         parts[f"value{i}"] = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
     optimizer = kv._optimizer
     if optimizer is not None:
@@ -62,7 +62,7 @@ def _write(kv: DistKVStore, fname: str, meta: dict[str, Any]) -> None:
 def restore(kv: DistKVStore, fname: str) -> Any:
     """See `DistKVStore.restore_snapshot`."""
     meta, values, states = _read(fname)
-    fresh = [k for k in values if k not in kv._like]
+    fresh = [k for k in values if k not in kv._specs]
     if fresh:
         kv.init(fresh, [values[k] for k in fresh])
     for key in values.keys() - set(fresh):
@@ -74,7 +74,7 @@ def restore(kv: DistKVStore, fname: str) -> Any:
         kv.set_optimizer(optimizer)
         if kv.rank == 0:
             kv._kv.wait(send_states(kv, found, optimizer))
-    kv._prepared("restore_snapshot")
+    kv._setup_barrier("restore_snapshot")
     kv._restored = meta["rounds"]
     own = meta if kv.rank == 0 else _other_worker_file(f"{fname}.{kv.rank}")
     if own.get("rounds") == meta["rounds"]:

@@ -120,13 +120,13 @@ def gather_states(kv: DistKVStore, optimizer: Optimizer) -> dict[Any, Any]:
     counts: dict[Any, int] = {}
     for reply in kv._kv.wait(kv._kv.ask_all("kvstore.save_optimizer_states", kv._meta("states"))):
         reader = StateReader(reply.data())
-        for key, number, count, tree in reply.take("states", list):
+        for key, number, count, tree in reply.field("states", list):
             found.setdefault(key, {})[number] = reader.unflatten(tree)
             counts[key] = max(count, counts.get(key, 0))
-        optimizer.num_update = max(optimizer.num_update, reply.take("num_update", int))
+        optimizer.num_update = max(optimizer.num_update, reply.field("num_update", int))
     optimizer._index_update_count.update(counts)
-    if isinstance(optimizer, Nadam) and kv._order and counts:
-        optimizer.m_schedule = optimizer._product(max(counts.values()), len(kv._order) - 1, len(kv._order))
+    if isinstance(optimizer, Nadam) and kv._push_order and counts:
+        optimizer.m_schedule = optimizer._product(max(counts.values()), len(kv._push_order) - 1, len(kv._push_order))
     states = {}
     for key, pieces in found.items():
         known = kv._kv.keys[kv._number, key]
@@ -143,7 +143,7 @@ def send_states(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -
     """
     parts: dict[int, tuple[list[Any], list[np.ndarray]]] = {}
     for key, state in states.items():
-        if key not in kv._like:
+        if key not in kv._specs:
             raise MXNetError(f"kvstore.load_optimizer_states: key {key!r} of the file is not in the store")
         known = kv._kv.keys[kv._number, key]
         for s in known.slices:
@@ -151,7 +151,7 @@ def send_states(kv: DistKVStore, states: dict[Any, Any], optimizer: Optimizer) -
             tree = flatten(slice_state(state, s.start, s.stop, known.slices[-1].stop), payload)
             trees.append([key, s.number, optimizer._index_update_count.get(key, 0), tree])
     what = "kvstore.load_optimizer_states"
-    more = {"num_update": optimizer.num_update, "step": kv._kv.step(kv._number)}
+    more = {"num_update": optimizer.num_update, "step": kv._kv.next_setup_step(kv._number)}
     return [
         kv._kv.ask(server, what, kv._meta("load", states=trees, **more), payload)
         for server, (trees, payload) in parts.items()

@@ -120,7 +120,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     p = parser()
     options = p.parse_args(argv)
     try:
-        options.launcher = options.launcher or ("ssh" if options.hostfile and not CLUSTER.given() else CLUSTER.read())
+        options.launcher = options.launcher or ("ssh" if options.hostfile and not CLUSTER.is_set() else CLUSTER.read())
     except ArgumentError as e:
         p.error(str(e))
     command = options.command[1:] if options.command[:1] == ["--"] else options.command

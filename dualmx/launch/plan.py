@@ -56,7 +56,7 @@ class JobPlan:
     image: str = ""
 
     @property
-    def seats(self) -> list[tuple[str, int]]:
+    def members(self) -> list[tuple[str, int]]:
         """(role, rank) of all servers and workers."""
         return [("server", i) for i in range(self.servers)] + [("worker", i) for i in range(self.workers)]
 

@@ -26,10 +26,10 @@ class RestartPolicy:
     """
 
     def __init__(self, plan: JobPlan):
-        self._policy, self._left = plan.policy, plan.restarts
+        self._policy, self._restarts_left = plan.policy, plan.restarts
         self._settled: set[JobMember] = set()  # failed, but the job goes on
         self._waiting: list[tuple[float, JobMember]] = []
-        self._again: set[JobMember] = set()  # were started in the place of others
+        self._restarted: set[JobMember] = set()  # were started in the place of others
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         env = {f"DUALMX_ON_{role.upper()}_DEATH": policy for role, policy in plan.policy.items()}
         given = plan.env.get(JOURNAL.name) or JOURNAL.read()
@@ -49,7 +49,7 @@ class RestartPolicy:
         """Folder that is made for the members' journals, here and on their hosts; empty if they have one or none."""
         return self._folder.name if self._folder is not None else ""
 
-    def forgiven(self, member: JobMember) -> bool:
+    def tolerates(self, member: JobMember) -> bool:
         """Whether the job goes on without a member that failed, or with another one in its place."""
         return member in self._settled
 
@@ -71,7 +71,7 @@ class RestartPolicy:
     def late(self, members: Sequence[JobMember]) -> bool:
         """Whether only processes run that were started in the place of others, and the job is over."""
         running = [m for m in members if m.code is None]
-        return self.over(members) and all(m in self._again for m in running)
+        return self.over(members) and all(m in self._restarted for m in running)
 
     def decide(self, failed: Sequence[JobMember], members: Sequence[JobMember]) -> None:
         """Settle what becomes of those of `members` that have failed."""
@@ -86,7 +86,7 @@ class RestartPolicy:
                 self._settled.add(member)  # it had nothing left to do
             elif not over:
                 self._decide(member, members)
-            elif member in self._again or self._outlived(member, members):  # it came too late to find the others
+            elif member in self._restarted or self._outlived(member, members):  # it came too late to find the others
                 self._settled.add(member)
 
     def _outlived(self, member: JobMember, members: Sequence[JobMember]) -> bool:
@@ -99,13 +99,13 @@ class RestartPolicy:
         ends = [m.begun + m.ended for m in members if m.role == "scheduler" and m.code == 0 and m.ended is not None]
         return bool(ends) and member.begun + member.ended > max(ends) + LATER
 
-    def due(self, starts: Starts, keeper: ProcessKeeper) -> list[Process]:
+    def start_due(self, starts: Starts, keeper: ProcessKeeper) -> list[Process]:
         """Start again those whose time has come, as the launcher starts members."""
         now = time.monotonic()
         ready = [member for at, member in self._waiting if at <= now]
         self._waiting = [(at, member) for at, member in self._waiting if at > now]
         again = [JobMember(member.role, member.rank) for member in ready]
-        self._again.update(again)
+        self._restarted.update(again)
         return [Process(start, keeper) for start in starts(again)] if again else []
 
     def _decide(self, member: JobMember, members: Sequence[JobMember]) -> None:
@@ -114,11 +114,11 @@ class RestartPolicy:
         at = f" ({member.where})" if " on " in member.where else ""
         how = f"dualmx-launch: {member.name}{at} {describe_exit(member.code or 0)}"
         others = any(m.role == member.role and m.code is None for m in members)
-        if policy in ("wait", "elastic") and self._left > 0:
-            self._left -= 1
+        if policy in ("wait", "elastic") and self._restarts_left > 0:
+            self._restarts_left -= 1
             self._settled.add(member)
             self._waiting.append((time.monotonic() + (0.0 if member.where else PAUSE), member))
-            print(f"{how}; it is started again, {self._left} restarts left", file=sys.stderr, flush=True)
+            print(f"{how}; it is started again, {self._restarts_left} restarts left", file=sys.stderr, flush=True)
         elif policy in ("continue", "elastic") and others:
             self._settled.add(member)
             print(f"{how}; the job goes on without it", file=sys.stderr, flush=True)

@@ -160,7 +160,7 @@ SCRIPT_FORMATS = {"sge": sge, "kubernetes": kubernetes, "k8s": kubernetes, "yarn
 def commands(plan: JobPlan) -> str:
     """The commands that the launcher would run, one a line, with the variables that it sets; the secret is left out."""
     place_scheduler(plan)
-    members: Sequence[JobMember] = [JobMember("scheduler", 0), *(JobMember(role, rank) for role, rank in plan.seats)]
+    members: Sequence[JobMember] = [JobMember("scheduler", 0), *(JobMember(role, rank) for role, rank in plan.members)]
     lines = []
     for start in process_specs(plan, launcher(plan.launcher), members):
         lines.append(f"# {', '.join(m.name for m in start.members)}")

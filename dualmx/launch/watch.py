@@ -85,7 +85,7 @@ def run(plan: JobPlan) -> int:
         encrypt = plan.env.get(ENCRYPT.name) or ENCRYPT.read()
         check_encryption(plan.uri, encrypt)
         starts = process_specs(
-            plan, how, [JobMember("scheduler", 0), *(JobMember(role, rank) for role, rank in plan.seats)]
+            plan, how, [JobMember("scheduler", 0), *(JobMember(role, rank) for role, rank in plan.members)]
         )
         _require_programs(starts)
         for start in starts:
@@ -130,7 +130,7 @@ def check_open_files(plan: JobPlan) -> None:
     """
     raise_limit()
     apart = plan.launcher in ("local", "ssh")  # the others start one process here, which starts those of the job
-    processes = 1 + (max(len(plan.seats), len(plan.hosts)) if apart else 1)
+    processes = 1 + (max(len(plan.members), len(plan.hosts)) if apart else 1)
     need = opened() + 3 * processes + SPARE
     if need > limit():
         raise MXNetError(
@@ -163,8 +163,8 @@ def _require_programs(starts: Sequence[ProcessSpec]) -> None:
 def _acquire_login_slot(start: ProcessSpec, processes: Sequence[Process]) -> None:
     """Wait for a place in the lane: an ssh daemon drops connections when ten at once have not logged in."""
     until = time.monotonic() + LOGIN
-    while start.lane and time.monotonic() < until:
-        same = [p for p in processes if p.start.lane == start.lane and p.poll() is None]
+    while start.login_slot and time.monotonic() < until:
+        same = [p for p in processes if p.start.login_slot == start.login_slot and p.poll() is None]
         if sum(not m.where for p in same for m in p.members) < MAX_LOGINS:
             return
         time.sleep(0.01)
@@ -183,12 +183,12 @@ def _supervise(
         if first is None:
             returns.decide(failed, members)
             # Of several at once, the one that was killed.
-            failed = [m for m in failed if not returns.forgiven(m)]
+            failed = [m for m in failed if not returns.tolerates(m)]
             first = min(failed, key=lambda m: ((m.code or 0) >= 0, m.begun + (m.ended or 0.0)), default=None)
         if not alive and not (first is None and returns.pending):
             return first
         if first is None:
-            processes += returns.due(starts, keeper)
+            processes += returns.start_due(starts, keeper)
         workers = [m for p in processes for m in p.members if m.role == "worker"]
         done = not (returns.pending or any(m.code is None for m in workers)) or returns.late(members)
         if first is None and not done:

@@ -75,7 +75,7 @@ class Evaluation:
             self._tell("setup", model, what)
             self._results = results = LoggedMetrics(False)
             self._evaluate(model, data, kind, getattr(model, step), 0)
-            found = results.of_epoch()
+            found = results.epoch_means()
             self._tell("teardown", model, what)
         finally:
             model.trainer = None

@@ -62,12 +62,12 @@ class LoggedMetrics:
         if shown and name not in self.shown:
             self.shown.append(name)
 
-    def of_step(self) -> dict[str, float]:
+    def step_values(self) -> dict[str, float]:
         """Numbers of the last batch, of this process; waits for them."""
         states = {name: mean.state() for name, mean in self._steps.items()}
         return {f"{n}_step" if n in self._both else n: s[0] / s[1] for n, s in states.items() if s[1]}
 
-    def of_epoch(self) -> dict[str, float]:
+    def epoch_means(self) -> dict[str, float]:
         """Means over the epoch and all processes; waits for them."""
         totals: dict[str, list[float]] = {}
         for states in parallel.all_gather_object({name: mean.state() for name, mean in self._epochs.items()}):

@@ -341,21 +341,21 @@ class Trainer(Evaluation):
                 one.on_train_batch_end(self, model, losses, batch, number)
             model.on_train_batch_end(losses, batch, number)
             if not waiting and self.global_step % self.log_every_n_steps == 0:
-                self._report(results.of_step())
+                self._report(results.step_values())
             if 0 <= self.max_steps <= self.global_step:
                 break
         if waiting:
             self._step(model)
-        numbers = results.of_step()
+        numbers = results.step_values()
         if val is not None and (self.current_epoch + 1) % self.check_val_every_n_epoch == 0:
             self._results = checked = LoggedMetrics(False)
             self._evaluate(model, val, "val", model.validation_step, seed)
-            numbers |= checked.of_epoch()
+            numbers |= checked.epoch_means()
             results.shown += checked.shown
         # Hooks of the module may log numbers of the epoch.
         self._results = results
         model.on_train_epoch_end()
-        numbers |= results.of_epoch()
+        numbers |= results.epoch_means()
         self._report({**numbers, "epoch": self.current_epoch})
         for one in self.callbacks:
             one.on_train_epoch_end(self, model)

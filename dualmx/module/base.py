@@ -183,16 +183,16 @@ class BaseModule:
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """Return the states carried between batches; none here."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         return []
 
     def set_states(self, states: Any = None, value: float | None = None) -> None:
         """Set the states carried between batches; there are none here."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if states or value:
             raise ArgumentError(f"{type(self).__name__}.set_states: this module has no states")
 
-    def _need(self, *what: str) -> None:
+    def _require(self, *what: str) -> None:
         """Raise unless the steps named by the attributes have been done."""
         steps = {
             "binded": "bind()",
@@ -239,7 +239,7 @@ class BaseModule:
     def _inference(
         self, eval_data: Any, num_batch: int | None, reset: bool, sparse_row_id_fn: Callable[..., Any] | None
     ) -> Iterator[tuple[int, Any]]:
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if reset:
             eval_data.reset()
         for nbatch, batch in enumerate(eval_data):
@@ -271,7 +271,7 @@ class BaseModule:
             reset: reset the iterator first.
             epoch: number passed to the callbacks.
         """
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if reset:
             eval_data.reset()
         if not isinstance(eval_metric, metrics.EvalMetric):
@@ -323,7 +323,7 @@ class BaseModule:
         if isinstance(eval_data, np.ndarray):
             eval_data = array(eval_data)
         if isinstance(eval_data, NDArray):
-            self._need("binded", "params_initialized")
+            self._require("binded", "params_initialized")
             self.forward(DataBatch([eval_data]), is_train=False)
             return self.get_outputs()[0]
         batches = []

@@ -61,7 +61,7 @@ class BucketingModule(BaseModule):
         self._curr_bucket_key: Any = default_bucket_key
         self._monitor: Any = None
         self._grad_req: Any = "write"
-        self._given: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
+        self._init_args: tuple[dict[str, NDArray], dict[str, NDArray]] | None = None
         self._make(default_bucket_key)  # errors of sym_gen show here
 
     def _make(self, key: Any) -> Module:
@@ -147,7 +147,7 @@ class BucketingModule(BaseModule):
             return
         if shared_module is not None:
             raise ArgumentError("BucketingModule.bind: shared_module is not supported")
-        held = self.get_params() if self.params_initialized and self._buckets else self._given
+        held = self.get_params() if self.params_initialized and self._buckets else self._init_args
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         module = self._make(self._default_bucket_key)
         module.bind(data_shapes, label_shapes, for_training, inputs_need_grad, grad_req=grad_req)
@@ -160,7 +160,7 @@ class BucketingModule(BaseModule):
         self, bucket_key: Any, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None
     ) -> None:
         """Use the network of a bucket from now on, made at first sight."""
-        self._need("binded")
+        self._require("binded")
         if bucket_key not in self._buckets:
             default = self._buckets[self._default_bucket_key]
             module = self._make(bucket_key)
@@ -190,14 +190,14 @@ class BucketingModule(BaseModule):
     ) -> None:
         if self.params_initialized and not force_init:
             return
-        self._need("binded")
+        self._require("binded")
         default = self._buckets[self._default_bucket_key]
         default.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
         self.params_initialized = True
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Return copies of the parameters and auxiliary states of the default bucket, which has all of them."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         return self._buckets[self._default_bucket_key].get_params()
 
     def init_optimizer(
@@ -208,7 +208,7 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
     ) -> None:
         """Prepare updates; all buckets share one optimizer."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
             return
@@ -223,7 +223,7 @@ class BucketingModule(BaseModule):
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
         """Make the network of the batch's bucket, without switching to it; see `BaseModule.prepare`."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         current = self._curr_bucket_key
         self._switch_to(data_batch)
         self._curr_module.prepare(data_batch, sparse_row_id_fn)
@@ -240,7 +240,7 @@ class BucketingModule(BaseModule):
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
         """Compute the outputs of a batch with the network of its `bucket_key`."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         self._switch_to(data_batch)
         self._curr_module.forward(data_batch, is_train)
 
@@ -248,7 +248,7 @@ class BucketingModule(BaseModule):
         self._curr_module.backward(out_grads)
 
     def update(self) -> None:
-        self._need("binded", "params_initialized", "optimizer_initialized")
+        self._require("binded", "params_initialized", "optimizer_initialized")
         self._curr_module.update()
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
@@ -267,7 +267,7 @@ class BucketingModule(BaseModule):
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        self._need("binded")
+        self._require("binded")
         self._monitor = mon
         for module in self._buckets.values():
             module.install_monitor(mon)
@@ -280,7 +280,7 @@ class BucketingModule(BaseModule):
         Raises:
             ArgumentError: bucket keys that are not integers.
         """
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if not all(isinstance(k, (int, np.integer)) for k in self._buckets):
             raise ArgumentError("BucketingModule.save_checkpoint: bucket keys must be integers to be saved")
         save(f"{prefix}.buckets", array(list(self._buckets), dtype="int32"))
@@ -325,6 +325,6 @@ class BucketingModule(BaseModule):
             return saved.get(key, symbol), data_names, label_names
 
         mod = BucketingModule(generate, default_bucket_key, **kwargs)
-        mod._given = (arg_params or {}, aux_params or {})
+        mod._init_args = (arg_params or {}, aux_params or {})
         mod.params_initialized = True
         return mod

@@ -74,13 +74,13 @@ class DeviceArrays:
     def __init__(self, ctx: Context, groups: Mapping[str, Context] | None = None, symbol: Any = None):
         self.ctx, self.groups = ctx, dict(groups or {})
         attrs = symbol.attr_dict() if symbol is not None else {}
-        self._places = {n: self.groups.get(a.get("__ctx_group__", ""), ctx) for n, a in attrs.items()}
+        self._shapes = {n: self.groups.get(a.get("__ctx_group__", ""), ctx) for n, a in attrs.items()}
         self._shards = {n: a["__shard__"] for n, a in attrs.items() if "__shard__" in a}
         self.args: dict[str, NDArray] = {}
         self.grads: dict[str, NDArray] = {}
         self.aux: dict[str, NDArray] = {}
 
-    def take(
+    def get_or_create(
         self,
         table: dict[str, NDArray],
         name: str,
@@ -95,7 +95,7 @@ class DeviceArrays:
         """
         found = table.get(name)
         if found is None:
-            ctx = self._places.get(name, self.ctx)
+            ctx = self._shapes.get(name, self.ctx)
             if ctx.mesh is not None:
                 spec = self._shards.get(name) or data_parallel_spec(ctx, shape, batch_axis)
                 found = table[name] = sharded_zeros(ctx, shape, dtype, spec, name)
@@ -169,12 +169,12 @@ class ExecutorGroup:
             shared = name in self.param_names
             table = device.args if shared else {}
             axis = DataDesc.get_batch_axis(self.inputs[name].layout) if name in self.inputs else -1
-            args[name] = device.take(table, name, shape, dtype, stypes[name], axis)
+            args[name] = device.get_or_create(table, name, shape, dtype, stypes[name], axis)
             if self.grad_reqs.get(name, "null") != "null":
                 table = device.grads if shared else {}
-                grads[name] = device.take(table, name, shape, dtype, grad_stypes[name], axis)
+                grads[name] = device.get_or_create(table, name, shape, dtype, grad_stypes[name], axis)
         aux = {
-            name: device.take(device.aux, name, shape, dtype)
+            name: device.get_or_create(device.aux, name, shape, dtype)
             for name, shape, dtype in zip(states, aux_shapes, aux_types, strict=True)
         }
         reqs = {name: self.grad_reqs.get(name, "null") for name in arguments}
@@ -187,7 +187,7 @@ class ExecutorGroup:
             return value
         return value[rows] if axis == 0 else nd.slice_axis(value, axis=axis, begin=rows.start, end=rows.stop)
 
-    def fits(self, data: Sequence[NDArray], label: Sequence[NDArray]) -> bool:
+    def matches_shapes(self, data: Sequence[NDArray], label: Sequence[NDArray]) -> bool:
         """True if a batch has the shapes that are bound."""
         return [a.shape for a in data] == self._data_shapes and [a.shape for a in label] == self._label_shapes
 

@@ -28,7 +28,7 @@ class HostParams:
         self.aux_params: dict[str, NDArray] | None = None
         self.given = self.dirty = False
 
-    def take(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
+    def write(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
         """Write fresh values into the arrays that are held, if any are."""
         self.dirty = False
         for held, fresh in ((self.arg_params, arg_params), (self.aux_params, aux_params)):
@@ -62,7 +62,7 @@ class ModuleParts(BaseModule):
 
     # ---- executors
 
-    def _use(self, group: ExecutorGroup) -> ExecutorGroup:
+    def _set_group(self, group: ExecutorGroup) -> ExecutorGroup:
         """Run the executors of `group` from now on."""
         self._group = group
         if self._view is not None:
@@ -134,7 +134,7 @@ class ModuleParts(BaseModule):
             self.get_params()
         self._host.dirty = False
 
-    def _on_host(self) -> HostParams:
+    def _host_params(self) -> HostParams:
         """The copies on the CPU; made now if there is something to copy."""
         host = self._host
         if self.binded and (host.arg_params is None or host.aux_params is None):
@@ -148,7 +148,7 @@ class ModuleParts(BaseModule):
     @property
     def _arg_params(self) -> dict[str, NDArray] | None:
         """Copies of the parameters on the CPU, as of the last `get_params` or `_sync_params_from_devices`."""
-        return self._on_host().arg_params
+        return self._host_params().arg_params
 
     @_arg_params.setter
     def _arg_params(self, params: dict[str, NDArray] | None) -> None:
@@ -158,7 +158,7 @@ class ModuleParts(BaseModule):
     @property
     def _aux_params(self) -> dict[str, NDArray] | None:
         """Copies of the auxiliary states on the CPU; see `_arg_params`."""
-        return self._on_host().aux_params
+        return self._host_params().aux_params
 
     @_aux_params.setter
     def _aux_params(self, params: dict[str, NDArray] | None) -> None:
@@ -177,7 +177,7 @@ class ModuleParts(BaseModule):
         """Whether the store applies the optimizer; `None` before `init_optimizer`."""
         if self._updates is None:
             return None
-        return isinstance(self._updates, KVStoreUpdater) and self._updates._in_store
+        return isinstance(self._updates, KVStoreUpdater) and self._updates._update_on_store
 
     @property
     def _updater(self) -> Any:

@@ -108,7 +108,7 @@ class Module(Parameters):
         self._groups: dict[Any, ExecutorGroup] = {}
         self._updates: LocalUpdater | None = None
         self._optimizer: opt.Optimizer | None = None
-        self._preload_opt_states: str | None = None
+        self._states_file: str | None = None
         self._monitor: Any = None
         self._grad_req: Any = "write"
 
@@ -129,11 +129,11 @@ class Module(Parameters):
 
     @property
     def data_shapes(self) -> list[DataDesc]:
-        return self._bound.data_shapes
+        return self._require_bound.data_shapes
 
     @property
     def label_shapes(self) -> list[DataDesc]:
-        return self._bound.label_shapes
+        return self._require_bound.label_shapes
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -143,7 +143,7 @@ class Module(Parameters):
         return list(zip(self.output_names, found, strict=True))
 
     @property
-    def _bound(self) -> ExecutorGroup:
+    def _require_bound(self) -> ExecutorGroup:
         if self._group is None:
             raise OrderError(f"{type(self).__name__}: call bind() first")
         return self._group
@@ -180,7 +180,7 @@ class Module(Parameters):
         if inputs_need_grad and not for_training:
             raise ArgumentError("Module.bind: inputs_need_grad=True needs for_training=True")
         if shared_module is not None:
-            shared_module._need("binded", "params_initialized")
+            shared_module._require("binded", "params_initialized")
             self._devices, self._host = shared_module._devices, shared_module._host
             for name in (*self._param_names, *self._aux_names):
                 if name not in self._devices[0].args and name not in self._devices[0].aux:
@@ -188,7 +188,7 @@ class Module(Parameters):
             self.params_initialized = True
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._groups = {}
-        self._use(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
+        self._set_group(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
         self.binded = True
         if self._host.given:
             given = self._host.arg_params or {}, self._host.aux_params or {}
@@ -224,14 +224,14 @@ class Module(Parameters):
 
     def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None) -> None:
         """Use other input shapes from now on; parameters stay."""
-        self._need("binded")
-        self._use(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
+        self._require("binded")
+        self._set_group(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
 
     # ---- steps
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
         """Fetch the rows that a batch needs; see `BaseModule.prepare`."""
-        self._need("binded")
+        self._require("binded")
         if self._updates is not None:
             self._updates.fetch_rows(None if sparse_row_id_fn is None else sparse_row_id_fn(data_batch))
 
@@ -242,16 +242,16 @@ class Module(Parameters):
             data_batch: inputs in the order of `data_shapes`, labels in that of `label_shapes`.
             is_train: training mode; that of `bind` by default.
         """
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if not hasattr(data_batch, "data"):
             kind = type(data_batch).__name__
             raise ArgumentTypeError(f"Module.forward: data_batch of type {kind}: expected a DataBatch")
-        group = self._bound
+        group = self._require_bound
         data, label = list(data_batch.data), list(data_batch.label or ())
         if len(data) != len(self._data_names):
             names = ", ".join(self._data_names)
             raise ArgumentError(f"Module.forward: data_batch has {len(data)} data arrays: expected those of {names}")
-        if data_batch.provide_data is None and group.fits(data, label):
+        if data_batch.provide_data is None and group.matches_shapes(data, label):
             self._run(group, data, label, is_train)
             return
         descs = parse_descs(data_batch.provide_data) or _described(group.data_shapes, data, self._data_names)
@@ -262,7 +262,7 @@ class Module(Parameters):
         if descs != group.data_shapes or (labels and labels != group.label_shapes):
             if not labels and descs[0].shape[:1] == group.data_shapes[0].shape[:1]:
                 labels = group.label_shapes
-            group = self._use(self._group_for(descs, labels))
+            group = self._set_group(self._group_for(descs, labels))
         self._run(group, data, label, is_train)
 
     def _run(self, group: ExecutorGroup, data: list[NDArray], label: list[NDArray], is_train: bool | None) -> None:
@@ -278,30 +278,30 @@ class Module(Parameters):
         Args:
             out_grads: gradients of the outputs, for networks that do not end in a loss; an NDArray or a list.
         """
-        self._need("binded", "params_initialized", "for_training")
-        self._bound.backward([out_grads] if isinstance(out_grads, NDArray) else out_grads)
+        self._require("binded", "params_initialized", "for_training")
+        self._require_bound.backward([out_grads] if isinstance(out_grads, NDArray) else out_grads)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Return the outputs of the last `forward`, joined over the contexts, or a list per output."""
-        self._need("binded", "params_initialized")
-        return self._bound.outputs(merge_multi_context)
+        self._require("binded", "params_initialized")
+        return self._require_bound.outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Return the gradients of the inputs, joined over the contexts, or a list per input."""
-        self._need("binded", "params_initialized", "inputs_need_grad")
-        return self._bound.input_grads(merge_multi_context)
+        self._require("binded", "params_initialized", "inputs_need_grad")
+        return self._require_bound.input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """Return the carried states, in the order of `state_names`."""
-        self._need("binded", "params_initialized")
-        return self._bound.states(merge_multi_context)
+        self._require("binded", "params_initialized")
+        return self._require_bound.states(merge_multi_context)
 
     def set_states(self, states: Any = None, value: float | None = None) -> None:
         """Set the carried states to arrays (whole ones, or a list per context), or all to one value."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if (states is None) == (value is None):
             raise ArgumentError("Module.set_states: expected states or value, one of them")
-        group = self._bound
+        group = self._require_bound
         for k, targets in enumerate(zip(*group.states(False), strict=True)):
             for i, target in enumerate(targets):
                 if states is None:
@@ -315,7 +315,7 @@ class Module(Parameters):
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Add the outputs of the last `forward` to `eval_metric`; with several contexts, each one's part for itself."""
-        group = self._bound
+        group = self._require_bound
         for k, exe in enumerate(group.execs):
             if pre_sliced:
                 mine = dict(zip(self._label_names, labels[k], strict=False))
@@ -325,7 +325,7 @@ class Module(Parameters):
 
     def install_monitor(self, mon: Any) -> None:
         """Let a `Monitor` watch all executors."""
-        self._need("binded")
+        self._require("binded")
         self._monitor = mon
         for group in self._groups.values():
             for exe in group.execs:
@@ -348,14 +348,14 @@ class Module(Parameters):
             optimizer_params: arguments of the optimizer: a dict or pairs.
             force_init: do it even if there is an optimizer.
         """
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
             return
-        names = [n for n in self._param_names if self._bound.grad_reqs.get(n, "null") != "null"]
+        names = [n for n in self._param_names if self._require_bound.grad_reqs.get(n, "null") != "null"]
         index_of = {n: i for i, n in enumerate(self._param_names)}
         updates = make_updater(kvstore, self._devices, names, index_of, self._compression)
-        rescale = 1.0 / (self._bound.batch_size * updates.num_workers)
+        rescale = 1.0 / (self._require_bound.batch_size * updates.num_workers)
         if isinstance(optimizer, str):
             params = {"rescale_grad": rescale, **dict(optimizer_params)}
             named = {i: n for n, i in index_of.items()}
@@ -373,13 +373,13 @@ class Module(Parameters):
         self._optimizer, self._updates = optimizer, updates
         updates.start(optimizer)
         self.optimizer_initialized = True
-        if self._preload_opt_states is not None:
-            self.load_optimizer_states(self._preload_opt_states)
-            self._preload_opt_states = None
+        if self._states_file is not None:
+            self.load_optimizer_states(self._states_file)
+            self._states_file = None
 
     def borrow_optimizer(self, shared_module: Module) -> None:
         """Use the optimizer of another module, with which the parameters are shared."""
-        shared_module._need("optimizer_initialized")
+        shared_module._require("optimizer_initialized")
         self._optimizer, self._updates = shared_module._optimizer, shared_module._updates
         self.optimizer_initialized = True
 
@@ -391,7 +391,7 @@ class Module(Parameters):
 
     def update(self) -> None:
         """Apply the optimizer to all parameters, and send the step to the device."""
-        self._need("binded", "params_initialized", "optimizer_initialized")
+        self._require("binded", "params_initialized", "optimizer_initialized")
         self._active_updates.apply()
         self._params_dirty = True
         flush_step()
@@ -427,7 +427,7 @@ class Module(Parameters):
         mod._arg_params, mod._aux_params = arg_params, aux_params
         mod.params_initialized = True
         if load_optimizer_states:
-            mod._preload_opt_states = f"{prefix}-{epoch:04d}.states"
+            mod._states_file = f"{prefix}-{epoch:04d}.states"
         return mod
 
 

@@ -45,7 +45,7 @@ class Parameters(ModuleParts):
                 "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
             )
             return
-        self._need("binded")
+        self._require("binded")
         attrs = self._symbol.attr_dict()
         main = self._devices[0]
         for table, names, given in (
@@ -54,7 +54,7 @@ class Parameters(ModuleParts):
         ):
             for name in sorted(names):
                 self._fill(name, table[name], given, initializer, attrs.get(name, {}), allow_missing)
-        self._spread()
+        self._broadcast_params()
         self.params_initialized = True
         self._sync_params_from_devices()
 
@@ -86,7 +86,7 @@ class Parameters(ModuleParts):
             initializer(InitDesc(name, attrs), value)
             value.copyto(target)
 
-    def _spread(self) -> None:
+    def _broadcast_params(self) -> None:
         """Copy parameters and states of the first context to the others."""
         main = self._devices[0]
         for other in self._devices[1:]:
@@ -113,7 +113,7 @@ class Parameters(ModuleParts):
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         main = self._devices[0]
         if self._updates is not None:
             self._updates.fetch_rows(None)
@@ -125,5 +125,5 @@ class Parameters(ModuleParts):
                 total = total + other.aux[n].as_in_context(cpu())
             aux_params[n] = total / len(self._devices) if len(self._devices) > 1 else total
         flush()
-        self._host.take(arg_params, aux_params)
+        self._host.write(arg_params, aux_params)
         return arg_params, aux_params

@@ -183,7 +183,7 @@ class PythonLossModule(PythonModule):
         """
         if out_grads is not None:
             raise ArgumentError("PythonLossModule.backward: out_grads: a loss takes none; it is the end of the chain")
-        self._need("for_training")
+        self._require("for_training")
         self._backward_impl()
 
     def _backward_impl(self) -> None:

@@ -73,17 +73,17 @@ class SequentialModule(BaseModule):
 
     @property
     def data_shapes(self) -> list[Any]:
-        self._need("binded")
+        self._require("binded")
         return self._modules[0].data_shapes
 
     @property
     def label_shapes(self) -> list[Any] | None:
-        self._need("binded")
+        self._require("binded")
         return self._label_shapes
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        self._need("binded")
+        self._require("binded")
         return self._modules[-1].output_shapes
 
     # ---- memory and parameters
@@ -150,7 +150,7 @@ class SequentialModule(BaseModule):
         """
         if self.params_initialized and not force_init:
             return
-        self._need("binded")
+        self._require("binded")
         seen: dict[str, int] = {}
         for i, module in enumerate(self._modules):
             module.init_params(initializer, arg_params, aux_params, allow_missing, force_init, allow_extra)
@@ -161,7 +161,7 @@ class SequentialModule(BaseModule):
         self.params_initialized = True
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         arg_params, aux_params = {}, {}
         for module in self._modules:
             args, states = module.get_params()
@@ -176,7 +176,7 @@ class SequentialModule(BaseModule):
         optimizer_params: Any = (("learning_rate", 0.01),),
         force_init: bool = False,
     ) -> None:
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
             return
@@ -190,7 +190,7 @@ class SequentialModule(BaseModule):
         """Nothing: what later modules receive is only known after the earlier ones have run."""
 
     def forward(self, data_batch: DataBatch, is_train: bool | None = None) -> None:
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         batch = data_batch
         for i, module in enumerate(self._modules):
             module.forward(batch, is_train)
@@ -207,24 +207,24 @@ class SequentialModule(BaseModule):
                 )
 
     def backward(self, out_grads: Any = None) -> None:
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         for i in reversed(range(len(self._modules))):
             self._modules[i].backward(out_grads)
             if i:
                 out_grads = self._modules[i].get_input_grads()
 
     def update(self) -> None:
-        self._need("binded", "params_initialized", "optimizer_initialized")
+        self._require("binded", "params_initialized", "optimizer_initialized")
         with fused_step():
             for module in self._modules:
                 module.update()
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         return self._modules[-1].get_outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
-        self._need("binded", "params_initialized", "inputs_need_grad")
+        self._require("binded", "params_initialized", "inputs_need_grad")
         return self._modules[0].get_input_grads(merge_multi_context)
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
@@ -233,6 +233,6 @@ class SequentialModule(BaseModule):
                 module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        self._need("binded")
+        self._require("binded")
         for module in self._modules:
             module.install_monitor(mon)

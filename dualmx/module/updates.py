@@ -56,7 +56,7 @@ class LocalUpdater:
     def _all(self, table: str) -> list[list[NDArray]]:
         return [[getattr(d, table)[n] for d in self._devices] for n in self._names]
 
-    def _summed(self) -> list[NDArray]:
+    def _sum_grads(self) -> list[NDArray]:
         main = self._devices[0]
         sums = [main.grads[n] for n in self._names]
         for other in self._devices[1:]:
@@ -69,7 +69,7 @@ class LocalUpdater:
             if self._replicas.step(self._indices, self._all("grads"), self._all("args")):
                 return
             self._replicas.stale = True
-        self._update_first(self._summed())
+        self._update_first(self._sum_grads())
 
     def _update_first(self, sums: Sequence[NDArray]) -> None:
         """Update the first context's parameters, and copy them to the others."""
@@ -114,50 +114,50 @@ class KVStoreUpdater(LocalUpdater):
     def __init__(self, store: Any, devices: Sequence[DeviceArrays], names: Sequence[str], index_of: Mapping[str, int]):
         super().__init__(devices, names, index_of)
         self._store = store
-        self._keeps = has_values(store)
+        self._store_has_values = has_values(store)
         self._tables: set[str] = set()  # whose rows are fetched when they are needed
         self._stale = False
         kind = getattr(store, "type", "")
-        self._in_store = not hasattr(store, "is_capable") or store.is_capable("optimizer")
+        self._update_on_store = not hasattr(store, "is_capable") or store.is_capable("optimizer")
         if is_distributed(kind) and not is_asynchronous(kind):
             self.num_workers = store.num_workers
-            self._in_store &= UPDATE_ON_KVSTORE.read() == "1"
+            self._update_on_store &= UPDATE_ON_KVSTORE.read() == "1"
 
     def start(self, optimizer: opt.Optimizer) -> None:
         main = self._devices[0]
-        if self._keeps:
+        if self._store_has_values:
             self._store.init(self._names, [main.args[n] for n in self._names])
         else:
             for name, arrays in zip(self._names, self._all("args"), strict=True):
                 self._store.broadcast(name, arrays[0], out=arrays)
-        if self._in_store and not is_asynchronous(getattr(self._store, "type", "")):
-            self._in_store = not (hasattr(self._store, "obstacle") and self._store.obstacle(optimizer))
-        if self._in_store:
+        if self._update_on_store and not is_asynchronous(getattr(self._store, "type", "")):
+            self._update_on_store = not (hasattr(self._store, "obstacle") and self._store.unsupported_reason(optimizer))
+        if self._update_on_store:
             optimizer.idx2name = {**optimizer.idx2name, **{n: n for n in self._names}}
             self._store.set_optimizer(optimizer)
         else:
             super().start(optimizer)
         # The store's values win: all workers begin with those of the first.
-        if self._keeps:
+        if self._store_has_values:
             pull_all(self._store, self._names, self._all("args"))
 
     def apply(self) -> None:
         together = getattr(self._store, "update_together", None)
-        if self._in_store and together and together(self._names, self._all("grads"), self._all("args")):
+        if self._update_on_store and together and together(self._names, self._all("grads"), self._all("args")):
             return
-        if not self._keeps:
+        if not self._store_has_values:
             pushpull_each(
-                self._store, self._names, self._all("grads"), self._all("args" if self._in_store else "grads")
+                self._store, self._names, self._all("grads"), self._all("args" if self._update_on_store else "grads")
             )
         else:
             self._push_and_pull()
-        if not self._in_store:
+        if not self._update_on_store:
             self._update_first([self._devices[0].grads[n] for n in self._names])
 
     def _push_and_pull(self) -> None:
         """Give gradients, and take back parameters if the store updates them, else the gradients' sums."""
         self._store.push(self._names, self._all("grads"))
-        if self._in_store:
+        if self._update_on_store:
             pulled = [i for i, n in enumerate(self._names) if n not in self._tables]
             arrays = self._all("args")
             pull_all(self._store, [self._names[i] for i in pulled], [arrays[i] for i in pulled])
@@ -175,7 +175,7 @@ class KVStoreUpdater(LocalUpdater):
         Raises:
             ArgumentError: a name that is no row_sparse parameter.
         """
-        if not self._in_store or not hasattr(self._store, "refresh"):
+        if not self._update_on_store or not hasattr(self._store, "refresh"):
             return
         if row_ids is None:
             wanted: Mapping[str, Any] = dict.fromkeys(self._tables) if self._stale else {}
@@ -191,13 +191,13 @@ class KVStoreUpdater(LocalUpdater):
                 self._store.refresh(name, tables, one)
 
     def save_states(self, fname: str) -> None:
-        if self._in_store:
+        if self._update_on_store:
             self._store.save_optimizer_states(fname)
         else:
             super().save_states(fname)
 
     def load_states(self, fname: str) -> None:
-        if self._in_store:
+        if self._update_on_store:
             self._store.load_optimizer_states(fname)
         else:
             super().load_states(fname)

@@ -23,7 +23,7 @@ from . import (
 )
 from .array_functions import array_function
 
-engine.dynamic_twin.update(RUNTIME_FORMS)
+engine.runtime_scalar_form.update(RUNTIME_FORMS)
 np_rooms.populate(nd, np_rooms.ND_SUBMODULES)
 np_rooms.populate(sym, np_rooms.SYM_SUBMODULES)
 rooms.populate(nd, "Array operators", array_function)

@@ -140,14 +140,14 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
             if not arrays and not op.variadic:
                 return _create(call, ctx, runtime, out)
             if any(a.is_sparse for a in arrays) or sparse.asks_for_storage(call):
-                return _call_sparse(call.at(local.training) if moded else call, arrays, runtime, out)
+                return _call_sparse(call.in_mode(local.training) if moded else call, arrays, runtime, out)
             if len(arrays) == len(args) and all(isinstance(a, NDArray) for a in args):
                 cache_prepared_call(prepared, len(args), kwargs, (call, runtime))
             args = tuple(arrays)
         else:
             call, runtime = found
         if moded:
-            call = call.at(local.training)
+            call = call.in_mode(local.training)
         if out is not None:
             targets = _targets(call, out)
             if any(o.is_sparse for o in targets):
@@ -166,7 +166,7 @@ def array_function(op: Op, name: str) -> Callable[..., Any]:
         n = len(op.inputs)
         simple = all(i.when is None and not i.optional for i in op.inputs) and not op.runtime
         call0 = op.call() if simple else None
-        if call0 is not None and call0.plain and n in (1, 2):
+        if call0 is not None and call0.is_simple and n in (1, 2):
             function = _with_fast_path(function, call0, n)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = docstring(op)

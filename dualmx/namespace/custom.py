@@ -43,7 +43,7 @@ def Custom(*args: Any, op_type: str = "", name: str | None = None, **kwargs: Any
     if not op_type:
         raise ArgumentError("Custom: op_type is missing: expected the name given to mx.operator.register")
     named = {k: v for k, v in kwargs.items() if isinstance(v, NDArray)}
-    layout = CustomOpSpec.named(op_type, {k: v for k, v in kwargs.items() if k not in named})
+    layout = CustomOpSpec.from_kwargs(op_type, {k: v for k, v in kwargs.items() if k not in named})
     outs = layout.run(_inputs(op_type, [*layout.arguments, *layout.states], args, named))
     return outs[0] if len(outs) == 1 else outs
 

@@ -36,31 +36,39 @@ class ReplayableProgram:
         [[-0.5, -0.5]]
     """
 
-    __slots__ = ("_at", "_order", "_run", "numbers")
+    __slots__ = ("_output_index", "_input_order", "_run", "runtime_scalars")
 
     def __init__(self, inputs: Sequence[Any], outs: Sequence[NDArray]):
-        tr = outs[0]._tr
-        if tr is None or any(h._tr is not tr or h._data is not None for h in outs):
+        tr = outs[0]._trace
+        if tr is None or any(h._trace is not tr or h._data is not None for h in outs):
             raise ValueError("not pending in one program")
-        state, values, leaves, runtime = tr.state, [h._v for h in outs], list(tr.leaves), list(tr.runtime)
+        state, values, leaves, runtime = tr.state, [h._value for h in outs], list(tr.leaves), list(tr.runtime)
         keyed = bool(tr.keys)
         flush(tr)
-        exe = next((e for e in state.programs.values() if set(values) <= set(e.wanted)), None)
+        exe = next((e for e in state.programs.values() if set(values) <= set(e.outputs)), None)
         places = {id(data): i for i, data in enumerate(inputs)}
-        if exe is None or exe.run is None or keyed or exe.tape or exe.constants or exe.passed or exe.scratch:
+        if (
+            exe is None
+            or exe.call is None
+            or keyed
+            or exe.saved_steps
+            or exe.constant_outputs
+            or exe.passthrough_leaves
+            or exe.donated_types
+        ):
             raise ValueError("not one plain program")
         if any(id(data) not in places for data in leaves):
             raise ValueError("it reads something else")
-        self._run = exe.run
-        self._order = [places[id(data)] for data in leaves]
-        self._at = [exe.wanted.index(v) for v in values]
-        self.numbers = np.array(runtime, np.float32) if exe.has_runtime else None
+        self._run = exe.call
+        self._input_order = [places[id(data)] for data in leaves]
+        self._output_index = [exe.outputs.index(v) for v in values]
+        self.runtime_scalars = np.array(runtime, np.float32) if exe.has_runtime else None
 
     def __call__(self, entered: Sequence[Any]) -> list[Any]:
         """Run it on other data of the same shapes and types; buffers that it overwrote before are taken over."""
-        args = map(entered.__getitem__, self._order)
-        results = self._run(*args) if self.numbers is None else self._run(self.numbers, *args)
-        return list(map(results.__getitem__, self._at))
+        args = map(entered.__getitem__, self._input_order)
+        results = self._run(*args) if self.runtime_scalars is None else self._run(self.runtime_scalars, *args)
+        return list(map(results.__getitem__, self._output_index))
 
 
 __all__ = ["ReplayableProgram"]

@@ -84,17 +84,17 @@ class NDArray(Lent, Fluent):
     @property
     def shape(self) -> tuple[int, ...]:
         """Length of each axis."""
-        return self._v.shape
+        return self._value.shape
 
     @property
     def dtype(self) -> Any:
         """Element type as a NumPy type class, such as `numpy.float32`."""
-        return self._v.dtype.type
+        return self._value.dtype.type
 
     @property
     def context(self) -> Context:
         """Where the array lives."""
-        return self._v.ctx
+        return self._value.ctx
 
     ctx = context
     device = context
@@ -110,13 +110,13 @@ class NDArray(Lent, Fluent):
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return len(self._v.shape)
+        return len(self._value.shape)
 
     @property
     def size(self) -> int:
         """Number of elements."""
         n = 1
-        for d in self._v.shape:
+        for d in self._value.shape:
             n *= d
         return n
 
@@ -136,9 +136,9 @@ class NDArray(Lent, Fluent):
         return self
 
     def __len__(self) -> int:
-        if not self._v.shape:
+        if not self._value.shape:
             raise RangeError("len(): a 0-d array has no length")
-        return self._v.shape[0]
+        return self._value.shape[0]
 
     # -- synchronization and conversion
 
@@ -157,15 +157,15 @@ class NDArray(Lent, Fluent):
             MXNetError: its computation failed.
         """
         if type(self._data) is not np.ndarray:
-            self._wait(self._array().block_until_ready)
+            self._block_on(self._array().block_until_ready)
 
-    def _wait(self, action: Any) -> Any:
+    def _block_on(self, action: Any) -> Any:
         """Run a blocking action on the value; an error of the execution is reported as this array's error."""
         try:
             return action()
         except (jax.errors.JaxRuntimeError, RuntimeError) as e:
             error = async_error(e)
-            self._tr = self._data = None
+            self._trace = self._data = None
             self._extra().error = error
             raise error from e
 
@@ -177,7 +177,7 @@ class NDArray(Lent, Fluent):
         if type(self._data) is np.ndarray:
             return self._data.copy()
         data = self._array()
-        return self._wait(lambda: np.array(fully_replicated(data)))
+        return self._block_on(lambda: np.array(fully_replicated(data)))
 
     def asscalar(self) -> Any:
         """Return the only element as a NumPy scalar; `ValueError` for more elements.
@@ -221,8 +221,8 @@ class NDArray(Lent, Fluent):
         return True
 
     def __index__(self) -> int:
-        if self._v.dtype.kind not in "biu":
-            raise ArgumentTypeError(f"an array of {self._v.dtype} cannot be used as an index; cast it to int32")
+        if self._value.dtype.kind not in "biu":
+            raise ArgumentTypeError(f"an array of {self._value.dtype} cannot be used as an index; cast it to int32")
         return int(self.asscalar())
 
     def __repr__(self) -> str:
@@ -243,7 +243,7 @@ class NDArray(Lent, Fluent):
             [1, -1]
         """
         target = as_dtype("float32" if dtype is None else dtype)
-        if target == self._v.dtype and not copy:
+        if target == self._value.dtype and not copy:
             return self
         return invoke_unary(OPS["Cast"].call(dtype=target.name), self)
 
@@ -271,7 +271,7 @@ class NDArray(Lent, Fluent):
             assign(other, self, "copyto")
             return other
         if isinstance(other, Context):
-            return self.copy() if other is self._v.ctx else copy_to_context(self, other)
+            return self.copy() if other is self._value.ctx else copy_to_context(self, other)
         raise ArgumentTypeError(f"copyto: other={other!r}: expected an NDArray or a Context")
 
     def as_in_context(self, context: Context) -> NDArray:
@@ -283,7 +283,7 @@ class NDArray(Lent, Fluent):
             cpu(1)
         """
         context = as_context(context)
-        return self if context is self._v.ctx else copy_to_context(self, context)
+        return self if context is self._value.ctx else copy_to_context(self, context)
 
     as_in_ctx = as_in_context
     to_device = as_in_context
@@ -298,7 +298,7 @@ class NDArray(Lent, Fluent):
         room = importlib.import_module("..numpy", __package__)
         return room.as_np(self)
 
-    def _like_own(self, made: Any) -> Any:
+    def _with_own_class(self, made: Any) -> Any:
         """Return an array made for this one, nothing else holding it, under the rules that this one follows."""
         return made
 
@@ -324,7 +324,7 @@ class NDArray(Lent, Fluent):
     def __setstate__(self, state: dict[str, Any]) -> None:
         ctx = Context.parse(state["ctx"])
         made = array_from_buffer(device_put(state["data"], ctx), ctx)
-        self._tr, self._v, self._data, self._x = None, made._v, made._data, None
+        self._trace, self._value, self._data, self._meta = None, made._value, made._data, None
 
     def __reduce__(self) -> Any:
         return (_new_handle, (type(self),), self.__getstate__())
@@ -354,7 +354,7 @@ class NDArray(Lent, Fluent):
         if not shape:
             raise ArgumentError("reshape: shape=(): expected at least one length")
         lens = OPS["Reshape"].call(shape=shape, reverse=reverse)
-        shown = lens.infer(((self._v.shape, self._v.dtype),))[0][0]
+        shown = lens.infer(((self._value.shape, self._value.dtype),))[0][0]
         return view.make_view(self, OPS["Reshape"].call(shape=shown) if all(shown) else lens, shown)
 
     # -- autograd
@@ -362,19 +362,19 @@ class NDArray(Lent, Fluent):
     @property
     def grad(self) -> NDArray | Any:
         """Gradient array of a variable, None without `attach_grad`."""
-        x = self._x
-        if x is not None and x.root is not None and not x.window:
-            x = x.root._x
+        x = self._meta
+        if x is not None and x.view_base is not None and not x.view_ops:
+            x = x.view_base._meta
         return None if x is None else x.grad
 
     @property
     def _fresh_grad(self) -> bool:
-        x = self._x
-        return x is not None and x.fresh
+        x = self._meta
+        return x is not None and x.fresh_grad
 
     @_fresh_grad.setter
     def _fresh_grad(self, value: bool) -> None:
-        self._extra().fresh = bool(value)
+        self._extra().fresh_grad = bool(value)
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
         """Make this array a variable with a zero gradient buffer; an upstream graph is cut off.
@@ -429,8 +429,8 @@ class NDArray(Lent, Fluent):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            if not self.context.device_type.startswith("cpu") or dtype not in (None, self._v.dtype):
-                raise ArgumentError(f"__array__: copy=False: an array of {self._v!r} as {dtype} needs a copy")
+            if not self.context.device_type.startswith("cpu") or dtype not in (None, self._value.dtype):
+                raise ArgumentError(f"__array__: copy=False: an array of {self._value!r} as {dtype} needs a copy")
             # A read-only view; as long as it lives, the buffer is not reused.
             if exposed(self) is not None:
                 shown = export(self, "__array__")
@@ -503,29 +503,29 @@ def make_variable(a: NDArray, grad: NDArray | None, grad_req: str) -> None:
     if grad_req not in ("write", "add", "null"):
         raise ArgumentKeyError(f"attach_grad: grad_req={grad_req!r}: expected 'write', 'add' or 'null'")
     x = a._extra()
-    if x.root is not None and not x.window:
-        make_variable(cast("NDArray", x.root), grad, grad_req)
+    if x.view_base is not None and not x.view_ops:
+        make_variable(cast("NDArray", x.view_base), grad, grad_req)
         return
     if grad is None:
-        grad = array_from_buffer(device_put(np.zeros(a._v.shape, a._v.dtype), a._v.ctx), a._v.ctx)
-        grad = a._like_own(grad)
-    elif grad._v.shape != a._v.shape or grad._v.dtype != a._v.dtype:
+        grad = array_from_buffer(device_put(np.zeros(a._value.shape, a._value.dtype), a._value.ctx), a._value.ctx)
+        grad = a._with_own_class(grad)
+    elif grad._value.shape != a._value.shape or grad._value.dtype != a._value.dtype:
         raise ArgumentError(
-            f"mark_variables: gradient {grad._v.dtype}{list(grad._v.shape)} does not match its variable "
-            f"{a._v.dtype}{list(a._v.shape)}"
+            f"mark_variables: gradient {grad._value.dtype}{list(grad._value.shape)} does not match its variable "
+            f"{a._value.dtype}{list(a._value.shape)}"
         )
     x.grad = grad
-    x.req = None if grad_req == "null" else grad_req
-    if x.req is not None and grad is not None and grad.is_sparse:
-        x.req = "rows" if grad_req == "write" else "rows_add"
-    x.node = None
-    if a._tr is not None and a._tr is local.traces.get(a._v.ctx):
-        if x.req is None:
+    x.grad_req = None if grad_req == "null" else grad_req
+    if x.grad_req is not None and grad is not None and grad.is_sparse:
+        x.grad_req = "rows" if grad_req == "write" else "rows_add"
+    x.tape_value = None
+    if a._trace is not None and a._trace is local.traces.get(a._value.ctx):
+        if x.grad_req is None:
             # A plain value enters anew; a pending one keeps its place but must not be followed backwards.
             if a._data is not None:
-                a._tr = None
+                a._trace = None
         else:
-            a._tr.make_variable(a)
+            a._trace.mark_variable(a)
 
 
 Operand: TypeAlias = NDArray | np.ndarray | np.generic | jax.Array | float

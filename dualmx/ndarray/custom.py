@@ -159,7 +159,7 @@ class CustomOpSpec:
             prop.declare_backward_dependency(order[:outs], order[outs : outs + ins], order[outs + ins :])
 
     @classmethod
-    def named(cls, op_type: Any, kwargs: Mapping[str, Any]) -> CustomOpSpec:
+    def from_kwargs(cls, op_type: Any, kwargs: Mapping[str, Any]) -> CustomOpSpec:
         """Make the properties registered as `op_type` from keywords.
 
         Raises:

@@ -53,28 +53,28 @@ def flush(tr: Trace | None = None) -> None:
         MXNetError: compilation or execution failed; the arrays that depended on it raise the same error when read.
     """
     if tr is None:
-        tr = local.tr
+        tr = local.trace
     with tr.lock:
-        if tr.sealed:
+        if tr.executed:
             return
         if tr.state.depth == 0:
             return
-        if tr.state.joint:
+        if tr.state.has_collective:
             engine.flush_joint(tr)
             return
-        tr.sealed = True
-        if local.tr is tr:
-            local.renew(tr.ctx)
+        tr.executed = True
+        if local.trace is tr:
+            local.new_trace(tr.ctx)
         elif local.traces.get(tr.ctx) is tr:
             del local.traces[tr.ctx]
-        live = [h for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None]
+        live = [h for r in tr.handles if (h := r()) is not None and h._trace is tr and h._data is None]
         if live:
             _execute(tr, live)
 
 
 def _execute(tr: Trace, live: list[Handle]) -> None:
     state = tr.state
-    wanted = tuple([h._v for h in live])
+    wanted = tuple([h._value for h in live])
     began = time.perf_counter() if listeners else 0.0
     try:
         exe = state.programs.get(wanted) or _find_covering_executable(state, wanted) or _compile(tr, wanted)
@@ -83,7 +83,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else execution_error(last_user_line(state), e)
         for h in live:
-            h._tr = h._data = None
+            h._trace = h._data = None
             h._extra().error = error
         if not isinstance(e, Exception):
             raise
@@ -91,28 +91,28 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
     counters.flushes += 1
     if listeners:
         for w in list(listeners):
-            w.flushed(state, began, started, results)
-    for h, v, k in zip(live, wanted, exe.at[wanted], strict=True):
-        if h._v is v:
+            w.executed(state, began, started, results)
+    for h, v, k in zip(live, wanted, exe.output_index[wanted], strict=True):
+        if h._value is v:
             h._data = results[k]
-            h._tr = None
-            h._v = v.aval
-    if exe.tape:
-        save_tape(exe, tr, dict(zip(exe.wanted, results, strict=True)), live, wanted)
+            h._trace = None
+            h._value = v.aval
+    if exe.saved_steps:
+        save_tape(exe, tr, dict(zip(exe.outputs, results, strict=True)), live, wanted)
     if tr.exposed:
         handle.publish(tr)
     # Arrays that entered still point here; what the trace held must not outlive it.
-    tr.handles, tr.scratch, tr.leaves = [], [], []
-    tr.replaced, tr.variables = {}, []
-    if tr.expected:
+    tr.handles, tr.dead_buffers, tr.leaves = [], [], []
+    tr.overwritten_by, tr.variables = {}, []
+    if tr.value_checks:
         verify.run_value_checks(tr, live, wanted)
 
 
 def last_user_line(state: State | None) -> tuple[str, int] | None:
     """Return the user line of the last step of a prefix that has one."""
     while state is not None:
-        if state.where:
-            return state.where
+        if state.user_line:
+            return state.user_line
         state = state.parent
     return None
 
@@ -121,27 +121,27 @@ def run_executable(exe: Executable, tr: Trace) -> list[Any]:
     """Run an executable on the inputs of a trace; constants are made on the host, leaves handed through."""
     results: list[Any] = []
     args = leaves = tr.leaves
-    if exe.run is not None:
+    if exe.call is not None:
         fork_guard.require_compute()
         for i in exe.donate:
             if type(args[i]) is np.ndarray:
                 continue  # which is copied on its way in
             if not takes_over or _getrefcount(args[i]) > _SOLE_REFCOUNT or id(args[i]) in protected:
                 args[i] = copy_buffer(args[i])
-                counters.kept_copies += 1
-        if exe.scratch:
-            args = args + _take_donated(exe.scratch, tr.scratch)
+                counters.donation_copies += 1
+        if exe.donated_types:
+            args = args + _take_donated(exe.donated_types, tr.dead_buffers)
         if exe.has_keys:
             args = [np.array(tr.keys, np.uint32), *args]
         if exe.has_runtime:
             args = [np.array(tr.runtime, np.float32), *args]
-        results = exe.run(*args)
-        if exe.remote:
+        results = exe.call(*args)
+        if exe.is_multi_process:
             wait_or_raise_lost(results)
         track_in_flight(results)
-    for v in exe.constants:
+    for v in exe.constant_outputs:
         results.append(device_put(materialize_constant(v), v.ctx))
-    for i in exe.passed:
+    for i in exe.passthrough_leaves:
         results.append(leaves[i])
     return results
 
@@ -199,8 +199,8 @@ def _find_covering_executable(state: State, wanted: tuple[Value, ...]) -> Execut
     """Return an executable of this prefix that yields `wanted` and more, if nothing of the tape must be kept."""
     need = set(wanted)
     for exe in state.programs.values():
-        if not exe.tape and need.issubset(exe.wanted):
-            exe.at[wanted] = tuple(exe.wanted.index(v) for v in wanted)
+        if not exe.saved_steps and need.issubset(exe.outputs):
+            exe.output_index[wanted] = tuple(exe.outputs.index(v) for v in wanted)
             state.programs[wanted] = exe
             return exe
     return None
@@ -241,11 +241,11 @@ def _compile(tr: Trace, wanted: tuple[Value, ...]) -> Executable:
     # XLA aliases donated inputs to outputs of equal type in order: pairs first, in the order of their leaves.
     order = [*paired, *recycled, *rest]
     exe = Executable(steps, order, donate, scratch, tr.ctx, [_multi_device_sharding(d) for d in tr.leaves])
-    exe.constants = tuple(constants)
-    exe.passed = tuple(at[resolve_alias(v)] for v in passed)
-    exe.wanted = (*order, *constants, *passed)
-    exe.tape = entries
-    exe.at = {wanted: tuple(exe.wanted.index(v) for v in wanted)}
+    exe.constant_outputs = tuple(constants)
+    exe.passthrough_leaves = tuple(at[resolve_alias(v)] for v in passed)
+    exe.outputs = (*order, *constants, *passed)
+    exe.saved_steps = entries
+    exe.output_index = {wanted: tuple(exe.outputs.index(v) for v in wanted)}
     state.programs[wanted] = exe
     return exe
 
@@ -270,11 +270,11 @@ def _pair_donations(
     """Pair leaves that were overwritten with the outputs that overwrite them."""
     donate, paired = [], []
     for i, v in enumerate(leaves):
-        r = tr.replaced.get(v)
+        r = tr.overwritten_by.get(v)
         h = r() if r is not None else None
-        if h is None or v in kept or h._tr is not tr:
+        if h is None or v in kept or h._trace is not tr:
             continue
-        new = h._v
+        new = h._value
         if new in outs and new not in paired and new.aval is v.aval and new.state is not v.state:
             donate.append(i)
             paired.append(new)
@@ -284,7 +284,7 @@ def _pair_donations(
 def _match_dead_buffers(tr: Trace, outs: list[Value]) -> tuple[list[Value], list[Value]]:
     """Match buffers to recycle with outputs of the same shape and dtype."""
     scratch, recycled = [], []
-    for d in tr.scratch:
+    for d in tr.dead_buffers:
         if type(d) is np.ndarray:
             continue
         for v in outs:
@@ -300,14 +300,14 @@ def read_from_other_thread(tr: Trace, h: Handle) -> None:
 
     The owner keeps its trace and goes on recording; nothing is donated.
     """
-    if tr.keep is not None:
-        tr.keep()
+    if tr.resolve is not None:
+        tr.resolve()
         return
     with tr.lock:
-        if h._data is not None or h._tr is not tr:
+        if h._data is not None or h._trace is not tr:
             return
         state = tr.state
-        if state.joint:
+        if state.has_collective:
             raise MXNetError(
                 "the array is computed by a program of several devices that another thread has not completed; wait "
                 "for it there, with wait_to_read()"
@@ -317,18 +317,18 @@ def read_from_other_thread(tr: Trace, h: Handle) -> None:
         shadow.leaves = tr.leaves[: state.n_leaves]
         shadow.runtime = tr.runtime[: state.n_runtime]
         shadow.keys = tr.keys[: state.n_keys]
-        shadow.replaced, shadow.scratch = {}, []
-        v = h._v
+        shadow.overwritten_by, shadow.dead_buffers = {}, []
+        v = h._value
         key = ("peek", v)
         began = time.perf_counter() if listeners else 0.0
         exe = state.programs.get(key)
         if exe is None:
             steps = steps_of(state)
             exe = Executable(steps, [v], (), (), tr.ctx, [_multi_device_sharding(d) for d in shadow.leaves])
-            exe.constants = exe.passed = ()
+            exe.constant_outputs = exe.passthrough_leaves = ()
             # What keeps a tape is never taken for another set of values; this one is for the reading thread alone.
-            exe.tape = ("peek",)
-            exe.at = {}
+            exe.saved_steps = ("peek",)
+            exe.output_index = {}
             state.programs[key] = exe
         started = time.perf_counter() if listeners else 0.0
         try:
@@ -336,9 +336,9 @@ def read_from_other_thread(tr: Trace, h: Handle) -> None:
         except Exception as e:
             raise execution_error(last_user_line(state), e) from e
         for w in list(listeners):
-            w.flushed(state, began, started, results)
+            w.executed(state, began, started, results)
         h._data = results[0]
-        h._tr, h._v = None, v.aval
+        h._trace, h._value = None, v.aval
         handle.publish_value(h)
 
 
@@ -348,7 +348,7 @@ def run_eagerly(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> 
     datas = []
     for a in ins:
         datas.append(to_jax_array(a))
-    ctx = ins[0]._v.ctx if ins else local.tr.ctx
+    ctx = ins[0]._value.ctx if ins else local.trace.ctx
     began = time.perf_counter() if listeners else 0.0
     with x64():
         if any(w.measures for w in listeners):
@@ -356,19 +356,19 @@ def run_eagerly(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> 
         started = time.perf_counter() if listeners else 0.0
         results = call.apply_keys(datas, (), runtime)
     for w in list(listeners):
-        w.ran(call, began, started, results)
+        w.ran_eagerly(call, began, started, results)
     return [array_from_buffer(device_put(r, ctx), ctx) for r in results]
 
 
 def array_from_buffer(data: Any, ctx: Any) -> Any:
     """Return a new handle of a JAX array on `ctx`, or of NumPy memory that programs there take."""
     o = object.__new__(handle.array_class)
-    o._tr = o._x = None
+    o._trace = o._meta = None
     o._data = data
-    o._v = aval(tuple(data.shape), np.dtype(data.dtype), ctx)
+    o._value = aval(tuple(data.shape), np.dtype(data.dtype), ctx)
     return o
 
 
 engine.flush = flush
-engine.peek = read_from_other_thread
-engine.run_now = run_eagerly
+engine.read_from_other_thread = read_from_other_thread
+engine.run_eagerly = run_eagerly

@@ -20,10 +20,10 @@ class _FunctionCall:
 
     def __init__(self, function: Function, inputs: Sequence[Handle], outputs: Sequence[Handle]):
         self.function, self.inputs, self.order = function, inputs, next(_order)
-        self.outputs = [(o._v.shape, o._v.dtype, o._v.ctx) for o in outputs]
+        self.outputs = [(o._value.shape, o._value.dtype, o._value.ctx) for o in outputs]
         self.numpy = [_is_numpy(o) for o in outputs]
 
-    def pull(self, grads: dict[int, Any]) -> tuple[Sequence[Handle], Sequence[Handle]] | None:
+    def run_backward(self, grads: dict[int, Any]) -> tuple[Sequence[Handle], Sequence[Handle]] | None:
         """Run the user's backward; return the inputs that gradients go on from and their gradients."""
         full = [grads.get(i, None) for i in range(len(self.outputs))]
         given = [zeros(s, c, d) if g is None else g for g, (s, d, c) in zip(full, self.outputs, strict=True)]
@@ -45,11 +45,13 @@ class _FunctionCall:
         for i, (a, g) in enumerate(zip(self.inputs, got, strict=True)):
             if g is None:
                 continue
-            if not isinstance(g, NDArray) or g._v.shape != a._v.shape:
-                shown = g._v.shape if isinstance(g, NDArray) else type(g).__name__
-                raise MXNetError(f"{name}.backward: gradient {i} is {shown}; expected an NDArray of shape {a._v.shape}")
+            if not isinstance(g, NDArray) or g._value.shape != a._value.shape:
+                shown = g._value.shape if isinstance(g, NDArray) else type(g).__name__
+                raise MXNetError(
+                    f"{name}.backward: gradient {i} is {shown}; expected an NDArray of shape {a._value.shape}"
+                )
             if _needs_grad(a):
-                kept.append((a, g.astype(a._v.dtype, copy=False)))
+                kept.append((a, g.astype(a._value.dtype, copy=False)))
         return ([a for a, _ in kept], [g for _, g in kept]) if kept else None
 
 
@@ -58,20 +60,20 @@ def _is_numpy(a: Any) -> bool:
 
 
 def _needs_grad(a: Handle) -> bool:
-    return is_tracked(a) or (a._tr is not None and a._v.tracked)
+    return is_tracked(a) or (a._trace is not None and a._value.tracked)
 
 
 def _snapshot(a: Handle) -> Handle:
     """Return a handle that keeps the present value and place on the tape of `a` when `a` is overwritten."""
-    if a._x is not None and a._x.req is not None:
+    if a._meta is not None and a._meta.grad_req is not None:
         return a
-    data = a._force(None) if a._tr is None and a._data is None and not a.is_sparse else a._data
+    data = a._realize(None) if a._trace is None and a._data is None and not a.is_sparse else a._data
     o = object.__new__(type(a))
-    o._tr, o._v, o._data, o._x = a._tr, a._v, data, None
-    if a._tr is not None and a._data is None:
-        a._tr.handles.append(ref(o))
-    if a._x is not None and a._x.node is not None:
-        o._extra().node = a._x.node
+    o._trace, o._value, o._data, o._meta = a._trace, a._value, data, None
+    if a._trace is not None and a._data is None:
+        a._trace.handles.append(ref(o))
+    if a._meta is not None and a._meta.tape_value is not None:
+        o._extra().tape_value = a._meta.tape_value
     return o
 
 
@@ -137,9 +139,9 @@ class Function:
             made = _FunctionCall(self, before, outs)
             for i, o in enumerate(outs):
                 x = o._extra()
-                x.req, x.function, x.node = "function", (made, i), None
-                if o._tr is not None and o._tr is local.traces.get(o._v.ctx):
-                    o._tr.make_variable(o)
+                x.grad_req, x.custom_function, x.tape_value = "function", (made, i), None
+                if o._trace is not None and o._trace is local.traces.get(o._value.ctx):
+                    o._trace.mark_variable(o)
         if engine.naive:
-            engine.flush(local.tr)
+            engine.flush(local.trace)
         return outs[0] if isinstance(got, NDArray) else outs

@@ -59,30 +59,32 @@ def context_free_signature(state: State) -> object:
     """Return an object that is the same for prefixes that differ in their context only."""
     fresh = []
     st: State | None = state
-    while st is not None and st.signature is None:
+    while st is not None and st.context_free_signature is None:
         fresh.append(st)
         st = st.parent
     for step in reversed(fresh):
         if len(_signatures) > _BOUND:
             _signatures.clear()
-        step.signature = _signatures.setdefault(_step_key(step), object())
-    return state.signature
+        step.context_free_signature = _signatures.setdefault(_step_key(step), object())
+    return state.context_free_signature
 
 
 def _step_key(st: State) -> Any:
     if st.parent is None:
         return ()
-    before, ins = st.parent.signature, tuple(index_of(v) for v in st.ins)
+    before, ins = st.parent.context_free_signature, tuple(index_of(v) for v in st.ins)
     if st.kind == LEAF:
         return before, st.out.shape, st.out.dtype, st.out.tracked, st.payload
     if st.kind == BACKWARD:
         p = st.payload
-        seeds, adds = (tuple(None if v is None else index_of(v) for v in group) for group in (p.seeds, p.adds))
+        seeds, adds = (
+            tuple(None if v is None else index_of(v) for v in group) for group in (p.head_grads, p.accumulate_into)
+        )
         targets = tuple(tuple(index_of(v) for v in group) for group in p.targets)
-        return before, st.kind, tuple(index_of(v) for v in p.heads), seeds, targets, adds, p.retain
+        return before, st.kind, tuple(index_of(v) for v in p.heads), seeds, targets, adds, p.retain_graph
     outs = tuple(index_of(v) for v in st.outs) if st.kind == REENTER else ()
     payload = st.payload if isinstance(st.payload, tuple) else None
-    return before, st.kind, st.call, ins, outs, payload, st.rec
+    return before, st.kind, st.call, ins, outs, payload, st.recording
 
 
 def value_at_index(steps: Sequence[State], where: ValueIndex) -> Value:
@@ -101,11 +103,11 @@ def _describe_pending(contexts: Sequence[Context]) -> str:
     """Tell what is recorded on contexts and asked for, in words that other processes would use as well."""
     told = []
     for c in contexts:
-        tr = local.switch(c)
+        tr = local.use_trace(c)
         steps = _program_texts.get(tr.state)
         if steps is None:
             steps = _program_texts[tr.state] = ";".join(map(_describe_step, steps_of(tr.state)))
-        live = {index_of(h._v) for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None}
+        live = {index_of(h._value) for r in tr.handles if (h := r()) is not None and h._trace is tr and h._data is None}
         told.append(f"{steps} {sorted(live)}")
     return "|".join(told)
 
@@ -115,10 +117,10 @@ def _describe_step(st: State) -> str:
         return f"leaf {st.out.shape} {st.out.dtype} {st.out.tracked}"
     if st.kind == BACKWARD:
         p = st.payload
-        groups = (p.heads, p.seeds, p.adds, *p.targets)
+        groups = (p.heads, p.head_grads, p.accumulate_into, *p.targets)
         places = [[None if v is None else index_of(v) for v in group] for group in groups]
-        return f"backward {places} {p.retain}"
-    return f"{st.kind} {st.call!r} {st.call and st.call.train} {[index_of(v) for v in st.ins]} {st.rec}"
+        return f"backward {places} {p.retain_graph}"
+    return f"{st.kind} {st.call!r} {st.call and st.call.train} {[index_of(v) for v in st.ins]} {st.recording}"
 
 
 def can_run_as_spmd(
@@ -136,18 +138,18 @@ def can_run_as_spmd(
         possible: whether nothing else here stands against it.
     """
     grouped = group_of if processes is None else group_over_processes
-    if not possible or engine.naive or local.scopes or local.recording or grouped(tuple(contexts)) is None:
-        return processes is not None and processes.agree("no") and False
-    states = [local.switch(c).state for c in contexts]
+    if not possible or engine.naive or local.record_depth or local.recording or grouped(tuple(contexts)) is None:
+        return processes is not None and processes.same_on_all("no") and False
+    states = [local.use_trace(c).state for c in contexts]
     first = states[0]
     if (
         any(context_free_signature(s) is not context_free_signature(first) for s in states[1:])
-        or first.depth + inputs >= engine.bound
-        or first.quiet >= engine.quiet
+        or first.depth + inputs >= engine.flush_after
+        or first.unrecorded_ops >= engine.max_unrecorded_ops
     ):
         for c in contexts:
-            engine.flush(local.switch(c))
-    return processes is None or processes.agree(_describe_pending(contexts))
+            engine.flush(local.use_trace(c))
+    return processes is None or processes.same_on_all(_describe_pending(contexts))
 
 
 @contextlib.contextmanager
@@ -156,7 +158,7 @@ def spmd_region(contexts: Sequence[Context], everywhere: ProcessRunner | None = 
 
     Within the scope each context must record the same steps, reading no values.
     """
-    traces = [local.switch(c) for c in contexts]
+    traces = [local.use_trace(c) for c in contexts]
     with contextlib.ExitStack() as held:
         for tr in traces:
             held.enter_context(tr.lock)
@@ -178,10 +180,10 @@ def all_reduce(groups: Sequence[Sequence[Handle]]) -> list[list[Handle]]:
 
 def traces_with_same_program(tr: Trace) -> list[Trace]:
     """Return the traces of this thread that recorded the same program as `tr`, in the order of their contexts."""
-    live = [t for t in local.traces.values() if not t.sealed]
+    live = [t for t in local.traces.values() if not t.executed]
     for t in live:
         # Switching recording off marks the trace of the current context only.
-        t.set_mode(local.recording)
+        t.set_recording(local.recording)
     found = [t for t in live if context_free_signature(t.state) is context_free_signature(tr.state)]
     if tr not in found:
         found.append(tr)
@@ -206,12 +208,12 @@ def flush_spmd(traces: Sequence[Trace], everywhere: ProcessRunner | None = None)
             held.enter_context(tr.lock)
         lives = []
         for tr in traces:
-            tr.sealed = True
-            if local.tr is tr:
-                local.renew(tr.ctx)
+            tr.executed = True
+            if local.trace is tr:
+                local.new_trace(tr.ctx)
             elif local.traces.get(tr.ctx) is tr:
                 del local.traces[tr.ctx]
-            lives.append([h for r in tr.handles if (h := r()) is not None and h._tr is tr and h._data is None])
+            lives.append([h for r in tr.handles if (h := r()) is not None and h._trace is tr and h._data is None])
         if any(lives):
             _execute(traces, lives, everywhere)
 
@@ -228,7 +230,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Pro
                 f"what was recorded on {listed} exchanges values between devices, and must be the same program on "
                 "each of several devices, for parts of the same shape"
             )
-        wanted = tuple(sorted({index_of(h._v) for live in lives for h in live}))
+        wanted = tuple(sorted({index_of(h._value) for live in lives for h in live}))
         key = ("joint", group, wanted)
         exe = states[0].programs.get(key)
         if exe is None:
@@ -238,25 +240,25 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Pro
     except BaseException as e:
         error = e if isinstance(e, MXNetError) else execution_error(single.last_user_line(states[0]), e)
         for h in (h for live in lives for h in live):
-            h._tr = h._data = None
+            h._trace = h._data = None
             h._extra().error = error
         if not isinstance(e, Exception):
             raise
         raise error from e
     counters.flushes += 1
     for w in list(listeners):
-        w.flushed(states[0], began, started, results[0])
+        w.executed(states[0], began, started, results[0])
     for tr, live, own in zip(traces, lives, results, strict=True):
-        values = tuple([h._v for h in live])
+        values = tuple([h._value for h in live])
         for h, v in zip(live, values, strict=True):
-            h._data = own[exe.at[index_of(v)]]
-            h._tr, h._v = None, v.aval
-        if exe.tape:
+            h._data = own[exe.output_index[index_of(v)]]
+            h._trace, h._value = None, v.aval
+        if exe.saved_steps:
             _keep_tape(exe, tr, live, values, own)
         publish(tr)
-        tr.handles, tr.scratch, tr.leaves = [], [], []
-        tr.replaced, tr.variables = {}, []
-        if tr.expected:
+        tr.handles, tr.dead_buffers, tr.leaves = [], [], []
+        tr.overwritten_by, tr.variables = {}, []
+        if tr.value_checks:
             single.verify.check(tr, live, values)
 
 
@@ -264,13 +266,13 @@ class _TapeSteps:
     """The steps of one member's tape."""
 
     def __init__(self, tape: Any):
-        self.tape = tape
+        self.saved_steps = tape
 
 
 def _keep_tape(exe: Executable, tr: Trace, live: list[Handle], values: tuple[Value, ...], own: list[Any]) -> None:
     steps = steps_of(tr.state)
     entries, _ = live_tape(steps, values)
-    known = {value_at_index(steps, at): own[k] for at, k in exe.at.items()}
+    known = {value_at_index(steps, at): own[k] for at, k in exe.output_index.items()}
     save_tape(_TapeSteps(entries), tr, known, live, values)
 
 
@@ -292,11 +294,11 @@ def _compile(traces: Sequence[Trace], group: DeviceGroup, places: tuple[ValueInd
     rest = [v for v in computed if v not in paired and v not in recycled]
     order = [*paired, *recycled, *rest]
     exe = Executable(steps, order, donate, scratch, first.ctx, [None] * len(leaves), group)
-    exe.constants = tuple(index_of(v) for v in constants)
-    exe.passed = tuple(at[single.resolve_alias(v)] for v in passed)
-    exe.wanted = (*order, *constants, *passed)
-    exe.tape = entries
-    exe.at = {index_of(v): k for k, v in enumerate(exe.wanted)}
+    exe.constant_outputs = tuple(index_of(v) for v in constants)
+    exe.passthrough_leaves = tuple(at[single.resolve_alias(v)] for v in passed)
+    exe.outputs = (*order, *constants, *passed)
+    exe.saved_steps = entries
+    exe.output_index = {index_of(v): k for k, v in enumerate(exe.outputs)}
     return exe
 
 
@@ -321,7 +323,7 @@ def _run_spmd(
 ) -> list[list[Any]]:
     """Run the program; returns each member's results."""
     wholes: list[Any] = []
-    if exe.run is not None:
+    if exe.call is not None:
         fork_guard.require_compute()
         for tr in traces:
             tr.leaves = [jax_from_numpy_nocopy(d, tr.ctx) if type(d) is np.ndarray else d for d in tr.leaves]
@@ -329,27 +331,31 @@ def _run_spmd(
                 alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._SOLE_REFCOUNT
                 if not alone or id(tr.leaves[i]) in protected:
                     tr.leaves[i] = copy_buffer(tr.leaves[i])
-                    counters.kept_copies += 1
-        args = [group.join(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]
-        if exe.scratch:
+                    counters.donation_copies += 1
+        args = [group.from_shards(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]
+        if exe.donated_types:
             recycled = [
-                single._take_donated([aval(v.shape, v.dtype, tr.ctx) for v in exe.scratch], tr.scratch) for tr in traces
+                single._take_donated([aval(v.shape, v.dtype, tr.ctx) for v in exe.donated_types], tr.dead_buffers)
+                for tr in traces
             ]
-            args += [group.join(list(parts)) for parts in zip(*recycled, strict=True)]
+            args += [group.from_shards(list(parts)) for parts in zip(*recycled, strict=True)]
         if exe.has_keys:
-            args.insert(0, group.joined_values([tr.keys for tr in traces], np.uint32))
+            args.insert(0, group.stack_scalars([tr.keys for tr in traces], np.uint32))
         if exe.has_runtime:
-            args.insert(0, group.joined_values([tr.runtime for tr in traces], np.float32))
-        program = exe.run
+            args.insert(0, group.stack_scalars([tr.runtime for tr in traces], np.float32))
+        program = exe.call
         wholes = program(*args) if everywhere is None else everywhere.run(lambda: program(*args))
-    members = [list(parts) for parts in zip(*map(group.split, wholes), strict=True)] or [[] for _ in traces]
+    members = [list(parts) for parts in zip(*map(group.local_shards, wholes), strict=True)] or [[] for _ in traces]
     for tr, own in zip(traces, members, strict=True):
-        if exe.run is not None:
+        if exe.call is not None:
             single.track_in_flight(own)
-        if exe.constants:
+        if exe.constant_outputs:
             steps = steps_of(tr.state)
-            own += [device_put(single.materialize_constant(value_at_index(steps, at)), tr.ctx) for at in exe.constants]
-        own += [tr.leaves[i] for i in exe.passed]
+            own += [
+                device_put(single.materialize_constant(value_at_index(steps, at)), tr.ctx)
+                for at in exe.constant_outputs
+            ]
+        own += [tr.leaves[i] for i in exe.passthrough_leaves]
     return members
 
 

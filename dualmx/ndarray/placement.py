@@ -89,7 +89,7 @@ def replace_sharding(array: NDArray, spec: Sequence[Any] | str, what: str = "sha
     if not isinstance(mesh, Mesh):
         raise ArgumentError(f"{what}: the array is on {mesh}, not on a mesh")
     moved = device_put_sharded(to_jax_array(array), mesh, parse_spec(spec), what)
-    array._data, array._tr, array._v = moved, None, array._v.aval
+    array._data, array._trace, array._value = moved, None, array._value.aval
     invalidate_views(array)
 
 

@@ -26,7 +26,7 @@ class DeferredTrace(Trace):
         super().__init__(ctx, False)
         self.fetch: Callable[[], NDArray] | None = fetch
 
-    def keep(self) -> None:
+    def resolve(self) -> None:
         """Wait for the value, and give it to all arrays that stand for it."""
         with self.lock:
             if self.fetch is None:
@@ -36,12 +36,12 @@ class DeferredTrace(Trace):
                 data = self.fetch()._array()
             except MXNetError as e:
                 error = e
-            self.sealed, self.fetch = True, None
-            for h in [h for r in self.handles if (h := r()) is not None and h._tr is self]:
-                h._tr, h._v, h._data = None, h._v.aval, data
+            self.executed, self.fetch = True, None
+            for h in [h for r in self.handles if (h := r()) is not None and h._trace is self]:
+                h._trace, h._value, h._data = None, h._value.aval, data
                 if error is not None:
                     h._extra().error = error
-            self.handles, self.scratch = [], []
+            self.handles, self.dead_buffers = [], []
 
 
 def set_deferred(array: NDArray, fetch: Callable[[], NDArray]) -> None:
@@ -58,12 +58,12 @@ def set_deferred(array: NDArray, fetch: Callable[[], NDArray]) -> None:
         [1.0, 1.0]
     """
     check_writable(array, "promise")
-    x: Any = array._x
-    if x is not None and (x.root is not None or x.req is not None or x.exposed is not None):
+    x: Any = array._meta
+    if x is not None and (x.view_base is not None or x.grad_req is not None or x.exposed is not None):
         # A view, whose root would have to wait as well, a variable of a recorded program, or memory that others see.
         array[:] = fetch()
         return
-    rebind(array, DeferredTrace(array.context, fetch), array._v.aval)
+    rebind(array, DeferredTrace(array.context, fetch), array._value.aval)
 
 
 __all__ = ["set_deferred"]

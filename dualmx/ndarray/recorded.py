@@ -33,7 +33,7 @@ def recorded_ops(x: Handle) -> tuple[list[RecordedOp], Value]:
             "get_symbol: the array was not computed inside autograd.record() from arrays with attach_grad()"
         )
     tr, (head,), _ = heads_in_one_trace([x], [None])
-    if tr.saved:
+    if tr.tape_value_of_leaf:
         reenter_saved(tr)
     steps = steps_of(tr.state)
     entries = tape_steps(steps)
@@ -49,7 +49,7 @@ def recorded_ops(x: Handle) -> tuple[list[RecordedOp], Value]:
         assert call is not None
         given = tr.runtime[s.n_runtime - call.n_runtime : s.n_runtime]
         params = {**call.params, **_runtime_values(call.op, call.params, given)}
-        op = OPS.get(call.op.stands_for or call.op.name)
+        op = OPS.get(call.op.variant_of or call.op.name)
         if op is None:
             raise MXNetError(f"get_symbol: {call!r} has no symbol: it is a hybridized block or your own function")
         known = {k: v for k, v in params.items() if k in op.params}

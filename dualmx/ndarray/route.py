@@ -57,7 +57,7 @@ class GradTargets:
     the ids; None for the others.
     """
 
-    __slots__ = ("groups", "handles", "reqs", "path", "need", "ids")
+    __slots__ = ("groups", "handles", "grad_reqs", "path", "needed_values", "row_ids")
 
     def __init__(self, steps: Sequence[State], heads: Sequence[Value], row_sparse: bool = True):
         variables = variables_of(steps)
@@ -65,19 +65,19 @@ class GradTargets:
         lookups = row_sparse_lookups(entries, heads, variables) if row_sparse else {}
         cut = {e.outs[0] for found in lookups.values() for e in found}
         targets = [v for v, (_, number, _) in variables.items() if number not in lookups]
-        self.path, self.need, reached = backward_path(entries, heads, [*targets, *cut])
+        self.path, self.needed_values, reached = backward_path(entries, heads, [*targets, *cut])
         by_number: dict[int, list[Value]] = {}
         self.handles: list[int] = []
-        self.reqs: list[str] = []
-        self.ids: list[Value | None] = []
+        self.grad_reqs: list[str] = []
+        self.row_ids: list[Value | None] = []
         whole: dict[int, tuple[int, str]] = {}
         for v, (at, number, req) in variables.items():
             whole.setdefault(number, (at, req))
             if v in reached:
                 if number not in by_number:
                     self.handles.append(at)
-                    self.reqs.append(req)
-                    self.ids.append(None)
+                    self.grad_reqs.append(req)
+                    self.row_ids.append(None)
                 by_number.setdefault(number, []).append(v)
         groups = [tuple(g) for g in by_number.values()]
         for number, found in lookups.items():
@@ -86,8 +86,8 @@ class GradTargets:
                     assert e.call is not None
                     groups.append((e.outs[0],))
                     self.handles.append(whole[number][0])
-                    self.reqs.append(whole[number][1])
-                    self.ids.append(e.ins[LOOKUPS[e.call.op.name][0]])
+                    self.grad_reqs.append(whole[number][1])
+                    self.row_ids.append(e.ins[LOOKUPS[e.call.op.name][0]])
         self.groups = tuple(groups)
 
 

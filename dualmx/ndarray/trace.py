@@ -57,11 +57,11 @@ class Trace:
     """
 
     __slots__ = (
-        "state", "handles", "leaves", "runtime", "keys", "variables", "replaced", "scratch", "saved", "entered",
-        "again", "ctx", "lock", "sealed", "exposed", "expected", "__weakref__",
+        "state", "handles", "leaves", "runtime", "keys", "variables", "overwritten_by", "dead_buffers", "tape_value_of_leaf", "leaf_of_tape_value",
+        "reentered_entries", "ctx", "lock", "executed", "exposed", "value_checks", "__weakref__",
     )  # fmt: skip
 
-    keep: Any = None  # of promises: what brings the values
+    resolve: Any = None  # of promises: what brings the values
 
     def __init__(self, ctx: Context, recording: bool):
         self.ctx = ctx
@@ -70,37 +70,37 @@ class Trace:
         self.runtime: list[float] = []
         self.keys: list[tuple[int, int]] = []
         self.variables: list[Handle] = []
-        self.replaced: dict[Value, weakref.ref[Handle]] = {}
-        self.scratch: list[Any] = []
-        self.saved: dict[Value, Any] = {}
-        self.entered: dict[Any, Value] = {}
-        self.again: list[Any] = []
+        self.overwritten_by: dict[Value, weakref.ref[Handle]] = {}
+        self.dead_buffers: list[Any] = []
+        self.tape_value_of_leaf: dict[Value, Any] = {}
+        self.leaf_of_tape_value: dict[Any, Value] = {}
+        self.reentered_entries: list[Any] = []
         self.exposed: list[weakref.ref[Handle]] = []
-        self.expected: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
+        self.value_checks: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
         self.lock = threading.RLock()
-        self.sealed = False
+        self.executed = False
         self.state = trie.root(ctx)
         if recording:
-            self.set_mode(True)
+            self.set_recording(True)
 
     # -- steps without operations
 
-    def set_mode(self, recording: bool) -> None:
+    def set_recording(self, recording: bool) -> None:
         """Switch whether the steps from here on belong to the tape."""
         st = self.state
-        if st.rec != recording:
-            if st.kind == RECORDING and st.parent is not None and st.parent.rec == recording:
+        if st.recording != recording:
+            if st.kind == RECORDING and st.parent is not None and st.parent.recording == recording:
                 # Nothing was recorded since the last switch: a scope without work leaves no mark on the program.
                 self.state = st.parent
                 return
             nx = st.next.get(recording)
             if nx is None:
                 made = State(st, RECORDING, None, (), self.ctx)
-                made.rec = recording
+                made.recording = recording
                 nx = trie.add(st, recording, made)
             self.state = nx
 
-    def enter(self, data: Any, like: Value, tracked: bool = False, variable: tuple[Any, ...] = ()) -> Value:
+    def add_leaf(self, data: Any, like: Value, tracked: bool = False, variable: tuple[Any, ...] = ()) -> Value:
         """Add a concrete array as a leaf and return its value."""
         st = self.state
         key: Any = (like, tracked, variable) if tracked else like
@@ -109,7 +109,7 @@ class Trace:
         nx = st.next.get(key)
         if nx is None:
             made = State(st, LEAF, None, (), self.ctx)
-            made.yields((like,), tracked)
+            made.set_results((like,), tracked)
             if variable:
                 made.payload, made.n_vars = variable, st.n_vars + 1
             nx = trie.add(st, key, made)
@@ -117,113 +117,123 @@ class Trace:
         self.state = nx
         return nx.out
 
-    def leaf(self, a: Handle) -> Value:
+    def leaf_of(self, a: Handle) -> Value:
         """Return the value of `a` in this trace, entering it if need be; the slow path of recording."""
-        if a._tr is self:
-            return a._v
-        x = a._x
-        if x is not None and x.root is not None and not x.window:
+        if a._trace is self:
+            return a._value
+        x = a._meta
+        if x is not None and x.view_base is not None and not x.view_ops:
             # A second handle on an array: what enters is that array, with its place on the tape.
-            return self.leaf(x.root)
+            return self.leaf_of(x.view_base)
         data, memory = a._data, None
         if data is None:
-            if a._v.ctx is not self.ctx:
+            if a._value.ctx is not self.ctx:
                 # What is pending on another context may go on there.
                 raise TraceReplaced
             # What other libraries may write to enters anew for each operation.
             memory = None if x is None else engine.exposed(a)
-            data = a._force(self)
-            if a._tr is self:
-                return a._v
-        like = a._v.aval
+            data = a._realize(self)
+            if a._trace is self:
+                return a._value
+        like = a._value.aval
         # Reading a stale view may have executed this very trace.
-        if like.ctx is not self.ctx or self.sealed:
+        if like.ctx is not self.ctx or self.executed:
             raise TraceReplaced
-        x = a._x
-        if a._tr is not None and type(data) is np.ndarray and (x is None or x.req is None or not local.recording):
+        x = a._meta
+        if (
+            a._trace is not None
+            and type(data) is np.ndarray
+            and (x is None or x.grad_req is None or not local.recording)
+        ):
             # It is read again and again, which is quicker from a JAX array.
             data = a._data = jax_from_numpy_nocopy(data, like.ctx)
-        if x is None or (x.node is None and x.req is None):
-            v = self.enter(data, like)
-        elif x.req is not None:
-            v = self.enter_variable(a, data, like)
+        if x is None or (x.tape_value is None and x.grad_req is None):
+            v = self.add_leaf(data, like)
+        elif x.grad_req is not None:
+            v = self.add_variable_leaf(a, data, like)
         else:
-            v = self.entered.get(x.node)
+            v = self.leaf_of_tape_value.get(x.tape_value)
             if memory is not None and not memory.is_as_recorded():
-                x.node = None
-                v = self.enter(data, like)
+                x.tape_value = None
+                v = self.add_leaf(data, like)
             elif v is None:
-                v = self.enter_saved(x.node, data)
+                v = self.add_tape_leaf(x.tape_value, data)
         if memory is None:
-            a._v, a._tr = v, self
+            a._value, a._trace = v, self
         return v
 
-    def enter_saved(self, node: Any, data: Any) -> Value:
+    def add_tape_leaf(self, node: Any, data: Any) -> Value:
         """Enter the value of a tape entry of an earlier flush, so that gradients continue into that entry."""
-        v = self.enter(data, node.aval, True)
-        self.saved[v] = node
-        self.entered[node] = v
+        v = self.add_leaf(data, node.aval, True)
+        self.tape_value_of_leaf[v] = node
+        self.leaf_of_tape_value[node] = v
         return v
 
-    def enter_variable(self, a: Handle, data: Any, like: Value) -> Value:
+    def add_variable_leaf(self, a: Handle, data: Any, like: Value) -> Value:
         """Enter `a` as a variable; a variable that entered before, with another value, keeps its number."""
-        x = a._x
+        x = a._meta
         assert x is not None
         number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
-        v = self.enter(data, like, True, (x.req, number))
+        v = self.add_leaf(data, like, True, (x.grad_req, number))
         self.variables.append(a)
         return v
 
-    def make_variable(self, a: Handle) -> None:
+    def mark_variable(self, a: Handle) -> None:
         """Turn the current value of `a`, already in this trace, into a variable: gradients stop there."""
-        st, x = self.state, a._x
+        st, x = self.state, a._meta
         assert x is not None
         number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
-        key = (VARIABLE, a._v, x.req, number)
+        key = (VARIABLE, a._value, x.grad_req, number)
         nx = st.next.get(key)
         if nx is None:
-            made = State(st, VARIABLE, None, (a._v,), self.ctx)
-            made.yields((a._v.aval,), True)
-            made.payload, made.n_vars = (x.req, number), st.n_vars + 1
+            made = State(st, VARIABLE, None, (a._value,), self.ctx)
+            made.set_results((a._value.aval,), True)
+            made.payload, made.n_vars = (x.grad_req, number), st.n_vars + 1
             nx = trie.add(st, key, made)
         self.variables.append(a)
         self.state = nx
-        a._v = nx.out
+        a._value = nx.out
 
     # -- operations
 
-    def miss(self, call: Call, vals: Sequence[Value]) -> State:
+    def record_new_op(self, call: Call, vals: Sequence[Value]) -> State:
         """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
         st = self.state
-        if (st.depth >= engine.bound or st.quiet >= engine.quiet) and not st.joint and _has_operations(st):
-            engine.overflow(self)
+        if (
+            (st.depth >= engine.flush_after or st.unrecorded_ops >= engine.max_unrecorded_ops)
+            and not st.has_collective
+            and _has_operations(st)
+        ):
+            engine.flush_at_limit(self)
             raise TraceReplaced
-        if call.op.name in engine.dynamic_twin:
-            promoted = self._promote(call, tuple(vals))
+        if call.op.name in engine.runtime_scalar_form:
+            promoted = self._scalars_to_runtime_inputs(call, tuple(vals))
             if promoted is not None:
                 return promoted
-        counters.misses += 1
+        counters.trace_misses += 1
         # On a mesh, operators that say how values are cut are checked here and not when the program is lowered.
         with lowering_on(self.ctx) if self.ctx.mesh is not None else _anywhere:
             results = call.infer(tuple([(v.shape, v.dtype) for v in vals]))
         made = State(st, OP, call, tuple(vals), self.ctx)
-        made.yields(tuple(aval(s, d, self.ctx) for s, d in results), st.rec and any([v.tracked for v in vals]))
-        made.where = user_line()
+        made.set_results(
+            tuple(aval(s, d, self.ctx) for s, d in results), st.recording and any([v.tracked for v in vals])
+        )
+        made.user_line = user_line()
         return trie.add(st, (call, *vals), made)
 
-    def _promote(self, call: Call, vals: tuple[Value, ...]) -> State | None:
+    def _scalars_to_runtime_inputs(self, call: Call, vals: tuple[Value, ...]) -> State | None:
         """From the third number met at one site on, make it a runtime input; returns the step, None before that."""
         st, varied = self.state, None
         with suppress(MXNetError):  # what is wrong is said when the step is inferred
             shape, dtype = (vals[0].shape, vals[0].dtype) if vals else ((), _REAL)
-            varied = engine.dynamic_twin[call.op.name](call.params, shape, dtype)
+            varied = engine.runtime_scalar_form[call.op.name](call.params, shape, dtype)
         if varied is None:
             return None
         twin, numbers = varied
-        twin = twin.at(call.train)
-        if st.seen is None:
-            st.seen = {}
-        known = st.seen.setdefault((twin, vals), {})
+        twin = twin.in_mode(call.train)
+        if st.constants_seen is None:
+            st.constants_seen = {}
+        known = st.constants_seen.setdefault((twin, vals), {})
         known[numbers] = call
         if len(known) < 3:
             return None
@@ -233,7 +243,7 @@ class Trace:
             known.pop(next(iter(known)))
         nx = st.next.get((twin, *vals))
         if nx is None:
-            nx = self.miss(twin, vals)
+            nx = self.record_new_op(twin, vals)
         self.runtime.extend(numbers)
         return nx
 
@@ -275,21 +285,21 @@ class Engine:
 
     def __init__(self) -> None:
         self.naive = knobs.ENGINE.read() == "NaiveEngine" or knobs.BULK_ON.read() == "0"
-        self.limit = knobs.BULK.integer(1)
-        self.bound = self.limit
-        self.quiet = min(self.limit, MAX_UNRECORDED_OPS)
-        self.dynamic_twin: dict[str, Any] = {}
+        self.bulk_size = knobs.BULK.integer(1)
+        self.flush_after = self.bulk_size
+        self.max_unrecorded_ops = min(self.bulk_size, MAX_UNRECORDED_OPS)
+        self.runtime_scalar_form: dict[str, Any] = {}
         # Filled by the modules that build on handles.
         self.flush: Any = None
-        self.peek: Any = None
-        self.run_now: Any = None
+        self.read_from_other_thread: Any = None
+        self.run_eagerly: Any = None
         self.exposed: Any = None  # tells the memory of an array that other libraries see
         self.flush_joint: Any = None
         self.sharding_of: Any = None
         self.link_copy: Any = None
         self.sparse: Any = None  # the module that makes arrays of other storage types
 
-    def overflow(self, trace: Trace) -> None:
+    def flush_at_limit(self, trace: Trace) -> None:
         """Execute a trace that reached the bound, and choose the next bound as a multiple of the program's period.
 
         Cutting a K-step loop every N steps would give K / gcd(K, N) different programs; cutting at a multiple of K
@@ -297,8 +307,8 @@ class Engine:
         """
         period = find_period(trace.state)
         if period:
-            self.bound = max(period, self.limit // period * period)
-            self.quiet = max(period, min(self.limit, MAX_UNRECORDED_OPS) // period * period)
+            self.flush_after = max(period, self.bulk_size // period * period)
+            self.max_unrecorded_ops = max(period, min(self.bulk_size, MAX_UNRECORDED_OPS) // period * period)
         self.flush(trace)
 
 
@@ -328,22 +338,22 @@ class ThreadState(threading.local):
         self.training = False
         # The training flag that a user's Function finds in its backward.
         self.backward_training = True
-        self.scopes = 0
+        self.record_depth = 0
         self.traces: dict[Context, Trace] = {}
-        self.tr: Trace = self.renew(current_context())
+        self.trace: Trace = self.new_trace(current_context())
 
-    def renew(self, ctx: Context) -> Trace:
+    def new_trace(self, ctx: Context) -> Trace:
         """Begin an empty trace on `ctx` and make it the current one."""
-        self.tr = self.traces[ctx] = Trace(ctx, self.recording)
-        return self.tr
+        self.trace = self.traces[ctx] = Trace(ctx, self.recording)
+        return self.trace
 
-    def switch(self, ctx: Context) -> Trace:
+    def use_trace(self, ctx: Context) -> Trace:
         """Make the trace on `ctx` the current one, beginning it if there is none."""
         tr = self.traces.get(ctx)
-        if tr is None or tr.sealed:
-            return self.renew(ctx)
-        tr.set_mode(self.recording)
-        self.tr = tr
+        if tr is None or tr.executed:
+            return self.new_trace(ctx)
+        tr.set_recording(self.recording)
+        self.trace = tr
         return tr
 
 
@@ -356,11 +366,11 @@ class TapePaused:
     def __enter__(self) -> None:
         self.before = local.recording
         local.recording = False
-        local.tr.set_mode(False)
+        local.trace.set_recording(False)
 
     def __exit__(self, *exc: object) -> None:
         local.recording = self.before
-        local.tr.set_mode(self.before)
+        local.trace.set_recording(self.before)
 
 
 @contextmanager
@@ -376,22 +386,22 @@ def backward_mode(training: bool) -> Iterator[None]:
 @contextmanager
 def isolated_traces() -> Iterator[None]:
     """Record into traces of its own inside the `with` block and execute them at its end; what is pending stays so."""
-    before = local.traces, local.tr
+    before = local.traces, local.trace
     local.traces = {}
-    local.renew(before[1].ctx)
+    local.new_trace(before[1].ctx)
     try:
         yield
         for tr in list(local.traces.values()):
             engine.flush(tr)
     finally:
-        local.traces, local.tr = before
+        local.traces, local.trace = before
 
 
 def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:
     """Return the array of `a` copied to `ctx`, on a mesh cut as the JAX array `like` is."""
-    data = a._data if a._data is not None else a._force(None)
+    data = a._data if a._data is not None else a._realize(None)
     if type(data) is np.ndarray:
-        data = jax_from_numpy_nocopy(data, a._v.ctx)  # `put` would copy memory that anybody may change
+        data = jax_from_numpy_nocopy(data, a._value.ctx)  # `put` would copy memory that anybody may change
     return device_put(data, ctx, like)
 
 

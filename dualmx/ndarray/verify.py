@@ -20,9 +20,9 @@ def check_later(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None
 
     What depends on `outs` within that program raises the same error whenever it is read.
     """
-    if flag._tr is not None and flag._data is None:
+    if flag._trace is not None and flag._data is None:
         # The steps of a program know the line that recorded them first, which may be another one.
-        flag._tr.expected.append((flag, [o._v for o in outs], error, user_line()))
+        flag._trace.value_checks.append((flag, [o._value for o in outs], error, user_line()))
     elif not _holds(flag):
         for o in outs:
             _poison(o, error)
@@ -31,7 +31,7 @@ def check_later(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None
 
 def run_value_checks(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
     """Check what an executed trace expected; `live` held `values` in it. What nothing alive depends on is ignored."""
-    expected, tr.expected = tr.expected, []
+    expected, tr.value_checks = tr.value_checks, []
     flags = {id(flag) for flag, *_ in expected}
     failed = None
     for flag, outs, error, where in expected:
@@ -56,7 +56,7 @@ def _holds(flag: Handle) -> bool:
 
 
 def _poison(h: Handle, error: MXNetError) -> None:
-    h._tr = h._data = None
+    h._trace = h._data = None
     h._extra().error = error
 
 
@@ -92,7 +92,7 @@ def _check_take(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tu
     if call.params["mode"] != "raise":
         return None
     data, indices = ins
-    length = data._v.shape[call.params["axis"]]
+    length = data._value.shape[call.params["axis"]]
     error = RangeError(f"take: an index is outside [0, {length}), and mode='raise'")
     return _in_range_flag(indices, length, negative=False), error
 
@@ -101,7 +101,7 @@ def _check_gather_nd(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) 
     data, indices = ins
     if not _checked_on_host(outs[0], indices):
         return None
-    lengths = data._v.shape[: indices._v.shape[0]]
+    lengths = data._value.shape[: indices._value.shape[0]]
     rows = (OPS["slice_axis"].call(axis=0, begin=k, end=k + 1) for k in range(len(lengths)))
     flags = [_in_range_flag(invoke_unary(row, indices), n, negative=True) for row, n in zip(rows, lengths, strict=True)]
     return _all_of(flags), RangeError(f"gather_nd: an index is out of bounds for {lengths}")
@@ -113,14 +113,14 @@ def check_advanced_index(call: Call, ins: Sequence[Handle], outs: Sequence[Handl
     if not all(_checked_on_host(outs[0], index) for index in arrays):
         return None
     axes = [axis for axis, word in enumerate(w for w in call.params["spec"].split(",") if w != "n") if word == "a"]
-    lengths = [data._v.shape[axis] for axis in axes]
+    lengths = [data._value.shape[axis] for axis in axes]
     flags = [_in_range_flag(index, n, negative=True) for index, n in zip(arrays, lengths, strict=True)]
-    return _all_of(flags), RangeError(f"an index is out of bounds for axes {axes} of {data._v.shape}")
+    return _all_of(flags), RangeError(f"an index is out of bounds for axes {axes} of {data._value.shape}")
 
 
 def _checked_on_host(out: Handle, index: Handle) -> bool:
     """MXNet looks at these indices on processors only: elsewhere it would have to wait for the device."""
-    return out._v.ctx.device_type == "cpu" and 0 not in index._v.shape
+    return out._value.ctx.device_type == "cpu" and 0 not in index._value.shape
 
 
 CONDITIONS: dict[str, ValueCheck] = {
@@ -137,11 +137,11 @@ CONDITIONS: dict[str, ValueCheck] = {
 def record_check(condition: ValueCheck, call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> None:
     """Record the condition of an operator that was just called; it is no part of the tape."""
     before, local.recording = local.recording, False
-    local.tr.set_mode(False)
+    local.trace.set_recording(False)
     try:
         found = condition(call, ins, outs)
     finally:
         local.recording = before
-        local.tr.set_mode(before)
+        local.trace.set_recording(before)
     if found is not None:
         check_later(found[0], outs, found[1])

@@ -24,18 +24,18 @@ def as_np_class(a: Any) -> Any:
 
 def second_handle(a: NDArray, cls: type[NDArray]) -> Any:
     """Return a second handle of class `cls` on `a`: values, writes, gradients and the tape are shared."""
-    x = a._x
-    root = x.root if x is not None and x.root is not None and not x.window else a
+    x = a._meta
+    root = x.view_base if x is not None and x.view_base is not None and not x.view_ops else a
     made: Any = object.__new__(cls)
-    made._tr, made._v, made._data, made._x = None, root._v, None, None
+    made._trace, made._value, made._data, made._meta = None, root._value, None, None
     register_view(made, root, ())
     return made
 
 
 def unaliased(a: Handle) -> Handle:
     """Return the array that `a` is a second handle on, `a` itself if it is none."""
-    x = a._x
-    return x.root if x is not None and x.root is not None and not x.window else a
+    x = a._meta
+    return x.view_base if x is not None and x.view_base is not None and not x.view_ops else a
 
 
 class ndarray(NDArray):
@@ -137,12 +137,12 @@ class ndarray(NDArray):
     @property
     def dtype(self) -> onp.dtype:
         """Element type as a `numpy.dtype`."""
-        return self._v.dtype
+        return self._value.dtype
 
     def __len__(self) -> int:
-        if not self._v.shape:
+        if not self._value.shape:
             raise ArgumentTypeError("len() of unsized object: the array has no axis")
-        return self._v.shape[0]
+        return self._value.shape[0]
 
     def as_nd_ndarray(self) -> NDArray:
         """Return a classic array on the same value: writes to one are seen by the other, gradients are shared.
@@ -160,18 +160,18 @@ class ndarray(NDArray):
         """Return the array itself: it has NumPy semantics."""
         return self
 
-    def _like_own(self, made: Any) -> Any:
+    def _with_own_class(self, made: Any) -> Any:
         return as_np_class(made)
 
     # -- values
 
     def __float__(self) -> float:
-        return float(self._only())
+        return float(self._single_element())
 
     def __int__(self) -> int:
-        return int(self._only())
+        return int(self._single_element())
 
-    def _only(self) -> Any:
+    def _single_element(self) -> Any:
         if self.size != 1:
             raise ArgumentTypeError(f"only an array of one element is a number in Python; this one is {self.shape}")
         return self.asscalar()
@@ -196,17 +196,17 @@ class ndarray(NDArray):
         return complex(self.item())
 
     def __index__(self) -> int:
-        if self._v.dtype.kind not in "biu" or self.size != 1:
+        if self._value.dtype.kind not in "biu" or self.size != 1:
             raise ArgumentTypeError("only integer scalar arrays can be converted to a scalar index")
         return int(self.item())
 
     def __repr__(self) -> str:
         text = repr(self.asnumpy())
-        if self._v.dtype == onp.float32:
+        if self._value.dtype == onp.float32:
             # float32 is the usual type here, as float64 is in NumPy.
             text = text.replace(", dtype=float32", "")
-        elif self._v.dtype in (onp.float64, onp.int64) and "dtype=" not in text:
-            text = f"{text[:-1]}, dtype={self._v.dtype})"
+        elif self._value.dtype in (onp.float64, onp.int64) and "dtype=" not in text:
+            text = f"{text[:-1]}, dtype={self._value.dtype})"
         where = self.context
         return text if where.device_type.startswith("cpu") else f"{text[:-1]}, ctx={where})"
 
@@ -214,11 +214,11 @@ class ndarray(NDArray):
         return str(self.asnumpy())
 
     def __format__(self, spec: str) -> str:
-        if spec and self._v.shape:
+        if spec and self._value.shape:
             raise ArgumentTypeError(
                 f"format: an array of shape {self.shape} has no format {spec!r}; format its elements"
             )
-        return format(self.item() if not self._v.shape else str(self), spec)
+        return format(self.item() if not self._value.shape else str(self), spec)
 
     def __round__(self, n: int = 0) -> ndarray:
         return self.round(n)
@@ -239,7 +239,7 @@ class ndarray(NDArray):
         if casting != "unsafe":
             raise ArgumentError(f"astype: casting={casting!r}: expected 'unsafe'")
         target = as_dtype(dtype)
-        if target == self._v.dtype and not copy:
+        if target == self._value.dtype and not copy:
             return self
         return as_np_class(invoke_unary(OPS["Cast"].call(dtype=target.name), self))
 

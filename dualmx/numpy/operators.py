@@ -148,7 +148,7 @@ def install(cls: type) -> None:
     # Of truth values the negative is a whole number, as that of a product with -1.
 
     def negative(self: Any) -> Any:
-        return as_np_class(invoke_unary(minus_one, self)) if self._v.dtype.kind == "b" else negated(self)
+        return as_np_class(invoke_unary(minus_one, self)) if self._value.dtype.kind == "b" else negated(self)
 
     setattr(cls, "__neg__", negative)  # noqa: B010
     for key, name in (("abs", "abs"), ("pos", "_copy"), ("invert", "_npi_bitwise_not")):

@@ -46,7 +46,7 @@ class Op:
         stands_for: name of the operator of which this is the form with numbers at run time, None for all others.
     """
 
-    stands_for: str | None = None
+    variant_of: str | None = None
     inputs: tuple[Input, ...]
     params: Mapping[str, ParamField]
     key_name: str
@@ -74,7 +74,7 @@ class Op:
         attached: tuple[str, ...] = (),
         named: Callable[[Any], Sequence[str]] | None = None,
     ):
-        self.joint, self.attached, self.named = joint, attached, named
+        self.is_collective, self.paired_inputs, self.input_names_of = joint, attached, named
         self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
         self.output_names, self.aliases, self.complete, self.complete_dtype = (
             output_names,
@@ -114,9 +114,9 @@ class Op:
         return bool(self.inputs) and self.inputs[0].variadic
 
     @property
-    def each(self) -> int:
+    def inputs_per_arg(self) -> int:
         """How many inputs of a variadic op `num_args` counts as one."""
-        return 1 + len(self.attached)
+        return 1 + len(self.paired_inputs)
 
     @cached_property
     def runtime(self) -> tuple[str, ...]:
@@ -170,28 +170,30 @@ class Op:
     def input_names(self, params: Mapping[str, Any], count: int | None = None) -> list[str]:
         """Names of the inputs that exist under `params` (optional ones excluded unless `count` reaches them)."""
         if self.variadic:
-            settled = self.settled_names(params)
+            settled = self.fixed_input_names(params)
             if settled:
                 return settled[:count]
             first = self.inputs[0].name
-            n = count if count is not None else int(params.get("num_args") or 0) * self.each
+            n = count if count is not None else int(params.get("num_args") or 0) * self.inputs_per_arg
             rest = [i.name for i in self.inputs[1:]]
-            if self.attached:
-                return self.counted_names(n)
+            if self.paired_inputs:
+                return self.variadic_input_names(n)
             return [f"{first.rstrip('s') if first == 'args' else first}{i}" for i in range(n - len(rest))] + rest
         must = [i for i in self.inputs if i.when is None or i.when.holds(dict(params))]
         if count is None:
             return [i.name for i in must if not i.optional]
         return [i.name for i in must][:count]
 
-    def settled_names(self, params: Mapping[str, Any]) -> list[str]:
+    def fixed_input_names(self, params: Mapping[str, Any]) -> list[str]:
         """Names of all inputs of a variadic op whose parameters settle them; empty for others."""
-        return list(self.named(_ParamNamespace(params))) if self.named else []
+        return list(self.input_names_of(_ParamNamespace(params))) if self.input_names_of else []
 
-    def counted_names(self, count: int) -> list[str]:
+    def variadic_input_names(self, count: int) -> list[str]:
         """MXNet's names of `count` inputs: `arg0`, `arg1`, …, then what is attached to each."""
-        n = -(-count // self.each)
-        return [*(f"arg{i}" for i in range(n)), *(f"arg{i}_{end}" for i in range(n) for end in self.attached)][:count]
+        n = -(-count // self.inputs_per_arg)
+        return [*(f"arg{i}" for i in range(n)), *(f"arg{i}_{end}" for i in range(n) for end in self.paired_inputs)][
+            :count
+        ]
 
 
 def _identity_key(v: Any) -> Any:
@@ -216,8 +218,8 @@ class Call:
     """
 
     __slots__ = (
-        "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_at", "static",
-        "avals", "twin", "has_key", "n_keys", "plain", "joint",
+        "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_offsets", "static",
+        "avals", "other_mode", "has_key", "n_keys", "is_simple", "joint",
         "__weakref__",
     )  # fmt: skip
 
@@ -232,17 +234,17 @@ class Call:
         aux = [i.name for i in op.inputs if i.role is AUX]
         self.n_aux = len(aux) if aux and op.writes_aux(ns, train) else 0
         names = [i.name for i in op.inputs if i.when is None or i.when.holds(params)]
-        self.aux_at = tuple(names.index(n) - len(names) for n in aux) if self.n_aux else ()
+        self.aux_offsets = tuple(names.index(n) - len(names) for n in aux) if self.n_aux else ()
         if op.mutates is not None:
-            self.aux_at = (*op.mutates(ns), *self.aux_at)
-            self.n_aux = len(self.aux_at)
+            self.aux_offsets = (*op.mutates(ns), *self.aux_offsets)
+            self.n_aux = len(self.aux_offsets)
         self.n_results = self.n_outputs + self.n_aux
         self.has_key = op.has_key
         self.n_keys = int(op.has_key)
-        self.plain = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
-        self.joint = op.joint is not None and op.joint(ns, train)
+        self.is_simple = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
+        self.joint = op.is_collective is not None and op.is_collective(ns, train)
         self.avals: dict[Any, tuple[Any, ...]] = {}
-        self.twin: Call | None = None
+        self.other_mode: Call | None = None
 
     def __reduce__(self) -> Any:
         return _bound, (self.op.name, self.params, self.train)
@@ -251,14 +253,14 @@ class Call:
         changed = {n: v for n, v in self.static.items() if v != self.op.params[n].default}
         return f"{self.op.name}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
-    def at(self, train: bool) -> Call:
+    def in_mode(self, train: bool) -> Call:
         """Return the same call in the given mode."""
         if train == self.train or not self.op.has_train:
             return self
-        if self.twin is None:
-            self.twin = self.op.bind(self.params, train)
-            self.twin.twin = self
-        return self.twin
+        if self.other_mode is None:
+            self.other_mode = self.op.bind(self.params, train)
+            self.other_mode.other_mode = self
+        return self.other_mode
 
     def apply(self, inputs: Sequence[Any], key: Any = None, runtime: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Run the body on JAX values; returns outputs, then next auxiliary values if this call writes them."""
@@ -283,7 +285,7 @@ class Call:
 
     def aux_positions(self, n_inputs: int) -> tuple[int, ...]:
         """Indices, from 0, of the inputs that the results after `n_outputs` are written back to."""
-        return tuple(i % n_inputs for i in self.aux_at)
+        return tuple(i % n_inputs for i in self.aux_offsets)
 
     def _runtime_keywords(self, flat: Sequence[Any]) -> dict[str, Any]:
         left = iter(flat)
@@ -308,7 +310,7 @@ class Call:
                 with jax.enable_x64(True):
                     res = jax.eval_shape(body, structs, rates, keys)
             except MXNetError as e:
-                name = self.op.stands_for or self.op.name
+                name = self.op.variant_of or self.op.name
                 text = str(e) if str(e).startswith(name) else f"{name}: {e}"
                 raise type(e)(text) from None
             except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
@@ -321,7 +323,7 @@ class Call:
         return got
 
     def _check_states(self, avals: Sequence[Any], results: Sequence[Any]) -> None:
-        for at, new in zip(self.aux_at, results[self.n_outputs :], strict=True):
+        for at, new in zip(self.aux_offsets, results[self.n_outputs :], strict=True):
             if avals[at] != new:
                 (old_shape, old_dtype), (shape, dtype) = avals[at], new
                 found, want = f"{old_dtype}{list(old_shape)}", f"{dtype}{list(shape)}"

@@ -102,16 +102,16 @@ class Updater:
         else:
             update_all(opt, indices, weights, grads, held)
 
-    def formulas(self, indices: list[Any], weights: list[NDArray]) -> list[tuple[Call, tuple[float, ...]]]:
+    def capture_formulas(self, indices: list[Any], weights: list[NDArray]) -> list[tuple[Call, tuple[float, ...]]]:
         """Return the formulas of the next update by dense gradients, with their numbers, instead of making it.
 
         It is counted. For optimizers that are `_plain`, without `multi_precision`.
         """
-        self.optimizer._noted = noted = []
+        self.optimizer._captured_formulas = noted = []
         try:
             self(indices, weights, weights)
         finally:
-            del self.optimizer._noted
+            del self.optimizer._captured_formulas
         return noted
 
     def sync_state_context(self, state: Any, context: Context) -> Any:

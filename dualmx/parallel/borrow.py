@@ -47,16 +47,16 @@ def from_numpy_nocopy(values: np.ndarray, ctx: Context) -> NDArray:
 
 def assign_nocopy(a: NDArray, values: np.ndarray) -> None:
     """Make `a` hold aligned `values` of its shape, which nobody changes any more, cast to its dtype."""
-    plain = a._x is None and a._data is not None and values.nbytes <= COPY_BELOW and a._v.dtype == values.dtype
-    if plain and accepts_numpy(values, a._v.ctx):
-        a._data, a._tr = values.copy(), None
+    plain = a._meta is None and a._data is not None and values.nbytes <= COPY_BELOW and a._value.dtype == values.dtype
+    if plain and accepts_numpy(values, a._value.ctx):
+        a._data, a._trace = values.copy(), None
     else:
         from_numpy_nocopy(values, a.context).copyto(a)
 
 
 def from_numpy_like(values: np.ndarray, a: NDArray) -> NDArray:
     """Return an array as `from_numpy_nocopy` does, on the context of `a` and under the rules that `a` follows."""
-    return a._like_own(from_numpy_nocopy(values, a.context))
+    return a._with_own_class(from_numpy_nocopy(values, a.context))
 
 
 def new_array_nocopy(values: np.ndarray, ctx: Context | None) -> NDArray:

@@ -64,7 +64,7 @@ def check_same_call(group: ProcessGroup, what: str, kind: str, arrays: Sequence[
     signature = ", ".join(f"{np.dtype(a.dtype).name} {a.shape}" for a in arrays[:8])
     text = (f" of {signature}" if arrays else "") + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
     text += "".join(f", {k}={v}" for k, v in more.items())
-    return group.agree(what, {"k": kind, "t": text, "e": sum(math.prod(a.shape) for a in arrays)})
+    return group.check_same_call(what, {"k": kind, "t": text, "e": sum(math.prod(a.shape) for a in arrays)})
 
 
 class _DifferentiableCollective(Function):
@@ -187,7 +187,7 @@ def all_reduce(
         if members.size > 1:
             for a in arrays:
                 a.wait_to_read()
-            future = members.begin(lambda: there(arrays))
+            future = members.run_async(lambda: there(arrays))
             return Handle(lambda: write_out(future.result(), out, several, what), future.done)
         return Handle(lambda: write_out(there(arrays), out, several, what), lambda: True)
 
@@ -197,7 +197,7 @@ def all_reduce(
         return there(dys)
 
     results = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return write_out(list(results), out, several, what)
 
@@ -248,7 +248,7 @@ def all_gather(data: Any, join: bool = False, group: ProcessGroup | None = None)
         return [s[k : k + len(a)] for s, k, a in zip(sums, first, arrays, strict=True)]
 
     found = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return list(found) if several else found[0]
 
@@ -293,7 +293,7 @@ def broadcast(data: Any, root: int = 0, group: ProcessGroup | None = None, out: 
     if not arrays:
         return []
     found = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return write_out(list(found), out, several, what)
 
@@ -309,7 +309,7 @@ def barrier(group: ProcessGroup | None = None) -> None:
     """
     members = group_of(group, "parallel.barrier")
     if members.size > 1:
-        members.run(lambda: members.barrier("parallel.barrier"))
+        members.run_in_order(lambda: members.barrier("parallel.barrier"))
     elif processes.size() > 1 and group is None:
         from ..ndarray import ones
 
@@ -332,7 +332,7 @@ def join(group: ProcessGroup | None = None) -> int:
         0
     """
     members = group_of(group, "parallel.join")
-    return 0 if members.size == 1 else members.run(lambda: members.join("parallel.join"))
+    return 0 if members.size == 1 else members.run_in_order(lambda: members.join("parallel.join"))
 
 
 __all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "join"]

@@ -50,8 +50,8 @@ class ProcessGroup:
         self.name = name
         self._numbers = itertools.count()
         self._named: dict[str, int] = {}
-        self._lane: SharedMemoryAllReduce | None = None
-        self._laned = False
+        self._shm: SharedMemoryAllReduce | None = None
+        self._shm_negotiated = False
         self._thread: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
 
@@ -60,11 +60,11 @@ class ProcessGroup:
 
     # -- order
 
-    def run(self, work: Callable[[], Any]) -> Any:
+    def run_in_order(self, work: Callable[[], Any]) -> Any:
         """Run an exchange after those that were begun before."""
-        return work() if self._thread is None else self.begin(work).result()
+        return work() if self._thread is None else self.run_async(work).result()
 
-    def begin(self, work: Callable[[], Any]) -> Future[Any]:
+    def run_async(self, work: Callable[[], Any]) -> Future[Any]:
         """Run an exchange on the group's own thread, after those that were begun before."""
         with self._lock:
             if self._thread is None:
@@ -83,13 +83,13 @@ class ProcessGroup:
 
     def _channel(self) -> str:
         """What the next exchange is called, which is counted."""
-        self._count()
+        self._count_round()
         return self._next()
 
     def _next(self) -> str:
         return f"{self.name}:{next(self._numbers)}"
 
-    def _count(self) -> None:
+    def _count_round(self) -> None:
         if self.peers is not None:
             self.peers.traffic.rounds += 1
 
@@ -117,14 +117,14 @@ class ProcessGroup:
             MXNetError: they are gone. ArgumentError: another head.
         """
         peers = self._links(what)
-        rank, message = peers.take(channel, [self.ranks[s] for s in sources], what)
+        rank, message = peers.receive(channel, [self.ranks[s] for s in sources], what)
         member = self.ranks.index(rank)
         head = message.meta
         if mine is not None:
             self._agree(peers, channel, rank, head, mine, what)
-        return member, self._filled(message, what, channel, rank, out)
+        return member, self._receive_rest(message, what, channel, rank, out)
 
-    def _filled(
+    def _receive_rest(
         self, message: Message, what: str, channel: str = "", rank: int = -1, out: np.ndarray | None = None
     ) -> np.ndarray:
         """Return the array that begins with a message; what is missing comes from process `rank`."""
@@ -138,17 +138,17 @@ class ProcessGroup:
                 f"{what}: process {rank} sent {dtype.name} {shape}; it does not fit into {out.dtype.name} {out.shape}"
             )
         if pieces.left == size and out is None:
-            return np.frombuffer(pieces.take(size), dtype).reshape(shape)
+            return np.frombuffer(pieces.read(size), dtype).reshape(shape)
         whole = np.empty(shape, dtype) if out is None else out
         flat = whole.reshape(-1).view(np.uint8) if size else np.empty(0, np.uint8)
         at = 0
         while True:
             got = pieces.left
-            flat[at : at + got] = np.frombuffer(pieces.take(got), np.uint8)
+            flat[at : at + got] = np.frombuffer(pieces.read(got), np.uint8)
             at += got
             if at >= size:
                 return whole
-            pieces = peers.take(channel, [rank], what)[1].pieces()
+            pieces = peers.receive(channel, [rank], what)[1].pieces()
 
     def _agree(
         self, peers: PeerLinks, channel: str, rank: int, theirs: dict[str, Any], mine: dict[str, Any], what: str
@@ -158,7 +158,7 @@ class ProcessGroup:
         here, there = _described(mine), _described(theirs)
         me = self.ranks[self.rank]
         text = f"the processes disagree: process {rank} calls {there}, process {me} {here}"
-        peers.call_off(channel, text, self.ranks)
+        peers.cancel_channel(channel, text, self.ranks)
         raise ArgumentError(f"{what}: {text}")
 
     def _exchange(self, what: str, head: dict[str, Any], arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
@@ -192,10 +192,10 @@ class ProcessGroup:
             self.send(i, channel, head, x) if small else peers.send(self.ranks[i], channel, head)
         parts: dict[int, np.ndarray] = {self.rank: x}
         for i in self._others():
-            rank, message = peers.take(channel, [self.ranks[i]], what)
+            rank, message = peers.receive(channel, [self.ranks[i]], what)
             if message.meta.get("k") != JOINED:
                 self._agree(peers, channel, rank, message.meta, head, what)
-                parts[i] = self._filled(message, what) if small else x
+                parts[i] = self._receive_rest(message, what) if small else x
         active = sorted(parts)
         if not small and len(active) < self.size:
             others = [i for i in active if i != self.rank]
@@ -205,7 +205,7 @@ class ProcessGroup:
         if small or len(active) < self.size:
             reduce_values([parts[i] for i in active], op, postscale, out)
             return out
-        lane = self._lane_of_all(peers, what)
+        lane = self._negotiate_shm(peers, what)
         flat, into = x.reshape(-1), out.reshape(-1)
         if lane is not None:
             lane.all_reduce(flat, op, postscale, into, channel, what)
@@ -233,9 +233,9 @@ class ProcessGroup:
                 peers.send(self.ranks[i], channel, {"k": JOINED, "rounds": rounds})
             joined = {self.rank: rounds}
             for i in self._others():
-                rank, message = peers.take(channel, [self.ranks[i]], what)
+                rank, message = peers.receive(channel, [self.ranks[i]], what)
                 if message.meta.get("k") == JOINED:
-                    joined[i] = message.take("rounds", int)
+                    joined[i] = message.field("rounds", int)
                 elif message.meta.get("k") != "all_reduce":
                     self._agree(peers, channel, rank, message.meta, {"k": JOINED}, what)
             if len(joined) == self.size:
@@ -254,12 +254,12 @@ class ProcessGroup:
             out,
         )  # fmt: skip
 
-    def _lane_of_all(self, peers: PeerLinks, what: str) -> SharedMemoryAllReduce | None:
-        if not self._laned:
-            self._laned = True
+    def _negotiate_shm(self, peers: PeerLinks, what: str) -> SharedMemoryAllReduce | None:
+        if not self._shm_negotiated:
+            self._shm_negotiated = True
             channel = f"{self.name}:lane"
-            able = SharedMemoryAllReduce.possible() and peers.shares(self.ranks)
-            block = peers.memory(SharedMemoryAllReduce.size(self.size)) if able else None
+            able = SharedMemoryAllReduce.is_supported() and peers.shares(self.ranks)
+            block = peers.alloc(SharedMemoryAllReduce.size(self.size)) if able else None
             if block is not None:
                 block[:] = 0
             for i in self._others():
@@ -267,7 +267,7 @@ class ProcessGroup:
                 peers.send(self.ranks[i], channel, {"able": here}, [block] if here else [])
             views = [np.empty(0, np.uint8)] * self.size
             for i in self._others():
-                message = peers.take(channel, [self.ranks[i]], what)[1]
+                message = peers.receive(channel, [self.ranks[i]], what)[1]
                 if message.meta.get("able") is not True:
                     block = None
                 else:
@@ -276,13 +276,13 @@ class ProcessGroup:
             for i in self._others():
                 peers.send(self.ranks[i], channel, {"able": block is not None})
             for i in self._others():
-                if peers.take(channel, [self.ranks[i]], what)[1].meta.get("able") is not True:
+                if peers.receive(channel, [self.ranks[i]], what)[1].meta.get("able") is not True:
                     block = None
             if block is not None:
-                self._lane = SharedMemoryAllReduce(self, peers, block, views)
-        return self._lane
+                self._shm = SharedMemoryAllReduce(self, peers, block, views)
+        return self._shm
 
-    def sum_named(self, x: np.ndarray, key: str, what: str) -> np.ndarray:
+    def all_reduce_named(self, x: np.ndarray, key: str, what: str) -> np.ndarray:
         """Return the sum of small arrays over the members, which tell exchanges apart by `key`, not by their order.
 
         Raises:
@@ -290,7 +290,7 @@ class ProcessGroup:
         """
         number = self._named[key] = self._named.get(key, 0) + 1
         channel, head = f"{self.name}:{key}:{number}", {"k": "sum", **_head(x)}
-        self._count()
+        self._count_round()
         for i in self._others():
             self.send(i, channel, head, x)
         parts = [x if i == self.rank else self.receive([i], channel, what, head)[1] for i in range(self.size)]
@@ -363,7 +363,7 @@ class ProcessGroup:
         """Take what the others say that they call, so that the root learns of a mistake as well."""
         peers = self._links(what)
         for i in self._others():
-            rank, message = peers.take(channel, [self.ranks[i]], what)
+            rank, message = peers.receive(channel, [self.ranks[i]], what)
             self._agree(peers, channel, rank, message.meta, head, what)
 
     def gather(self, x: np.ndarray, root: int, same: bool, what: str, **more: Any) -> list[np.ndarray]:
@@ -385,7 +385,7 @@ class ProcessGroup:
         self.receive([root], channel, what, head)
         return []
 
-    def agree(self, what: str, head: dict[str, Any]) -> bool:
+    def check_same_call(self, what: str, head: dict[str, Any]) -> bool:
         """Return when all members have called it with the same `head`; False if some have joined instead.
 
         Raises:
@@ -397,7 +397,7 @@ class ProcessGroup:
             peers.send(self.ranks[i], channel, head)
         active = True
         for i in self._others():
-            rank, message = peers.take(channel, [self.ranks[i]], what)
+            rank, message = peers.receive(channel, [self.ranks[i]], what)
             if message.meta.get("k") == JOINED and head["k"] == "all_reduce":
                 active = False
             else:

@@ -40,10 +40,10 @@ class SharedMemoryAllReduce:
         n = len(others)
         self._group, self._peers = group, peers
         views = [block if i == group.rank else other for i, other in enumerate(others)]
-        self._posted = [v[:8].view(np.uint64) for v in views]
+        self._written = [v[:8].view(np.uint64) for v in views]
         # What this process has taken of each other one, and what each has taken of this one.
-        self._taken = [block[_LINE * (1 + i) :][:8].view(np.uint64) for i in range(n)]
-        self._given = [v[_LINE * (1 + group.rank) :][:8].view(np.uint64) for v in views]
+        self._read_of = [block[_LINE * (1 + i) :][:8].view(np.uint64) for i in range(n)]
+        self._read_by = [v[_LINE * (1 + group.rank) :][:8].view(np.uint64) for v in views]
         self._slots = [v[_LINE * (1 + n) :] for v in views]
         self._count = 0
 
@@ -53,7 +53,7 @@ class SharedMemoryAllReduce:
         return _LINE * (1 + members) + SLOTS * SLICE
 
     @staticmethod
-    def possible() -> bool:
+    def is_supported() -> bool:
         """Whether this machine keeps the order of stores."""
         return platform.machine().lower() in ("x86_64", "amd64")
 
@@ -81,27 +81,27 @@ class SharedMemoryAllReduce:
             at = number % SLOTS * step
             rings[me][at : at + piece.stop - piece.start] = x[piece]
             posted += 1
-            self._posted[me][0] = number + 1
+            self._written[me][0] = number + 1
 
         for k, piece in enumerate(pieces):
             number, size = base + k, piece.stop - piece.start
             # As far ahead as the others let it, so that they find something whenever they run.
-            while posted < len(pieces) and all(self._given[i][0] + SLOTS > base + posted for i in others):
+            while posted < len(pieces) and all(self._read_by[i][0] + SLOTS > base + posted for i in others):
                 post()
             while posted <= k:
                 for i in others:
-                    self._await(self._given[i], number - SLOTS + 1, i, channel, what)
+                    self._spin_until(self._read_by[i], number - SLOTS + 1, i, channel, what)
                 post()
             at = number % SLOTS * step
             for i in others:
-                self._await(self._posted[i], number + 1, i, channel, what)
+                self._spin_until(self._written[i], number + 1, i, channel, what)
             parts = [x[piece] if i == me else rings[i][at : at + size] for i in range(n)]
             reduce_values(parts, op, postscale, out[piece])
             for i in others:
-                self._taken[i][0] = number + 1
+                self._read_of[i][0] = number + 1
         self._count = base + len(pieces)
 
-    def _await(self, counter: np.ndarray, least: int, member: int, channel: str, what: str) -> None:
+    def _spin_until(self, counter: np.ndarray, least: int, member: int, channel: str, what: str) -> None:
         for _ in range(_SPINS):
             if counter[0] >= least:
                 return
@@ -113,7 +113,7 @@ class SharedMemoryAllReduce:
                 time.sleep(0 if naps < _SPINS else 1e-4)
                 naps += 1
                 if naps % 64 == 0:
-                    traffic.wait_for([self._peers.workers[rank]], what, began)
+                    traffic.begin_wait([self._peers.workers[rank]], what, began)
                     try:
                         self._peers.check(channel, [rank], what, time.monotonic() - began)
                     except MXNetError:
@@ -121,7 +121,7 @@ class SharedMemoryAllReduce:
                             raise
         finally:
             if naps >= 64:
-                traffic.go_on()
+                traffic.end_wait()
 
 
 __all__ = ["SharedMemoryAllReduce"]

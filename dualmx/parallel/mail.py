@@ -46,7 +46,7 @@ class Handle:
 class _PostedReceive:
     def __init__(self, sources: Sequence[int], out: np.ndarray | None):
         self.sources, self.out = sources, out
-        self.got: tuple[int, np.ndarray] | None = None
+        self.result: tuple[int, np.ndarray] | None = None
 
 
 class Mailbox:
@@ -75,20 +75,22 @@ class Mailbox:
     def _channel(self, tag: int) -> str:
         return f"{self.group.name}:mail:{tag}"
 
-    def want(self, sources: Sequence[int], tag: int, out: np.ndarray | None) -> _PostedReceive:
+    def post_receive(self, sources: Sequence[int], tag: int, out: np.ndarray | None) -> _PostedReceive:
         """Begin to receive; what arrives goes to whom began first."""
         one = _PostedReceive(sources, out)
         with self._lock:
             self._wanted.setdefault(self._channel(tag), []).append(one)
         return one
 
-    def ready(self, one: _PostedReceive, tag: int) -> bool:
+    def can_complete(self, one: _PostedReceive, tag: int) -> bool:
         """Whether `fetch` returns at once."""
         peers = self.group.peers
         assert peers is not None
-        return one.got is not None or peers.peek(self._channel(tag), [self.group.ranks[s] for s in one.sources])
+        return one.result is not None or peers.can_receive(
+            self._channel(tag), [self.group.ranks[s] for s in one.sources]
+        )
 
-    def fetch(self, one: _PostedReceive, tag: int, what: str) -> tuple[int, np.ndarray]:
+    def complete_receive(self, one: _PostedReceive, tag: int, what: str) -> tuple[int, np.ndarray]:
         """Wait until an array has come; returns its sender and the array.
 
         Raises:
@@ -97,15 +99,15 @@ class Mailbox:
         channel = self._channel(tag)
         with self._lock:
             waiting = self._wanted[channel]
-            while one.got is None:
+            while one.result is None:
                 # Those who began earlier with one of these senders come first.
                 first = next(w for w in waiting if set(w.sources) & set(one.sources))
                 sources = [s for s in one.sources if s in first.sources]
                 try:
-                    first.got = self.group.receive(sources, channel, what, None, first.out)
+                    first.result = self.group.receive(sources, channel, what, None, first.out)
                 finally:
                     waiting.remove(first)
-            return one.got
+            return one.result
 
 
 __all__ = ["Handle", "Mailbox"]

@@ -29,7 +29,7 @@ class BufferPool:
     """
 
     def __init__(self) -> None:
-        self._resting: deque[mmap.mmap] = deque()  # those that were used last at the right
+        self._free: deque[mmap.mmap] = deque()  # those that were used last at the right
         self._held: dict[int, tuple[weakref.ref[np.ndarray], mmap.mmap]] = {}
         self._dropped: deque[int] = deque()  # filled by the garbage collector, which takes no lock
         self._numbers = iter(range(1 << 62))
@@ -52,13 +52,13 @@ class BufferPool:
                 released = self._held.pop(self._dropped.popleft())[1]
                 if memory.poisons:
                     memory.poison(np.frombuffer(released, np.uint8).ctypes.data, len(released))
-                self._resting.append(released)
-            found = next((m for m in reversed(self._resting) if len(m) == size), None)
+                self._free.append(released)
+            found = next((m for m in reversed(self._free) if len(m) == size), None)
             if found is not None:
-                self._resting.remove(found)
+                self._free.remove(found)
                 return found
-            while self._resting and sum(map(len, self._resting)) > MAX_KEPT:
-                self._resting.popleft()
+            while self._free and sum(map(len, self._free)) > MAX_KEPT:
+                self._free.popleft()
         made = mmap.mmap(-1, size)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             made.madvise(mmap.MADV_HUGEPAGE)

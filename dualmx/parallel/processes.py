@@ -28,7 +28,7 @@ _NAMING = 1.5  # seconds within which the watchdog says which process is gone
 
 class _State:
     broken = ""
-    traffic = ExchangeCounters()
+    counters = ExchangeCounters()
 
 
 _state = _State()
@@ -69,7 +69,7 @@ def init_jax_distributed(coordinator: str, count: int, number: int) -> None:
 
 def attach_counters(traffic: ExchangeCounters) -> None:
     """Count the exchanges by XLA; it alone knows what travels, so that the arrays' own bytes are taken for it."""
-    _state.traffic = traffic
+    _state.counters = traffic
 
 
 def init_from_environment() -> None:
@@ -128,11 +128,11 @@ def run_with_timeout(work: Callable[[], Any], what: str) -> Any:
     thread.start()
     limit = DIST_TIMEOUT.integer() or float("inf")
     began = time.monotonic()
-    traffic, others = _state.traffic, [r for r in range(size()) if r != rank()]
+    traffic, others = _state.counters, [r for r in range(size()) if r != rank()]
     traffic.rounds += 1
     try:
         while not done.wait(0.05):
-            traffic.wait_for(others, what, began)
+            traffic.begin_wait(others, what, began)
             gone = _lost_processes()
             if not gone and time.monotonic() - began > limit:
                 gone = f"the others did not take part within {limit:.0f} s (DUALMX_DIST_TIMEOUT)"
@@ -142,7 +142,7 @@ def run_with_timeout(work: Callable[[], Any], what: str) -> Any:
                 atexit.register(thread.join, PATIENCE / 2)
                 raise _broken(what, gone)
     finally:
-        traffic.go_on()
+        traffic.end_wait()
     results, error = outcome[0]
     if error is not None:
         # XLA's transport may notice the end of a process first; the watchdog knows which one it was.
@@ -197,11 +197,11 @@ def run_xla_collective(kind: str, what: str, arrays: Sequence[NDArray], root: in
     datas = [to_jax_array(a) for a in arrays]
     if process_count() == 1:
         return [
-            a._like_own(array_from_buffer(d[None] if kind == "gather" else d, a.context))
+            a._with_own_class(array_from_buffer(d[None] if kind == "gather" else d, a.context))
             for d, a in zip(datas, arrays, strict=True)
         ]
     nbytes = sum(d.nbytes for d in datas)
-    _state.traffic.sent += nbytes
-    _state.traffic.received += nbytes
+    _state.counters.sent += nbytes
+    _state.counters.received += nbytes
     results = run_with_timeout(lambda: launch_collective(kind, datas, root), what)
-    return [a._like_own(array_from_buffer(r, a.context)) for r, a in zip(results, arrays, strict=True)]
+    return [a._with_own_class(array_from_buffer(r, a.context)) for r, a in zip(results, arrays, strict=True)]

@@ -26,9 +26,9 @@ def all_reduce_rows(a: object, factor: float, group: ProcessGroup, what: str, na
     if group.size == 1:
         parts, places = [values], [rows]
     else:
-        parts = group.run(lambda: group.all_gather(np.ascontiguousarray(values), False, what))
+        parts = group.run_in_order(lambda: group.all_gather(np.ascontiguousarray(values), False, what))
         marked = np.concatenate([[zlib.crc32(name.encode())], rows])  # the name travels with the rows
-        places = group.run(lambda: group.all_gather(marked, False, what))
+        places = group.run_in_order(lambda: group.all_gather(marked, False, what))
         for rank, other in zip(group.ranks, places, strict=True):
             if other[0] != marked[0]:
                 raise ArgumentError(f"{what}: the processes disagree: process {rank} sums something else than {name!r}")

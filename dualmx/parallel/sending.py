@@ -105,16 +105,16 @@ def _post_receive(
     else:
         sources = [_other(members, what, "source", source)]
     mail, number = mailbox_of(members), _tag(what, tag)
-    wanted = mail.want(sources, number, None if out is None else np.empty(out.shape, np.dtype(out.dtype)))
+    wanted = mail.post_receive(sources, number, None if out is None else np.empty(out.shape, np.dtype(out.dtype)))
 
     def finish() -> NDArray:
-        receipt.source, value = mail.fetch(wanted, number, what)
+        receipt.source, value = mail.complete_receive(wanted, number, what)
         if out is None:
             return new_array_nocopy(np.array(value), ctx)
         from_numpy_nocopy(value, out.context).copyto(out)
         return out
 
-    receipt = RecvHandle(finish, lambda: mail.ready(wanted, number))
+    receipt = RecvHandle(finish, lambda: mail.can_complete(wanted, number))
     return receipt
 
 

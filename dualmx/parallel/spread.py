@@ -50,7 +50,7 @@ def reduce(
     mine = scale(as_numpy(x), prescale)
     parts = [mine]
     if members.size > 1:
-        parts = members.run(lambda: members.gather(mine, root, True, what, o=op))
+        parts = members.run_in_order(lambda: members.gather(mine, root, True, what, o=op))
     if members.rank != root:
         return None
     out = np.empty(mine.shape, mine.dtype)
@@ -82,7 +82,7 @@ def gather(data: NDArray, root: int = 0, join: bool = False, group: ProcessGroup
     if members.size == 1:
         return [x.copy()]
     mine = as_numpy(x)
-    found = members.run(lambda: members.gather(mine, root, not join, what))
+    found = members.run_in_order(lambda: members.gather(mine, root, not join, what))
     return [from_numpy_like(np.array(v), x) for v in found] if members.rank == root else None
 
 
@@ -118,7 +118,7 @@ def scatter(data: Any = None, root: int = 0, group: ProcessGroup | None = None, 
     if members.size == 1:
         assert arrays is not None
         return new_array_nocopy(np.array(arrays[0]), ctx)
-    return new_array_nocopy(np.array(members.run(lambda: members.scatter(arrays, root, what))), ctx)
+    return new_array_nocopy(np.array(members.run_in_order(lambda: members.scatter(arrays, root, what))), ctx)
 
 
 def _split_rows(what: str, x: np.ndarray, group: ProcessGroup, splits: Sequence[int] | None = None) -> list[np.ndarray]:
@@ -173,7 +173,7 @@ def reduce_scatter(
         return [from_numpy_like(scale(whole, factor), dys[0])]
 
     found = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(x)
     return found[0]
 
@@ -209,7 +209,7 @@ def all_to_all(data: Any, splits: Sequence[int] | None = None, group: ProcessGro
         if len(arrays) != members.size:
             raise ArgumentError(f"{what}: data has {len(arrays)} arrays for {members.size} processes")
         parts = [as_numpy(a) for a in arrays]
-        found = parts if members.size == 1 else members.run(lambda: members.all_to_all(parts, what))
+        found = parts if members.size == 1 else members.run_in_order(lambda: members.all_to_all(parts, what))
         return [from_numpy_like(np.array(v), a) for v, a in zip(found, arrays, strict=True)]
     sizes: list[int] = []
 
@@ -225,7 +225,7 @@ def all_to_all(data: Any, splits: Sequence[int] | None = None, group: ProcessGro
         return [from_numpy_like(np.concatenate(found), dys[0])]
 
     run = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )
     return run(arrays[0])[0]
 
@@ -246,7 +246,7 @@ def broadcast_object(value: Any = None, root: int = 0, group: ProcessGroup | Non
     data = objects.encode(value, what) if members.rank == root else None
     if members.size > 1:
         arrays = None if data is None else [data] * members.size
-        data = members.run(lambda: members.scatter(arrays, root, what, "broadcast_object"))
+        data = members.run_in_order(lambda: members.scatter(arrays, root, what, "broadcast_object"))
     assert data is not None
     return objects.decode(data)
 
@@ -264,7 +264,7 @@ def all_gather_object(value: Any, group: ProcessGroup | None = None) -> list[Any
     what = "parallel.all_gather_object"
     members = group_of(group, what)
     data = objects.encode(value, what)
-    found = [data] if members.size == 1 else members.run(lambda: members.all_gather(data, False, what))
+    found = [data] if members.size == 1 else members.run_in_order(lambda: members.all_gather(data, False, what))
     return [objects.decode(d) for d in found]
 
 

@@ -50,20 +50,20 @@ class _Profiler:
         """True while events are kept."""
         return self.running and not self.paused
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Start to watch; what was recorded before runs first, so that it is not counted."""
         waitall()
         s = self.settings
         self.recorder.single = s["profile_imperative"] or s["mode"] == "per_op"
         self.recorder.memory = s["profile_memory"] or s["profile_all"]
-        self.recorder.ends.clear()
+        self.recorder.last_end_by_thread.clear()
         self.was_naive = engine.naive
         if self.recorder.single:
             engine.naive = True
         listeners.append(self.recorder)
         self.unsaved = True
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Stop to watch; pending work of this thread still counts."""
         try:
             waitall()
@@ -163,12 +163,12 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     if (state == "run") == control.running:
         return
     if state == "run":
-        control.begin()
+        control.start()
         control.running, control.paused = True, False
         return
     control.running = False
     if not control.paused:
-        control.end()
+        control.stop()
 
 
 def pause(profile_process: str = "worker") -> None:
@@ -177,7 +177,7 @@ def pause(profile_process: str = "worker") -> None:
         return
     if control.active:
         control.paused = True
-        control.end()
+        control.stop()
 
 
 def resume(profile_process: str = "worker") -> None:
@@ -185,7 +185,7 @@ def resume(profile_process: str = "worker") -> None:
     if _forward_to_servers(profile_process, "resume", {}):
         return
     if control.running and control.paused:
-        control.begin()
+        control.start()
         control.paused = False
 
 

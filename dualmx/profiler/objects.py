@@ -127,18 +127,18 @@ class Counter:
     def set_value(self, value: float) -> None:
         """Set the number."""
         with self._lock:
-            self._show(value)
+            self._emit(value)
 
     def increment(self, delta: float = 1) -> None:
         """Add `delta`."""
         with self._lock:
-            self._show(self.value + delta)
+            self._emit(self.value + delta)
 
     def decrement(self, delta: float = 1) -> None:
         """Subtract `delta`."""
         self.increment(-delta)
 
-    def _show(self, value: float) -> None:
+    def _emit(self, value: float) -> None:
         self.value = value
         if control.active:
             entry = Entry("C", self.name, str(self.domain), time.perf_counter(), None, 0, {self.name: value})

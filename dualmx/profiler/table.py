@@ -9,8 +9,8 @@ from .recorder import Recorder, Stat
 KEYS = {
     "total": lambda t: t.total,
     "avg": lambda t: t.total / t.count,
-    "min": lambda t: t.least,
-    "max": lambda t: t.most,
+    "min": lambda t: t.min,
+    "max": lambda t: t.max,
     "count": lambda t: t.count,
 }
 _WIDTHS = (40, 16, 16, 16, 16, 16)
@@ -33,7 +33,7 @@ def stats_by_category(recorder: Recorder, of: dict[tuple[str, str], Stat], sort_
 def op_counts(recorder: Recorder) -> dict[str, int]:
     """Return how often each operation ran inside programs."""
     with recorder.lock:
-        return dict(recorder.fused)
+        return dict(recorder.op_counts)
 
 
 def _row(cells: tuple[str, ...]) -> str:
@@ -46,7 +46,7 @@ def summary_table(recorder: Recorder, sort_by: str, ascending: bool) -> str:
     for category, rows in stats_by_category(recorder, recorder.totals, sort_by, ascending).items():
         lines += [category, "=" * 17, _row(_HEADS), _row(tuple("-" * len(h) for h in _HEADS))]
         for name, t in rows:
-            numbers = (t.total, t.least, t.most, t.total / t.count)
+            numbers = (t.total, t.min, t.max, t.total / t.count)
             lines.append(_row((name, str(t.count), *(f"{n:.4f}" for n in numbers))))
         lines.append("")
     for category, rows in stats_by_category(recorder, recorder.values, sort_by, ascending).items():
@@ -57,7 +57,7 @@ def summary_table(recorder: Recorder, sort_by: str, ascending: bool) -> str:
             _row(tuple("-" * len(h) for h in _VALUE_HEADS)),
         ]
         lines += [
-            _row((name, str(t.count), *(f"{n:.4f}" for n in (t.least, t.most, t.total / t.count)))) for name, t in rows
+            _row((name, str(t.count), *(f"{n:.4f}" for n in (t.min, t.max, t.total / t.count)))) for name, t in rows
         ]
         lines.append("")
     counts = op_counts(recorder)
@@ -74,15 +74,13 @@ def as_json(recorder: Recorder, sort_by: str, ascending: bool) -> str:
     """Return the totals as JSON: `Time` and `Value` by category and name, and the counts of fused operations."""
     times = {
         category: {
-            name: {"Count": t.count, "Total": t.total, "Min": t.least, "Max": t.most, "Avg": t.total / t.count}
+            name: {"Count": t.count, "Total": t.total, "Min": t.min, "Max": t.max, "Avg": t.total / t.count}
             for name, t in rows
         }
         for category, rows in stats_by_category(recorder, recorder.totals, sort_by, ascending).items()
     }
     values = {
-        category: {
-            name: {"Count": t.count, "Min": t.least, "Max": t.most, "Avg": t.total / t.count} for name, t in rows
-        }
+        category: {name: {"Count": t.count, "Min": t.min, "Max": t.max, "Avg": t.total / t.count} for name, t in rows}
         for category, rows in stats_by_category(recorder, recorder.values, sort_by, ascending).items()
     }
     return json.dumps({"Time": times, "Value": values, "Unit": {"Time": "ms"}, "Fused": op_counts(recorder)}, indent=4)

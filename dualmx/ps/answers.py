@@ -44,7 +44,7 @@ class SingleShardFuture:
         slice_ = known.slices[0]
         if piece.nbytes != (slice_.stop - slice_.start) * known.dtype.itemsize:
             raise _short_reply(key, slice_.server)
-        ticket.forget()
+        ticket.release_payload()
         return np.frombuffer(piece, known.dtype).reshape(known.shape)
 
 
@@ -58,7 +58,7 @@ class OpenFuture:
     def __init__(self, worker: KVWorker, store: int, tickets: list[Request]):
         self._worker, self._store, self._tickets = worker, store, tickets
 
-    def done(self) -> tuple[int, bool]:
+    def wait(self) -> tuple[int, bool]:
         """Wait; returns the rounds that this worker has completed before it died, and whether keys are in one piece.
 
         Keys whose rounds differ by one were in the midst of a round: it is made again, with the same weights, and what
@@ -85,13 +85,13 @@ class PushFuture:
 
     def __init__(self, worker: KVWorker):
         self._worker = worker
-        self.tickets: list[Request] | None = None
+        self.requests: list[Request] | None = None
 
-    def sent(self) -> list[Request]:
+    def requests_after_flush(self) -> list[Request]:
         """The tickets, after sending what was not sent yet."""
-        if self.tickets is None:
+        if self.requests is None:
             self._worker.flush()
-        return self.tickets or []
+        return self.requests or []
 
 
 class PullFuture:
@@ -101,32 +101,36 @@ class PullFuture:
         self, worker: KVWorker, store: int, tickets: list[Request], parts: Sequence[Any], wholes: dict[Key, np.ndarray]
     ):
         self._worker, self._store = worker, store
-        self.tickets, self._wholes = tickets, wholes
+        self.tickets, self._assembled = tickets, wholes
         self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in parts]
         self._where: dict[Key, list[tuple[int, int]]] = {}  # tickets that have slices of a key, and which
         for i, asked in enumerate(self._asked):
             for key, number in asked:
                 self._where.setdefault(key, []).append((i, number))
         self._pieces: dict[tuple[Key, int], memoryview] = {}
-        self._taken: set[int] = set()
+        self._received: set[int] = set()
 
     def _take(self, i: int) -> None:
         """Wait for an answer, and take it apart."""
         ticket = self.tickets[i]
         reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
-        self._taken.add(i)
-        if ticket.into is not None and len(reply.payload) == 1 and reply.payload[0].obj is ticket.into:
-            ticket.forget()
+        self._received.add(i)
+        if (
+            ticket.receive_buffer is not None
+            and len(reply.payload) == 1
+            and reply.payload[0].obj is ticket.receive_buffer
+        ):
+            ticket.release_payload()
             return
         data = reply.pieces()
         for key, number in self._asked[i]:
             known = self._worker.keys[self._store, key]
             s = known.slices[number]
             size = (s.stop - s.start) * known.dtype.itemsize
-            self._pieces[key, number] = piece = data.take(size)
+            self._pieces[key, number] = piece = data.read(size)
             if piece.nbytes != size:
                 raise _short_reply(key, s.server)
-        ticket.forget()
+        ticket.release_payload()
 
     def value(self, key: Key) -> np.ndarray:
         """Wait for the array of a key, in its shape; it may be in memory that is read by others. It is given once.
@@ -137,12 +141,12 @@ class PullFuture:
         known = self._worker.keys[self._store, key]
         if len(known.slices) == 1:
             i, number = self._where[key][0]
-            if i not in self._taken:
+            if i not in self._received:
                 self._take(i)
             return np.frombuffer(self._pieces.pop((key, number)), known.dtype).reshape(known.shape)
-        whole, loose = self._wholes.pop(key, None), {}
+        whole, loose = self._assembled.pop(key, None), {}
         for i, number in self._where[key]:
-            if i not in self._taken:
+            if i not in self._received:
                 self._take(i)
             if (key, number) in self._pieces:  # it was not received into its place
                 loose[number] = self._pieces.pop((key, number))

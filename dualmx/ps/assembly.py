@@ -52,17 +52,19 @@ class GroupFormation:
         self._answers: list[tuple[Request, dict[str, Any]]] = []
         self._told = 0.0
 
-    def ask(self, rank: int, number: int, address: dict[str, Any], request: Request, patience: float = 0.0) -> bool:
+    def request_group(
+        self, rank: int, number: int, address: dict[str, Any], request: Request, patience: float = 0.0
+    ) -> bool:
         """Worker `rank`, which is at `address`, leaves group `number`; whether it is a newcomer who finds room."""
         self.number = max(self.number, number)  # another scheduler may have formed it
         self._waiting[rank] = _GroupRequest(request, address, time.monotonic(), patience)
         return rank not in self.members and not 0 < self._most <= len(self.members)
 
-    def settle(self, present: Iterable[int], left: Iterable[int] = ()) -> None:
+    def try_form(self, present: Iterable[int], left: Iterable[int] = ()) -> None:
         """Form the next group if nobody is missing, of the workers `present`; `left`: those who took their leave."""
         here = set(present)
         self._waiting = {rank: asked for rank, asked in self._waiting.items() if rank in here}
-        if not self._waiting or self.waits_for(here):
+        if not self._waiting or self.missing(here):
             return
         if self.members and not here.intersection(self.members) and set(left).intersection(self.members):
             # The last group has ended its work; those who come now would begin it anew.
@@ -76,17 +78,17 @@ class GroupFormation:
             told = {"group": self.number, "workers": self.members, "addresses": addresses}
             self._answers += [(self._waiting.pop(rank).request, told) for rank in self.members]
 
-    def waits_for(self, present: Iterable[int]) -> list[int]:
+    def missing(self, present: Iterable[int]) -> list[int]:
         """Workers without which the next group is not formed."""
         here = set(present)
         return sorted((here.intersection(self.members) if self.members else here) - self._waiting.keys())
 
-    def answers(self) -> list[tuple[Request, dict[str, Any]]]:
+    def pop_replies(self) -> list[tuple[Request, dict[str, Any]]]:
         """The answers to those who asked, once."""
         answers, self._answers = self._answers, []
         return answers
 
-    def overdue(self, now: float, present: Iterable[int]) -> list[tuple[Request, str]]:
+    def pop_expired(self, now: float, present: Iterable[int]) -> list[tuple[Request, str]]:
         """Requests that have waited too long, and an error text for each; they are forgotten."""
         lacks, hasty = self._lacks(present), self._hasty(present)
         late = {r: a for r, a in hasty.items() if a.patience and now - a.since > a.patience}
@@ -95,7 +97,7 @@ class GroupFormation:
         text = "{} did not come to the next group within {:g} s (DUALMX_DIST_TIMEOUT)"
         return [(a.request, text.format(lacks, a.patience)) for a in late.values()]
 
-    def to_tell(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
+    def wait_notices(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
         """Links of those who have waited long, from time to time, and for whom they wait."""
         late = [a.request[0] for a in self._hasty(present).values() if now - a.since > WAIT_LOG_SECONDS]
         if not late or now - self._told < WAIT_LOG_SECONDS:
@@ -110,7 +112,7 @@ class GroupFormation:
 
     def _lacks(self, present: Iterable[int]) -> str:
         short = self._least - len(self._waiting)
-        missing = few([f"worker {rank}" for rank in self.waits_for(present)])
+        missing = few([f"worker {rank}" for rank in self.missing(present)])
         return missing or f"{short} more of the {self._least} that a group needs"
 
 

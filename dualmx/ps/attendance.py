@@ -44,7 +44,7 @@ def ranks(found: Any) -> list[int]:
 def changes_of(page: Message) -> list[Change]:
     """The changes of a page of the history; errors as `ranks`."""
     found = []
-    for change in page.take("changes", list):
+    for change in page.field("changes", list):
         if not (isinstance(change, list | tuple) and len(change) == 4 and type(change[0]) is int):
             raise FormatError(f"change {change!r:.80}: expected a batch and three lists of ranks")
         found.append((change[0], *map(ranks, change[1:])))
@@ -57,7 +57,7 @@ def marks_of(page: Message) -> dict[str, tuple[int, int]]:
     Raises:
         FormatError: something else.
     """
-    return {name: (epoch, first) for name, epoch, first in map(_mark, page.take("marks", list))}
+    return {name: (epoch, first) for name, epoch, first in map(_mark, page.field("marks", list))}
 
 
 def _mark(one: Any) -> tuple[str, int, int]:
@@ -91,7 +91,7 @@ class ElasticRounds:
     def __init__(self) -> None:
         self.number = 0
         self.members: list[int] = []
-        self.used: list[int] = []
+        self.counted: list[int] = []
         self.since = 1
         self.before: list[int] = []
         self.history: list[Change] = []
@@ -99,14 +99,14 @@ class ElasticRounds:
         self._waiting: dict[int, tuple[int, Request]] = {}  # rank -> (last batch, request)
         self._answers: list[tuple[Request, dict[str, Any]]] = []
 
-    def ask(self, rank: int, ended: int, request: Request) -> dict[str, Any] | None:
+    def request_round(self, rank: int, ended: int, request: Request) -> dict[str, Any] | None:
         """Worker `rank` has ended batch `ended` (`NEW` for none) and asks for the next; the answer, if there is one."""
         if rank in self.members and ended < self.number:
             return self._answer()
         self._waiting[rank] = (ended, request)
         return None
 
-    def settle(self, present: Iterable[int]) -> bool:
+    def try_complete(self, present: Iterable[int]) -> bool:
         """Whether the batch under way is over, now that the workers `present` are there; then they begin the next."""
         here = set(present)
         expected = here.intersection(self.members) if self.number else here
@@ -115,18 +115,18 @@ class ElasticRounds:
             return False
         ended = {rank for rank, (last, _) in self._waiting.items() if last == self.number and self.number}
         waiting, self._waiting = self._waiting, {}
-        self.begin(members, sorted(ended.intersection(self.members)))
+        self.start_round(members, sorted(ended.intersection(self.members)))
         self._answers = [(waiting[rank][1], self._answer()) for rank in members]
         return True
 
-    def begin(self, members: list[int], used: list[int]) -> None:
+    def start_round(self, members: list[int], used: list[int]) -> None:
         """Begin the next batch, after one in which the pushes of `used` count."""
         missing = sorted({*self.members}.difference(used)) if self.number else []
         if missing:
             last = self.history.pop() if self.history and self.history[-1][0] == self.number else None
             self.history.append((*last[:3], missing) if last else (self.number, [], [], missing))
         self.number += 1
-        self.used = used
+        self.counted = used
         if members != self.members:
             here, there = set(members), set(self.members)
             self.history.append((self.number, sorted(here - there), sorted(there - here), []))
@@ -173,7 +173,7 @@ class ElasticRounds:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What `restore` reads, in its order."""
-        here = {"number": self.number, "members": self.members, "used": self.used}
+        here = {"number": self.number, "members": self.members, "used": self.counted}
         start = 0
         while True:
             page = self.page(start)
@@ -184,22 +184,22 @@ class ElasticRounds:
 
     def restore(self, record: Message) -> None:
         """Be where the attendance was that told one of its `records`."""
-        self.number, self.members = record.take("number", int), ranks(record.take("members", list))
-        self.used = ranks(record.take("used", list))
+        self.number, self.members = record.field("number", int), ranks(record.field("members", list))
+        self.counted = ranks(record.field("used", list))
         if "since" in record.meta:
-            self.since, self.before, self.history = record.take("since", int), ranks(record.take("before", list)), []
+            self.since, self.before, self.history = record.field("since", int), ranks(record.field("before", list)), []
             self.marks = marks_of(record)
         self.history += changes_of(record)
 
-    def answers(self) -> list[tuple[Request, dict[str, Any]]]:
+    def pop_replies(self) -> list[tuple[Request, dict[str, Any]]]:
         """The answers to those who begin the batch, once."""
         answers, self._answers = self._answers, []
         return answers
 
     def _answer(self) -> dict[str, Any]:
-        return {"batch": self.number, "members": self.members, "used": self.used}
+        return {"batch": self.number, "members": self.members, "used": self.counted}
 
-    def waits_for(self) -> list[int]:
+    def missing(self) -> list[int]:
         """Members that have not ended the batch under way."""
         return [r for r in self.members if r not in self._waiting]
 

@@ -31,7 +31,7 @@ class ElasticStore(Store):
         array([2., 2.])
     """
 
-    gathers = True
+    acks_on_arrival = True
     batch = 0
 
     def put(
@@ -39,37 +39,37 @@ class ElasticStore(Store):
     ) -> None:
         """See `Store.put`; a new slice is as if it had been there always."""
         super().put(key, number, value, shape, mode, table)
-        held = self.at(key, number)
-        held.closed = max(held.closed, self.batch)
+        held = self.shard(key, number)
+        held.completed_round = max(held.completed_round, self.batch)
 
-    def _advance(self, held: Shard, ready: list[CompletedRound]) -> None:
+    def _complete_rounds(self, held: Shard, ready: list[CompletedRound]) -> None:
         """Nothing is over until a worker says so."""
 
-    def _lost(self, held: Shard) -> str | None:
+    def _blocking_loss(self, held: Shard) -> str | None:
         return None
 
-    def end(self, batch: int, used: Iterable[int]) -> None:
+    def commit_round(self, batch: int, used: Iterable[int]) -> None:
         """Batch `batch` is over: apply the pushes of the workers `used`, and forget those of others."""
         if batch <= self.batch:
             return
         self.batch = batch
         counted = set(used)
         ready: list[CompletedRound] = []
-        for held in self.held.values():
-            seat = {rank: data for rank, data in held.rounds.pop(batch, {}).items() if rank in counted}
+        for held in self.shards.values():
+            seat = {rank: data for rank, data in held.contributions.pop(batch, {}).items() if rank in counted}
             if seat:
-                ready.append((held, batch, -1, _sum(seat, self.take)))
+                ready.append((held, batch, -1, _sum(seat, self.alloc)))
             else:
-                held.closed = batch
-        self.close(ready)
-        for held in list(self.held.values()):
-            self._settle(held)
+                held.completed_round = batch
+        self.apply_rounds(ready)
+        for held in list(self.shards.values()):
+            self._answer_waiters(held)
 
 
 def contribution_records(number: int, store: Store) -> Iterator[Record]:
     """What was pushed to store `number` for a batch that is not over."""
-    for held in store.held.values():
-        for turn, seat in held.rounds.items():
+    for held in store.shards.values():
+        for turn, seat in held.contributions.items():
             for rank, data in seat.items():
                 meta = {"op": "seated", "store": number, "key": held.key, "number": held.number}
                 meta |= {"round": turn, "rank": rank, "dtype": data.dtype.name}
@@ -81,15 +81,15 @@ def contribution_records(number: int, store: Store) -> Iterator[Record]:
 
 def restore_contributions(store: Store, record: Message) -> None:
     """Put back what `contribution_records` told of."""
-    held = store.at(record.take("key", (str, int)), record.take("number", int))
-    data, dtype = record.pieces(), as_dtype(record.take("dtype", str))
+    held = store.shard(record.field("key", (str, int)), record.field("number", int))
+    data, dtype = record.pieces(), as_dtype(record.field("dtype", str))
     count = record.meta.get("rows")
-    ids = np.frombuffer(data.take(count * INDEX.itemsize), INDEX) if type(count) is int else None
+    ids = np.frombuffer(data.read(count * INDEX.itemsize), INDEX) if type(count) is int else None
     size = held.value.size if ids is None else len(ids) * held.width
-    found: Gradient = np.frombuffer(data.take(size * dtype.itemsize), dtype)
+    found: Gradient = np.frombuffer(data.read(size * dtype.itemsize), dtype)
     if ids is not None:
         found = IndexedSlices(ids, found.reshape(-1, held.width), held.value.size)
-    held.rounds.setdefault(record.take("round", int), {})[record.take("rank", int)] = found
+    held.contributions.setdefault(record.field("round", int), {})[record.field("rank", int)] = found
 
 
 __all__ = ["ElasticStore", "contribution_records", "restore_contributions"]

@@ -23,7 +23,7 @@ class RoundRecord(NamedTuple):
 
     number: int
     members: list[int]
-    used: list[int]
+    counted: list[int]
 
 
 class ElasticWorker:
@@ -59,11 +59,11 @@ class ElasticWorker:
         self._ask, self._history, self._end = ask, history, end
         self.number = 0
         self.members = list(range(workers))
-        self.over: list[RoundRecord] = []
+        self.history: list[RoundRecord] = []
         self.marks: dict[str, tuple[int, int]] = {}
         self._news: dict[str, tuple[int, int]] = {}  # marks that the scheduler does not know
         self.stores: list[int] = []
-        self.idle = False
+        self.contributes_zero = False
         self._pushed = False
 
     @property
@@ -71,7 +71,7 @@ class ElasticWorker:
         """Of this worker among the members; its number in the job before it takes part."""
         return self.members.index(self.rank) if self.number else self.rank
 
-    def pushes(self) -> int:
+    def round_of_push(self) -> int:
         """The batch that a push belongs to."""
         self.begin()
         self._pushed = True
@@ -87,19 +87,19 @@ class ElasticWorker:
             return
         told = self._ask(NEWCOMER if self._back else 0, [])
         if self._back:
-            self._remember(told)
-        self._follow(told)
+            self._load_history(told)
+        self._start_round(told)
         if self.number > 1:
-            self._end(self.number - 1, told.take("used", list), self.stores)
+            self._end(self.number - 1, told.field("used", list), self.stores)
 
-    def catch_up(self) -> None:
+    def sync_before_pull(self) -> None:
         """What is pulled next is the outcome of all that was pushed, and the same for all; a newcomer takes part."""
         if self._back:
             self.begin()
         if self._pushed:
-            self.end()
+            self.finish_round()
 
-    def end(self) -> None:
+    def finish_round(self) -> None:
         """End the batch under way: what this worker has pushed for it counts, and the next one begins.
 
         Raises:
@@ -108,32 +108,32 @@ class ElasticWorker:
         self.begin()
         news, self._news = self._news, {}
         told = self._ask(self.number, [[name, *mark] for name, mark in news.items()])
-        used = told.take("used", list)
-        self.over.append(RoundRecord(self.number, self.members, self.members if used == self.members else used))
-        self._pushed = self.idle = False
+        used = told.field("used", list)
+        self.history.append(RoundRecord(self.number, self.members, self.members if used == self.members else used))
+        self._pushed = self.contributes_zero = False
         self._forget()
-        self._follow(told)
-        self._end(self.over[-1].number, self.over[-1].used, self.stores)
+        self._start_round(told)
+        self._end(self.history[-1].number, self.history[-1].counted, self.stores)
 
-    def _follow(self, told: Message) -> None:
-        self.number, members = told.take("batch", int), told.take("members", list)
+    def _start_round(self, told: Message) -> None:
+        self.number, members = told.field("batch", int), told.field("members", list)
         if members != self.members:  # else one list does for many batches
             self.members = members
-        if self.rank not in self.members or (self.over and self.number != self.over[-1].number + 1):
+        if self.rank not in self.members or (self.history and self.number != self.history[-1].number + 1):
             raise FormatError(f"batch {self.number} of the workers {self.members}: not expected by worker {self.rank}")
 
-    def _remember(self, told: Message) -> None:
+    def _load_history(self, told: Message) -> None:
         """Learn of the batches before this worker came."""
-        batch = told.take("batch", int)
+        batch = told.field("batch", int)
         start, since, members = 0, 1, []
         changes: dict[int, Change] = {}
         while True:
             page = self._history(start)
             if "since" in page.meta:  # else it goes on where the last one ended
-                since, members, changes = page.take("since", int), ranks(page.take("before", list)), {}
+                since, members, changes = page.field("since", int), ranks(page.field("before", list)), {}
                 self.marks = marks_of(page)
             changes |= {change[0]: change for change in changes_of(page)}
-            following = page.take("next", int)
+            following = page.field("next", int)
             if not following:
                 break
             if following <= start:
@@ -145,7 +145,7 @@ class ElasticWorker:
             change = changes.get(number, (number, [], [], []))
             members = follow(members, change)
             used = [rank for rank in members if rank not in change[3]] if change[3] else members
-            self.over.append(RoundRecord(number, members, used))
+            self.history.append(RoundRecord(number, members, used))
 
     def mark(self, name: str, epoch: int, first: int) -> None:
         """An epoch of an order of samples begins with batch `first`, of which newcomers must know."""
@@ -153,12 +153,12 @@ class ElasticWorker:
 
     def after(self, number: int) -> list[RoundRecord]:
         """Batches that are over, after batch `number`."""
-        return self.over[max(number + 1 - self.over[0].number, 0) :] if self.over else []
+        return self.history[max(number + 1 - self.history[0].number, 0) :] if self.history else []
 
     def _forget(self) -> None:
         """Forget batches before the epochs under way; the last one is kept."""
-        first = min([self.over[-1].number, *(first for _, first in self.marks.values())])
-        del self.over[: first - self.over[0].number]
+        first = min([self.history[-1].number, *(first for _, first in self.marks.values())])
+        del self.history[: first - self.history[0].number]
 
 
 __all__ = ["ElasticWorker", "RoundRecord"]

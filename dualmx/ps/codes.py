@@ -40,7 +40,7 @@ class Codec(NamedTuple):
     threshold: float
 
     @classmethod
-    def of(cls, told: Any) -> Codec | None:
+    def from_meta(cls, told: Any) -> Codec | None:
         """Return the code that a message tells of, None for none.
 
         Raises:

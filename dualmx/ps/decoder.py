@@ -81,7 +81,7 @@ class Decoder:
     def __init__(
         self, loans: RemoteArena | None = None, take: Callable[[int, int, int], np.ndarray | None] | None = None
     ) -> None:
-        self.loans, self._take = loans, take
+        self.remote_arena, self._take = loans, take
         self._head = bytearray(SIZE)
         self._forms: dict[bytes, HeaderTemplate] = {}
         self._restart()
@@ -96,11 +96,11 @@ class Decoder:
         self.idle = True
         self._state: Any = None  # of the checksum, as far as it is taken
 
-    def room(self) -> memoryview:
+    def buffer(self) -> memoryview:
         """Where the next bytes belong."""
         return self._target[self._got :]
 
-    def filled(self, n: int) -> Message | None:
+    def advance(self, n: int) -> Message | None:
         """Account for `n` bytes written into `room()`; returns a message when one is complete.
 
         Raises:
@@ -109,22 +109,22 @@ class Decoder:
         self._got += n
         self.idle = False
         if self._stage == 2 and self._fields[3] & XXH3 and self._got - self._summed >= CACHED_BYTES:  # type: ignore[index]
-            self._sum_up()
+            self._update_checksum()
         while self._got == self._target.nbytes:
             if self._stage == 0:
                 self._begin()
             elif self._stage == 1:
                 self._meta = bytes(self._target)
-                self._aim(2, self._fields[6])  # type: ignore[index]
+                self._expect_stage(2, self._fields[6])  # type: ignore[index]
             elif self._stage == 2 and self._fields[3] & TRAILING_CHECKSUM:  # type: ignore[index]
-                self._sum_up()
+                self._update_checksum()
                 self._payload = self._target
-                self._aim(3, TRAILER.size)
+                self._expect_stage(3, TRAILER.size)
             else:
                 return self._finish()
         return None
 
-    def _aim(self, stage: int, size: int) -> None:
+    def _expect_stage(self, stage: int, size: int) -> None:
         self._stage, self._got = stage, 0
         block = None
         if self._take is not None and size >= MIN_SHARED_BYTES and stage == 2:
@@ -132,7 +132,7 @@ class Decoder:
             block = self._take(kind, request, size)
         self._target = (np.empty(size, np.uint8) if block is None else block).data if size else memoryview(b"")
 
-    def whole(self, data: memoryview) -> tuple[Message | None, int]:
+    def decode_complete(self, data: memoryview) -> tuple[Message | None, int]:
         """Take a frame that lies whole at the beginning of `data`, and its size; (None, 0) if there is none.
 
         Raises:
@@ -150,14 +150,14 @@ class Decoder:
         raw, payload = bytes(data[SIZE:middle]), memoryview(bytes(data[middle:end]))
         if flags & (SHARED | ALIGNED) or found != told:
             return self._message(fields, raw, payload, told, found), end
-        meta, form = self._understood(raw) if raw else ({}, None)
+        meta, form = self._parse_meta(raw) if raw else ({}, None)
         return Message(kind, request, meta, (payload,) if size else (), None, form, size), end
 
     def _begin(self) -> None:
         self._fields = _checked(self._head)
-        self._aim(1, self._fields[5])
+        self._expect_stage(1, self._fields[5])
 
-    def _sum_up(self) -> None:
+    def _update_checksum(self) -> None:
         """Take the checksum of what has arrived since the last time."""
         if self._state is None:
             self._state = xxhash.xxh3_64(self._meta)
@@ -170,7 +170,7 @@ class Decoder:
         if self._stage == 3:
             payload, told = self._payload, TRAILER.unpack(self._target)[0]
         elif self._state is not None:
-            self._sum_up()
+            self._update_checksum()
         found = None if self._state is None else self._state.intdigest()
         self._restart()
         return self._message(fields, meta, payload, told, found)  # type: ignore[arg-type]
@@ -181,16 +181,16 @@ class Decoder:
         _, _, kind, flags, request, *_ = fields
         if (checksum((raw, payload), flags & XXH3 != 0) if found is None else found) != told:
             raise FormatError("damaged frame: the content does not match its checksum")
-        meta, form = self._understood(raw) if raw else ({}, None)
+        meta, form = self._parse_meta(raw) if raw else ({}, None)
         if flags & (SHARED | ALIGNED):
-            pieces = self._laid_out(meta, payload, flags)
+            pieces = self._payload_layout(meta, payload, flags)
             size = sum([p.nbytes for p in pieces])
         else:
             size = payload.nbytes
             pieces = (payload,) if size else ()
         return Message(kind, request, meta, pieces, None, form, size)
 
-    def _understood(self, raw: bytes) -> tuple[dict[str, Any], HeaderTemplate | None]:
+    def _parse_meta(self, raw: bytes) -> tuple[dict[str, Any], HeaderTemplate | None]:
         """What JSON says, and its form if it has one that came before."""
         head, _, tail = raw.rpartition(b",")
         form = self._forms.get(head)
@@ -204,7 +204,7 @@ class Decoder:
                     self._forms[form.head] = form
         return meta, None
 
-    def _laid_out(self, meta: dict[str, Any], inline: memoryview, flags: int) -> tuple[Any, ...]:
+    def _payload_layout(self, meta: dict[str, Any], inline: memoryview, flags: int) -> tuple[Any, ...]:
         layout, pieces = meta.pop("~", None), []
         if not isinstance(layout, list):
             raise FormatError("frame without the layout of its payload")
@@ -214,10 +214,10 @@ class Decoder:
                     raise FormatError("frame with fewer bytes than its layout tells")
                 pieces.append(inline[:place])
                 inline = inline[place + (-place % CACHE_LINE if flags & ALIGNED else 0) :]
-            elif self.loans is None or not flags & SHARED:
+            elif self.remote_arena is None or not flags & SHARED:
                 raise FormatError("frame with shared memory that is not there")
             else:
-                pieces.append(self.loans.view(place).data)
+                pieces.append(self.remote_arena.view(place).data)
         if inline.nbytes:
             raise FormatError("frame with more bytes than its layout tells")
         return tuple(pieces)

@@ -79,7 +79,7 @@ def exchange_shared_memory(
     finally:
         for fd in fds:
             os.close(fd)
-    return None if arena is None or reader < 0 else partial(arena.lend, reader=reader), loans
+    return None if arena is None or reader < 0 else partial(arena.share, reader=reader), loans
 
 
 __all__ = ["connect_socket", "exchange_shared_memory", "host_identity"]

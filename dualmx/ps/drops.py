@@ -38,7 +38,7 @@ def repeat(customer: Customer, after: float, over: Callable[[], bool]) -> None:
         asleep = threading.Event()
         while not over():
             asleep.wait(after / 2)
-            customer.repeat(after, MAX_RESEND_SECONDS)
+            customer.resend_overdue(after, MAX_RESEND_SECONDS)
 
     threading.Thread(target=run, name="dualmx-repeat", daemon=True).start()
 

@@ -56,12 +56,12 @@ class HeaderTemplate:
         found: what the receiver keeps with it.
     """
 
-    __slots__ = ("found", "head", "key", "meta", "number")
+    __slots__ = ("cached_target", "head", "key", "meta", "number")
 
     def __init__(self, meta: dict[str, Any], key: int | str, number: int):
         self.meta, self.key, self.number = meta, key, number
         self.head = to_json({**meta, "parts": [[key, number, 0]]}).encode().removesuffix(b",0]]}")
-        self.found: Any = None
+        self.cached_target: Any = None
 
     def with_round(self, turn: int) -> EncodedMeta:
         """What the whole JSON says."""
@@ -113,7 +113,7 @@ class Message:
         """The payload, to be taken part by part."""
         return PayloadReader(self.payload)
 
-    def take(self, name: str, kind: type | tuple[type, ...]) -> Any:
+    def field(self, name: str, kind: type | tuple[type, ...]) -> Any:
         """Return a value of the meta data; `FormatError` if it is missing or of another type."""
         value = self.meta.get(name)
         if type(value) is kind:
@@ -153,7 +153,7 @@ class PayloadReader:
         self._at = self._view = 0
         self.left = sum([v.nbytes for v in self._views]) if len(self._views) != 1 else self._views[0].nbytes
 
-    def take(self, size: int) -> memoryview:
+    def read(self, size: int) -> memoryview:
         """Return the next `size` bytes; fewer if there are no more."""
         if self._view < len(self._views) and self._at + size <= self._views[self._view].nbytes:
             return self._next(size)

@@ -49,23 +49,23 @@ class Job:
     secret: bytes
     task: int = -1
     interval: float = 1.0
-    silence: float = 4.0
+    heartbeat_timeout: float = 4.0
     timeout: float = 1800.0
     start: float = 120.0
     on_worker_death: str = "fail"
     on_server_death: str = "fail"
-    comeback: float = 120.0
+    restart_timeout: float = 120.0
     group: tuple[int, int] = (1, 0)
     journal: str = ""
     durable: bool = False
     memory: int = 4096
     tcp: bool = False
     encrypt: str = "auto"
-    drop: int = 0
+    drop_percent: int = 0
     resend: float = 1.0
 
     @staticmethod
-    def described() -> bool:
+    def in_environment() -> bool:
         """Whether the environment describes a job."""
         return bool(knobs.ROOT_URI.read())
 
@@ -84,10 +84,12 @@ class Job:
             )
         task = knobs.TASK_ID.integer() if knobs.TASK_ID.read() else -1
         counts = knobs.NUM_WORKER.integer(1), knobs.NUM_SERVER.integer()
-        return Job.at(knobs.ROOT_URI.read(), knobs.ROOT_PORT.port(1), *counts, task, knobs.ROLE.read())
+        return Job.with_scheduler(knobs.ROOT_URI.read(), knobs.ROOT_PORT.port(1), *counts, task, knobs.ROLE.read())
 
     @staticmethod
-    def at(uri: str, port: int, workers: int, servers: int = 0, task: int = -1, role: str = "worker") -> Job:
+    def with_scheduler(
+        uri: str, port: int, workers: int, servers: int = 0, task: int = -1, role: str = "worker"
+    ) -> Job:
         """Return the job whose scheduler is at `uri` and `port`; the environment tells the rest.
 
         Raises:
@@ -107,19 +109,19 @@ class Job:
             secret=load_secret(uri),
             task=task,
             interval=max(knobs.HEARTBEAT_INTERVAL.integer(), 1),
-            silence=knobs.HEARTBEAT_TIMEOUT.integer(),
+            heartbeat_timeout=knobs.HEARTBEAT_TIMEOUT.integer(),
             timeout=knobs.DIST_TIMEOUT.integer(),
             start=knobs.START_TIMEOUT.integer(1),
             on_worker_death=knobs.ON_WORKER_DEATH.read(),
             on_server_death=knobs.ON_SERVER_DEATH.read(),
-            comeback=knobs.RESTART_TIMEOUT.integer(1),
+            restart_timeout=knobs.RESTART_TIMEOUT.integer(1),
             group=(knobs.MIN_WORKERS.integer(1), knobs.MAX_WORKERS.integer()),
             journal=knobs.JOURNAL.read(),
             durable=knobs.JOURNAL_SYNC.read() == "1",
             memory=knobs.SHARED_MEMORY.integer(),
             tcp=knobs.TCP.read() == "1",
             encrypt=_encrypts(uri),
-            drop=knobs.DROP_MSG.integer(0, 99),
+            drop_percent=knobs.DROP_MSG.integer(0, 99),
             resend=knobs.RESEND_TIMEOUT.integer(1) / 1000,
         )
 
@@ -146,7 +148,7 @@ class Job:
                 f"process may have {may}. {remedy()}"
             )
         kind = LoggingVan if knobs.VERBOSE.read() == "2" else SocketVan
-        return kind(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.encrypt)
+        return kind(self.secret, self.interval, self.heartbeat_timeout, self.memory << 20, self.tcp, self.encrypt)
 
     def own_host(self) -> str:
         """Return the address of this host as the others reach it.

@@ -70,7 +70,7 @@ class ContiguousMapper:
         self._windows: OrderedDict[tuple[Place, ...], _MappedRange] = OrderedDict()
         self._lock = threading.Lock()
 
-    def join(self, pieces: Sequence[memoryview], lenders: Sequence[RemoteArena]) -> np.ndarray | None:
+    def map(self, pieces: Sequence[memoryview], lenders: Sequence[RemoteArena]) -> np.ndarray | None:
         """Return the bytes (n,) of pieces one behind the other, read-only; None where they cannot be seen so.
 
         Each of them fills whole pages, but for the end of the last one, and lies in the memory of one of the lenders.

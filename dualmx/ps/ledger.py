@@ -38,12 +38,12 @@ class SchedulerState:
 
     def __init__(self, workers: int, servers: int, elastic: bool = False, journal: Journal | None = None):
         self._journal = journal
-        self.wanted = {"worker": workers, "server": servers}
+        self.expected_members = {"worker": workers, "server": servers}
         self.members: dict[int, Member] = {}
-        self.complete = False
+        self.all_joined = False
         self.passed: set[str] = set()
         self.last = (0, 0)
-        self.attendance = ElasticRounds() if elastic else None
+        self.elastic_rounds = ElasticRounds() if elastic else None
 
     def workers(self) -> list[Member]:
         """The members that are workers."""
@@ -51,24 +51,24 @@ class SchedulerState:
 
     # -- changes
 
-    def enter_job(self) -> None:
+    def log_job(self) -> None:
         """Write down what job it is."""
         self._write(self._job())
 
     def enter_all(self) -> None:
         """Write down that all members have been there: one record, so that a job has begun for all or for none."""
-        self.complete = True
+        self.all_joined = True
         self._write({"op": "begin", "members": [m.record() for m in self.members.values()]})
 
-    def enter(self, member: Member) -> None:
+    def log_member(self, member: Member) -> None:
         """Write down a member, or what has become of it."""
         self._write(member.record())
 
-    def enter_batch(self) -> None:
+    def log_round(self) -> None:
         """Write down the batch that has begun, and the epochs, which workers do not tell the next scheduler of."""
-        assert self.attendance is not None
-        here, marks = self.attendance, [[name, *mark] for name, mark in self.attendance.marks.items()]
-        self._write({"op": "batch", "members": here.members, "used": here.used, "marks": marks})
+        assert self.elastic_rounds is not None
+        here, marks = self.elastic_rounds, [[name, *mark] for name, mark in self.elastic_rounds.marks.items()]
+        self._write({"op": "batch", "members": here.members, "used": here.counted, "marks": marks})
 
     def pass_barrier(self, name: str, place: Place) -> None:
         """A barrier is passed: that of a name, or without one that of a place."""
@@ -83,24 +83,24 @@ class SchedulerState:
         return name in self.passed or (not name and place <= self.last)
 
     def _write(self, record: dict[str, Any]) -> None:
-        if self._journal is not None and self._journal.write(record):
+        if self._journal is not None and self._journal.append(record):
             self._journal.snapshot((record, []) for record in self._records())
 
     def _job(self) -> dict[str, Any]:
-        return {"op": "job", "wanted": self.wanted}
+        return {"op": "job", "wanted": self.expected_members}
 
     def _records(self) -> Iterator[dict[str, Any]]:
         """All that there is, for a journal that begins anew."""
         yield self._job()
-        if self.complete:
+        if self.all_joined:
             yield {"op": "begin", "members": [m.record() for m in self.members.values()]}
         yield {"op": "barriers", "passed": sorted(self.passed), "last": self.last}
-        if self.attendance is not None and self.attendance.number:
-            yield from self.attendance.records()
+        if self.elastic_rounds is not None and self.elastic_rounds.number:
+            yield from self.elastic_rounds.records()
 
     # -- and back
 
-    def read(self) -> None:
+    def replay(self) -> None:
         """Be where the scheduler was that wrote the journal.
 
         Raises:
@@ -108,36 +108,36 @@ class SchedulerState:
         """
         if self._journal is None:
             return
-        for record in self._journal.read():
+        for record in self._journal.replay():
             with self._journal.content.parsing():
                 self._replay(record)
 
     def _replay(self, record: Message) -> None:
-        op = record.take("op", str)
-        if op == "job" and record.take("wanted", dict) != self.wanted:
-            wanted = record.take("wanted", dict)
+        op = record.field("op", str)
+        if op == "job" and record.field("wanted", dict) != self.expected_members:
+            wanted = record.field("wanted", dict)
             raise MXNetError(
                 f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
-                f"this one has {self.wanted['worker']} and {self.wanted['server']}; give an empty folder"
+                f"this one has {self.expected_members['worker']} and {self.expected_members['server']}; give an empty folder"
             )
         if op == "begin":
-            self.complete = True
-            for fields in record.take("members", list):
+            self.all_joined = True
+            for fields in record.field("members", list):
                 self._put_back(Message(NOTICE, 0, fields if isinstance(fields, dict) else {}))
         elif op == "member":
             self._put_back(record)
         elif op == "barriers":
-            self.passed.update(record.take("passed", list))
-            at, number = record.take("last", list)
+            self.passed.update(record.field("passed", list))
+            at, number = record.field("last", list)
             self.last = max(self.last, (at, number))
-        elif op == "batch" and self.attendance is not None:
-            self.attendance.mark(record.take("marks", list))
-            self.attendance.begin(record.take("members", list), record.take("used", list))
-        elif op == "attendance" and self.attendance is not None:
-            self.attendance.restore(record)
+        elif op == "batch" and self.elastic_rounds is not None:
+            self.elastic_rounds.mark(record.field("marks", list))
+            self.elastic_rounds.start_round(record.field("members", list), record.field("used", list))
+        elif op == "attendance" and self.elastic_rounds is not None:
+            self.elastic_rounds.restore(record)
 
     def _put_back(self, record: Message) -> None:
-        member = Member.of(record, min([-1, *self.members]) - 1)
+        member = Member.from_record(record, min([-1, *self.members]) - 1)
         before = [k for k, m in self.members.items() if m.name == member.name]
         for link in before:
             del self.members[link]

@@ -48,38 +48,40 @@ class Link:
     """
 
     def __init__(self, number: int, sock: socket.socket, met: HandshakeResult, lend: ShareFn | None, decoder: Decoder):
-        self.number, self.sock, self.lend, self.decoder = number, sock, lend, decoder
-        self.fast, self.tls = met
+        self.number, self.sock, self.share, self.decoder = number, sock, lend, decoder
+        self.xxh3, self.tls = met
         self._out: deque[memoryview] = deque()  # of frames that are begun
         self._late: StreamedFrame | None = None  # that is begun
         self._frames: deque[tuple[int | None, Sequence[memoryview] | StreamedFrame]] = deque()  # with their priorities
         self.lock = threading.Lock()
-        self.enough = 1
-        self.heard = self.spoke = self.pulsed = time.monotonic()
-        self.watched = selectors.EVENT_READ
+        self.low_watermark = 1
+        self.last_received = self.last_sent = self.last_heartbeat = time.monotonic()
+        self.poll_events = selectors.EVENT_READ
         self.broken = ""
-        self._suspect: tuple[int, int] | None = None  # the process that is silent, and what it had computed by then
+        self._silent_process: tuple[int, int] | None = (
+            None  # the process that is silent, and what it had computed by then
+        )
 
-    def dead(self, now: float, timeout: float) -> float:
+    def seconds_dead(self, now: float, timeout: float) -> float:
         """For how long the other end was silent if it is dead or stopped, else 0.
 
         A process of this host that computes is alive: one long call holds Python's lock, so that it cannot send.
         """
-        silence = now - self.heard
+        silence = now - self.last_received
         if silence <= timeout / 2:
-            self._suspect = None
-        elif self._suspect is None:
+            self._silent_process = None
+        elif self._silent_process is None:
             process = peer_pid(self.sock)
-            self._suspect = process, cpu_ticks(process)
+            self._silent_process = process, cpu_ticks(process)
         elif silence > timeout:
-            process, before = self._suspect
-            self._suspect = process, cpu_ticks(process)
-            if self._suspect[1] <= before:
+            process, before = self._silent_process
+            self._silent_process = process, cpu_ticks(process)
+            if self._silent_process[1] <= before:
                 return silence
-            self.heard = now - timeout / 2
+            self.last_received = now - timeout / 2
         return 0.0
 
-    def expect(self, nbytes: int) -> None:
+    def set_low_watermark(self, nbytes: int) -> None:
         """Be woken when so many bytes have come, or `WAKE_BYTES`: of what a peer sends at once, each wake takes a part.
 
         Unix sockets do not know this.
@@ -87,23 +89,23 @@ class Link:
         if self.tls is not None:
             nbytes -= RECORD + OVERHEAD  # so much of it may have come, of a record whose end is missing
         nbytes = max(1, min(nbytes, WAKE_BYTES))
-        if nbytes != self.enough and self.sock.family != socket.AF_UNIX:
+        if nbytes != self.low_watermark and self.sock.family != socket.AF_UNIX:
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, nbytes)
-            self.enough = nbytes
+            self.low_watermark = nbytes
 
     @property
-    def waits(self) -> bool:
+    def has_output(self) -> bool:
         """Whether something waits to be sent."""
         return bool(self._out or self._late or self._frames or (self.tls is not None and self.tls.unsent))
 
-    def give(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> bool:
+    def send_or_queue(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> bool:
         """Send a frame, or what the socket takes of it now; True when nothing is left. Lock held."""
         if self._out or self._late or self._frames:
-            self.put(frame, priority)
+            self.enqueue(frame, priority)
             return False
         if isinstance(frame, StreamedFrame) or self.tls is not None or len(frame) > 1:
-            self.put(frame, priority)
-            return self.push()
+            self.enqueue(frame, priority)
+            return self.flush()
         (only,) = frame
         try:
             n = self.sock.send(only)
@@ -114,7 +116,7 @@ class Link:
         self._out.append(only[n:])
         return False
 
-    def put(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> None:
+    def enqueue(self, frame: Sequence[memoryview] | StreamedFrame, priority: int | None) -> None:
         """Queue a frame: before those at the end that may be overtaken, and whose priority is lower. Lock held."""
         frames = self._frames
         at = len(frames)
@@ -132,9 +134,9 @@ class Link:
             self._out.extend(frame)
             size += sum(b.nbytes for b in frame)
 
-    def push(self) -> bool:
+    def flush(self) -> bool:
         """Send what the socket takes; True when nothing is left. Called with the lock held."""
-        while self.waits:
+        while self.has_output:
             if self._frames:
                 self._begin()
             late = None if self._out else self._late

@@ -35,12 +35,12 @@ class Postoffice:
         self.job = job
         self._van = job.van()
         self._customer = Customer(self._van, job.timeout)
-        self.gone: dict[tuple[str, int], str] = {}
+        self.dead_peers: dict[tuple[str, int], str] = {}
         self.dead: set[tuple[str, int]] = set()
         self.rank = -1
-        self.life = int.from_bytes(os.urandom(6), "big")
-        self.back = False
-        self.present: set[int] = set()
+        self.incarnation = int.from_bytes(os.urandom(6), "big")
+        self.is_restarted = False
+        self.live_workers: set[int] = set()
         self._barriers = 0
         self._hello: dict[str, Any] = {}  # by which the scheduler knows this process, whatever connection it comes by
         self._scheduler = Peer("the scheduler", {"host": job.uri, "port": job.port})
@@ -59,27 +59,27 @@ class Postoffice:
             "op": "register",
             "role": job.role,
             "wish": job.task,
-            "life": self.life,
+            "life": self.incarnation,
             "workers": job.workers,
             "servers": job.servers,
             "address": address,
             "policy": job.policy,
         }
-        ticket = self._customer.ask(self._scheduler, f"joining the job as {job.role}", self._hello)
+        ticket = self._customer.send_request(self._scheduler, f"joining the job as {job.role}", self._hello)
         resumed = False
         while not resumed:
             link = self._van.connect(self._scheduler.address, job.start)
-            resumed = self._customer.resume(self._scheduler, link, self._hello)
+            resumed = self._customer.reconnect(self._scheduler, link, self._hello)
         reply = self._customer.wait([ticket], job.start + 10)[0]
         if reply.meta.get("over") is True:
             _log.warning("%s: the job, or its part in it, is finished; there is nothing left to do", job.role)
             raise SystemExit(0)
-        self.rank = reply.take("rank", int)
-        self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.life}
-        self.back, self._barriers = reply.take("back", bool), reply.take("barriers", int)
-        self.present = {rank for rank in reply.take("workers", list) if type(rank) is int}
+        self.rank = reply.field("rank", int)
+        self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.incarnation}
+        self.is_restarted, self._barriers = reply.field("back", bool), reply.field("barriers", int)
+        self.live_workers = {rank for rank in reply.field("workers", list) if type(rank) is int}
         os.environ["DMLC_RANK"] = str(self.rank)
-        servers = reply.take("servers", list)
+        servers = reply.field("servers", list)
         if len(servers) != job.servers or not all(isinstance(s, dict) for s in servers):
             raise FormatError("the scheduler sent no list of the servers")
         known = ", ".join(f"server {i} at {s.get('host')}:{s.get('port')}" for i, s in enumerate(servers))
@@ -93,68 +93,68 @@ class Postoffice:
             if "gone" in message.meta:
                 self._reconcile(message)
             if message.meta.get("excluded") is True:
-                self._excluded(message.take("text", str))
+                self._excluded(message.field("text", str))
             self._customer.on_message(message)
             return
         if message.meta.get("op") == "waiting":
-            _log.warning("%s %d waits: %s", self.job.role, self.rank, self._customer.note(message))
+            _log.warning("%s %d waits: %s", self.job.role, self.rank, self._customer.set_blocked_on(message))
             return
-        op, role, rank = message.take("op", str), message.take("role", str), message.take("rank", int)
+        op, role, rank = message.field("op", str), message.field("role", str), message.field("rank", int)
         if op == "gone":
-            self._lost(role, rank, message.take("text", str), message.take("dead", bool))
+            self.on_member_dead(role, rank, message.field("text", str), message.field("dead", bool))
         elif op == "lost":
-            self._shaky(role, rank)
+            self.on_member_unreachable(role, rank)
         elif op == "new":
-            self._joined(rank)
+            self.on_member_joined(rank)
         elif op == "asks":
-            self._asks(rank)
+            self.on_join_request(rank)
         elif op == "waits":
-            _log.warning("%s %d waits for %s", self.job.role, self.rank, message.take("text", str))
+            _log.warning("%s %d waits for %s", self.job.role, self.rank, message.field("text", str))
         elif op == "back":
             self.dead.discard((role, rank))
-            self.gone.pop((role, rank), None)
-            self._returned(role, rank, message.take("address", dict))
+            self.dead_peers.pop((role, rank), None)
+            self.on_member_back(role, rank, message.field("address", dict))
 
     def _reconcile(self, message: Message) -> None:
         """Take over the scheduler's view of the members, as notes of changes may have been lost with a connection."""
-        for rank, address in enumerate(message.take("servers", list)):
+        for rank, address in enumerate(message.field("servers", list)):
             if isinstance(address, dict):
-                self._returned("server", rank, address)
-        for rank in message.take("workers", list):
-            self._joined(rank)
-        absent = {(role, rank): (text, dead) for role, rank, text, dead in message.take("gone", list)}
-        for role, rank in [k for k in self.gone if k[0] != "scheduler" and k not in absent]:
+                self.on_member_back("server", rank, address)
+        for rank in message.field("workers", list):
+            self.on_member_joined(rank)
+        absent = {(role, rank): (text, dead) for role, rank, text, dead in message.field("gone", list)}
+        for role, rank in [k for k in self.dead_peers if k[0] != "scheduler" and k not in absent]:
             self.dead.discard((role, rank))
-            del self.gone[role, rank]
+            del self.dead_peers[role, rank]
             if role == "worker":
-                self._returned(role, rank, {})
+                self.on_member_back(role, rank, {})
         for (role, rank), (text, dead) in absent.items():
-            if (role, rank) not in self.gone:
-                self._lost(role, rank, text, dead)
+            if (role, rank) not in self.dead_peers:
+                self.on_member_dead(role, rank, text, dead)
 
-    def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
-        self.gone.setdefault((role, rank), text)
+    def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
+        self.dead_peers.setdefault((role, rank), text)
         if dead:
             self.dead.add((role, rank))
 
     def _excluded(self, text: str) -> None:
         """The job goes on without this process."""
 
-    def _joined(self, rank: int) -> None:
+    def on_member_joined(self, rank: int) -> None:
         """One more worker joins the job."""
 
-    def _asks(self, rank: int) -> None:
+    def on_join_request(self, rank: int) -> None:
         """A worker wants to take part in the exchanges of the others."""
 
-    def _shaky(self, role: str, rank: int) -> None:
+    def on_member_unreachable(self, role: str, rank: int) -> None:
         """The scheduler's connection to a member broke."""
 
-    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+    def on_member_back(self, role: str, rank: int, address: dict[str, Any]) -> None:
         """A member is there again."""
 
     # -- connections that break
 
-    def _broke(
+    def reconnect_or_fail(
         self, peer: Peer, link: int, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
     ) -> None:
         """Connect to `peer` again, on a thread, or call `lost` with the reason that it cannot be."""
@@ -165,18 +165,20 @@ class Postoffice:
         if reason.startswith(NO_HEARTBEAT) and not waits:
             lost(reason)
             return
-        work = threading.Thread(target=self._again, args=(peer, reason, waits, hello, lost), daemon=True)
+        work = threading.Thread(target=self.reconnect_loop, args=(peer, reason, waits, hello, lost), daemon=True)
         work.start()
 
-    def _again(self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]) -> None:
-        until = time.monotonic() + (self.job.comeback if waits else max(self.job.silence, 1.0))
-        while not self._closed and not peer.gone:
+    def reconnect_loop(
+        self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
+    ) -> None:
+        until = time.monotonic() + (self.job.restart_timeout if waits else max(self.job.heartbeat_timeout, 1.0))
+        while not self._closed and not peer.failure:
             try:
                 link = self._van.connect(peer.address, 0.2, patient=False)
                 if peer.link >= 0:  # by another thread
                     self._van.drop(link)
                     return
-                if self._customer.resume(peer, link, hello or self._hello):
+                if self._customer.reconnect(peer, link, hello or self._hello):
                     _log.warning("%s %d: connected to %s again, after: %s", self.job.role, self.rank, peer.name, reason)
                     return
             except ConnectionRefused:
@@ -189,16 +191,16 @@ class Postoffice:
             with self._moved:
                 self._moved.wait(0.1)
         if not self._closed:
-            lost(reason + (f"; it did not come back within {self.job.comeback:g} s" if waits else ""))
+            lost(reason + (f"; it did not come back within {self.job.restart_timeout:g} s" if waits else ""))
 
     def _scheduler_broke(self, link: int, reason: str) -> None:
         waits = self.job.on_server_death == "wait"
-        self._broke(self._scheduler, link, reason, waits, {}, self._scheduler_died)
+        self.reconnect_or_fail(self._scheduler, link, reason, waits, {}, self._scheduler_died)
 
     def _scheduler_died(self, reason: str) -> None:
         text = with_remedy(f"the scheduler died: {reason}", "scheduler", self.job.on_server_death)
-        self._lost("scheduler", 0, text, True)
-        self._customer.give_up(self._scheduler, text)
+        self.on_member_dead("scheduler", 0, text, True)
+        self._customer.fail_peer(self._scheduler, text)
 
     def _farewell(self, patience: float, **more: Any) -> Message | None:
         """Take leave of the scheduler; it has written that down when this returns, unless it is gone for good.
@@ -210,7 +212,7 @@ class Postoffice:
         Returns:
             its answer, if there was one.
         """
-        ticket = self._customer.ask(self._scheduler, "leaving the job", {"op": "bye", **more})
+        ticket = self._customer.send_request(self._scheduler, "leaving the job", {"op": "bye", **more})
         try:
             reply = self._customer.wait([ticket], patience)[0]
         except MXNetError as e:

@@ -52,14 +52,14 @@ class PeerLinks:
         self.traffic = traffic or ExchangeCounters()
         self.rank, self.size, self.timeout, self.group = rank, size, timeout, group
         self.workers = list(range(size))
-        self._early: list[tuple[int, Message]] = []  # from who knows the group before this process does
-        self.gone: dict[int, str] = {}
+        self._early_messages: list[tuple[int, Message]] = []  # from who knows the group before this process does
+        self.lost_ranks: dict[int, str] = {}
         self.nodes: list[str] = []
         self._van = van
         self._links: dict[int, int] = {}  # rank -> link
         self._ranks: dict[int, int] = {}  # link -> rank
-        self._boxes: dict[tuple[str, int], deque[Message]] = {}
-        self._called_off: dict[str, str] = {}
+        self._mailboxes: dict[tuple[str, int], deque[Message]] = {}
+        self._cancelled: dict[str, str] = {}
         self._death = ""  # the first one without a leave
         self.changed = threading.Condition()
 
@@ -82,29 +82,29 @@ class PeerLinks:
             try:
                 link = self._van.connect(addresses[rank], max(until - time.monotonic(), 0.1), not self.group)
             except ConnectionRefused as e:
-                self.lost(rank, f"process {rank} died: {e}")
+                self.fail_rank(rank, f"process {rank} died: {e}")
                 continue
             self._linked(rank, link)
             self._van.send(link, Message(NOTICE, 0, {"op": "peer", "rank": self.rank, "group": self.group}))
         with self.changed:
-            while len(self._links) + len(self.gone.keys() - self._links.keys()) < self.size - 1:
+            while len(self._links) + len(self.lost_ranks.keys() - self._links.keys()) < self.size - 1:
                 if not self.changed.wait(until - time.monotonic()) and time.monotonic() > until:
                     missing = sorted(set(range(self.size)) - {self.rank} - self._links.keys())
                     raise MXNetError(f"the processes {missing} did not connect to process {self.rank} in {start:g} s")
 
-    def seated(self, group: int, rank: int, workers: Sequence[int]) -> None:
+    def set_ranks(self, group: int, rank: int, workers: Sequence[int]) -> None:
         """The group is formed: its number, the rank of this process, and the numbers of all in the job."""
         with self.changed:
             self.group, self.rank, self.size, self.workers = group, rank, len(workers), list(workers)
-            for link, message in self._early:
+            for link, message in self._early_messages:
                 self.on_message(link, message)
-            self._early = []
+            self._early_messages = []
 
-    def _met(self, link: int, message: Message) -> bool:
+    def _accept_peer(self, link: int, message: Message) -> bool:
         """Take a message by a link of nobody; False if it is none of another worker that has just connected."""
         op, group, rank = (message.meta.get(k) for k in ("op", "group", "rank"))
         if self.rank < 0 and (op == "peer" and type(group) is int and group > self.group or self._heard_early(link)):
-            self._early.append((link, message))
+            self._early_messages.append((link, message))
         elif op != "peer":
             return False
         elif self.rank < 0 or (group or 0) != self.group:
@@ -116,7 +116,7 @@ class PeerLinks:
         return True
 
     def _heard_early(self, link: int) -> bool:
-        return any(link == heard for heard, _ in self._early)
+        return any(link == heard for heard, _ in self._early_messages)
 
     def _linked(self, rank: int, link: int) -> None:
         with self.changed:
@@ -130,60 +130,60 @@ class PeerLinks:
         if message.kind != NOTICE:
             return False
         op, rank = message.meta.get("op"), self._ranks.get(link)
-        if rank is None or self._early:
+        if rank is None or self._early_messages:
             with self.changed:  # what came before is taken first
                 rank = self._ranks.get(link)
                 if rank is None:
-                    return self._met(link, message)
+                    return self._accept_peer(link, message)
         if op == "to":
-            self._put(message.take("c", str), rank, message)
+            self._put(message.field("c", str), rank, message)
         elif op == "off":
-            self._off(message.take("c", str), message.take("text", str))
+            self._off(message.field("c", str), message.field("text", str))
         elif op in ("bye", "moves"):
             # What made it go, if it was the end of another one, is what has to be looked into.
-            cause = message.take("text", str)[:500] or self._death
+            cause = message.field("text", str)[:500] or self._death
             where = "job" if op == "bye" else "group"
             self._note(rank, f"process {rank} has left the {where}" + (f", after {cause}" if cause else ""))
         elif op == "crash":
-            self.lost(rank, f"process {rank} died: {message.take('text', str)[:500]}")
+            self.fail_rank(rank, f"process {rank} died: {message.field('text', str)[:500]}")
         return True
 
     def on_down(self, link: int, reason: str) -> None:
         """A link broke: the process at its other end is gone."""
         rank = self._ranks.get(link)
         if rank is not None:
-            self.lost(rank, f"process {rank} died: {reason}")
+            self.fail_rank(rank, f"process {rank} died: {reason}")
 
-    def lost(self, rank: int, reason: str) -> None:
+    def fail_rank(self, rank: int, reason: str) -> None:
         """Note that a process died; the first reason counts."""
         with self.changed:
-            if rank not in self.gone:
+            if rank not in self.lost_ranks:
                 self._death = self._death or reason
             self._note(rank, reason)
 
     def lost_worker(self, worker: int, reason: str) -> None:
         """Note that a worker died, by its number in the job; nothing happens if it is not in this group."""
         if worker in self.workers:
-            self.lost(self.workers.index(worker), reason)
+            self.fail_rank(self.workers.index(worker), reason)
 
     def forked(self, reason: str) -> None:
         """In a forked child: nobody is there any more; see `Customer.forked`."""
         self.changed = threading.Condition()
-        self.gone = dict.fromkeys(range(self.size), reason)
+        self.lost_ranks = dict.fromkeys(range(self.size), reason)
 
     def _note(self, rank: int, reason: str) -> None:
         with self.changed:
-            self.gone.setdefault(rank, reason)
+            self.lost_ranks.setdefault(rank, reason)
             self.changed.notify_all()
 
     def _put(self, channel: str, source: int, message: Message) -> None:
         with self.changed:
-            self._boxes.setdefault((channel, source), deque()).append(message)
+            self._mailboxes.setdefault((channel, source), deque()).append(message)
             self.changed.notify_all()
 
     def _off(self, channel: str, text: str) -> None:
         with self.changed:
-            self._called_off.setdefault(channel, text)
+            self._cancelled.setdefault(channel, text)
             self.changed.notify_all()
 
     # -- exchanges
@@ -197,16 +197,16 @@ class PeerLinks:
         message = Message(NOTICE, 0, {**head, "op": "to", "c": channel}, payload)
         if to == self.rank:
             self._put(channel, to, message)
-        elif to in self.gone or not self._van.send(self._links[to], message):
-            raise PeerLost(self.gone.get(to, f"process {to} died"))
+        elif to in self.lost_ranks or not self._van.send(self._links[to], message):
+            raise PeerLost(self.lost_ranks.get(to, f"process {to} died"))
 
-    def call_off(self, channel: str, text: str, others: Iterable[int]) -> None:
+    def cancel_channel(self, channel: str, text: str, others: Iterable[int]) -> None:
         """End what others wait for on a channel by an error."""
         for rank in others:
-            if rank != self.rank and rank not in self.gone:
+            if rank != self.rank and rank not in self.lost_ranks:
                 self._van.send(self._links[rank], Message(NOTICE, 0, {"op": "off", "c": channel, "text": text}))
 
-    def take(self, channel: str, sources: Sequence[int], what: str) -> tuple[int, Message]:
+    def receive(self, channel: str, sources: Sequence[int], what: str) -> tuple[int, Message]:
         """Wait for the next message on a channel of one of some processes; returns its sender and the message.
 
         Raises:
@@ -215,11 +215,11 @@ class PeerLinks:
 
         def found() -> tuple[int, Message] | None:
             for source in sources:
-                box = self._boxes.get((channel, source))
+                box = self._mailboxes.get((channel, source))
                 if box:
                     message = box.popleft()
                     if not box:
-                        del self._boxes[channel, source]
+                        del self._mailboxes[channel, source]
                     return source, message
             return None
 
@@ -233,7 +233,7 @@ class PeerLinks:
             got = found()
             if got is not None:
                 return got
-            self.traffic.wait_for([self.workers[r] for r in sources], what, began)
+            self.traffic.begin_wait([self.workers[r] for r in sources], what, began)
             try:
                 while True:
                     waited = time.monotonic() - began
@@ -246,13 +246,13 @@ class PeerLinks:
                     if got is not None:
                         return got
             finally:
-                self.traffic.go_on()
+                self.traffic.end_wait()
 
     def check(self, channel: str, sources: Sequence[int], what: str, waited: float = 0.0) -> None:
         """Raise what `take` raises if there is a reason not to wait any longer for any of `sources`."""
-        if channel in self._called_off:
-            raise MXNetError(f"{what}: {self._called_off[channel]}")
-        gone = [self.gone[r] for r in sources if r in self.gone]
+        if channel in self._cancelled:
+            raise MXNetError(f"{what}: {self._cancelled[channel]}")
+        gone = [self.lost_ranks[r] for r in sources if r in self.lost_ranks]
         if gone and len(gone) == len(sources):
             raise PeerLost(f"{what}: process {self.rank} of {self.size} lost another one: {gone[0]}")
         if self.timeout and waited > self.timeout:
@@ -260,22 +260,22 @@ class PeerLinks:
                 f"{what}: {_named(sources)} did not take part within {self.timeout:g} s (DUALMX_DIST_TIMEOUT)"
             )
 
-    def peek(self, channel: str, sources: Sequence[int]) -> bool:
+    def can_receive(self, channel: str, sources: Sequence[int]) -> bool:
         """Whether a message of one of `sources` is there, or none will come."""
         with self.changed:
-            there = any(self._boxes.get((channel, s)) for s in sources)
-            return there or all(s in self.gone for s in sources) or channel in self._called_off
+            there = any(self._mailboxes.get((channel, s)) for s in sources)
+            return there or all(s in self.lost_ranks for s in sources) or channel in self._cancelled
 
     def waiting(self, channel: str, sources: Sequence[int]) -> bool:
         """Whether a message of one of `sources` is there."""
         with self.changed:
-            return any(self._boxes.get((channel, s)) for s in sources)
+            return any(self._mailboxes.get((channel, s)) for s in sources)
 
     def shares(self, ranks: Iterable[int]) -> bool:
         """Whether all these processes see memory of this one, and it theirs."""
-        return all(r == self.rank or (r in self._links and self._van.shares(self._links[r])) for r in ranks)
+        return all(r == self.rank or (r in self._links and self._van.shares_memory_with(self._links[r])) for r in ranks)
 
-    def memory(self, nbytes: int) -> np.ndarray | None:
+    def alloc(self, nbytes: int) -> np.ndarray | None:
         """Return memory (nbytes,) of uint8 which processes of this host see when it is sent to them, if there is."""
         return self._van.take_shared(nbytes)
 
@@ -285,7 +285,7 @@ class PeerLinks:
         for link in list(self._ranks):
             self._van.send(link, Message(NOTICE, 0, {"op": op, "text": text[:500]}))
 
-    def move(self) -> None:
+    def leave_group(self) -> None:
         """Leave for another group: the others are told, and what this process still waits for ends."""
         self.leave("moves")
         for rank in range(self.size):

@@ -69,17 +69,17 @@ class Scheduler:
     ):
         self._van = van
         self._policy = policy or {"worker": "fail", "server": "fail"}
-        self._comeback = comeback
+        self._restart_timeout = comeback
         self._ledger = SchedulerState(workers, servers, self._policy["worker"] == "elastic", journal)
-        self._wanted, self._members = self._ledger.wanted, self._ledger.members
-        self._attendance = self._ledger.attendance
+        self._expected_members, self._members = self._ledger.expected_members, self._ledger.members
+        self._attendance = self._ledger.elastic_rounds
         self._assembly = GroupFormation(*group) if self._attendance is not None else None
         self._coordinator, self._coordinates = coordinator, ""
-        self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
+        self._worker_addresses: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
         self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
         self._skipping: dict[int, tuple[int, Message]] = {}  # at barriers whose numbers are not known yet, by rank
         self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
-        self._crossed = 0.0  # since when all workers wait at different ones
+        self._mismatched_since = 0.0  # since when all workers wait at different ones
         self._last_gone: Member | None = None  # the worker that died or left last, and when it did so
         self._last_end = 0.0
         self._asked = 0.0  # since when a worker waits for the next batch
@@ -96,15 +96,15 @@ class Scheduler:
         Raises:
             MXNetError: the journal is that of another job.
         """
-        self._ledger.read()
+        self._ledger.replay()
         now = time.monotonic()
         for member in self._members.values():
             if member.present or self._policy[member.role] == "wait" and member.state == "dead":
-                member.state, member.since, member.patience = "lost", now, patience
-                member.end = member.end or "it did not connect to the scheduler after its restart"
-        if not self._ledger.complete:
-            self._ledger.enter_job()
-        return self._ledger.complete
+                member.state, member.since, member.grace_seconds = "lost", now, patience
+                member.end_reason = member.end_reason or "it did not connect to the scheduler after its restart"
+        if not self._ledger.all_joined:
+            self._ledger.log_job()
+        return self._ledger.all_joined
 
     # -- messages, on the van's thread
 
@@ -120,7 +120,7 @@ class Scheduler:
             self._van.answer(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
 
     def _serve(self, link: int, message: Message) -> None:
-        op = message.take("op", str)
+        op = message.field("op", str)
         if message.kind == REQUEST and op == "register":
             self._register(link, message)
         elif message.kind == REQUEST and op == "rejoin":
@@ -132,7 +132,7 @@ class Scheduler:
         elif message.kind == REQUEST and op == "history":
             self._tell_history(link, message)
         elif message.kind == REQUEST and op == "meet":
-            self._meet(link, message)
+            self._register_address(link, message)
         elif message.kind == REQUEST and op == "assemble":
             self._assemble(link, message)
         elif message.kind == REQUEST and op == "coordinator":
@@ -150,20 +150,25 @@ class Scheduler:
         elif message.kind == NOTICE and op == "parted" and link in self._members:
             self._members[link].parted = True
         elif message.kind == NOTICE and op == "crash" and link in self._members:
-            self._members[link].crash = message.take("text", str)[:500]
+            self._members[link].crash = message.field("text", str)[:500]
         elif message.kind == PING and link in self._members:
-            self._members[link].pulse.take(message)
+            self._members[link].status.update(message)
 
     def status(self) -> dict[str, Any]:
         """Return what is known of the members, for `dualmx status`."""
         now = time.monotonic()
-        members = [m.told(now) for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))]
+        members = [m.status_dict(now) for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))]
         waiting = [{"barrier": label, "ranks": sorted(b.came)} for label, b in self._barriers.items()]
-        told = {"wanted": self._wanted, "complete": self._ledger.complete, "members": members, "barriers": waiting}
+        told = {
+            "wanted": self._expected_members,
+            "complete": self._ledger.all_joined,
+            "members": members,
+            "barriers": waiting,
+        }
         if self._attendance is not None:
             told["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
             waited = round(now - self._asked, 3) if self._asked else 0.0
-            told["late"] = {str(rank): waited for rank in self._attendance.waits_for() if waited}
+            told["late"] = {str(rank): waited for rank in self._attendance.missing() if waited}
         return told
 
     def on_down(self, link: int, reason: str) -> None:
@@ -172,40 +177,40 @@ class Scheduler:
             member = self._members.get(link)
             if member is None or member.state != "alive":
                 return
-            if not self._ledger.complete:
+            if not self._ledger.all_joined:
                 del self._members[link]
                 return
-            member.state, member.since, member.end = "lost", time.monotonic(), member.crash or reason
-            member.patience = RECONNECT_SECONDS
+            member.state, member.since, member.end_reason = "lost", time.monotonic(), member.crash or reason
+            member.grace_seconds = RECONNECT_SECONDS
             if member.crash or reason.startswith(NO_HEARTBEAT):
-                self._bury(member)
+                self._mark_dead(member)
             else:
-                self._note(member, "lost", member.end)
+                self._notify(member, "lost", member.end_reason)
 
-    def _bury(self, member: Member) -> None:
+    def _mark_dead(self, member: Member) -> None:
         now = time.monotonic()
         died = member.since if member.state == "lost" else now
         member.state, member.since = "dead", now
-        self._ledger.enter(member)
-        _log.warning("scheduler: %s died: %s", member.name, member.end)
-        text = f"{member.name} died: {member.end}"
-        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), True, died)
+        self._ledger.log_member(member)
+        _log.warning("scheduler: %s died: %s", member.name, member.end_reason)
+        text = f"{member.name} died: {member.end_reason}"
+        self._announce_death(member, with_remedy(text, member.role, self._policy[member.role]), True, died)
 
-    def _awaited(self, member: Member) -> bool:
+    def _awaits_restart(self, member: Member) -> bool:
         """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
         policy = self._policy[member.role]
         waits = policy == "wait" or (policy == "elastic" and member is self._last_gone)
-        return waits and member.state == "dead" and time.monotonic() - member.since < self._comeback
+        return waits and member.state == "dead" and time.monotonic() - member.since < self._restart_timeout
 
     def _register(self, link: int, message: Message) -> None:
-        role, wish, life = message.take("role", str), message.take("wish", int), message.take("life", int)
-        address = message.take("address", dict)
-        counts = {"worker": message.take("workers", int), "server": message.take("servers", int)}
-        if role not in self._wanted:
+        role, wish, life = message.field("role", str), message.field("wish", int), message.field("life", int)
+        address = message.field("address", dict)
+        counts = {"worker": message.field("workers", int), "server": message.field("servers", int)}
+        if role not in self._expected_members:
             raise FormatError(f"role {role!r}: expected worker or server")
-        if counts != self._wanted:
+        if counts != self._expected_members:
             raise MXNetError(
-                f"the scheduler's job has {self._wanted['worker']} workers and {self._wanted['server']} servers, "
+                f"the scheduler's job has {self._expected_members['worker']} workers and {self._expected_members['server']} servers, "
                 f"this {role}'s has {counts['worker']} and {counts['server']} (DMLC_NUM_WORKER, DMLC_NUM_SERVER)"
             )
         policy = message.meta.get("policy", self._policy)
@@ -214,21 +219,21 @@ class Scheduler:
                 f"the scheduler's job has the policies {dict(self._policy)}, this {role}'s has {policy} "
                 "(DUALMX_ON_WORKER_DEATH, DUALMX_ON_SERVER_DEATH)"
             )
-        known = next((m for m in self._members.values() if m.life == life and m.role == role), None)
+        known = next((m for m in self._members.values() if m.incarnation == life and m.role == role), None)
         if known is not None:
             self._reregister(known, link, message.request)
             return
         member = Member(link, message.request, role, wish, life, address)
-        if self._ledger.complete:
+        if self._ledger.all_joined:
             if role == "worker" and self._attendance is not None:
-                self._admit(member)
+                self._add_worker(member)
             else:
                 self._replace(member)
             return
-        if sum(m.role == role for m in self._members.values()) >= self._wanted[role]:
-            raise MXNetError(f"the job has its {self._wanted[role]} {role}s already")
+        if sum(m.role == role for m in self._members.values()) >= self._expected_members[role]:
+            raise MXNetError(f"the job has its {self._expected_members[role]} {role}s already")
         self._members[link] = member
-        if len(self._members) == sum(self._wanted.values()):
+        if len(self._members) == sum(self._expected_members.values()):
             self._begin()
 
     def _reregister(self, member: Member, link: int, request: int) -> None:
@@ -238,11 +243,11 @@ class Scheduler:
         else:
             self._move(member, link)
             member.request, member.requests = request, []
-        if self._ledger.complete:
-            if not (member.present or self._awaited(member)):
-                raise MXNetError(f"the job goes on without {member.name}: {member.end}")
+        if self._ledger.all_joined:
+            if not (member.present or self._awaits_restart(member)):
+                raise MXNetError(f"the job goes on without {member.name}: {member.end_reason}")
             self._revive(member)
-            self._welcome(member)
+            self._send_registration(member)
 
     def _move(self, member: Member, link: int) -> None:
         """A member has another connection."""
@@ -255,31 +260,33 @@ class Scheduler:
         """A member that was lost is there again."""
         if member.state != "alive":
             member.state, member.crash = "alive", ""
-            self._note(member, "back", f"{member.name} is back")
+            self._notify(member, "back", f"{member.name} is back")
 
     def _replace(self, member: Member) -> None:
         """Let a new process take the place of one that died; it may end if that one had finished."""
         role = member.role
         for old in self._members.values():
-            if old.role == role and old.state == "lost" and old.rank == member.wish:
-                self._bury(old)
-        places = [m for m in self._members.values() if m.role == role and self._awaited(m)]
-        chosen = next((m for m in places if m.rank == member.wish), places[0] if places else None)
+            if old.role == role and old.state == "lost" and old.rank == member.requested_rank:
+                self._mark_dead(old)
+        places = [m for m in self._members.values() if m.role == role and self._awaits_restart(m)]
+        chosen = next((m for m in places if m.rank == member.requested_rank), places[0] if places else None)
         if chosen is None:
             ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
-            if self._policy[role] == "wait" and member.wish in ranks:
+            if self._policy[role] == "wait" and member.requested_rank in ranks:
                 self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
                 return
-            raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
+            raise MXNetError(
+                f"the job has its {self._expected_members[role]} {role}s already, and waits for none to come back"
+            )
         del self._members[chosen.link]
         member.rank, member.back = chosen.rank, True
         self._members[member.link] = member
-        self._ledger.enter(member)
+        self._ledger.log_member(member)
         _log.warning("scheduler: %s is back", member.name)
-        self._welcome(member)
-        self._note(member, "back", f"{member.name} is back")
+        self._send_registration(member)
+        self._notify(member, "back", f"{member.name} is back")
 
-    def _admit(self, member: Member) -> None:
+    def _add_worker(self, member: Member) -> None:
         """Let one more worker join an elastic job; it gets a number that nobody had before.
 
         It may end if all others have finished: servers end then, and need not hear of it in time.
@@ -291,18 +298,18 @@ class Scheduler:
             return
         member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
         self._members[member.link] = member
-        self._ledger.enter(member)
+        self._ledger.log_member(member)
         _log.warning("scheduler: %s joins the job", member.name)
-        self._note(member, "new", f"{member.name} joins the job")
-        self._welcome(member)
+        self._notify(member, "new", f"{member.name} joins the job")
+        self._send_registration(member)
 
     def _next_batch(self, link: int, message: Message) -> None:
         """A worker has ended a batch, and asks for the next."""
         member = self._members.get(link)
         if self._attendance is None or member is None or member.role != "worker":
             raise MXNetError("only the workers of an elastic job ask for batches")
-        self._attendance.mark(message.take("marks", list))
-        told = self._attendance.ask(member.rank, message.take("ended", int), (link, message.request))
+        self._attendance.mark(message.field("marks", list))
+        told = self._attendance.request_round(member.rank, message.field("ended", int), (link, message.request))
         if told is not None:
             self._van.answer(link, Message(REPLY, message.request, told))
         else:
@@ -314,29 +321,31 @@ class Scheduler:
         self._worker(link, "ask for batches")
         if self._attendance is None:
             raise MXNetError("only elastic jobs have batches")
-        self._van.answer(link, Message(REPLY, message.request, self._attendance.page(message.take("start", int))))
+        self._van.answer(link, Message(REPLY, message.request, self._attendance.page(message.field("start", int))))
 
     def _settle_batch(self) -> None:
         attendance = self._attendance
-        if attendance is None or not self._ledger.complete:
+        if attendance is None or not self._ledger.all_joined:
             return
-        if attendance.settle(m.rank for m in self._ledger.workers() if m.present):
+        if attendance.try_complete(m.rank for m in self._ledger.workers() if m.present):
             self._asked = 0.0
-            self._ledger.enter_batch()
-            for (link, request), told in attendance.answers():
+            self._ledger.log_round()
+            for (link, request), told in attendance.pop_replies():
                 self._van.answer(link, Message(REPLY, request, told))
 
     def _rejoin(self, link: int, message: Message) -> None:
         """A member whose connection broke has made another one."""
-        role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
-        if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
+        role, rank, life = message.field("role", str), message.field("rank", int), message.field("life", int)
+        if not self._ledger.all_joined:  # nobody is a member yet: its registration comes again behind this
             self._van.answer(link, Message(REPLY, message.request))
             return
-        member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
-        if member is None or not (member.present or self._awaited(member)):
+        member = next(
+            (m for m in self._members.values() if (m.role, m.rank, m.incarnation) == (role, rank, life)), None
+        )
+        if member is None or not (member.present or self._awaits_restart(member)):
             if member is not None:
                 member.parted = True
-            text = f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}"
+            text = f"the job goes on without {role} {rank}: {member.end_reason if member else 'not a member'}"
             self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True, "excluded": True}))
             return
         if member.link != link:
@@ -347,11 +356,11 @@ class Scheduler:
     def _view(self) -> dict[str, Any]:
         """What a member must know of the others, whatever notes it has missed."""
         ordered = sorted(self._members.values(), key=lambda m: m.rank)
-        gone = [[m.role, m.rank, m.end, m.state == "dead"] for m in ordered if not m.present]
-        workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
+        gone = [[m.role, m.rank, m.end_reason, m.state == "dead"] for m in ordered if not m.present]
+        workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaits_restart(m))]
         return {"servers": [m.address for m in ordered if m.role == "server"], "gone": gone, "workers": workers}
 
-    def _welcome(self, member: Member) -> None:
+    def _send_registration(self, member: Member) -> None:
         at, number = self._ledger.last
         meta = {**self._view(), "rank": member.rank, "back": member.back}
         if self._attendance is not None:
@@ -361,13 +370,13 @@ class Scheduler:
             self._van.answer(member.link, Message(REPLY, request, meta))
 
     def _begin(self) -> None:
-        for role, count in self._wanted.items():
+        for role, count in self._expected_members.items():
             members = [m for m in self._members.values() if m.role == role]
             free = set(range(count))
             for m in members:
-                if m.wish in free:
-                    m.rank = m.wish
-                    free.discard(m.wish)
+                if m.requested_rank in free:
+                    m.rank = m.requested_rank
+                    free.discard(m.requested_rank)
             for m in members:
                 if m.rank < 0:
                     m.rank = min(free)
@@ -375,7 +384,7 @@ class Scheduler:
         _log.info("scheduler: all are here:\n%s", self.table())
         self._ledger.enter_all()
         for m in self._members.values():
-            self._welcome(m)
+            self._send_registration(m)
 
     def table(self) -> str:
         """The members, one a line: role, rank, host, and the port of a server."""
@@ -387,8 +396,8 @@ class Scheduler:
 
     def _barrier(self, link: int, message: Message) -> None:
         member = self._worker(link, "meet at a barrier")
-        at = message.take("at", int) if "at" in message.meta else 0
-        name, number = message.take("name", str), message.take("number", int)
+        at = message.field("at", int) if "at" in message.meta else 0
+        name, number = message.field("name", str), message.field("number", int)
         if message.meta.get("skips") is True:
             if not self._knows_skipped(member):
                 self._skipping[member.rank] = link, message
@@ -414,10 +423,10 @@ class Scheduler:
         if member.skipped < 0:
             behind = any(not b.name and not b.early for b in self._barriers.values())
             others = (m for m in self._ledger.workers() if not m.early)
-            if not behind and any(m.present or self._awaited(m) for m in others):
+            if not behind and any(m.present or self._awaits_restart(m) for m in others):
                 return False
             member.skipped = self._ledger.last[1]
-            self._ledger.enter(member)
+            self._ledger.log_member(member)
         return True
 
     def _serve_skipping(self) -> None:
@@ -432,8 +441,8 @@ class Scheduler:
     def _pass(self, link: int, message: Message) -> None:
         """A worker that came back goes on behind some barriers: they wait for it no more."""
         member = self._worker(link, "tell where they are")
-        member.past, member.early = message.take("at", int), message.take("early", bool)
-        self._ledger.enter(member)
+        member.past, member.early = message.field("at", int), message.field("early", bool)
+        self._ledger.log_member(member)
         self._van.answer(link, Message(REPLY, message.request))
         for label in list(self._barriers):
             self._settle(label)
@@ -445,54 +454,54 @@ class Scheduler:
             raise MXNetError(f"only the workers of the job {what}")
         return member
 
-    def _meet(self, link: int, message: Message) -> None:
+    def _register_address(self, link: int, message: Message) -> None:
         """Tell all workers where the others listen, when all have said so."""
         member = self._worker(link, "meet")
-        self._met[member.rank] = (link, message.request, message.take("address", dict))
-        self._introduce()
+        self._worker_addresses[member.rank] = (link, message.request, message.field("address", dict))
+        self._send_addresses()
 
-    def _introduce(self) -> None:
+    def _send_addresses(self) -> None:
         gone = [m for m in self._ledger.workers() if m.state in ("dead", "left")]
-        if len(self._met) == self._wanted["worker"]:
-            addresses = [self._met[rank][2] for rank in sorted(self._met)]
-            for link, request, _ in self._met.values():
+        if len(self._worker_addresses) == self._expected_members["worker"]:
+            addresses = [self._worker_addresses[rank][2] for rank in sorted(self._worker_addresses)]
+            for link, request, _ in self._worker_addresses.values():
                 self._van.answer(link, Message(REPLY, request, {"addresses": addresses}))
         elif gone:
-            for link, request, _ in self._met.values():
-                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
+            for link, request, _ in self._worker_addresses.values():
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end_reason}))
         else:
             return
-        self._met = {}
+        self._worker_addresses = {}
 
     def _assemble(self, link: int, message: Message) -> None:
         """A worker of an elastic job asks for the next group of those who exchange arrays."""
         member = self._worker(link, "form groups")
         if self._assembly is None:
             raise MXNetError("only the workers of an elastic job form groups anew")
-        number, address = message.take("group", int), message.take("address", dict)
-        patience = message.take("patience", (int, float))
-        if self._assembly.ask(member.rank, number, address, (link, message.request), patience):
-            self._note(member, "asks", f"{member.name} wants to take part")
+        number, address = message.field("group", int), message.field("address", dict)
+        patience = message.field("patience", (int, float))
+        if self._assembly.request_group(member.rank, number, address, (link, message.request), patience):
+            self._notify(member, "asks", f"{member.name} wants to take part")
         self._settle_assembly()
 
     def _settle_assembly(self) -> None:
-        if self._assembly is None or not self._ledger.complete:
+        if self._assembly is None or not self._ledger.all_joined:
             return
         workers = self._ledger.workers()
         here = [m.rank for m in workers if m.present]
-        self._assembly.settle(here, [m.rank for m in workers if m.state == "left"])
-        for (link, request), told in self._assembly.answers():
+        self._assembly.try_form(here, [m.rank for m in workers if m.state == "left"])
+        for (link, request), told in self._assembly.pop_replies():
             self._van.answer(link, Message(REPLY, request, told))
         now = time.monotonic()
-        for link, text in self._assembly.to_tell(now, here):
+        for link, text in self._assembly.wait_notices(now, here):
             self._van.answer(link, Message(NOTICE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
-        for (link, request), text in self._assembly.overdue(now, here):
+        for (link, request), text in self._assembly.pop_expired(now, here):
             self._van.answer(link, Message(ERROR, request, {"text": text}))
 
     def _coordinated(self) -> str:
         if self._coordinator is None:
             raise MXNetError("the scheduler of this job starts no coordinator")
-        self._coordinates = self._coordinates or self._coordinator(self._wanted["worker"])
+        self._coordinates = self._coordinates or self._coordinator(self._expected_members["worker"])
         return self._coordinates
 
     def _settle(self, label: str) -> None:
@@ -503,10 +512,10 @@ class Scheduler:
             for link, request in self._barriers.pop(label).came.values():
                 self._van.answer(link, Message(REPLY, request))
             return
-        gone = [m for m in missing if m.state in ("dead", "left") and not self._awaited(m)]
+        gone = [m for m in missing if m.state in ("dead", "left") and not self._awaits_restart(m)]
         if gone:
             for link, request in self._barriers.pop(label).came.values():
-                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
+                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end_reason}))
 
     def _expected(self) -> list[Member]:
         """The workers for whom barriers wait."""
@@ -534,47 +543,47 @@ class Scheduler:
         """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
         assert self._attendance is not None
         number = self._attendance.number
-        return member.rank in self._attendance.members if number else member.rank < self._wanted["worker"]
+        return member.rank in self._attendance.members if number else member.rank < self._expected_members["worker"]
 
     def _leave(self, link: int) -> None:
         member = self._members.get(link)
         if member is not None and member.state == "alive":
             member.state = "left"
-            self._ledger.enter(member)
-            self._tell(member, f"{member.name} has left the job", False, time.monotonic())
+            self._ledger.log_member(member)
+            self._announce_death(member, f"{member.name} has left the job", False, time.monotonic())
 
     def _stays(self, link: int, message: Message) -> dict[str, Any]:
         """What a server of an elastic job is told that must not leave yet: the workers of which it has not heard."""
         member, workers = self._members.get(link), self._ledger.workers()
         serves = self._attendance is not None and member is not None and member.role == "server"
-        if not serves or not any(m.present or self._awaited(m) for m in workers):
+        if not serves or not any(m.present or self._awaits_restart(m) for m in workers):
             return {}
-        newest = message.take("newest", int)
+        newest = message.field("newest", int)
         return {"workers": [m.rank for m in workers if m.state == "alive" and m.rank > newest]}
 
-    def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
+    def _notify(self, about: Member, op: str, text: str, **more: Any) -> None:
         note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
         for m in self._members.values():
             if m.state == "alive" and m is not about:
                 self._van.answer(m.link, Message(NOTICE, 0, note))
 
-    def _tell(self, about: Member, text: str, dead: bool, at: float) -> None:
+    def _announce_death(self, about: Member, text: str, dead: bool, at: float) -> None:
         """Tell of a death that was at a certain time, although it was not sure then, or of a leave."""
-        about.end = text
+        about.end_reason = text
         if about.role == "worker" and at >= self._last_end:
             self._last_gone, self._last_end = about, at
-        self._note(about, "gone", text, dead=dead)
+        self._notify(about, "gone", text, dead=dead)
         for label in list(self._barriers):
             self._settle(label)
         self._serve_skipping()
-        if self._met:
-            self._introduce()
+        if self._worker_addresses:
+            self._send_addresses()
         self._settle_batch()
         self._settle_assembly()
         self._maybe_over()
 
     def _maybe_over(self) -> None:
-        if not any(m.present or self._awaited(m) for m in self._members.values()):
+        if not any(m.present or self._awaits_restart(m) for m in self._members.values()):
             self.over.set()
 
     # -- the scheduler's own thread
@@ -588,18 +597,18 @@ class Scheduler:
         until = time.monotonic() + start
         while not self.over.wait(0.1):
             with self._lock:
-                if not self._ledger.complete:
+                if not self._ledger.all_joined:
                     # Without servers, a script that never joins is none of the scheduler's concern.
-                    if time.monotonic() > until and (self._members or self._wanted["server"]):
+                    if time.monotonic() > until and (self._members or self._expected_members["server"]):
                         self._refuse(start)
                     continue
                 self._watch()
-                ended = not any(m.present or self._awaited(m) for m in self._ledger.workers())
+                ended = not any(m.present or self._awaits_restart(m) for m in self._ledger.workers())
                 # Servers leave when no worker will come any more.
                 ended = ended or any(m.role == "server" and m.state == "left" for m in self._members.values())
                 if ended:
                     for lost in [m for m in self._members.values() if m.state == "lost"]:
-                        self._bury(lost)
+                        self._mark_dead(lost)
             if ended:
                 self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
                 break
@@ -623,26 +632,26 @@ class Scheduler:
         """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
         now = time.monotonic()
         for member in list(self._members.values()):
-            if member.state == "lost" and now - member.since > member.patience:
-                self._bury(member)
+            if member.state == "lost" and now - member.since > member.grace_seconds:
+                self._mark_dead(member)
         for label in list(self._barriers):
             self._settle(label)
         self._serve_skipping()
-        self._uncross(now)
+        self._fail_mismatched_barriers(now)
         self._tell_who_is_missing(now)
         self._settle_assembly()
         self._maybe_over()
 
-    def _uncross(self, now: float) -> None:
+    def _fail_mismatched_barriers(self, now: float) -> None:
         """End barriers that all workers wait at for good, because they do not wait at the same one."""
         workers = [m for m in self._ledger.workers() if m.state != "left"]
         at = {rank: label for label, barrier in self._barriers.items() for rank in barrier.came}
         if len(self._barriers) < 2 or not all(m.state == "alive" and m.rank in at for m in workers):
-            self._crossed = 0.0
-        elif not self._crossed:
-            self._crossed = now
-        elif now - self._crossed > MISMATCH_SECONDS:
-            self._crossed = 0.0
+            self._mismatched_since = 0.0
+        elif not self._mismatched_since:
+            self._mismatched_since = now
+        elif now - self._mismatched_since > MISMATCH_SECONDS:
+            self._mismatched_since = 0.0
             told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
             text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
             for label in list(self._barriers):
@@ -651,18 +660,18 @@ class Scheduler:
 
     def _missing(self) -> str:
         """Names of those who are not there, if all who are have asked for ranks."""
-        wishes = {(m.role, m.wish) for m in self._members.values()}
-        all_ = [(role, rank) for role, count in self._wanted.items() for rank in range(count)]
+        wishes = {(m.role, m.requested_rank) for m in self._members.values()}
+        all_ = [(role, rank) for role, count in self._expected_members.items() for rank in range(count)]
         if not wishes <= set(all_) or len(wishes) < len(self._members):
             return ""
         missing = [f"{role} {rank}" for role, rank in all_ if (role, rank) not in wishes]
         return f"; missing: {few(missing)}: see what they wrote last"
 
     def _refuse(self, start: float) -> None:
-        here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
+        here = {role: sum(m.role == role for m in self._members.values()) for role in self._expected_members}
         text = (
             f"the job did not come together within {start:g} s (DUALMX_START_TIMEOUT): "
-            + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._wanted.items())
+            + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._expected_members.items())
             + self._missing()
         )  # fmt: skip
         for m in list(self._members.values()):

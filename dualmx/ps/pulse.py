@@ -31,15 +31,15 @@ class ExchangeCounters:
         self.rounds = self.sent = self.received = 0
         self._waits: dict[int, tuple[float, str, Sequence[int]]] = {}  # by thread
 
-    def wait_for(self, workers: Sequence[int], what: str, since: float) -> None:
+    def begin_wait(self, workers: Sequence[int], what: str, since: float) -> None:
         """This thread waits for workers, by their numbers in the job."""
         self._waits[threading.get_ident()] = since, what, workers
 
-    def go_on(self) -> None:
+    def end_wait(self) -> None:
         """This thread does not wait any more."""
         self._waits.pop(threading.get_ident(), None)
 
-    def told(self) -> dict[str, Any]:
+    def heartbeat_payload(self) -> dict[str, Any]:
         """What the scheduler is told: counts, the longest wait under way, and figures that were reported."""
         now = time.monotonic()
         told: dict[str, Any] = {"op": HEARTBEAT, "at": now, **{name: getattr(self, name) for name in COUNTS}}
@@ -58,13 +58,13 @@ class WorkerStatus:
         self._samples: deque[tuple[float, ...]] = deque()  # time at the worker, counts
         self._last: dict[str, Any] = {}
 
-    def take(self, message: Message) -> None:
+    def update(self, message: Message) -> None:
         """Take a sign of life.
 
         Raises:
             FormatError: it is not as expected.
         """
-        sample = (message.take("at", (int, float)), *(message.take(name, int) for name in COUNTS))
+        sample = (message.field("at", (int, float)), *(message.field(name, int) for name in COUNTS))
         if not all(0 <= number < 1 << 63 for number in sample):
             raise FormatError(f"message {HEARTBEAT!r}: {sample}: expected a time and counts of 0 or more")
         wait, figures = message.meta.get("wait"), message.meta.get("figures", {})
@@ -72,13 +72,13 @@ class WorkerStatus:
             raise FormatError(f"message {HEARTBEAT!r}: figures: expected at most {MOST} numbers")
         if wait is not None:
             fields = Message(message.kind, 0, wait if isinstance(wait, dict) else {})
-            ranks = fields.take("for", list)
+            ranks = fields.field("for", list)
             if len(ranks) > MAX_AWAITED or not all(type(rank) is int for rank in ranks):
                 raise FormatError(f"message {HEARTBEAT!r}: wait: expected at most {MAX_AWAITED} ranks")
-            seconds = fields.take("seconds", (int, float))
+            seconds = fields.field("seconds", (int, float))
             if not _is_number(seconds):
                 raise FormatError(f"message {HEARTBEAT!r}: wait: expected a number of seconds")
-            wait = {"seconds": round(seconds, 3), "in": _printable(fields.take("in", str)), "for": ranks}
+            wait = {"seconds": round(seconds, 3), "in": _printable(fields.field("in", str)), "for": ranks}
         self._heard = time.monotonic()
         if self._samples and sample < self._samples[-1]:
             self._samples.clear()  # of another process in this one's place
@@ -89,7 +89,7 @@ class WorkerStatus:
         told = {_printable(name): v if math.isfinite(v) else None for name, v in figures.items()}
         self._last = {"wait": wait, "figures": told}
 
-    def told(self, now: float) -> dict[str, Any]:
+    def as_dict(self, now: float) -> dict[str, Any]:
         """Counts, their speeds, the wait under way, figures, and the age of all that in seconds; {} if nothing came."""
         if not self._samples:
             return {}

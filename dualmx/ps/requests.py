@@ -25,7 +25,7 @@ def parse_parts(message: Message, *kinds: Any) -> list[Any]:
     Raises:
         FormatError: other parts, or too many.
     """
-    parts = message.take("parts", list)
+    parts = message.field("parts", list)
     if len(parts) > MAX_PARTS:
         raise FormatError(f"{len(parts)} parts in a message")
     found = []
@@ -52,7 +52,7 @@ def serve_put(store: Store, message: Message, take: Callable[[int], np.ndarray])
             dtype = as_dtype(name)
         except ArgumentTypeError as e:
             raise FormatError(str(e)) from None
-        piece = data.take(size * dtype.itemsize)
+        piece = data.read(size * dtype.itemsize)
         if piece.nbytes != size * dtype.itemsize:
             raise FormatError(f"key {key!r}: the numbers are missing")
         value = take(piece.nbytes).view(dtype)
@@ -85,14 +85,14 @@ def parse_dense_pushes(store: Store, message: Message) -> list[tuple[Key, int, i
     """
     data = message.pieces()
     told, apart = message.meta.get("code"), message.meta.get("apart", 1)
-    code = None if told is None else Codec.of(told)
+    code = None if told is None else Codec.from_meta(told)
     if type(apart) is not int or not 1 <= apart <= MAX_TERMS or (apart > 1 and (code or not store.sync)):
         raise FormatError(f"push: apart={apart!r}: expected up to {MAX_TERMS} terms for a synchronous store")
     parts = []
     for key, number, turn in parse_parts(message, (str, int), int, int):
-        value = store.at(key, number).value
+        value = store.shard(key, number).value
         size = value.nbytes * apart if code is None else code.size(value.size)
-        piece = data.take(size)
+        piece = data.read(size)
         if piece.nbytes != size:
             raise FormatError(f"push of key {key!r}: {piece.nbytes} bytes, expected {size}")
         if code is None:

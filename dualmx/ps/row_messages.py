@@ -43,7 +43,7 @@ def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, RowIdsAndVal
     """Push rows (k, width), of ascending ids, for the next round of their keys; the other rows are zero."""
     with worker._lock:
         worker.flush()
-        sent = worker._Batches(worker, "push", {"op": "push rows", "store": store})
+        sent = worker.MessageBatcher(worker, "push", {"op": "push rows", "store": store})
         for key, (ids, rows) in gradients.items():
             known, turn = worker.keys[store, key], worker.next_round(store, key)
             flat = np.ascontiguousarray(rows, known.dtype).reshape(len(ids), math.prod(known.shape[1:]))
@@ -51,7 +51,7 @@ def push_rows(worker: KVWorker, store: int, gradients: Mapping[Key, RowIdsAndVal
                 own = np.ascontiguousarray(ids[a:b] - first, INDEX).view(np.uint8)
                 data = np.concatenate([own, flat[a:b].reshape(-1).view(np.uint8)])
                 sent.add(s.server, [key, s.number, turn, b - a], data)
-        sent.queued.tickets = sent.send()
+        sent.queued.requests = sent.send()
         return sent.queued
 
 
@@ -62,7 +62,7 @@ def pull_rows(
 
     They are those after the rounds that this worker has pushed.
     """
-    sent = worker._Batches(worker, "row_sparse_pull", {"op": "pull rows", "store": store})
+    sent = worker.MessageBatcher(worker, "row_sparse_pull", {"op": "pull rows", "store": store})
     asked: dict[int, list[tuple[Key, int, np.ndarray | None]]] = {}
     for key, ids in wanted.items():
         known, turn = worker.keys[store, key], worker.last_round(store, key)
@@ -93,8 +93,8 @@ def _received(
             width = math.prod(known.shape[1:])
             count = next(counts, 0) if own is None else len(own)
             if own is None:
-                own = np.frombuffer(data.take(count * INDEX.itemsize), INDEX)
-            piece = data.take(count * width * known.dtype.itemsize)
+                own = np.frombuffer(data.read(count * INDEX.itemsize), INDEX)
+            piece = data.read(count * width * known.dtype.itemsize)
             if len(own) != count or piece.nbytes != count * width * known.dtype.itemsize:
                 raise MXNetError(f"kvstore.row_sparse_pull of key {key!r}: too few numbers")
             found[key].append((own + first, np.frombuffer(piece, known.dtype).reshape(count, width)))
@@ -124,12 +124,12 @@ def parse_row_push(store: Store, message: Message, parts: list[Any]) -> list[tup
     """The rows of a push, `(key, slice, round, rows)`, from parts `(key, slice, round, number of rows)`."""
     data, found = message.pieces(), []
     for key, number, turn, count in parts:
-        held = store.at(key, number)
+        held = store.shard(key, number)
         rows, what = _whole_rows(held, "push"), f"push of key {key!r}"
         if not 0 <= count <= rows:
             raise FormatError(f"{what}: {count} rows of {rows}")
-        ids = checked_ids(data.take(count * INDEX.itemsize), count, rows, what)
-        piece = data.take(count * held.width * held.value.dtype.itemsize)
+        ids = checked_ids(data.read(count * INDEX.itemsize), count, rows, what)
+        piece = data.read(count * held.width * held.value.dtype.itemsize)
         if piece.nbytes != count * held.width * held.value.dtype.itemsize:
             raise FormatError(f"{what}: the numbers of its rows are missing")
         values = np.frombuffer(piece, held.value.dtype).reshape(count, held.width)
@@ -146,10 +146,10 @@ def parse_row_pull(
     data = message.pieces()
     rows: list[RowRequest] = []
     for key, number, _, count in parts:
-        total, what = _whole_rows(store.at(key, number), "pull"), f"pull of key {key!r}"
+        total, what = _whole_rows(store.shard(key, number), "pull"), f"pull of key {key!r}"
         if count != ALL and not 0 <= count <= total:
             raise FormatError(f"{what}: {count} rows of {total}")
-        rows.append(None if count == ALL else checked_ids(data.take(count * INDEX.itemsize), count, total, what))
+        rows.append(None if count == ALL else checked_ids(data.read(count * INDEX.itemsize), count, total, what))
     return [(key, number, turn) for key, number, turn, _ in parts], rows
 
 

@@ -83,7 +83,7 @@ class MutableTable:
         """Of the slice."""
         return self.size * self.dtype.itemsize
 
-    def changes(self, ids: np.ndarray, keep: bool) -> None:
+    def begin_update(self, ids: np.ndarray, keep: bool) -> None:
         """Rows `ids` are about to change; their values are kept for `previous` if `keep`."""
         self._copy = None
         self._before = IndexedSlices(ids, self.pick(ids), self.size) if keep else None

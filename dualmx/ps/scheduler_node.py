@@ -31,12 +31,19 @@ def start_scheduler(job: Job, coordinator: Callable[[int], str] | None = None) -
     enable_logging()
     returns = job.journal and job.on_server_death == "wait"
     van = job.van()
-    journal = Journal(job.journal, 0, job.durable, "scheduler", job.comeback, van.pulse) if returns else None
-    scheduler = Scheduler(van, job.workers, job.servers, job.policy, job.comeback, coordinator, journal, job.group)
-    back = scheduler.restore(max(job.silence, MIN_RECONNECT_SECONDS))
+    journal = (
+        Journal(job.journal, 0, job.durable, "scheduler", job.restart_timeout, van.send_heartbeats) if returns else None
+    )
+    scheduler = Scheduler(
+        van, job.workers, job.servers, job.policy, job.restart_timeout, coordinator, journal, job.group
+    )
+    back = scheduler.restore(max(job.heartbeat_timeout, MIN_RECONNECT_SECONDS))
     if back:
         _log.warning("scheduler: took over from the journal in %s", job.journal)
-    van.on_message, van.on_down = with_message_drops(scheduler.on_message, job.drop, "scheduler"), scheduler.on_down
+    van.on_message, van.on_down = (
+        with_message_drops(scheduler.on_message, job.drop_percent, "scheduler"),
+        scheduler.on_down,
+    )
     van.start()
     try:
         _listen(van, job, BUSY if back else 0.0)

@@ -32,7 +32,7 @@ def current_worker(caller: str, job: Job | None = None) -> WorkerNode:
             if owner != os.getpid():
                 raise MXNetError(f"{caller}: {FORK_ERROR}")
             return worker
-        if job is None and not Job.described():
+        if job is None and not Job.in_environment():
             raise MXNetError(
                 f"{caller}: this process is in no distributed job (DMLC_PS_ROOT_URI is not set). "
                 "Start the script by the launcher: dualmx-launch -n 2 -s 2 --launcher local python script.py"

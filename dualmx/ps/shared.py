@@ -61,7 +61,7 @@ class Arena:
         self._top, self._readers = TABLE, 0
         self._offsets: list[int] = []  # of the blocks, ascending
         self._sizes: list[int] = []
-        self._resting: dict[int, list[int]] = {}
+        self._free: dict[int, list[int]] = {}
         self._held: dict[int, weakref.ref[np.ndarray]] = {}
         self._dropped: deque[int] = deque()  # filled by the garbage collector, which takes no lock
         self._lock = threading.RLock()
@@ -72,15 +72,15 @@ class Arena:
             self._readers += 1
             return self._readers - 1 if self._readers <= READERS else -1
 
-    def take(self, nbytes: int) -> np.ndarray | None:
+    def alloc(self, nbytes: int) -> np.ndarray | None:
         """Return a block (nbytes,) of uint8, aligned to a page; None without room. When it is dropped, it is free."""
         size = _rounded(nbytes)
         with self._lock:
             while self._dropped:
                 index = self._dropped.popleft()
                 del self._held[index]
-                self._resting.setdefault(self._sizes[index], []).append(index)
-            index = self._rested(size)
+                self._free.setdefault(self._sizes[index], []).append(index)
+            index = self._reuse(size)
             if index >= 0 and memory.poisons:
                 memory.poison(self._base + self._offsets[index], self._sizes[index])
             if index < 0:
@@ -91,9 +91,9 @@ class Arena:
             self._held[index] = weakref.ref(block, lambda _: self._dropped.append(index))
             return block
 
-    def _rested(self, size: int) -> int:
+    def _reuse(self, size: int) -> int:
         """The block of a size that was used last and is free: it may still be in the processor's cache."""
-        resting = self._resting.get(size, [])
+        resting = self._free.get(size, [])
         for at in range(len(resting) - 1, -1, -1):
             index = resting[at]
             if self._returned[index].tobytes() == self._lent[index].tobytes():
@@ -113,7 +113,7 @@ class Arena:
         self._top += size
         return len(self._sizes) - 1
 
-    def lend(self, parts: Sequence[memoryview], reader: int) -> list[int | SharedRegion]:
+    def share(self, parts: Sequence[memoryview], reader: int) -> list[int | SharedRegion]:
         """Let `reader` see the bytes of `parts`, which are copied together unless they are in blocks.
 
         Returns where they are, in order: a loan for parts that lie one behind the other, or a number of bytes for parts
@@ -122,7 +122,7 @@ class Arena:
         sources = [np.frombuffer(p, np.uint8) for p in parts]
         found = [self._place(_address(s) - self._base, s.size) for s in sources]
         loose = sum([s.size + -s.size % CACHE_LINE for s, place in zip(sources, found, strict=True) if place is None])
-        block = self.take(loose) if loose >= MIN_SHARED_BYTES else None
+        block = self.alloc(loose) if loose >= MIN_SHARED_BYTES else None
         start = 0 if block is None else _address(block) - self._base
         index = bisect_right(self._offsets, start) - 1
         places: list[int | SharedRegion] = []

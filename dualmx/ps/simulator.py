@@ -57,7 +57,7 @@ class SimNetwork:
             self._flying.append((to, raw))
         if to in self._ends:
             self.delivered += 1
-            message, _ = self._decoders.setdefault(to, Decoder()).whole(memoryview(raw))
+            message, _ = self._decoders.setdefault(to, Decoder()).decode_complete(memoryview(raw))
             assert message is not None
             self._ends[to][0].on_message(to, message)
         return True

@@ -76,18 +76,18 @@ class SocketVan(Van):
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
         self._admission = Admission(partial(self._join, how=server_handshake))
-        self._fresh: deque[Link] = deque()
-        self._bell, self._rope = socket.socketpair()
-        for s in (self._bell, self._rope):
+        self._to_register: deque[Link] = deque()
+        self._wakeup_r, self._wakeup_w = socket.socketpair()
+        for s in (self._wakeup_r, self._wakeup_w):
             s.setblocking(False)
-        self._selector.register(self._bell, selectors.EVENT_READ, None)
+        self._selector.register(self._wakeup_r, selectors.EVENT_READ, None)
         self._closing: float | None = None
-        self._wheel, self._guests = threading.Lock(), threading.Lock()
-        self._guest = self._refused_guest = False
-        self._left = 0.0  # when the last guest left
-        self._called = threading.Event()
-        self._dirty: deque[Link] = deque()  # have something left to send, or are broken
-        self._beat = min(interval, timeout or interval, 1.0) / 4
+        self._io_lock, self._driver_lock = threading.Lock(), threading.Lock()
+        self._external_driver = self._driver_waiting = False
+        self._driver_left_at = 0.0  # when the last guest left
+        self._wake_event = threading.Event()
+        self._needs_attention: deque[Link] = deque()  # have something left to send, or are broken
+        self._poll_interval = min(interval, timeout or interval, 1.0) / 4
         self._watched = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="dualmx-van", daemon=True)
         self._runs, self._ident = True, 0
@@ -121,7 +121,7 @@ class SocketVan(Van):
     def _listen_on(self, sock: socket.socket) -> None:
         with self._lock:
             self._admission.listen(sock)
-        self._ring()
+        self._wake()
 
     def connect(self, address: dict[str, Any], timeout: float, patient: bool = True) -> int:
         until = time.monotonic() + timeout
@@ -147,36 +147,40 @@ class SocketVan(Van):
                 time.sleep(min(_jitter.uniform(pause / 2, pause), max(until - time.monotonic(), 0.0)))
                 pause = min(pause * 1.5, LATER if isinstance(e, Unanswered | ConnectionResetError) else SOON)
 
-    def take(self, nbytes: int) -> np.ndarray:
-        block = self._arena.take(nbytes) if self._arena is not None and nbytes >= MIN_SHARED_BYTES else None
+    def alloc(self, nbytes: int) -> np.ndarray:
+        block = self._arena.alloc(nbytes) if self._arena is not None and nbytes >= MIN_SHARED_BYTES else None
         return np.empty(nbytes, np.uint8) if block is None else block
 
-    def _room(self, link: int, kind: int, request: int, nbytes: int) -> np.ndarray | None:
+    def _receive_buffer(self, link: int, kind: int, request: int, nbytes: int) -> np.ndarray | None:
         """Memory for what arrives: where it is awaited, or a block."""
-        wanted = self.where(link, request, nbytes) if kind == REPLY and self.where is not None else None
-        return wanted if wanted is not None or self._arena is None else self._arena.take(nbytes)
+        wanted = (
+            self.receive_buffer_for(link, request, nbytes)
+            if kind == REPLY and self.receive_buffer_for is not None
+            else None
+        )
+        return wanted if wanted is not None or self._arena is None else self._arena.alloc(nbytes)
 
     def take_shared(self, nbytes: int) -> np.ndarray | None:
         """Return memory that other processes of this host see where it lies when it is sent, if there is some."""
-        return self._arena.take(nbytes) if self._arena is not None else None
+        return self._arena.alloc(nbytes) if self._arena is not None else None
 
-    def lends(self) -> bool:
+    def has_shm_readers(self) -> bool:
         return self._lends
 
-    def shares(self, link: int) -> bool:
+    def shares_memory_with(self, link: int) -> bool:
         held = self._links.get(link)
-        return held is not None and held.lend is not None and held.decoder.loans is not None
+        return held is not None and held.share is not None and held.decoder.remote_arena is not None
 
-    def joined(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
-        lenders = [loans for k in list(self._links.values()) if (loans := k.decoder.loans) is not None]
-        return self._windows.join(pieces, lenders) if sum(p.nbytes for p in pieces) >= MIN_MAPPED_BYTES else None
+    def map_contiguous(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
+        lenders = [loans for k in list(self._links.values()) if (loans := k.decoder.remote_arena) is not None]
+        return self._windows.map(pieces, lenders) if sum(p.nbytes for p in pieces) >= MIN_MAPPED_BYTES else None
 
     def _join(self, sock: socket.socket, how: Callable[..., Steps[HandshakeResult]]) -> Steps[int]:
         """Shake hands by a socket, and return the new link's number."""
         met = yield from how(sock, self._secret, self._encryption)
         lend, loans = yield from exchange_shared_memory(sock, self._arena)
         number = next(self._numbers)
-        decoder = Decoder(loans, partial(self._room, number))
+        decoder = Decoder(loans, partial(self._receive_buffer, number))
         set_socket_options(sock, self._timeout)
         with self._lock:
             if self._closing is not None:
@@ -185,24 +189,24 @@ class SocketVan(Van):
             link = Link(number, sock, met, lend, decoder)
             self._links[link.number] = link
             self._lends = self._lends or lend is not None
-            self._fresh.append(link)
-        self._ring()
+            self._to_register.append(link)
+        self._wake()
         return link.number
 
     def send(self, link: int, message: Message) -> bool:
         held = self._links.get(link)
         if held is None or held.broken:
             return False
-        frame = encode_for_link(message, held.fast, held.lend, late=True)
+        frame = encode_for_link(message, held.xxh3, held.share, late=True)
         with held.lock:
-            held.spoke = time.monotonic()
+            held.last_sent = time.monotonic()
             try:
-                if held.give(frame, message.priority):
+                if held.send_or_queue(frame, message.priority):
                     return True
             except OSError as e:
-                held.broken = self._why(held, e)
-        self._dirty.append(held)
-        self._ring()
+                held.broken = self._break_reason(held, e)
+        self._needs_attention.append(held)
+        self._wake()
         return True
 
     def drop(self, link: int) -> None:
@@ -210,13 +214,13 @@ class SocketVan(Van):
         if held is not None:
             held.broken = held.broken or "dropped"
             with self._lock:
-                self._fresh.append(held)  # the thread that watches the socket closes it
-            self._ring()
+                self._to_register.append(held)  # the thread that watches the socket closes it
+            self._wake()
 
     def begin_to_close(self) -> None:
         if self._closing is None:
             self._closing = time.monotonic() + 2.0
-            self._ring()
+            self._wake()
 
     def close(self) -> None:
         self.begin_to_close()
@@ -224,86 +228,88 @@ class SocketVan(Van):
             self._thread.join(5.0)
 
     def drive(self, done: Callable[[], bool], timeout: float) -> bool:
-        if threading.get_ident() == self._ident or not self._guests.acquire(blocking=False):
-            self._refused_guest = True
+        if threading.get_ident() == self._ident or not self._driver_lock.acquire(blocking=False):
+            self._driver_waiting = True
             return False
         try:
-            self._guest = True
-            if not self._wheel.acquire(blocking=False):
-                self._ring()
-                self._wheel.acquire()
+            self._external_driver = True
+            if not self._io_lock.acquire(blocking=False):
+                self._wake()
+                self._io_lock.acquire()
             until = time.monotonic() + timeout
             try:
                 while not done() and self._closing is None and self._runs:
                     left = until - time.monotonic()
                     if left <= 0:
                         break
-                    self._turn(min(left, self._beat))
+                    self._poll_once(min(left, self._poll_interval))
             except BaseException:
                 for link in list(self._links.values()):  # what was being read is lost, and must come again
                     link.broken = link.broken or INTERRUPTED
-                    self._dirty.append(link)
+                    self._needs_attention.append(link)
                 raise
             finally:
-                self._wheel.release()
+                self._io_lock.release()
         finally:
-            self._guest, self._left = False, time.monotonic()
-            self._guests.release()
-            if self._refused_guest:
-                self._refused_guest, self._left = False, 0.0
-                self._called.set()
+            self._external_driver, self._driver_left_at = False, time.monotonic()
+            self._driver_lock.release()
+            if self._driver_waiting:
+                self._driver_waiting, self._driver_left_at = False, 0.0
+                self._wake_event.set()
         return True
 
-    def pulse(self) -> None:
+    def send_heartbeats(self) -> None:
         now = time.monotonic()
         for link in list(self._links.values()):
-            self._give_sign(link, now)
+            self._send_heartbeat(link, now)
 
-    def _give_sign(self, link: Link, now: float) -> None:
+    def _send_heartbeat(self, link: Link, now: float) -> None:
         """Give a sign of life by a link that is idle, or whose sign says something."""
-        if now - link.pulsed >= self._interval and not link.waits and not link.broken:
-            said = self.sign(link.number)
-            if said or now - link.spoke >= self._interval:
-                link.pulsed = now
+        if now - link.last_heartbeat >= self._interval and not link.has_output and not link.broken:
+            said = self.heartbeat_payload(link.number)
+            if said or now - link.last_sent >= self._interval:
+                link.last_heartbeat = now
                 self.send(link.number, Message(PING, 0, said))
 
     # -- the thread that moves bytes
 
-    def _ring(self) -> None:
-        self._called.set()
+    def _wake(self) -> None:
+        self._wake_event.set()
         try:
-            self._rope.send(b"!")
+            self._wakeup_w.send(b"!")
         except OSError:
             pass
 
     def _run(self) -> None:
         try:
-            self._move()
+            self._io_loop()
         finally:
             self._runs = False
         self._end()
 
-    def _move(self) -> None:
+    def _io_loop(self) -> None:
         while True:
-            if self._closing is None and (self._guest or time.monotonic() - self._left < DRIVER_LINGER):
-                called = self._called.wait(DRIVER_LINGER)
-                self._called.clear()
-                if not called or self._guest:
+            if self._closing is None and (
+                self._external_driver or time.monotonic() - self._driver_left_at < DRIVER_LINGER
+            ):
+                called = self._wake_event.wait(DRIVER_LINGER)
+                self._wake_event.clear()
+                if not called or self._external_driver:
                     continue
-            with self._wheel:
+            with self._io_lock:
                 if self._closing is not None:
-                    pending = any(k.waits and not k.broken for k in list(self._links.values()))
+                    pending = any(k.has_output and not k.broken for k in list(self._links.values()))
                     if not pending or time.monotonic() > self._closing:
                         break
-                self._turn(self._beat)
+                self._poll_once(self._poll_interval)
 
-    def _turn(self, timeout: float) -> None:
-        if self._fresh:
-            self._admit()
+    def _poll_once(self, timeout: float) -> None:
+        if self._to_register:
+            self._register_links()
         for key, events in self._selector.select(0 if self._unread else timeout):
             if key.data is None:
                 try:
-                    self._bell.recv(4096)
+                    self._wakeup_r.recv(4096)
                 except OSError:
                     pass
             else:
@@ -314,81 +320,81 @@ class SocketVan(Van):
                 if link.number in self._links:
                     self._serve(link, selectors.EVENT_READ)
         now = time.monotonic()
-        if self._dirty or self._fresh or now - self._watched >= self._beat:
-            self._dirty.clear()
-            self._admit()
-            self._watch(now, slept=self._timeout > 0 and now - self._watched > self._timeout / 2)
+        if self._needs_attention or self._to_register or now - self._watched >= self._poll_interval:
+            self._needs_attention.clear()
+            self._register_links()
+            self._check_timeouts(now, slept=self._timeout > 0 and now - self._watched > self._timeout / 2)
             self._watched = now
 
-    def _admit(self) -> None:
-        while self._fresh:
-            link = self._fresh.popleft()
+    def _register_links(self) -> None:
+        while self._to_register:
+            link = self._to_register.popleft()
             if link.number in self._links:
-                self._selector.register(link.sock, link.watched, link)
+                self._selector.register(link.sock, link.poll_events, link)
                 if link.tls is not None:  # its first frames may have come with the end of the handshake
                     self._unread.append(link)
             else:
-                self._forget(link)
+                self._close_link(link)
 
-    def _forget(self, link: Link) -> None:
+    def _close_link(self, link: Link) -> None:
         try:
             self._selector.unregister(link.sock)
         except (KeyError, ValueError):
             pass
         link.sock.close()
-        if link.decoder.loans is not None:
-            self._windows.forget(link.decoder.loans)
+        if link.decoder.remote_arena is not None:
+            self._windows.forget(link.decoder.remote_arena)
 
     def _serve(self, link: Link, events: int) -> None:
         try:
             if events & selectors.EVENT_WRITE:
                 with link.lock:
-                    if link.push():
-                        self._dirty.append(link)
+                    if link.flush():
+                        self._needs_attention.append(link)
             if events & selectors.EVENT_READ:
                 self._read(link)
         except (OSError, FormatError) as e:
-            self._break(link, self._why(link, e))
+            self._fail_link(link, self._break_reason(link, e))
         except Exception as e:  # of a receiver, or no memory: this thread must go on, as all links live by it
             _log.exception("a message could not be received")
-            self._break(link, f"a message could not be received ({type(e).__name__}: {e})")
+            self._fail_link(link, f"a message could not be received ({type(e).__name__}: {e})")
 
-    def _why(self, link: Link, e: BaseException) -> str:
+    def _break_reason(self, link: Link, e: BaseException) -> str:
         """Why a link broke: the system's own timeout, which follows from this van's, is silence as well."""
-        silence = time.monotonic() - link.heard
+        silence = time.monotonic() - link.last_received
         gone = isinstance(e, OSError) and e.errno in _UNREACHABLE
         return f"{NO_HEARTBEAT} for {silence:.1f} s" if gone and 0 < self._timeout < silence * 2 else _reason(e)
 
     def _read(self, link: Link) -> None:
         decoder, scratch = link.decoder, self._scratch
         for _ in range(64):  # then the other links have their turn
-            room = scratch if decoder.idle else decoder.room()
+            room = scratch if decoder.idle else decoder.buffer()
             direct = room is not scratch and room.nbytes >= SCRATCH
             try:
                 n = self._take_in(link, room[:PAYLOAD_CHUNK] if direct else scratch)
             except (BlockingIOError, InterruptedError):
-                link.expect(room.nbytes if direct else 1)
+                link.set_low_watermark(room.nbytes if direct else 1)
                 return
             if n == 0:
                 raise OSError("closed the connection" + ("" if decoder.idle else " in the middle of a frame"))
-            link.heard = time.monotonic()
-            if link.heard - self._watched > self._interval:
-                self.pulse()  # much is read at once, and the other links would be silent meanwhile
+            link.last_received = time.monotonic()
+            if link.last_received - self._watched > self._interval:
+                self.send_heartbeats()  # much is read at once, and the other links would be silent meanwhile
             if direct:
-                self._receive(link, decoder.filled(n))
+                self._receive(link, decoder.advance(n))
             else:
-                message, size = decoder.whole(scratch[:n])
+                message, size = decoder.decode_complete(scratch[:n])
                 if size:
                     self._receive(link, message)
                 if size < n:
                     self._feed(link, scratch[size:n])
                 if n < SCRATCH:
-                    rest = 1 if decoder.idle else decoder.room().nbytes
+                    rest = 1 if decoder.idle else decoder.buffer().nbytes
                     rest = rest if rest >= SCRATCH else 1
-                    if rest != link.enough:
-                        link.expect(rest)
+                    if rest != link.low_watermark:
+                        link.set_low_watermark(rest)
                     return
-        link.expect(1)
+        link.set_low_watermark(1)
         if link.tls is not None and link.tls.unread:
             self._unread.append(link)
 
@@ -402,52 +408,52 @@ class SocketVan(Van):
             return link.tls.recv_into(room, self._cipher)
         except BlockingIOError:
             if link.tls.arrived:
-                link.heard = time.monotonic()  # a part of a record is a sign of life, too
+                link.last_received = time.monotonic()  # a part of a record is a sign of life, too
             raise
         finally:
             link.tls.arrived = False
 
     def _feed(self, link: Link, data: memoryview) -> None:
         while data.nbytes:
-            message, size = link.decoder.whole(data)
+            message, size = link.decoder.decode_complete(data)
             if size:
                 self._receive(link, message)
                 data = data[size:]
                 continue
-            room = link.decoder.room()
+            room = link.decoder.buffer()
             some = min(room.nbytes, data.nbytes)
             room[:some] = data[:some]
             data = data[some:]
-            self._receive(link, link.decoder.filled(some))
+            self._receive(link, link.decoder.advance(some))
 
     def _receive(self, link: Link, message: Message | None) -> None:
         if message is not None and (message.kind != PING or message.meta) and link.number in self._links:
             self.on_message(link.number, message)
 
-    def _watch(self, now: float, slept: bool) -> None:
+    def _check_timeouts(self, now: float, slept: bool) -> None:
         for link in list(self._links.values()):
             if link.broken:
                 if link.broken != INTERRUPTED:  # what the other end said before it went still counts, as its leave
                     self._serve(link, selectors.EVENT_READ)
-                self._break(link, link.broken)
+                self._fail_link(link, link.broken)
                 continue
             if slept:  # this process was stopped, the others were not silent
-                link.heard = now
-            if self._timeout and (silence := link.dead(now, self._timeout)):
-                self._break(link, f"{NO_HEARTBEAT} for {silence:.1f} s")
+                link.last_received = now
+            if self._timeout and (silence := link.seconds_dead(now, self._timeout)):
+                self._fail_link(link, f"{NO_HEARTBEAT} for {silence:.1f} s")
                 continue
-            if now - link.heard >= self._beat:
-                link.expect(1)  # few bytes that come slowly are signs of life too
-            self._give_sign(link, now)
-            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.waits else 0)
-            if wanted != link.watched and link not in self._fresh:
-                link.watched = wanted
+            if now - link.last_received >= self._poll_interval:
+                link.set_low_watermark(1)  # few bytes that come slowly are signs of life too
+            self._send_heartbeat(link, now)
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.has_output else 0)
+            if wanted != link.poll_events and link not in self._to_register:
+                link.poll_events = wanted
                 self._selector.modify(link.sock, wanted, link)
 
-    def _break(self, link: Link, reason: str) -> None:
+    def _fail_link(self, link: Link, reason: str) -> None:
         link.broken = link.broken or reason
         if self._links.pop(link.number, None) is not None:
-            self._forget(link)
+            self._close_link(link)
             self.on_down(link.number, reason)
 
     def _end(self) -> None:
@@ -466,16 +472,16 @@ class SocketVan(Van):
                     pass
             except OSError:
                 pass
-            self._forget(link)
+            self._close_link(link)
         self._admission.close()
-        for s in (self._bell, self._rope):
+        for s in (self._wakeup_r, self._wakeup_w):
             s.close()
         self._selector.close()
 
     def after_fork(self) -> None:
         """In a child: let go of the sockets, which belong to the parent, so that its end is seen by its peers."""
         self._admission.release()
-        for sock in [*(k.sock for k in self._links.values()), self._bell, self._rope]:
+        for sock in [*(k.sock for k in self._links.values()), self._wakeup_r, self._wakeup_w]:
             sock.close()
         self._links, self._runs = {}, False
 

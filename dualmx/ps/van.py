@@ -35,9 +35,11 @@ class Van:
 
     on_message: OnMessage
     on_down: OnDown
-    where: Callable[[int, int, int], np.ndarray | None] | None = None  # memory for an answer: link, request, bytes
+    receive_buffer_for: Callable[[int, int, int], np.ndarray | None] | None = (
+        None  # memory for an answer: link, request, bytes
+    )
 
-    def sign(self, link: int) -> dict[str, Any]:
+    def heartbeat_payload(self, link: int) -> dict[str, Any]:
         """Return what the sign of life by a link says, {} for nothing; replaced by who has something to tell."""
         return {}
 
@@ -69,19 +71,19 @@ class Van:
         """Close one link, without a call of `on_down`."""
         raise NotImplementedError
 
-    def take(self, nbytes: int) -> np.ndarray:
+    def alloc(self, nbytes: int) -> np.ndarray:
         """Return memory (nbytes,) of uint8 that can be sent cheaply, and is used again when it is dropped."""
         return np.empty(nbytes, np.uint8)
 
-    def shares(self, link: int) -> bool:
+    def shares_memory_with(self, link: int) -> bool:
         """Whether both ends of a link see memory of the other."""
         return False
 
-    def joined(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
+    def map_contiguous(self, pieces: Sequence[memoryview]) -> np.ndarray | None:
         """Return received pieces as one array of bytes (n,) without a copy, where that can be."""
         return None
 
-    def lends(self) -> bool:
+    def has_shm_readers(self) -> bool:
         """Whether somebody sees memory that `take` returned where it lies."""
         return False
 
@@ -92,7 +94,7 @@ class Van:
         """
         return False
 
-    def pulse(self) -> None:
+    def send_heartbeats(self) -> None:
         """Give signs of life, for a thread that keeps this van from doing so."""
 
     def begin_to_close(self) -> None:

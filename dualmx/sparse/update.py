@@ -78,7 +78,7 @@ def lazy_update(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], run
     table = _dense_storage(weight)
     standard = call.op.name == "ftrl_update" and not weight.is_sparse
     if standard or grad.dense is not None or (call.op.name in WITH_SWITCH and not call.params["lazy_update"]):
-        dense = [grad.densified(), *(_dense_storage(s) for s in states)]
+        dense = [grad.to_dense(), *(_dense_storage(s) for s in states)]
         handle.invoke_out(call, (table, *dense), (_dense_storage(out),), runtime)
     else:
         rows = row_update_call(call, grad.count is not None)
@@ -105,7 +105,7 @@ def _dense_storage(array: NDArray) -> NDArray:
     if not isinstance(array, BaseSparseNDArray):
         return array
     if array.dense is None:
-        array.dense = array.densified()
+        array.dense = array.to_dense()
     return array.dense
 
 

@@ -40,7 +40,7 @@ class AttrScope(metaclass=_Current):
         for key, value in kwargs.items():
             if not isinstance(value, str):
                 raise ArgumentError(f"AttrScope: {key}={value!r}: attributes are strings; write {key}={str(value)!r}")
-        self._own = kwargs
+        self._attrs = kwargs
         self._attr: dict[str, str] = dict(kwargs)
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
@@ -48,7 +48,7 @@ class AttrScope(metaclass=_Current):
         return {**self._attr, **(attr or {})}
 
     def __enter__(self) -> AttrScope:
-        self._attr = {**AttrScope.current._attr, **self._own}
+        self._attr = {**AttrScope.current._attr, **self._attrs}
         _active.stack.append(self)
         return self
 

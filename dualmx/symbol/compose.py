@@ -91,12 +91,12 @@ def create_entries(
     params = op.parse(raw)
     attrs.update((k, param_text(v)) for k, v in raw.items())
 
-    settled = op.settled_names(params)
-    counted = len(settled) or (int(params[arity]) * op.each if arity else 0)
+    settled = op.fixed_input_names(params)
+    counted = len(settled) or (int(params[arity]) * op.inputs_per_arg if arity else 0)
     count = max(counted, len(sequence)) if op.variadic else len(present_inputs(op, params))
     if op.variadic and count == 0:
         raise ArgumentError(f"{op.name}: it needs at least one input symbol")
-    if op.attached and count > counted:
+    if op.paired_inputs and count > counted:
         raise ArgumentError(f"{op.name}: {arity}={params[arity or '']}: expected {counted} inputs, got {count}")
     names = input_names(op, params, count)
     symbols.update(zip(names, sequence, strict=False))

@@ -91,7 +91,7 @@ class _SubgraphTracer:
         for node in order:
             if node.op is not None and id(node) in inner:
                 inputs = [moved(e, made) for e in node.inputs]
-                made[id(node)] = node.rebuilt(inputs)
+                made[id(node)] = node.with_inputs(inputs)
         graph = Subgraph([moved(e, made) for e in heads])
         return graph, [position[id(v)] for v in graph.variables]
 

@@ -35,7 +35,7 @@ def Custom(*args: Any, op_type: str = "", name: str | None = None, attr: Any = N
     attrs = {json_key(k): v for k, v in attrs.items()}
     op = host_op(attrs)
     node = host_node(op, NameManager.current.get(name, "custom"), args, named, attrs)  # pyright: ignore[reportArgumentType]
-    return Symbol([(node, i) for i in range(len(op.layout.outputs))])
+    return Symbol([(node, i) for i in range(len(op.spec.outputs))])
 
 
 __all__ = ["Custom"]

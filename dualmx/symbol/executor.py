@@ -91,10 +91,10 @@ class Executor:
         self._grad_req = list(reqs)
         self._group2ctx = dict(group2ctx or {})
         self._calls: dict[Any, Any] = {}
-        self._made: dict[Any, Any] = {}
+        self._host_operators: dict[Any, Any] = {}
         self._outputs: list[NDArray] = []
-        self._replay: RecordedForward | None = None
-        self._losses_only = all(needs_no_gradient(n) for n, _ in symbol.entries)
+        self._recorded_forward: RecordedForward | None = None
+        self._heads_need_no_grad = all(needs_no_gradient(n) for n, _ in symbol.entries)
         self._monitor: tuple[Callable[[str, NDArray], Any], bool] | None = None
 
     # ---- arrays by name
@@ -164,7 +164,7 @@ class Executor:
         key = (train, internals)
         if key not in self._calls:
             symbol = self._symbol.get_internals() if internals else self._symbol
-            self._calls[key] = lower_or_fallback(symbol, train, made=self._made)
+            self._calls[key] = lower_or_fallback(symbol, train, made=self._host_operators)
         return self._calls[key]
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -179,21 +179,21 @@ class Executor:
             ArgumentTypeError: unknown argument, or a value that is no array. ArgumentError: wrong shape.
         """
         for name, value in kwargs.items():
-            self._feed(name, value)
-        self._replay = None
-        self._watch(is_train)
+            self._set_input(name, value)
+        self._recorded_forward = None
+        self._run_monitor(is_train)
         if is_train:
             with recorded_training():
-                self._replay = self._recorded(True)
-                made = self._replay.run(self.aux_arrays)
+                self._recorded_forward = self._recorded(True)
+                made = self._recorded_forward.run(self.aux_arrays)
         else:
             with without_recording():
                 inputs = [a.as_in_context(self._ctx) for a in (*self.arg_arrays, *self.aux_arrays)]
                 made = execute(self._call(False), inputs, self._ctx)
-        self._show(made)
+        self._publish_outputs(made)
         return list(self._outputs)
 
-    def _show(self, made: list[NDArray]) -> None:
+    def _publish_outputs(self, made: list[NDArray]) -> None:
         """Write new outputs to the arrays that were handed out; where their kinds differ, hand out the new ones."""
         shown = self._outputs
         if list(map(_kind, shown)) != list(map(_kind, made)):
@@ -206,7 +206,7 @@ class Executor:
     def _recorded(self, train: bool) -> RecordedForward:
         return RecordedForward(self._call(train), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
 
-    def _feed(self, name: str, value: Any) -> None:
+    def _set_input(self, name: str, value: Any) -> None:
         try:
             target = self.arg_arrays[self._arg_names.index(name)]
         except ValueError:
@@ -242,18 +242,18 @@ class Executor:
         if not any(g is not None and r != "null" for g, r in zip(self.grad_arrays, self._grad_req, strict=True)):
             return
         seeds = self._seeds(out_grads)
-        if self._replay is None:
+        if self._recorded_forward is None:
             with recorded_training(training=False):
-                self._replay = self._recorded(False)
-                made = self._replay.run(self.aux_arrays)
-            self._show(made)
-        heads = self._replay.heads()
-        if heads and self._replay.has_variables:
+                self._recorded_forward = self._recorded(False)
+                made = self._recorded_forward.run(self.aux_arrays)
+            self._publish_outputs(made)
+        heads = self._recorded_forward.heads()
+        if heads and self._recorded_forward.has_variables:
             run_backward(heads, seeds)
 
     def _seeds(self, out_grads: Any) -> list[NDArray | None]:
         names = self._output_names
-        if out_grads is None and self._losses_only:
+        if out_grads is None and self._heads_need_no_grad:
             return [None] * len(names)
         if out_grads is None:
             given: list[Any] = []
@@ -384,7 +384,7 @@ class Executor:
         """Whether it is called for variables too; `None` if there is no such function."""
         return None if self._monitor is None else self._monitor[1]
 
-    def _watch(self, is_train: bool) -> None:
+    def _run_monitor(self, is_train: bool) -> None:
         if self._monitor is None:
             return
         callback, monitor_all = self._monitor

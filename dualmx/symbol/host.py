@@ -25,7 +25,7 @@ class PythonNodeCall(Call):
 
     def infer(self, avals: tuple[Any, ...]) -> tuple[tuple[tuple[int, ...], np.dtype], ...]:
         """Shapes and dtypes of outputs and states, as the user's properties infer them."""
-        layout = self.op.layout  # pyright: ignore[reportAttributeAccessIssue]
+        layout = self.op.spec  # pyright: ignore[reportAttributeAccessIssue]
         n = len(layout.arguments)
         ins, outs, aux = layout.shapes([list(s) for s, _ in avals[:n]])
         if ins != [s for s, _ in avals[:n]]:
@@ -39,7 +39,7 @@ class PythonNodeCall(Call):
     def apply(self, inputs: Sequence[Any], key: Any = None, runtime: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Stand for the results while shapes are inferred."""
         found = self.infer(tuple((tuple(v.shape), np.dtype(v.dtype)) for v in inputs))
-        name = self.op.layout.op_type  # pyright: ignore[reportAttributeAccessIssue]
+        name = self.op.spec.op_type  # pyright: ignore[reportAttributeAccessIssue]
 
         def reached(*values: Any) -> Any:
             raise MXNetError(f"Custom({name!r}) is written in Python and cannot run inside a pure JAX function")
@@ -53,18 +53,18 @@ class PythonNodeOp(Op):
     def __init__(self, name: str, layout: CustomOpSpec):
         inputs = [Input(n, UNTYPED) for n in layout.arguments] + [Input(n, AUX) for n in layout.states]
         super().__init__(
-            name, self._never, tuple(inputs), {}, len(layout.outputs), output_names=tuple(layout.outputs),
+            name, self._raise_not_compiled, tuple(inputs), {}, len(layout.outputs), output_names=tuple(layout.outputs),
             complete=self._shapes, complete_dtype=self._dtypes,
         )  # fmt: skip
-        self.layout = layout
+        self.spec = layout
 
-    def _never(self, *inputs: Any) -> Any:
+    def _raise_not_compiled(self, *inputs: Any) -> Any:
         raise NotImplementedError
 
     @property
     def is_loss(self) -> bool:
         """True if backward needs no gradients of the outputs."""
-        return not self.layout.prop.need_top_grad_
+        return not self.spec.prop.need_top_grad_
 
     def parse(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The properties have read the parameters already."""
@@ -75,29 +75,29 @@ class PythonNodeOp(Op):
         return self.calls.setdefault(train, PythonNodeCall(self, {}, False))
 
     def _shapes(self, p: Any, known: Mapping[str, Any]) -> dict[str, Any]:
-        given = [list(known.get(n, ())) for n in self.layout.arguments]
+        given = [list(known.get(n, ())) for n in self.spec.arguments]
         try:
-            ins, _, aux = self.layout.shapes(given)
+            ins, _, aux = self.spec.shapes(given)
         except MXNetError:
-            if all(n in known for n in self.layout.arguments):
+            if all(n in known for n in self.spec.arguments):
                 raise
             return {}
-        names = (*self.layout.arguments, *self.layout.states)
+        names = (*self.spec.arguments, *self.spec.states)
         return {n: s for n, s in zip(names, (*ins, *aux), strict=True) if s}
 
     def _dtypes(self, p: Any, known: Mapping[str, str]) -> dict[str, str]:
-        given = [as_dtype(known[n]).type if n in known else None for n in self.layout.arguments]
+        given = [as_dtype(known[n]).type if n in known else None for n in self.spec.arguments]
         if given and given[0] is None:
             return {}
         try:
-            ins, outs, aux = self.layout.dtypes(given)
+            ins, outs, aux = self.spec.dtypes(given)
         except MXNetError:
             if None not in given:
                 raise
             return {}
         ins = [given[0] if t is None else t for t in ins]
         results = [f"output{i}" if i else "output" for i in range(len(outs))]
-        names = (*self.layout.arguments, *results, *self.layout.states)
+        names = (*self.spec.arguments, *results, *self.spec.states)
         return {n: as_dtype(t).name for n, t in zip(names, (*ins, *outs, *aux), strict=True) if t is not None}
 
 
@@ -110,7 +110,7 @@ def host_op(attrs: Mapping[str, str]) -> PythonNodeOp:
     own = {k: v for k, v in attrs.items() if not is_dunder(k)}
     if "op_type" not in own:
         raise ArgumentError("Custom: missing required parameter 'op_type'")
-    return PythonNodeOp("Custom", CustomOpSpec.named(own.pop("op_type"), own))
+    return PythonNodeOp("Custom", CustomOpSpec.from_kwargs(own.pop("op_type"), own))
 
 
 def host_node(
@@ -121,8 +121,8 @@ def host_node(
     Raises:
         ArgumentError: more inputs than it has, or an unknown one. ArgumentTypeError: an input is not a symbol.
     """
-    names = [*op.layout.arguments, *op.layout.states]
-    where = f"{op.name}({op.layout.op_type!r})"
+    names = [*op.spec.arguments, *op.spec.states]
+    where = f"{op.name}({op.spec.op_type!r})"
     if len(args) > len(names):
         raise ArgumentError(f"{where}: got {len(args)} inputs, expected {len(names)}: {names}")
     for value in args:

@@ -178,12 +178,12 @@ def _operator_node(op: Op, name: str, inputs: list[Entry], attrs: dict[str, str]
         for given in live[len(inputs) :]:
             if given.role is AUX:
                 inputs.append((Node(None, f"{name}_{given.name}"), 0))
-    settled = op.settled_names(params)
+    settled = op.fixed_input_names(params)
     if settled:
         fits, wanted = len(inputs) == len(settled), f"({', '.join(settled)})"
     elif op.variadic:
-        fits = arity != "num_args" or int(params[arity]) * op.each == len(inputs)
-        wanted = str(int(params[arity]) * op.each if arity else "some")
+        fits = arity != "num_args" or int(params[arity]) * op.inputs_per_arg == len(inputs)
+        wanted = str(int(params[arity]) * op.inputs_per_arg if arity else "some")
     else:
         fits = sum(not i.optional for i in live) <= len(inputs) <= len(live)
         wanted = f"({', '.join(i.name for i in live)})"

@@ -65,7 +65,7 @@ def without_casts(entries: Sequence[Entry]) -> list[Entry]:
         inputs = [follow(e) for e in node.inputs]
         if node.op is not None and node.op.name in CASTS:
             skipped.update(((id(node), i), entry) for i, entry in enumerate(inputs))
-        moved[id(node)] = node.rebuilt(inputs)
+        moved[id(node)] = node.with_inputs(inputs)
     return [follow(e) for e in entries]
 
 

@@ -130,7 +130,7 @@ class MultiContextExecutor(Executor):
         self._variables: dict[EntryKey, tuple[NDArray, NDArray | None, str]] = {
             (id(n), 0): each for n, each in zip(arguments, zip(args, grads, reqs, strict=True), strict=True)
         }
-        self._held = {(id(n), 0): a for n, a in zip(auxiliary, states, strict=True)}
+        self._arrays = {(id(n), 0): a for n, a in zip(auxiliary, states, strict=True)}
         shapes = {id(n): a.shape for n, a in zip((*arguments, *auxiliary), (*args, *states), strict=True)}
         self._shapes = infer_shapes(order, shapes)
         self._places = assign_contexts(order, ctx, group2ctx, {**self.arg_dict, **self.aux_dict})
@@ -152,8 +152,8 @@ class MultiContextExecutor(Executor):
         ctx, nodes = self._stretches[number]
         inside = {id(n) for n in nodes}
         read = list(dict.fromkeys((id(c), i) for n in nodes for c, i in n.inputs if id(c) not in inside))
-        args = tuple(p for p in read if p not in self._held)
-        states = tuple(p for p in read if p in self._held)
+        args = tuple(p for p in read if p not in self._arrays)
+        states = tuple(p for p in read if p in self._arrays)
         later = {(id(c), i) for _, others in self._stretches[number + 1 :] for n in others for c, i in n.inputs}
         later.update((id(n), i) for n, i in self._symbol.entries)
         slots: dict[EntryKey, int] = {p: i for i, p in enumerate((*args, *states))}
@@ -167,7 +167,7 @@ class MultiContextExecutor(Executor):
             n_slots += call.n_results
             instrs.append(Instr(call, ins, outs, train and is_mirrored(node)))
             slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
-            for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
+            for at, slot in zip(call.aux_offsets, outs[call.n_outputs :], strict=True):
                 child, i = node.inputs[at]
                 if child.op is None and (id(child), i) in read:
                     aux[input_position(args, states, (id(child), i))] = slots[id(child), i] = slot
@@ -178,18 +178,18 @@ class MultiContextExecutor(Executor):
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
         for name, value in kwargs.items():
-            self._feed(name, value)
-        self._replay, self._runs = None, []
-        self._watch(is_train)
+            self._set_input(name, value)
+        self._recorded_forward, self._runs = None, []
+        self._run_monitor(is_train)
         with recorded_training() if is_train else without_recording():
             values = self._train() if is_train else self._predict()
-        self._show([values[id(n), i] for n, i in self._symbol.entries])
+        self._publish_outputs([values[id(n), i] for n, i in self._symbol.entries])
         return list(self._outputs)
 
     def _predict(self) -> dict[EntryKey, NDArray]:
         values = {p: a for p, (a, _, _) in self._variables.items()}
         for s in self._lowered(False):
-            inputs = [values[p] for p in s.args] + [self._held[p] for p in s.states]
+            inputs = [values[p] for p in s.args] + [self._arrays[p] for p in s.states]
             inputs = [a.as_in_context(s.ctx) for a in inputs]
             with s.ctx:
                 outs = invoke(s.call, inputs)
@@ -220,7 +220,7 @@ class MultiContextExecutor(Executor):
                 grads.append(grad)
                 reqs.append(req)
             replay = RecordedForward(s.call, s.ctx, args, grads, reqs)
-            outs = replay.run([self._held[p] for p in s.states])
+            outs = replay.run([self._arrays[p] for p in s.states])
             values.update(zip(s.outputs, outs, strict=False))
             self._runs.append((s, replay, crossing))
         return values

@@ -21,21 +21,21 @@ ROW_SPARSE_REQS = {"write": "rows", "add": "rows_add"}
 @contextmanager
 def _mode(recording: bool, training: bool) -> Iterator[None]:
     before = (local.recording, local.training)
-    local.scopes += recording
+    local.record_depth += recording
     local.recording, local.training = recording, training
-    local.tr.set_mode(recording)
+    local.trace.set_recording(recording)
     try:
         yield
     finally:
-        local.scopes -= recording
+        local.record_depth -= recording
         local.recording, local.training = before
-        local.tr.set_mode(before[0])
+        local.trace.set_recording(before[0])
 
 
 @contextmanager
 def recorded_training(training: bool = True) -> Iterator[None]:
     """Record in training mode; what is pending runs first, so that every step begins with the same empty program."""
-    if not local.scopes:
+    if not local.record_depth:
         for trace in list(local.traces.values()):
             engine.flush(trace)
     with _mode(True, training):
@@ -65,10 +65,10 @@ class RecordedForward:
         reqs: Sequence[str],
     ):
         self.call, self.ctx, self.args = call, ctx, list(args)
-        self.targets = [
+        self.grad_targets = [
             (grad, req) if grad is not None and req != "null" else None for grad, req in zip(grads, reqs, strict=True)
         ]
-        self.has_variables = any(t is not None for t in self.targets)
+        self.has_variables = any(t is not None for t in self.grad_targets)
         self._states: list[NDArray] = []
         self._alive: list[NDArray] = []
         self._heads: list[NDArray] | None = None
@@ -80,7 +80,7 @@ class RecordedForward:
             if is_tracked(state):  # by an earlier pass whose backward never came: this one's is not to lead back to it
                 to_jax_array(state)
                 invalidate_views(state)
-        inputs = [self._input(arg, target) for arg, target in zip(self.args, self.targets, strict=True)]
+        inputs = [self._input(arg, target) for arg, target in zip(self.args, self.grad_targets, strict=True)]
         here = [s.as_in_context(self.ctx) for s in states]
         outputs = execute(self.call, [*inputs, *here], self.ctx)
         for state, used in zip(states, here, strict=True):
@@ -90,10 +90,10 @@ class RecordedForward:
             if at < len(inputs) and inputs[at] is not self.args[at]:
                 assign(self.args[at], inputs[at].detach(), "forward")
         self._heads = outputs
-        self._alive = inputs if self._in_steps() else []
+        self._alive = inputs if self._needs_eager() else []
         return outputs
 
-    def _in_steps(self) -> bool:
+    def _needs_eager(self) -> bool:
         return isinstance(self.call, EagerGraph) or engine.naive
 
     def _input(self, arg: NDArray, target: tuple[NDArray, str] | None) -> NDArray:
@@ -101,16 +101,21 @@ class RecordedForward:
         if target is None:
             return value.detach() if is_tracked(value) else value
         if isinstance(value, BaseSparseNDArray):
-            return type(value).of_dense(self._input(value.densified(), target))
-        trace = local.tr if local.tr.ctx is self.ctx else local.switch(self.ctx)
+            return type(value).of_dense(self._input(value.to_dense(), target))
+        trace = local.trace if local.trace.ctx is self.ctx else local.use_trace(self.ctx)
         variable: Any = object.__new__(type(value))
-        variable._v, variable._tr, variable._data, variable._x = trace.leaf(value), trace, None, ArrayMeta()
+        variable._value, variable._trace, variable._data, variable._meta = (
+            trace.leaf_of(value),
+            trace,
+            None,
+            ArrayMeta(),
+        )
         grad, req = target
-        variable._x.grad, variable._x.req = grad, ROW_SPARSE_REQS[req] if grad.is_sparse else req
-        if self._in_steps():  # programs end in between, and gradients come back to this value
+        variable._meta.grad, variable._meta.grad_req = grad, ROW_SPARSE_REQS[req] if grad.is_sparse else req
+        if self._needs_eager():  # programs end in between, and gradients come back to this value
             trace.handles.append(ref(variable))
         # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.
-        trace.make_variable(variable)
+        trace.mark_variable(variable)
         return variable
 
     def heads(self) -> list[NDArray]:

@@ -34,20 +34,20 @@ class EagerGraph:
     """
 
     def __init__(self, entries: Sequence[Entry], train: bool, made: dict[Any, Any] | None):
-        self.entries, self.train, self.made = tuple(entries), train, made
+        self.entries, self.train, self.host_operators = tuple(entries), train, made
         self.order = topological(entries)
         arguments, states = split_variables(self.order)
         self.variables = [*arguments, *states]
         self.call: Call = graph_call(SymbolBase(entries), train)[0]
         self.infer, self.aux_positions, self.n_outputs = self.call.infer, self.call.aux_positions, self.call.n_outputs
         self._graphs: dict[int, tuple[EagerGraph, list[int]]] = {}
-        self._open = any(n.op is not None and has_unknown_shape(n) for n in self.order)
+        self._has_unknown_shapes = any(n.op is not None and has_unknown_shape(n) for n in self.order)
 
     def run(self, inputs: Sequence[NDArray], ctx: Context) -> list[NDArray]:
         """Run on arguments and states in the order of the lists; states are written back."""
         env: dict[tuple[int, int], NDArray] = {(id(v), 0): a for v, a in zip(self.variables, inputs, strict=True)}
         known = {id(v): a.shape for v, a in zip(self.variables, inputs, strict=True)}
-        shapes = infer_shapes(self.order, known) if self._open else {}
+        shapes = infer_shapes(self.order, known) if self._has_unknown_shapes else {}
         with ctx:
             for node in self.order:
                 if node.op is not None:
@@ -58,7 +58,7 @@ class EagerGraph:
     def _step(self, node: Node, ins: list[NDArray], shape: Any, ctx: Context) -> Sequence[NDArray]:
         assert node.op is not None
         if isinstance(node.op, PythonNodeOp):
-            return node.op.layout.run(ins, self._operator(node, ins))
+            return node.op.spec.run(ins, self._operator(node, ins))
         if node.op.name in RECORDED:
             return RECORDED[node.op.name](node.params, ins)
         graphs = subgraphs_of(node)
@@ -69,18 +69,18 @@ class EagerGraph:
         return invoke_any(call, ins) if any(a.is_sparse for a in ins) else invoke(call, ins)
 
     def _operator(self, node: Node, ins: list[NDArray]) -> Any:
-        if self.made is None:
+        if self.host_operators is None:
             return None
         assert isinstance(node.op, PythonNodeOp)
         key = (id(node), *((a.shape, a.dtype, a.context) for a in ins))
-        if key not in self.made:
-            self.made[key] = node.op.layout.create(ins)
-        return self.made[key]
+        if key not in self.host_operators:
+            self.host_operators[key] = node.op.spec.create(ins)
+        return self.host_operators[key]
 
     def run_graph(self, graph: Subgraph, values: Sequence[NDArray], ctx: Context) -> list[NDArray]:
         """Run a graph inside a node on the values of its variables."""
         if id(graph) not in self._graphs:
-            steps = EagerGraph(graph.entries, self.train, self.made)
+            steps = EagerGraph(graph.entries, self.train, self.host_operators)
             number = {id(v): i for i, v in enumerate(graph.variables)}
             self._graphs[id(graph)] = steps, [number[id(v)] for v in steps.variables]
         steps, order = self._graphs[id(graph)]

@@ -32,7 +32,7 @@ def linked() -> tuple[PeerLinks, Wire]:
 
 def said(peers: PeerLinks) -> str:
     with pytest.raises(PeerLost) as raised:
-        peers.take("c", [1], "all_reduce")
+        peers.receive("c", [1], "all_reduce")
     return str(raised.value)
 
 

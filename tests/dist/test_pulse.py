@@ -34,14 +34,14 @@ def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_speeds_are_those_of_the_last_seconds() -> None:
     pulse = WorkerStatus()
-    assert pulse.told(0.0) == {}
+    assert pulse.as_dict(0.0) == {}
     for second in range(21):
-        pulse.take(told(float(second), 10 * min(second, 18)))
-    found = pulse.told(time.monotonic())
+        pulse.update(told(float(second), 10 * min(second, 18)))
+    found = pulse.as_dict(time.monotonic())
     assert (found["rounds"], found["sent"], found["received"]) == (180, 1440, 180)
     assert found["rounds_per_s"] == 6.0 and found["sent_per_s"] == 48.0  # (180 - 150) rounds of 5 s
-    pulse.take(told(3.0, 2))  # another process in the place of that one
-    assert pulse.told(time.monotonic())["rounds_per_s"] == 0.0
+    pulse.update(told(3.0, 2))  # another process in the place of that one
+    assert pulse.as_dict(time.monotonic())["rounds_per_s"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -56,27 +56,31 @@ def test_speeds_are_those_of_the_last_seconds() -> None:
 def test_signs_of_life_that_say_something_else_are_refused(wrong: dict[str, Any]) -> None:
     pulse = WorkerStatus()
     with pytest.raises(FormatError):
-        pulse.take(Message(PING, 0, {**told(1.0).meta, **wrong}))
-    assert pulse.told(0.0) == {}
+        pulse.update(Message(PING, 0, {**told(1.0).meta, **wrong}))
+    assert pulse.as_dict(0.0) == {}
 
 
 def test_numbers_that_are_not_finite_are_none() -> None:
     pulse = WorkerStatus()
-    pulse.take(told(1.0, figures={"loss": float("nan"), "norm": float("inf"), "a\x1b[2J" + "b" * 80: 0.5}))
-    assert pulse.told(0.0)["figures"] == {"loss": None, "norm": None, "a [2J" + "b" * 59: 0.5}
+    pulse.update(told(1.0, figures={"loss": float("nan"), "norm": float("inf"), "a\x1b[2J" + "b" * 80: 0.5}))
+    assert pulse.as_dict(0.0)["figures"] == {"loss": None, "norm": None, "a [2J" + "b" * 59: 0.5}
 
 
 def test_the_longest_wait_is_told(no_figures: None) -> None:
     traffic = ExchangeCounters()
-    assert "wait" not in traffic.told() and "figures" not in traffic.told()
+    assert "wait" not in traffic.heartbeat_payload() and "figures" not in traffic.heartbeat_payload()
     now = time.monotonic()
-    traffic.wait_for([2], "parallel.recv", now - 3)
-    other = threading.Thread(target=lambda: traffic.wait_for([1], "parallel.barrier", now - 9))
+    traffic.begin_wait([2], "parallel.recv", now - 3)
+    other = threading.Thread(target=lambda: traffic.begin_wait([1], "parallel.barrier", now - 9))
     other.start()
     other.join()
-    assert traffic.told()["wait"] == {"seconds": pytest.approx(9, abs=1), "in": "parallel.barrier", "for": [1]}
-    traffic.go_on()
-    assert traffic.told()["wait"]["for"] == [1]
+    assert traffic.heartbeat_payload()["wait"] == {
+        "seconds": pytest.approx(9, abs=1),
+        "in": "parallel.barrier",
+        "for": [1],
+    }
+    traffic.end_wait()
+    assert traffic.heartbeat_payload()["wait"]["for"] == [1]
 
 
 def test_figures_are_few_and_the_latest(no_figures: None) -> None:
@@ -141,7 +145,7 @@ def test_a_van_tells_with_every_sign_of_life_although_it_sends_other_things() ->
     there.on_message, there.on_down = lambda link, message: heard.append(message), lambda link, why: None
     here.on_message, here.on_down = lambda link, message: None, lambda link, why: None
     counts = iter(range(1000))
-    here.sign = lambda link: {"op": "pulse", "number": next(counts)}  # type: ignore[method-assign]
+    here.heartbeat_payload = lambda link: {"op": "pulse", "number": next(counts)}  # type: ignore[method-assign]
     try:
         there.start()
         here.start()

@@ -197,13 +197,13 @@ def test_a_worker_without_which_the_job_went_on_waits_for_no_server() -> None:
     job.whole()
     try:
         worker = job.workers[0]
-        ticket = worker._customer.ask(worker._servers[0], "a push", {"op": "of nobody"})
+        ticket = worker._customer.send_request(worker._servers[0], "a push", {"op": "of nobody"})
         refusal = {"text": "the job goes on without worker 0: silent", "final": True, "excluded": True}
         worker._van.on_message(worker._scheduler.link, Message(ERROR, 0, refusal))
         with pytest.raises(MXNetError, match="the job goes on without worker 0: silent"):
             worker.kv.wait([ticket, *worker.kv.ask_all("another one", {"op": "of nobody"})])
         with pytest.raises(MXNetError, match="joining server 0: the job goes on without worker 0"):
-            worker._reach(worker._servers[0])
+            worker._connect_server(worker._servers[0])
     finally:
         job.end()
 
@@ -222,16 +222,16 @@ def test_a_worker_that_was_silent_for_long_is_told_that_the_job_went_on(tmp_path
 def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path: Path) -> None:
     """Seed 488: a worker that joined just after a scheduler's death began another order of the samples."""
     first = SchedulerState(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
-    assert first.attendance is not None
-    first.read()
-    first.attendance.mark([["train", 0, 1]])
-    first.attendance.ask(0, 0, (1, 1))
-    assert first.attendance.settle({0})
-    first.enter_batch()
+    assert first.elastic_rounds is not None
+    first.replay()
+    first.elastic_rounds.mark([["train", 0, 1]])
+    first.elastic_rounds.request_round(0, 0, (1, 1))
+    assert first.elastic_rounds.try_complete({0})
+    first.log_round()
     second = SchedulerState(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
-    second.read()
-    assert second.attendance is not None and second.attendance.number == 1
-    assert second.attendance.marks == {"train": (0, 1)}
+    second.replay()
+    assert second.elastic_rounds is not None and second.elastic_rounds.number == 1
+    assert second.elastic_rounds.marks == {"train": (0, 1)}
 
 
 @pytest.mark.parametrize("last", ["killed", "left"])
@@ -277,7 +277,7 @@ def test_who_joins_when_the_last_worker_has_died_goes_on(tmp_path: Path) -> None
     assert reply is not None and reply.meta["rank"] == 2
     reply = office.answer(office.ask(3, "bye", newest=1))
     assert reply is not None and reply.meta == {"workers": [2]}
-    office.scheduler._bury(office.scheduler._members[2])
+    office.scheduler._mark_dead(office.scheduler._members[2])
     office.ask(4, "bye")
     reply = office.answer(office.ask(3, "bye", newest=2))
     assert reply is not None and reply.meta == {}
@@ -289,14 +289,14 @@ def test_a_server_serves_who_joined_while_the_others_left(monkeypatch: pytest.Mo
     job.job = replace(job.job, on_worker_death="elastic")
     job.whole()
     joined, parted = threading.Event(), threading.Event()
-    original = WorkerNode._reach
+    original = WorkerNode._connect_server
 
     def reach(self: WorkerNode, peer: Peer) -> int:
         joined.set()
         parted.wait(10)
         return original(self, peer)
 
-    monkeypatch.setattr(WorkerNode, "_reach", reach)
+    monkeypatch.setattr(WorkerNode, "_connect_server", reach)
     monkeypatch.setattr(ServerNode, "_joined", lambda self, rank: None)  # the note is lost
     job.worker(1)
     assert joined.wait(10)
@@ -326,7 +326,7 @@ def test_nobody_is_waited_for_when_the_last_worker_left_after_another_had_died(m
     def reach(self: WorkerNode, peer: Peer) -> int:
         raise MXNetError("of the test")
 
-    monkeypatch.setattr(WorkerNode, "_reach", reach)
+    monkeypatch.setattr(WorkerNode, "_connect_server", reach)
     with pytest.raises(MXNetError, match="of the test"):
         WorkerNode(job.job)  # it has joined, and no server knows it
     job.workers.pop(0).close()
@@ -360,7 +360,7 @@ def test_the_launcher_starts_nobody_again_when_the_job_is_over(killed: str) -> N
     returns = RestartPolicy(JobPlan(["true"], 2, 1, policy=WAITS, restarts=9))
     try:
         returns.decide([members[killed]], list(members.values()))
-        assert returns.forgiven(members[killed]) and not returns.pending
+        assert returns.tolerates(members[killed]) and not returns.pending
     finally:
         returns.close()
 
@@ -488,7 +488,7 @@ def test_an_array_in_one_piece_takes_the_place_of_its_first_slice() -> None:
     store = Store([0], True, print, print)
     for size, shape in ((4, (8,)), (8, (8,)), (8, (8,)), (5, (5,))):
         store.put("w", 0, np.full(size, size, np.float32), shape)
-    assert store.at("w", 0).value.tolist() == [8.0] * 8
+    assert store.shard("w", 0).value.tolist() == [8.0] * 8
 
 
 def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,17 +501,17 @@ def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.Mo
     worker = cluster.workers[0]
     worker.push(0, {k: gradient(0, 2, k) for k in "wb"})
     cluster.net.run()
-    worker.back = True
+    worker.is_restarted = True
     for last in (1, 2):
         opening = worker.open(0, True, "open")
         cluster.net.run()
-        assert opening.done()[0] == last
-        monkeypatch.setattr(KVServer, "_resumed", _remembered)  # the control: it relies on what may be lost
+        assert opening.wait()[0] == last
+        monkeypatch.setattr(KVServer, "_resume_info", _remembered)  # the control: it relies on what may be lost
 
 
 def _remembered(self: KVServer, rank: int, number: int, message: Message) -> dict[str, Any]:
-    slices: list[Shard] = list(self.stores[number].held.values())
-    return {"whole": False, "rounds": [[h.key, h.pushed_by(rank)] for h in slices]}
+    slices: list[Shard] = list(self.stores[number].shards.values())
+    return {"whole": False, "rounds": [[h.key, h.last_round_of(rank)] for h in slices]}
 
 
 @pytest.mark.parametrize("kind", ["2bit", "1bit", "fp16"])
@@ -564,19 +564,19 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "writev", writev)
     meanwhile: list[int] = []
     first = Journal(tmp_path, 0, patience=9.0, meanwhile=lambda: meanwhile.append(1))
-    assert list(first.read()) == []
+    assert list(first.replay()) == []
     for i in range(3):
         full[0] = 6 * (i == 1)
-        first.write({"op": "n", "i": i}, [np.full(50, i, np.float32)])
+        first.append({"op": "n", "i": i}, [np.full(50, i, np.float32)])
     assert len(meanwhile) == 3
-    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]
     full[0] = 1
     first.snapshot([({"op": "n", "i": 9}, [])])  # there is none of it
-    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]
     first._patience, full[0] = 0.0, 1 << 30
     with pytest.raises(JournalError, match=r"DUALMX_JOURNAL=.*No space left on device; .*make room"):
-        first.write({"op": "n", "i": 3})
-    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+        first.append({"op": "n", "i": 3})
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]
     first.remove()
     assert not list(tmp_path.iterdir())
 

@@ -104,7 +104,7 @@ def test_views_that_are_gone_are_forgotten():
     x = mx.nd.zeros((4,))
     for _ in range(1000):
         x[1].asscalar()
-    assert len(x._x.views) < 200
+    assert len(x._meta.views) < 200
 
 
 @pytest.mark.parametrize(

@@ -355,11 +355,11 @@ def frames(path: Path) -> None:
     data, decoder = memoryview(path.read_bytes()), Decoder()
     step = 1 + len(data) % 7 * 300
     while data:
-        room = decoder.room()
+        room = decoder.buffer()
         n = min(len(data), len(room), step)
         room[:n] = data[:n]
         data = data[n:]
-        message = decoder.filled(n)
+        message = decoder.advance(n)
         if message is not None:
             _taken_apart(message)
 
@@ -367,14 +367,14 @@ def frames(path: Path) -> None:
 def _taken_apart(message: Message) -> None:
     pieces = message.pieces()
     while pieces.left:
-        pieces.take(1 + pieces.left // 2)
+        pieces.read(1 + pieces.left // 2)
 
 
 @_reader(corpus.frames, corpus.reframed, named="")
 def frames_at_once(path: Path) -> None:
     data, decoder = memoryview(path.read_bytes()), Decoder()
     while data:
-        message, size = decoder.whole(data)
+        message, size = decoder.decode_complete(data)
         if message is None:
             break
         _taken_apart(message)
@@ -460,8 +460,8 @@ def pulses(path: Path) -> None:
     message = _said(path)
     if message is not None:
         pulse = WorkerStatus()
-        pulse.take(message)
-        json.dumps(pulse.told(1e9))
+        pulse.update(message)
+        json.dumps(pulse.as_dict(1e9))
 
 
 @_reader(corpus.batches, mutate.rejsoned, named="")

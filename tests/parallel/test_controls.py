@@ -118,7 +118,7 @@ def test_processes_that_disagree_are_told(compared: bool, three: Together, monke
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_process_that_ends_ends_the_exchange_of_the_others(noticed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not noticed:
-        monkeypatch.setattr(PeerLinks, "lost", lambda self, rank, reason: None)
+        monkeypatch.setattr(PeerLinks, "fail_rank", lambda self, rank, reason: None)
     three = Together()
     for rank in (0, 1):
         three.start(rank, lambda g: reduced(g, np.ones(2, np.float32)))
@@ -139,7 +139,7 @@ def test_a_process_that_is_stopped_ends_the_exchange_of_the_others(silence: floa
     hold = threading.Event()
     stopped = three.running.workers[2]._van
     assert isinstance(stopped, SocketVan)
-    stopped._watch = lambda now, slept: hold.wait(8)  # type: ignore[method-assign, assignment]
+    stopped._check_timeouts = lambda now, slept: hold.wait(8)  # type: ignore[method-assign, assignment]
     for rank in (0, 1):
         three.start(rank, lambda g: reduced(g, np.ones(2, np.float32)))
     for rank in (0, 1):

@@ -362,7 +362,7 @@ class TestMessages:
         wait = {"seconds": 10**400, "in": "", "for": []}
         for change in ({"at": 10**400}, {"figures": {"loss": 10**400}}, {"wait": wait}):
             with pytest.raises(FormatError):
-                WorkerStatus().take(Message(NOTICE, 0, {**good, **change}))
+                WorkerStatus().update(Message(NOTICE, 0, {**good, **change}))
 
     def test_many_small_parts_are_taken_in_order(self) -> None:
         parts = [bytes([i % 251]) * (1 + i % 3) for i in range(500)]
@@ -370,6 +370,6 @@ class TestMessages:
         at = 0
         for size in (1, 7, 2, 300, 1, 0, 50):
             assert pieces.left == len(whole) - at
-            assert bytes(pieces.take(size)) == whole[at : at + size]
+            assert bytes(pieces.read(size)) == whole[at : at + size]
             at += size
-        assert bytes(pieces.take(10**6)) == whole[at:] and pieces.left == 0 and bytes(pieces.take(5)) == b""
+        assert bytes(pieces.read(10**6)) == whole[at:] and pieces.left == 0 and bytes(pieces.read(5)) == b""

@@ -154,7 +154,7 @@ def run_forked(sock: socket.socket, seed: int, dataset: Any, batchify: Any) -> N
     """Be a worker in a fresh fork of the calling process; does not return."""
     # Inherited objects must never be finalised here: their owners' threads exist only in the parent.
     gc.freeze()
-    fork_guard.no_compute = (
+    fork_guard.is_fork = (
         "this process is a fork that makes data batches, and cannot compute with NDArrays: use NumPy in the dataset's "
         "functions and the collation, or DataLoader(thread_pool=True), or num_workers=0"
     )

@@ -37,7 +37,7 @@ class _Worker:
     """One worker: its socket, its process, and how many batches it owes."""
 
     def __init__(self, sock: socket.socket, pid: int, is_child: bool):
-        self.sock, self.pid, self.is_child, self.owes = sock, pid, is_child, 0
+        self.sock, self.pid, self.is_child, self.n_pending = sock, pid, is_child, 0
 
     def cause_of_death(self) -> str:
         """Why the process ended, as far as it can be known."""
@@ -73,10 +73,10 @@ class WorkerPool:
         if not hasattr(os, "fork") or not hasattr(socket, "send_fds"):
             raise ArgumentError("DataLoader: num_workers: processes need a POSIX system; use thread_pool=True here")
         self.timeout = timeout
-        self.refused = False  # its work needs arrays to be computed, which a fork cannot
+        self.fork_unsafe = False  # its work needs arrays to be computed, which a fork cannot
         self._next_ticket = 1
         self._arrived: dict[int, Any] = {}
-        self._unwanted: set[int] = set()
+        self._cancelled: set[int] = set()
         self._selector = selectors.DefaultSelector()
         self._workers: list[_Worker] = []
         self._finish = weakref.finalize(self, _stop_all, self._workers, self._selector)
@@ -105,15 +105,15 @@ class WorkerPool:
         """End all workers."""
         self._finish()
 
-    def submit(self, indices: Any) -> int:
+    def request_batch(self, indices: Any) -> int:
         """Ask the least busy worker for a batch; returns the ticket to fetch it with."""
-        worker = min(self._workers, key=lambda w: w.owes)
+        worker = min(self._workers, key=lambda w: w.n_pending)
         ticket, self._next_ticket = self._next_ticket, self._next_ticket + 1
         try:
             serving.send_object(worker.sock, ticket, serving.pickle.dumps(indices, _PROTOCOL))
         except OSError:
             self._died(worker)
-        worker.owes += 1
+        worker.n_pending += 1
         return ticket
 
     def result(self, ticket: int) -> Any:
@@ -144,7 +144,7 @@ class WorkerPool:
             if t in self._arrived:
                 del self._arrived[t]
             else:
-                self._unwanted.add(t)
+                self._cancelled.add(t)
 
     def _take(self, worker: _Worker) -> None:
         try:
@@ -156,10 +156,10 @@ class WorkerPool:
         if len(head) < serving.REPLY.size or not fds:
             self._died(worker)
         ticket, size, kind = serving.REPLY.unpack(head)
-        worker.owes -= 1
+        worker.n_pending -= 1
         try:
-            if ticket in self._unwanted:
-                self._unwanted.discard(ticket)
+            if ticket in self._cancelled:
+                self._cancelled.discard(ticket)
                 return
             answer = serving.load(fds[0], size)
         finally:

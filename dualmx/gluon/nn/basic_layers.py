@@ -106,7 +106,7 @@ class Dropout(OpLayer):
     def _rate(self, rate: float) -> None:
         self._kwargs["p"] = rate
 
-    def _eager(self, x: Any) -> Any:
+    def _fast_forward(self, x: Any) -> Any:
         return super()._eager(x) if self._kwargs["p"] > 0 else nd.identity(x)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
@@ -228,7 +228,7 @@ class HybridLambda(HybridBlock):
         ArgumentError: neither a function nor the name of one.
     """
 
-    _calls_users = True
+    _calls_user_code = True
 
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None):
         super().__init__(prefix=prefix)

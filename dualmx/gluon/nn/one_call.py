@@ -45,7 +45,7 @@ class OpLayer(HybridBlock):
     _kwargs: OpParams
     _operands: tuple[Parameter, ...] = ()
     _has_train = False
-    _generation = -1
+    _arrays_version = -1
     act: HybridBlock | None = None
 
     def _prepare(self, op: str, operands: tuple[Parameter | None, ...] = (), **params: Any) -> None:
@@ -71,26 +71,26 @@ class OpLayer(HybridBlock):
         self._call = get_op(self._op).call(**self._kwargs)
         self._has_train = self._call.op.has_train
 
-    def _eager(self, x: Any) -> Any:
+    def _fast_forward(self, x: Any) -> Any:
         call = self._call
         if self._has_train:
-            call = call.at(local.training)
+            call = call.in_mode(local.training)
         if not self._operands:
-            out = invoke_unary(call, x) if call.plain else invoke(call, (x,))[0]
+            out = invoke_unary(call, x) if call.is_simple else invoke(call, (x,))[0]
         else:
-            if self._generation != ARRAYS_VERSION.count:
+            if self._arrays_version != ARRAYS_VERSION.count:
                 self._arrays.clear()
-                self._generation = ARRAYS_VERSION.count
-            out = invoke(call, (x, *(self._arrays.get(x.context) or self._fetch(x))))[0]
+                self._arrays_version = ARRAYS_VERSION.count
+            out = invoke(call, (x, *(self._arrays.get(x.context) or self._operand_arrays(x))))[0]
         act = self.act
         return out if act is None else act(out)
 
-    def _fetch(self, x: Any) -> tuple[Any, ...]:
+    def _operand_arrays(self, x: Any) -> tuple[Any, ...]:
         """The operands' arrays on the context of `x`, kept until a parameter array is replaced."""
         ctx = x.context
-        self._ready(ctx, x)
+        self._finish_deferred(ctx, x)
         arrays = tuple(p.data(ctx) for p in self._operands)
-        self._generation = ARRAYS_VERSION.count
+        self._arrays_version = ARRAYS_VERSION.count
         if not any(p._computed for p in self._operands):
             self._arrays[ctx] = arrays
         return arrays

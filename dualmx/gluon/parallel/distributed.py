@@ -71,10 +71,10 @@ class DistributedDataParallel(Block):
             raise ArgumentError(f"DistributedDataParallel: bucket_cap_mb={bucket_cap_mb}: expected a number above 0")
         self.module = module
         self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
-        self._cap = bucket_cap_mb * 2**20
+        self._bucket_cap = bucket_cap_mb * 2**20
         self._exchanging = True
-        self._pending = self._agreed = False
-        self._reached: list[Parameter] = []
+        self._pending = self._params_synced = False
+        self._hooked_params: list[Parameter] = []
         # While processes may run out of batches: how sums are divided; None outside of `join`.
         self._divides_by_all: bool | None = None
         self._early = False
@@ -95,7 +95,7 @@ class DistributedDataParallel(Block):
         if any(len(p.list_ctx()) > 1 for p in params):
             raise ArgumentError(f"DistributedDataParallel: parameters on {params[0].list_ctx()}: {_ONE_CONTEXT}")
         sync_initial_weights(params)
-        self._agreed = True
+        self._params_synced = True
 
     def _parameters(self) -> list[Parameter]:
         return parameters_of("DistributedDataParallel", self.module)
@@ -105,11 +105,11 @@ class DistributedDataParallel(Block):
 
     def forward(self, *args: Any) -> Any:
         """Compute the network; if this is recorded, the backward pass that follows ends with an exchange."""
-        if not self._agreed:
+        if not self._params_synced:
             self._finish_shapes(args)
         out = self.module(*args)
         if autograd.is_recording() and self._exchanging and not self._pending:
-            self._listen()
+            self._register_hook()
         return out
 
     def _finish_shapes(self, args: tuple[Any, ...]) -> None:
@@ -118,12 +118,12 @@ class DistributedDataParallel(Block):
             self.module(*args)
         self._agree()
 
-    def _listen(self) -> None:
+    def _register_hook(self) -> None:
         """Wait for the backward pass that reaches a parameter."""
         self._pending = True
         # Gradients that were added up before in `no_sync` do not tell whether this pass has come.
-        self._reached = [p for p in self._parameters() if p.data()._fresh_grad]
-        for p in self._reached:
+        self._hooked_params = [p for p in self._parameters() if p.data()._fresh_grad]
+        for p in self._hooked_params:
             p.data()._fresh_grad = False
         me = weakref.ref(self)
 
@@ -141,11 +141,11 @@ class DistributedDataParallel(Block):
         """Exchange what the backward pass of this network computed."""
         params = self._learned()
         self._pending = False
-        for p in self._reached:
+        for p in self._hooked_params:
             p.data()._fresh_grad = True
         with autograd.pause():
             self._check(params)
-            active = self._roll_call(True) if self._divides_by_all is not None else list(range(size()))
+            active = self._active_processes(True) if self._divides_by_all is not None else list(range(size()))
             self._exchange(params, [p.grad() for p in params], active)
 
     def _check(self, params: list[Parameter]) -> None:
@@ -175,7 +175,7 @@ class DistributedDataParallel(Block):
         if size() == 1:
             return
         by = size() if self._divides_by_all in (None, True) else len(active)
-        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in gradient_buckets(grads, self._cap)]
+        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in gradient_buckets(grads, self._bucket_cap)]
         for bucket, handle in begun:
             sums = handle.wait()
             if rank() in active:
@@ -185,7 +185,7 @@ class DistributedDataParallel(Block):
             for p, value in zip(states, broadcast([p.data() for p in states], active[0]), strict=True):
                 p.set_data(value)
 
-    def _roll_call(self, here: bool) -> list[int]:
+    def _active_processes(self, here: bool) -> list[int]:
         """Return the processes that still have batches."""
         flags = all_gather(nd.array([float(here)], dtype="float32")).asnumpy().reshape(-1)
         active = [i for i, flag in enumerate(flags) if flag]
@@ -255,7 +255,7 @@ class DistributedDataParallel(Block):
             yield
             params = self._learned()
             nothing = [nd.zeros_like(p.data()) for p in params]
-            while active := self._roll_call(False):
+            while active := self._active_processes(False):
                 self._exchange(params, nothing, active)
             sync_initial_weights(self._parameters(), self._last[0])
         finally:

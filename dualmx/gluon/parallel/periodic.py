@@ -55,10 +55,10 @@ class AccumulatingTrainer(Trainer):
                     f"PeriodicTrainer: kvstore={kvstore!r} exchanges gradients; with average_every leave it out"
                 )
         super().__init__(params, optimizer, optimizer_params, kvstore=kvstore)
-        self._calls, self._sum, self._alike = 0, 0.0, False
+        self._calls, self._sum, self._is_synced = 0, 0.0, False
         self.updates = 0
         if average_every is not None and all(p._data is not None for p in self._params):
-            self._begin_alike()
+            self._sync_initial()
         if accumulate > 1:
             for p in self._params:
                 if p.grad_req == "write":
@@ -75,8 +75,8 @@ class AccumulatingTrainer(Trainer):
             MXNetError: see `gluon.Trainer.step`; a process is gone.
         """
         rows = self._rows("step", batch_size)
-        if self._average_every is not None and not self._alike:
-            self._begin_alike()
+        if self._average_every is not None and not self._is_synced:
+            self._sync_initial()
         self._calls += 1
         self._sum += rows
         if self._calls % self._accumulate:
@@ -90,9 +90,9 @@ class AccumulatingTrainer(Trainer):
         if self._average_every is not None and self.updates % self._average_every == 0:
             self.average()
 
-    def _begin_alike(self) -> None:
+    def _sync_initial(self) -> None:
         sync_initial_weights(self._params)
-        self._alike = True
+        self._is_synced = True
 
     def average(self) -> None:
         """Replace the weights of all processes by their means; auxiliary states of floats too.

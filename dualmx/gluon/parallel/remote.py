@@ -76,7 +76,7 @@ def _step(held: _HostedBlock, batch_size: int, learning_rate: float | None) -> N
 
 
 def _parameters(held: _HostedBlock) -> dict[str, NDArray]:
-    return {name: p._reduce() for name, p in held.block._collect_params_with_prefix().items()}
+    return {name: p._mean_copy() for name, p in held.block._collect_params_with_prefix().items()}
 
 
 rpc.register("block.make", _make)
@@ -147,8 +147,8 @@ class RemoteBlock(Block):
         self.to = to
         self._held = rpc.call_remote(to, "block.make", name, list(args), named)
         # Inputs need no gradient for the parameters of the block to get theirs.
-        self._anchor = nd.zeros((1,))
-        self._anchor.attach_grad()
+        self._grad_anchor = nd.zeros((1,))
+        self._grad_anchor.attach_grad()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(to={self.to})"
@@ -163,7 +163,7 @@ class RemoteBlock(Block):
             MXNetError: it is gone, or the block raised an error.
         """
         if autograd.is_recording():
-            return _RemoteCall(self)(self._anchor, *inputs)
+            return _RemoteCall(self)(self._grad_anchor, *inputs)
         _, outputs = self._ask("forward", list(inputs), autograd.is_training(), False)
         outputs = [o.as_in_context(inputs[0].context) for o in outputs]
         return outputs[0] if len(outputs) == 1 else outputs

@@ -43,11 +43,11 @@ def fully_shard(block: Block, axis: str = "data", min_size: int = 1) -> Block:
         for n in shape:
             size *= n
         if param._differentiable and (size >= min_size or min(shape, default=0) <= 0):
-            param._spread_over(axis)
+            param._shard_along(axis)
 
     def mark(part: Any) -> None:
         if isinstance(part, HybridBlock):
-            part._gathers = any(p._over for p in part._reg_params.values())
+            part._holds_shards = any(p._extra_shard_axis for p in part._reg_params.values())
             part._clear_cached_op()
 
     block.apply(mark)

@@ -102,7 +102,7 @@ class StackedPipeline(Block):
         return invoke(call, [x, *(p.data(x.context) for p in self._reg_params.values())])[0]
 
     def _made(self, x: NDArray, train: bool) -> Call:
-        graph = CachedGraph.of_hybrid(self._stages[0], (x,))
+        graph = CachedGraph.trace_hybrid(self._stages[0], (x,))
         if not all(shape_is_known(p.shape) for p in self._template.values()):
             graph.infer_shape((x,))
         for p, stacked in zip(self._template.values(), self._reg_params.values(), strict=True):

@@ -53,13 +53,13 @@ class HeldArrays:
     def __getstate__(self) -> dict[str, Any]:
         """What a deep copy or a pickle takes along: the values and where they are, no gradients and no Trainer."""
         left = {"_data": None, "_at": {}, "_plain": {}, "_sparse_at": {}, "_var": None, "_trainer": None}
-        values = None if self._data is None else (self._reduce(), self._ctx_list)
+        values = None if self._data is None else (self._mean_copy(), self._ctx_list)
         return {"values": values, "others": {**self.__dict__, **left, "_when_made": None}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["others"])
         if state["values"] is not None:
-            self._create(*state["values"])
+            self._set_arrays(*state["values"])
 
     @property
     def _allow_deferred_init(self) -> bool:
@@ -97,7 +97,7 @@ class HeldArrays:
             return None
         return [a.grad for a in self._data if a.grad is not None]
 
-    def _hold(self, arrays: list[NDArray], contexts: list[Context]) -> None:
+    def _adopt_arrays(self, arrays: list[NDArray], contexts: list[Context]) -> None:
         """Take the arrays as those of the contexts, with new gradients."""
         raise NotImplementedError
 
@@ -113,7 +113,7 @@ class HeldArrays:
             MXNetError: not initialized, or not on `ctx`.
         """
         if arr_list is None:
-            self._refuse_missing()
+            self._raise_uninitialized()
         if ctx is list:
             return arr_list
         if ctx is None:
@@ -125,7 +125,7 @@ class HeldArrays:
             self._refuse_context(ctx)
         return found
 
-    def _refuse_missing(self) -> NoReturn:
+    def _raise_uninitialized(self) -> NoReturn:
         """Raise with the reason why there are no arrays."""
         if self._deferred_init:
             raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
@@ -140,12 +140,12 @@ class HeldArrays:
 
     def _init_impl(self, data: Any, ctx_list: Iterable[Context]) -> None:
         """Put copies of `data` on contexts, with gradients as `grad_req` says."""
-        self._create(data, list(ctx_list))
+        self._set_arrays(data, list(ctx_list))
 
-    def _create(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
+    def _set_arrays(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
         raise NotImplementedError
 
-    def _reduce(self) -> NDArray:
+    def _mean_copy(self) -> NDArray:
         raise NotImplementedError
 
     def _arrays(self) -> list[NDArray]:

@@ -15,7 +15,7 @@ class RowArrays(HeldArrays):
     """The arrays of a parameter whose storage type is not the default one."""
 
     _stype: str
-    _sparse_at: dict[Context, NDArray]
+    _sparse_by_context: dict[Context, NDArray]
     _trainer: Any
 
     def row_sparse_data(self, row_id: NDArray) -> NDArray:
@@ -56,21 +56,21 @@ class RowArrays(HeldArrays):
         self._arrays()
         if self._trainer is None:
             raise MXNetError(f"Parameter {self.name!r}: row_sparse data needs a Trainer that was made with it")
-        self._trainer._connect()
+        self._trainer._init_store()
         self._trainer._fetch_rows(self, row_id)
         return rows_of_table(self._sparse_on(ctx), row_id)
 
     def _sparse_on(self, ctx: Context | None) -> NDArray:
         """The array on `ctx` of a parameter that is not dense."""
-        if ctx is None and len(self._sparse_at) == 1:
-            return next(iter(self._sparse_at.values()))
-        found = self._sparse_at.get(current_context() if ctx is None else ctx)
+        if ctx is None and len(self._sparse_by_context) == 1:
+            return next(iter(self._sparse_by_context.values()))
+        found = self._sparse_by_context.get(current_context() if ctx is None else ctx)
         if found is None:
             held = ", ".join(map(str, self.list_ctx()))
             raise MXNetError(f"Parameter {self.name!r} was not initialized on context {ctx}, only on {held}")
         return found
 
-    def _refuse_dense(self, what: str) -> None:
+    def _require_sparse(self, what: str) -> None:
         if self._data is not None and self._stype != "default":
             raise MXNetError(
                 f"Parameter {self.name!r}: {what}() is for dense parameters, its storage type is {self._stype}; use "

@@ -15,13 +15,13 @@ class ShardedArrays(HeldArrays):
     """The arrays of a parameter that may be on a mesh."""
 
     _shard: tuple[Any, ...]
-    _over: str
+    _extra_shard_axis: str
     _var: Any
 
     def _copied(self, data: NDArray, ctx: Context) -> NDArray:
         if not isinstance(ctx, Mesh):
             return data.copyto(ctx)
-        return shard_array(data, self._spec_on(ctx, data.shape), ctx, self._cut_as)
+        return shard_array(data, self._spec_on(ctx, data.shape), ctx, self._shard_error_prefix)
 
     @property
     def shard(self) -> tuple[Any, ...]:
@@ -40,27 +40,31 @@ class ShardedArrays(HeldArrays):
         return self._shard
 
     @property
-    def _cut_as(self) -> str:
+    def _shard_error_prefix(self) -> str:
         """How errors about the cut begin."""
         return f"Parameter {self.name!r}: sharding"
 
     def _spec_on(self, mesh: Mesh, shape: tuple[int, ...]) -> tuple[Any, ...]:
         """How the array is held on a mesh: cut further than computed with, if it is fully sharded."""
-        return shard_one_more_axis(mesh, self._shard, shape, self._over) if self._over else self._shard
+        return (
+            shard_one_more_axis(mesh, self._shard, shape, self._extra_shard_axis)
+            if self._extra_shard_axis
+            else self._shard
+        )
 
-    def _spread_over(self, axis: str) -> None:
+    def _shard_along(self, axis: str) -> None:
         """Hold the array cut along one more axis of its mesh; what computes with it gathers it."""
         for array in self._data or ():
             if isinstance(array.context, Mesh):
-                array.context.sharding((axis,), None, self._cut_as)
-        self._over = axis
+                array.context.sharding((axis,), None, self._shard_error_prefix)
+        self._extra_shard_axis = axis
         self.shard = self._shard
 
     def _check_shard(self, spec: Any) -> None:
         """Raise if the meshes that the parameter is on cannot cut it so."""
         for array in self._data or ():
             if isinstance(array.context, Mesh):
-                array.context.sharding(spec, array.shape, self._cut_as)
+                array.context.sharding(spec, array.shape, self._shard_error_prefix)
 
     @shard.setter
     def shard(self, spec: Any) -> None:
@@ -70,6 +74,6 @@ class ShardedArrays(HeldArrays):
         self._var = None
         for array in self._data or ():
             if isinstance(array.context, Mesh):
-                replace_sharding(array, self._spec_on(array.context, array.shape), self._cut_as)
+                replace_sharding(array, self._spec_on(array.context, array.shape), self._shard_error_prefix)
                 if array.grad is not None:
                     shard_like(array.grad, array)

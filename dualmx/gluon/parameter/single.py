@@ -119,17 +119,17 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             self._shape = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
         self._grad_req: str = "null"
         self._data: list[NDArray] | None = None
-        self._at: dict[Context | None, NDArray] = {}
+        self._by_context: dict[Context | None, NDArray] = {}
         # What a forward pass may read instead of calling data().
-        self._plain: dict[Context | None, NDArray] = {}
-        self._sparse_at: dict[Context, NDArray] = {}
+        self._fast_lookup: dict[Context | None, NDArray] = {}
+        self._sparse_by_context: dict[Context, NDArray] = {}
         self._deferred_init: tuple[Any, ...] = ()
         self._var: Any = None
         self._trainer: Any = None
         # Called once the values of a deferred initialization are there.
-        self._when_made: Callable[[Parameter], None] | None = None
+        self._on_initialized: Callable[[Parameter], None] | None = None
         self._shard = parse_spec(shard)
-        self._over = ""
+        self._extra_shard_axis = ""
         self.grad_req = grad_req
 
     def __repr__(self) -> str:
@@ -247,19 +247,19 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             MXNetError: not initialized, or not on `ctx`.
         """
         try:
-            return self._at[ctx]
+            return self._by_context[ctx]
         except KeyError:
-            return self._at[self._place(ctx)]
+            return self._by_context[self._context_key(ctx)]
 
     def list_data(self) -> list[NDArray]:
         """Return the arrays of all contexts, in the order given to `initialize()`."""
         found = self._arrays()
-        self._refuse_dense("list_data")
+        self._require_sparse("list_data")
         return list(found)
 
     def grad(self, ctx: Context | None = None) -> NDArray:
         """Return the gradient on `ctx`; raises like `data`, and if `grad_req` is `"null"`."""
-        array = self._sparse_on(ctx) if self._sparse_at else Parameter.data(self, ctx)
+        array = self._sparse_on(ctx) if self._sparse_by_context else Parameter.data(self, ctx)
         if self._grad_req == "null":
             raise MXNetError(f"Parameter {self.name!r} has no gradient because its grad_req is 'null'")
         assert array.grad is not None
@@ -278,7 +278,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             if self._deferred_init:
                 return self._deferred_init[1]
             raise MXNetError(f"Parameter {self.name!r} {REMEDY_UNINITIALIZED}")
-        return [c for c in self._sparse_at or self._at if c is not None]
+        return [c for c in self._sparse_by_context or self._by_context if c is not None]
 
     def zero_grad(self) -> None:
         """Set the gradients of all contexts to zero; nothing happens where there is none."""
@@ -294,7 +294,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         """
         contexts = context_list(ctx)
         if self._data is not None:
-            self._create(self._reduce(), contexts)
+            self._set_arrays(self._mean_copy(), contexts)
         elif self._deferred_init:
             init, _, default_init, data = self._deferred_init
             self._deferred_init = (init, contexts, default_init, data)
@@ -308,7 +308,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         if self._data is not None:
             with autograd.pause():
                 fresh = [a.astype(as_dtype(dtype)) for a in self._data]
-            self._hold(fresh, self._ctx_list or [])
+            self._adopt_arrays(fresh, self._ctx_list or [])
 
     def var(self) -> Any:
         """Return the symbol variable that stands for this parameter, always the same one."""
@@ -331,17 +331,17 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
 
     def _arrays(self) -> list[NDArray]:
         if self._data is None:
-            self._place(None)
+            self._context_key(None)
         assert self._data is not None
         return self._data
 
-    def _place(self, ctx: Context | None) -> Context | None:
+    def _context_key(self, ctx: Context | None) -> Context | None:
         """The key of `_at` meant by `ctx`; raises with the reason when there is none."""
-        self._refuse_dense("data")
+        self._require_sparse("data")
         if self._data is None:
-            self._refuse_missing()
+            self._raise_uninitialized()
         ctx = current_context() if ctx is None else ctx
-        if ctx not in self._at:
+        if ctx not in self._by_context:
             self._refuse_context(ctx)
         return ctx
 
@@ -354,19 +354,19 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
             raise DeferredInitializationError(f"Parameter {self.name!r} {REMEDY_DEFERRED.format(shape=self._shape)}")
         # With several contexts the first one must not get a program of its own by it.
         mesh = contexts[0]
-        alike = rng_streams.standing_in(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
+        alike = rng_streams.derived_from(cpu(), mesh) if isinstance(mesh, Mesh) and mesh.remote else nullcontext()
         with autograd.pause(), isolated_traces() if len(contexts) > 1 else nullcontext(), alike:
             if data is None:
                 # A parameter that is cut over a mesh may be too large for one of its devices.
                 first = contexts[0] if contexts[0].mesh is None else cpu()
                 data = nd.zeros(self._shape, ctx=first, dtype=as_dtype(self._dtype))
                 self._fill(data, init, default_init)
-                self._create(data, contexts, fresh=first is contexts[0])
+                self._set_arrays(data, contexts, fresh=first is contexts[0])
             else:
-                self._create(data, contexts)
+                self._set_arrays(data, contexts)
         self._deferred_init = ()
-        if self._when_made is not None:
-            self._when_made(self)
+        if self._on_initialized is not None:
+            self._on_initialized(self)
 
     def _fill(self, data: NDArray, init: Any, default_init: Any) -> None:
         own = default_init if init is None else init
@@ -374,23 +374,25 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         seen = data.as_np_ndarray() if np_mode.array.get() else data
         initializer.create(default_init)(initializer.InitDesc(self.name, described), seen)
 
-    def _create(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
+    def _set_arrays(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
         """Put copies of `data` on `contexts`; a `fresh` array, which nobody else holds, becomes the first one."""
         dtype = as_dtype(self._dtype)
         data = data.astype(dtype, copy=False) if isinstance(data, NDArray) else nd.array(data, dtype=dtype)
         with autograd.pause():
             data = data.tostype("default")
-            self._hold([data if fresh and i == 0 else self._copied(data, c) for i, c in enumerate(contexts)], contexts)
+            self._adopt_arrays(
+                [data if fresh and i == 0 else self._copied(data, c) for i, c in enumerate(contexts)], contexts
+            )
 
-    def _hold(self, arrays: list[NDArray], contexts: list[Context]) -> None:
+    def _adopt_arrays(self, arrays: list[NDArray], contexts: list[Context]) -> None:
         if self._stype == "default":
-            self._at = dict(zip(contexts, arrays, strict=True))
+            self._by_context = dict(zip(contexts, arrays, strict=True))
             if len(arrays) == 1:
-                self._at[None] = arrays[0]
-            self._plain = {} if self._computed else self._at
+                self._by_context[None] = arrays[0]
+            self._fast_lookup = {} if self._computed else self._by_context
         else:
             arrays = [a if a.is_sparse else with_storage(a, self._stype) for a in arrays]
-            self._sparse_at = dict(zip(contexts, arrays, strict=True))
+            self._sparse_by_context = dict(zip(contexts, arrays, strict=True))
         self._data = arrays
         self._attach_grads()
         ARRAYS_VERSION.count += 1
@@ -413,10 +415,10 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
 
     def _drop_arrays(self) -> None:
         self._data = None
-        self._at, self._plain, self._sparse_at = {}, {}, {}
+        self._by_context, self._fast_lookup, self._sparse_by_context = {}, {}, {}
         ARRAYS_VERSION.count += 1
 
-    def _reduce(self) -> NDArray:
+    def _mean_copy(self) -> NDArray:
         """The mean of the copies, on the first CPU."""
         if self._stype == "row_sparse" and self._trainer is not None:
             self._trainer._fetch_rows(self, None)
@@ -459,7 +461,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
                 f"Parameter {self.name!r}: cannot load on {wanted} because it is on {held}; call reset_ctx() first"
             )
         if self._data is None:
-            self._create(data, wanted)
+            self._set_arrays(data, wanted)
         else:
             self.set_data(data)
         self._deferred_init = ()

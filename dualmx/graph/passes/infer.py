@@ -96,7 +96,7 @@ class ShapePass:
     def __init__(self, order: Sequence[GraphNode], known: Mapping[int, ShapeT | None]):
         self.order = order
         self.shapes: dict[Key, ShapeT | None] = {(node, 0): shape for node, shape in known.items()}
-        self.settled: set[int] = set()
+        self.finished: set[int] = set()
         self.changed = False
 
     def run(self) -> dict[Key, ShapeT | None]:
@@ -110,7 +110,7 @@ class ShapePass:
             self.changed = False
             for node in todo:
                 self._visit(node)
-            todo = [node for node in todo if id(node) not in self.settled]
+            todo = [node for node in todo if id(node) not in self.finished]
             for node in reversed(todo):
                 self._visit(node)
             if not self.changed:
@@ -118,14 +118,14 @@ class ShapePass:
         return self.shapes
 
     def _visit(self, node: GraphNode) -> None:
-        if id(node) in self.settled:
+        if id(node) in self.finished:
             return
         keys = [(id(child), index) for child, index in node.inputs]
         self._complete(node, keys)
         ins = [self.shapes.get(k) for k in keys]
         if all(map(is_known, ins)):
             self._forward(node, [s for s in ins if s is not None])
-            self.settled.add(id(node))
+            self.finished.add(id(node))
             return
         outs = [self.shapes.get((id(node), i)) for i in range(node.n_outputs)]
         ranked = [s for s in ins if s is not None]

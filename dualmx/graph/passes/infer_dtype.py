@@ -47,11 +47,11 @@ class DtypePass:
                 if node.op is not None:
                     self._visit(node)
             if not self.changed:
-                self._follow_data()
+                self._labels_follow_data()
             if not self.changed:
                 return self.dtypes
 
-    def _follow_data(self) -> None:
+    def _labels_follow_data(self) -> None:
         """Give variables of labels and lengths of unknown dtype the dtype of the data beside them."""
         for node in self.order:
             if node.op is None or node.op.variadic:
@@ -88,14 +88,14 @@ class DtypePass:
         ins = [self.dtypes.get(k) for k in keys]
         if all(ins[at] is not None for at in strict) and (strict or None not in ins):
             if any(k not in self.dtypes for k in out_keys):
-                results = self._ask(node, [d or FLOAT32 for d in ins])
+                results = self._probe(node, [d or FLOAT32 for d in ins])
                 for i, key in enumerate(out_keys):
                     self._put(node, f"output {i}", key, results[i])
         elif out_keys[0] in self.dtypes and strict:
             dtype = self.dtypes[out_keys[0]]
             other = np.dtype("float16") if dtype != np.float16 else FLOAT32
             filled = [[t if i in strict else (d or FLOAT32) for i, d in enumerate(ins)] for t in (dtype, other)]
-            if [self._ask(node, f)[0] for f in filled] == [dtype, other]:
+            if [self._probe(node, f)[0] for f in filled] == [dtype, other]:
                 for at in strict:
                     self._put(node, f"input {names[at]!r}", keys[at], dtype)
 
@@ -114,7 +114,7 @@ class DtypePass:
             if name in at and at[name] not in self.dtypes and dtype is not None:
                 self._put(node, f"input {name!r}", at[name], as_dtype(dtype))
 
-    def _ask(self, node: GraphNode, ins: Sequence[np.dtype]) -> list[np.dtype]:
+    def _probe(self, node: GraphNode, ins: Sequence[np.dtype]) -> list[np.dtype]:
         """Result dtypes of a call for these input dtypes, by inference on known or on made-up shapes."""
         shapes = [self.shapes.get((id(child), index)) for child, index in node.inputs]
         candidates: list[Sequence[ShapeT | None]] = [shapes] if all(map(is_known, shapes)) else []

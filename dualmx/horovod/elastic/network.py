@@ -100,10 +100,10 @@ class MXNetState(ObjectState):
             raise ArgumentError(f"hvd.elastic.MXNetState: not all processes have the parameters {', '.join(odd)}")
         for name, p in params.items():
             # One that joins may not know shapes, and a first process that goes back may have forgotten them.
-            p._when_made = None
+            p._on_initialized = None
             root = next((r for r, h in enumerate(held) if h[name]), None)
             if root is None:
-                p._when_made = functools.partial(self._made, name)
+                p._on_initialized = functools.partial(self._made, name)
                 continue
             value = parallel.broadcast_object(_dense(p) if root == parallel.rank() else None, root)
             if root != parallel.rank():

@@ -103,7 +103,7 @@ class ParameterServerStrategy(MirroredStrategy):
             os.environ.update(_environment(found))
             if found.task_type == "ps":
                 _serve(found.task_id)
-        elif not Job.described():
+        elif not Job.in_environment():
             raise MXNetError(
                 "ParameterServerStrategy: there is no job; set TF_CONFIG, or start it by dualmx-launch -n 2 -s 1"
             )

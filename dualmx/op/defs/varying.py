@@ -60,7 +60,7 @@ def define_runtime_form(
                 f"{plain.name}_dyn", body or plain.fn, plain.inputs, fields, plain.outputs, plain.visible,
                 key_name=plain.key_name, train_name=plain.train_name,
             )  # fmt: skip
-            made.stands_for = plain.name
+            made.variant_of = plain.name
         return made
 
     def varied(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> RuntimeForm | None:

@@ -86,7 +86,7 @@ class SyncBatchNorm(BatchNorm):
             self._kwargs["exchange"] = self.prefix
             self._kwargs["processes"] = processes
 
-    def _eager(self, x: Any) -> Any:
+    def _fast_forward(self, x: Any) -> Any:
         self._count_devices()
         return super()._eager(x)
 
