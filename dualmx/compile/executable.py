@@ -34,14 +34,15 @@ class Executable:
     """One compiled program.
 
     Attributes:
-        run: the compiled function of `[runtime,] [keys,] *leaves, *scratch`; None if nothing is computed.
-        wanted: the values it yields, in the order of its results.
+        call: the compiled function of `[runtime,] [keys,] *leaves, *scratch`; None if nothing is computed.
+        outputs: the values it yields, in the order of its results.
         donate: positions of leaves whose buffers it takes over.
-        scratch: avals of the buffers it recycles for outputs that have no old value in the program.
-        constants, passed: results made without the program: constants on the host, leaves handed through by position.
-        tape: recorded steps that must be kept for a later backward.
-        remote: other processes take part.
-        at: for each tuple of wanted values met so far, where they stand in the results.
+        donated_types: avals of the buffers it recycles for outputs that have no old value in the program.
+        constant_outputs, passthrough_leaves: results made without the program: constants on the host, leaves handed
+        through by position.
+        saved_steps: recorded steps that must be kept for a later backward.
+        is_multi_process: other processes take part.
+        output_index: for each tuple of wanted values met so far, where they stand in the results.
     """
 
     __slots__ = (

@@ -19,8 +19,8 @@ class GradCall(Call):
     """The gradient of recorded steps as a call on the values that enter them; being pure, it has a gradient itself.
 
     Attributes:
-        boundary: inputs of the call: what the steps read and do not compute, and the head gradients.
-        key_at, runtime_at: which random keys and runtime scalars of the trace the steps use.
+        input_values: inputs of the call: what the steps read and do not compute, and the head gradients.
+        key_positions, runtime_positions: which random keys and runtime scalars of the trace the steps use.
     """
 
     __slots__ = ("plan", "input_values", "key_positions", "runtime_positions")

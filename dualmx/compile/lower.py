@@ -19,12 +19,12 @@ class BackwardPlan:
     """What one backward step computes.
 
     Attributes:
-        heads: values differentiated, `seeds` their head gradients (None for ones).
+        heads: values differentiated, `head_grads` their head gradients (None for ones).
         targets: groups of values; each group's gradients are summed into one result.
-        adds: per group, the value to add the gradient to, or None.
+        accumulate_into: per group, the value to add the gradient to, or None.
         path: recorded steps between targets and heads, last first.
-        need: values that depend on a target.
-        retain: whether the steps stay on the tape.
+        needed_values: values that depend on a target.
+        retain_graph: whether the steps stay on the tape.
     """
 
     heads: tuple[Value, ...]

@@ -25,7 +25,7 @@ class CompileEvent:
         steps: the recorded steps; `results`, `donated`: how many results it yields and buffers it takes over.
         reason: why no earlier executable fitted.
         traced, lowered, compiled: JAX's stages, for the program's texts.
-        began, seconds: on the clock of `time.perf_counter`.
+        start, seconds: on the clock of `time.perf_counter`.
     """
 
     steps: Sequence[State]
@@ -55,7 +55,7 @@ class Listener:
     def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """The program of the prefix `state` was handed to its device (which may still be computing).
 
-        The flush began at `began`; at `started` the program was there, compiled if need be. Results that are inputs
+        The flush began at `start`; at `started` the program was there, compiled if need be. Results that are inputs
         handed through may be NumPy memory.
         """
 

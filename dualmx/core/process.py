@@ -12,7 +12,7 @@ class _ForkGuard:
     """State of this process.
 
     Attributes:
-        no_compute: why arrays cannot be computed here, empty where they can.
+        is_fork: why arrays cannot be computed here, empty where they can.
         runs_xla: XLA was started here, or before the fork that made this process.
     """
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CachedGraph:
-    """The symbol of a block, and how to feed it; made by `of_hybrid`, `of_block` or `of_symbol`."""
+    """The symbol of a block, and how to feed it; made by `trace_hybrid`, `of_block` or `of_symbol`."""
 
     error_prefix: str
     in_format: TreeDef
@@ -97,7 +97,8 @@ class CachedGraph:
             if name not in self.names:
                 if name not in params:
                     raise ArgumentError(
-                        f"{self.error_prefix}: variable {name!r} is neither an input nor a parameter of the block; inputs are "
+                        f"{self.error_prefix}: variable {name!r} is neither an input nor a parameter of the block; "
+                        "inputs are "
                         f"{brief(self.names)}, parameters {brief(params)}"
                     )
                 self._held.append((slot, params[name]))
@@ -115,7 +116,8 @@ class CachedGraph:
             flat, fmt = flatten(args, f"{self.error_prefix} (hybridized)")
         if fmt != self.in_format:
             raise ArgumentError(
-                f"{self.error_prefix}: the nesting of the inputs, {fmt}, differs from {self.in_format} at the call that was "
+                f"{self.error_prefix}: the nesting of the inputs, {fmt}, differs from {self.in_format} at the call "
+                "that was "
                 "traced; call hybridize() again to trace anew"
             )
         ins = self._input_list(flat[0].context)[:]
@@ -165,7 +167,8 @@ class CachedGraph:
         if not found:
             missing = [p.name for p in self.params if not p.shape or not all(d > 0 for d in p.shape)]
             raise ArgumentError(
-                f"{self.error_prefix}: deferred initialization failed because the shapes of {brief(missing)} do not follow "
+                f"{self.error_prefix}: deferred initialization failed because the shapes of {brief(missing)} do not "
+                "follow "
                 f"from the inputs {known}; give these parameters their shape"
             )
         for slot, param in self._held:

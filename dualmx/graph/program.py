@@ -16,7 +16,7 @@ from ..op.schema import UNTYPED, Input
 class Instr(NamedTuple):
     """One application of a call: slots read, slots written (outputs, then next auxiliary values).
 
-    If `mirrored`, the backward pass makes the outputs again instead of keeping them.
+    If `rematerialize`, the backward pass makes the outputs again instead of keeping them.
     """
 
     call: Call

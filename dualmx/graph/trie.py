@@ -63,19 +63,22 @@ class State:
         kind: LEAF (an array enters), VAR (an array becomes a variable), OP, AGAIN (an earlier recorded step is
             entered once more for its gradient), MODE (recording switched), BACKWARD.
         out: the first result, `outs` all of them.
-        rec: whether steps recorded from here on belong to the tape.
-        quiet: operations since the last recorded one or backward.
+        recording: whether steps recorded from here on belong to the tape.
+        unrecorded_ops: operations since the last recorded one or backward.
         n_leaves, n_runtime, n_keys, n_vars: totals over the prefix, the positions of the program's inputs.
-        where: the user's file and line that first recorded this step.
+        user_line: the user's file and line that first recorded this step.
         programs: executables of this prefix by live values.
-        seen: scalars met at one site, to decide when a scalar becomes a runtime input.
-        joint: the prefix exchanges values with those of other contexts, so that all are executed as one program.
-        signature: equal for prefixes that differ in their context only; None until asked for.
+        constants_seen: scalars met at one site, to decide when a scalar becomes a runtime input.
+        has_collective: the prefix exchanges values with those of other contexts, so that all are executed as one
+        program.
+        context_free_signature: equal for prefixes that differ in their context only; None until asked for.
     """
 
     __slots__ = (
-        "next", "parent", "kind", "call", "ins", "out", "outs", "recording", "depth", "unrecorded_ops", "n_leaves", "n_runtime",
-        "n_keys", "n_vars", "user_line", "payload", "programs", "constants_seen", "has_collective", "context_free_signature", "__weakref__",
+        "next", "parent", "kind", "call", "ins", "out", "outs", "recording", "depth", "unrecorded_ops", "n_leaves",
+        "n_runtime",
+        "n_keys", "n_vars", "user_line", "payload", "programs", "constants_seen", "has_collective",
+        "context_free_signature", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, kind: str, call: Call | None, ins: tuple[Any, ...], ctx: Context):

@@ -228,7 +228,7 @@ class BackgroundLoop:
         if joins:
             self._joining = joins[0]
         for at in range(0, len(asks), MAX_REQUESTS):
-            self._ask({"asks": [[a.name, a.kind, a.text, a.nbytes, a.fuse] for a in asks[at : at + MAX_REQUESTS]]})
+            self._ask({"asks": [[a.name, a.kind, a.signature, a.nbytes, a.fuse] for a in asks[at : at + MAX_REQUESTS]]})
         if joins:
             self._ask({"join": True})
 

@@ -16,7 +16,7 @@ class Request:
     Attributes:
         name: tells exchanges apart.
         kind: `"allreduce"` and so on.
-        text: what all processes must say alike: types, shapes, operation.
+        signature: what all processes must say alike: types, shapes, operation.
         nbytes: how much it is.
         fuse: exchanges with the same text here may travel together; empty for those that travel alone.
     """
@@ -36,7 +36,7 @@ class Response:
         names: of the exchanges.
         active: numbers of the processes that take part.
         error: why they cannot be made.
-        wrong: the error is that of an argument.
+        failed: the error is that of an argument.
     """
 
     names: list[str]

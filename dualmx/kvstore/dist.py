@@ -133,7 +133,8 @@ class DistKVStore(MemberStore):
         self._kv.wait(self._kv.put(self._number, arrays, **more))
 
     def _drop_slices(self, keys: Sequence[Any]) -> None:
-        """Make servers forget all slices of whole keys but the first, which a worker left that died in `_gather`."""
+        """Make servers forget all slices of whole keys but the first,
+        which a worker left that died in `_unslice_keys`."""
         self._know(keys, whole=False)
         self._kv.wait(self._kv.drop(self._number, keys, first=1))
         self._know(keys, whole=True)

@@ -74,7 +74,7 @@ class CompiledUpdate:
         )
 
     def matches(self, weights: Sequence[NDArray], terms: Sequence[Sequence[np.ndarray]]) -> bool:
-        """Whether `repeat` does what is asked for."""
+        """Whether `run` does what is asked for."""
         for weight, known, count, some in zip(weights, self._weights, self._counts, terms, strict=True):
             if weight is not known or count != len(some):
                 return False

@@ -131,7 +131,7 @@ class ProcessSpec:
         framed: whether what it writes are the frames of agents.
         name: the program that is started, in messages, where it is not the member itself.
         patience: seconds between asking it to end and killing it.
-        lane: of those with the same one, only a few are started at a time, until they have said something.
+        login_slot: of those with the same one, only a few are started at a time, until they have said something.
     """
 
     members: Sequence[JobMember]

@@ -21,7 +21,8 @@ class ReplayableProgram:
         outs: arrays that it overwrites.
 
     Attributes:
-        numbers: runtime parameters of its operators, in the order in which they were recorded; they may be changed.
+        runtime_scalars: runtime parameters of its operators, in the order in which they were recorded; they may be
+        changed.
 
     Raises:
         ValueError: it is no such program: it reads something else, draws random numbers, or is more than one program.

@@ -27,13 +27,13 @@ class ArrayMeta:
     """What only some arrays have.
 
     Attributes:
-        grad, req: gradient array and `grad_req` ("write" or "add") of a variable.
-        fresh: the gradient was computed since the last optimizer step.
-        root, window: the array that a view is a window of, and the lenses from it to the view.
+        grad, grad_req: gradient array and `grad_req` ("write" or "add") of a variable.
+        fresh_grad: the gradient was computed since the last optimizer step.
+        view_base, view_ops: the array that a view is a window of, and the lenses from it to the view.
         views: weak references to the views of a root.
-        node: place on the tape of an array computed by recorded operations and already executed.
+        tape_value: place on the tape of an array computed by recorded operations and already executed.
         error: why there is no value.
-        function: the application of a user's `autograd.Function` that this array is an output of, and which one.
+        custom_function: the application of a user's `autograd.Function` that this array is an output of, and which one.
         exposed: memory that other libraries see; the array then has no other value.
     """
 
@@ -67,8 +67,9 @@ class Handle:
     """A mutable name for an immutable value.
 
     `_data` is the JAX array once there is one, or memory of NumPy that nobody changes: programs on CPUs read that as
-    well, and it is quicker made. Until then `_v` names a value of the pending trace `_tr`. An array that entered the
-    pending trace has both. A stale view, a failed array and one whose memory other libraries see have neither. `_v`
+    well, and it is quicker made. Until then `_value` names a value of the pending trace `_trace`. An array that
+    entered the
+    pending trace has both. A stale view, a failed array and one whose memory other libraries see have neither. `_value`
     always tells shape, dtype and context.
     """
 
@@ -561,7 +562,7 @@ def write_view_op(lens: Call, whole: Handle, value: Handle) -> Any:
 
 
 def read_view(root: Handle, window: Sequence[Call]) -> Any:
-    """Return what the lenses of `window` show of `root`, through which no gradient flows."""
+    """Return what the lenses of `view_ops` show of `view_base`, through which no gradient flows."""
     with TapePaused():
         value = root
         for lens in window:
@@ -570,7 +571,7 @@ def read_view(root: Handle, window: Sequence[Call]) -> Any:
 
 
 def write_view(root: Handle, window: Sequence[Call], value: Handle) -> None:
-    """Overwrite what `window` shows of `root` with `value` (same shape)."""
+    """Overwrite what `view_ops` shows of `view_base` with `value` (same shape)."""
     check_writable(root, "assignment through a view")
     if not window:
         assign(root, value, "assignment")

@@ -35,7 +35,7 @@ ValueIndex = tuple[int, int]
 class ProcessRunner(Protocol):
     """Other processes that XLA has joined, which run the same programs."""
 
-    def agree(self, text: str) -> bool:
+    def same_on_all(self, text: str) -> bool:
         """Whether all processes say the same; called by all of them."""
         ...
 

@@ -53,8 +53,8 @@ class GradTargets:
     """What a backward from given heads reaches: per variable its values and how its gradient is stored.
 
     The gradient of a table of which only rows are looked up is the gradients of what was looked up, beside the ids: the
-    lookups' results stand in the place of the table, and nothing of its size is computed. `ids` has, for these groups,
-    the ids; None for the others.
+    lookups' results stand in the place of the table, and nothing of its size is computed. `row_ids` has, for these
+    groups, the ids; None for the others.
     """
 
     __slots__ = ("groups", "handles", "grad_reqs", "path", "needed_values", "row_ids")

@@ -102,7 +102,7 @@ def record_copy(source: Handle, copy: Handle) -> None:
     if node is None:
         node = TapeValue(source._value.aval, source._realize(None) if source._data is None else source._data)
         if x is not None and x.grad_req is not None:
-            node.variable, node.grad_req = source, x.grad_req
+            node.variable, node.req = source, x.grad_req
     out = TapeValue(copy._value.aval, copy._data)
     TapeEntry(OPS["_copy"].call(), [node], [out], [], [])
     copy._extra().tape_value = out

@@ -1,7 +1,7 @@
 """The trace: what a thread has recorded on one context and not executed yet.
 
 A trace walks the trie of prefixes. Threads never share one: a thread that reads another's pending value computes it
-from a snapshot of the other's trace (`peek`), and the owner goes on undisturbed.
+from a snapshot of the other's trace (`read_from_other_thread`), and the owner goes on undisturbed.
 """
 
 from __future__ import annotations
@@ -47,17 +47,19 @@ class Trace:
         leaves: arrays that entered, in order.
         runtime, keys: runtime scalars and random keys, in order.
         variables: array handles that entered as variables, by variable number.
-        replaced: leaf value -> handle that entered as it and has been overwritten since (a donation pair).
-        scratch: buffers of overwritten handles that never entered, to be recycled.
-        saved: leaf value -> tape value of an earlier flush that it stands for; `entered` the reverse.
-        again: tape entries of earlier flushes that were entered once more, in order.
+        overwritten_by: leaf value -> handle that entered as it and has been overwritten since (a donation pair).
+        dead_buffers: buffers of overwritten handles that never entered, to be recycled.
+        tape_value_of_leaf: leaf value -> tape value of an earlier flush that it stands for; `leaf_of_tape_value` the
+        reverse.
+        reentered_entries: tape entries of earlier flushes that were entered once more, in order.
         exposed: arrays overwritten here whose memory other libraries see.
-        expected: conditions to check after execution, see `verify`.
-        sealed: executed; the handles hold their arrays.
+        value_checks: conditions to check after execution, see `verify`.
+        executed: executed; the handles hold their arrays.
     """
 
     __slots__ = (
-        "state", "handles", "leaves", "runtime", "keys", "variables", "overwritten_by", "dead_buffers", "tape_value_of_leaf", "leaf_of_tape_value",
+        "state", "handles", "leaves", "runtime", "keys", "variables", "overwritten_by", "dead_buffers",
+        "tape_value_of_leaf", "leaf_of_tape_value",
         "reentered_entries", "ctx", "lock", "executed", "exposed", "value_checks", "__weakref__",
     )  # fmt: skip
 
@@ -276,11 +278,13 @@ class Engine:
 
     Attributes:
         naive: execute each operation at once.
-        limit: most steps recorded before they are executed, as set by the user; `bound` the same, rounded down to a
+        bulk_size: most steps recorded before they are executed, as set by the user; `flush_after` the same, rounded
+        down to a
             multiple of the program's period once that is known.
-        quiet: most operations in a row outside of recordings; cutting these costs nothing, and compile times grow
+        max_unrecorded_ops: most operations in a row outside of recordings; cutting these costs nothing, and compile
+        times grow
             faster than programs.
-        dynamic_twin: operator name -> what turns a call of it into one that takes its numbers at run time.
+        runtime_scalar_form: operator name -> what turns a call of it into one that takes its numbers at run time.
     """
 
     def __init__(self) -> None:

@@ -39,11 +39,12 @@ class Op:
         writes_aux: whether a call in the given mode changes its auxiliary inputs.
         mutates: positions of further inputs that are written, as a function of the parameters.
         floating: whether `Tensor` inputs must be of a floating type.
-        joint: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
-        attached: names of what follows the counted inputs of a variadic op, for each of them in turn.
-        named: names of all inputs of a variadic op where its parameters settle them, a function of the parameters.
+        is_collective: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
+        paired_inputs: names of what follows the counted inputs of a variadic op, for each of them in turn.
+        input_names_of: names of all inputs of a variadic op where its parameters settle them, a function of the
+        parameters.
         calls: the interned calls.
-        stands_for: name of the operator of which this is the form with numbers at run time, None for all others.
+        variant_of: name of the operator of which this is the form with numbers at run time, None for all others.
     """
 
     variant_of: str | None = None
@@ -212,8 +213,8 @@ class Call:
         train: training flag frozen into the call.
         n_outputs, n_visible, n_aux: counts of outputs, of those front ends show, of auxiliary next values.
         n_runtime: count of runtime scalars (see `Op.runtime_values`).
-        plain: one result, no state, no random key, nothing decided at run time; recording it can be short.
-        aux_at: where the auxiliary inputs are, as indices into the input list (negative: from its end).
+        is_simple: one result, no state, no random key, nothing decided at run time; recording it can be short.
+        aux_offsets: where the auxiliary inputs are, as indices into the input list (negative: from its end).
         joint: it exchanges values with the same call on other contexts.
     """
 

@@ -83,7 +83,7 @@ class Mailbox:
         return one
 
     def can_complete(self, one: _PostedReceive, tag: int) -> bool:
-        """Whether `fetch` returns at once."""
+        """Whether `complete_receive` returns at once."""
         peers = self.group.peers
         assert peers is not None
         return one.result is not None or peers.can_receive(

@@ -80,7 +80,7 @@ class PushFuture:
     """Pushes that are sent together.
 
     Attributes:
-        tickets: of what was sent.
+        requests: of what was sent.
     """
 
     def __init__(self, worker: KVWorker):

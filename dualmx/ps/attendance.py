@@ -75,7 +75,7 @@ class ElasticRounds:
     Attributes:
         number: of the batch under way; 0 before the first.
         members: ranks that take part in it.
-        used: ranks whose pushes counted in the batch before.
+        counted: ranks whose pushes counted in the batch before.
         since: first batch that the history tells of, and `before`: the members of the one before that.
         history: changes from then on.
         marks: by the name of an order of samples, the epoch under way and its first batch.
@@ -120,7 +120,7 @@ class ElasticRounds:
         return True
 
     def start_round(self, members: list[int], used: list[int]) -> None:
-        """Begin the next batch, after one in which the pushes of `used` count."""
+        """Begin the next batch, after one in which the pushes of `counted` count."""
         missing = sorted({*self.members}.difference(used)) if self.number else []
         if missing:
             last = self.history.pop() if self.history and self.history[-1][0] == self.number else None

@@ -18,7 +18,7 @@ class RoundRecord(NamedTuple):
     Attributes:
         number: from 1.
         members: ranks that took part, ascending.
-        used: ranks whose pushes count.
+        counted: ranks whose pushes count.
     """
 
     number: int
@@ -40,10 +40,10 @@ class ElasticWorker:
     Attributes:
         number: of the batch under way; 0 before this worker takes part.
         members: ranks that take part in it.
-        over: batches that are over, as far as the epochs under way need them.
+        history: batches that are over, as far as the epochs under way need them.
         marks: by the name of an order of samples, the epoch under way and its first batch.
         stores: numbers of the stores whose rounds are batches.
-        idle: what this worker pushes does not count, since it repeats a sample.
+        contributes_zero: what this worker pushes does not count, since it repeats a sample.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ class Peer:
         name: in words, for error texts.
         address: where it listens.
         link: the connection to it, -1 while there is none.
-        gone: why it is given up, "" while it is not.
+        failure: why it is given up, "" while it is not.
     """
 
     def __init__(self, name: str, address: dict[str, Any] | None = None, link: int = -1):
@@ -38,13 +38,13 @@ class Request:
     """A request under way.
 
     Attributes:
-        what: the request in words, for error texts.
+        description: the request in words, for error texts.
         message: what is sent, until it is answered.
         reply: the answer once it is there.
         error: why there will be none.
         done: answered or failed.
-        waits: what the peer says that it waits for.
-        into: memory that the answer's payload is received into, if it is as large and travels.
+        blocked_on: what the peer says that it waits for.
+        receive_buffer: memory that the answer's payload is received into, if it is as large and travels.
     """
 
     def __init__(self, number: int, peer: Peer, what: str, message: Message, into: np.ndarray | None = None):
@@ -73,7 +73,7 @@ class Customer:
         timeout: most seconds that `wait` waits; 0 for no limit.
 
     Attributes:
-        take: returns memory of a number of bytes that can be sent cheaply.
+        alloc: returns memory of a number of bytes that can be sent cheaply.
     """
 
     def __init__(self, van: Van, timeout: float = 0.0):
@@ -96,7 +96,8 @@ class Customer:
         priority: int | None = None,
         into: np.ndarray | None = None,
     ) -> Request:
-        """Send a request, now or when there is a connection; for `priority` see `Message`, for `into` `Request`."""
+        """Send a request, now or when there is a connection; for `priority` see `Message`,
+        for `receive_buffer` `Request`."""
         with peer.lock:  # so that numbers arrive in their order
             number = next(self._numbers)
             ticket = Request(number, peer, what, Message(REQUEST, number, meta, payload, priority), into)

@@ -68,7 +68,7 @@ def _unjson(raw: bytes) -> dict[str, Any]:
 
 
 class Decoder:
-    """Puts frames together from a stream: fill `room()`, then tell `filled(n)` how many bytes came.
+    """Puts frames together from a stream: fill `buffer()`, then tell `advance(n)` how many bytes came.
 
     Args:
         loans: memory that the sender shares, None for none.
@@ -101,7 +101,7 @@ class Decoder:
         return self._target[self._got :]
 
     def advance(self, n: int) -> Message | None:
-        """Account for `n` bytes written into `room()`; returns a message when one is complete.
+        """Account for `n` bytes written into `buffer()`; returns a message when one is complete.
 
         Raises:
             FormatError: no frame of this version, too large, or damaged.
@@ -136,7 +136,7 @@ class Decoder:
         """Take a frame that lies whole at the beginning of `data`, and its size; (None, 0) if there is none.
 
         Raises:
-            FormatError: see `filled`.
+            FormatError: see `advance`.
         """
         if not self.idle or data.nbytes < SIZE:
             return None, 0

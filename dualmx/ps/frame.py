@@ -53,7 +53,7 @@ class HeaderTemplate:
 
     Attributes:
         meta: what it says but for the slice. key, number: the slice.
-        found: what the receiver keeps with it.
+        cached_target: what the receiver keeps with it.
     """
 
     __slots__ = ("cached_target", "head", "key", "meta", "number")

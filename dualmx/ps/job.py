@@ -28,17 +28,18 @@ class Job:
         uri, port: where the scheduler is.
         workers, servers: how many there are.
         task: wished rank, -1 for any.
-        interval, silence: seconds between signs of life, and of silence until a peer is dead.
+        interval, heartbeat_timeout: seconds between signs of life, and of silence until a peer is dead.
         timeout: most seconds of one wait. start: most seconds of the start.
         secret: known to all members.
         on_worker_death, on_server_death: `fail`, `wait`, and for workers `continue` and `elastic`.
-        comeback: seconds that the job waits for the return of one that died.
+        restart_timeout: seconds that the job waits for the return of one that died.
         group: least and greatest number of workers that exchange arrays in an elastic job; 0 for any number.
         journal: folder in which servers and the scheduler write down what they know, "" for none; `durable`: flushed
             to the disk.
         memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
         encrypt: what travels over TCP is encrypted: `auto` if it leaves the host, `1` all of it, `0` nothing.
-        drop: percent of messages that are lost, for tests; resend: seconds until what was not answered is repeated.
+        drop_percent: percent of messages that are lost, for tests; resend: seconds until what was not answered is
+        repeated.
     """
 
     role: str

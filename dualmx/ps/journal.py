@@ -67,7 +67,7 @@ class Journal:
         return Content(b"", f"DUALMX_JOURNAL: {str(self._folder / self._name)!r}", "a journal", _REMEDY)
 
     def replay(self) -> Iterator[Message]:
-        """The records of the last snapshot and of its journal, oldest first; then `write` appends.
+        """The records of the last snapshot and of its journal, oldest first; then `append` appends.
 
         Raises:
             MXNetError: the folder cannot be used. FormatError: a damaged snapshot.
@@ -141,7 +141,7 @@ class Journal:
         return size
 
     def _wait_for_room(self, write: Callable[[], int]) -> int:
-        """Call `write` until it has room, or patience ends."""
+        """Call `append` until it has room, or patience ends."""
         began = reported = 0.0
         while True:
             try:

@@ -23,11 +23,11 @@ class SchedulerState:
         journal: where changes are written down; nowhere without one.
 
     Attributes:
-        wanted: members that the job has, by role.
+        expected_members: members that the job has, by role.
         members: by link; a number below 0 stands for the connection of one that has not connected to this scheduler.
-        complete: whether all members have been there.
+        all_joined: whether all members have been there.
         passed: names of the barriers that were passed, and `last`: position and number of the last one without a name.
-        attendance: settles the batches of an elastic job.
+        elastic_rounds: settles the batches of an elastic job.
 
     Example:
         >>> ledger = Ledger(2, 1)
@@ -118,7 +118,8 @@ class SchedulerState:
             wanted = record.field("wanted", dict)
             raise MXNetError(
                 f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
-                f"this one has {self.expected_members['worker']} and {self.expected_members['server']}; give an empty folder"
+                f"this one has {self.expected_members['worker']} and {self.expected_members['server']}; give an "
+                "empty folder"
             )
         if op == "begin":
             self.all_joined = True

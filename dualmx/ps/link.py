@@ -39,11 +39,11 @@ class Link:
     """A socket with what waits to be sent by it, and a decoder of what is received.
 
     Attributes:
-        lend: see `Arena.lend`, for this link's peer; None without shared memory.
-        fast, tls: what both ends have agreed on.
-        heard, spoke: when bytes came and were sent last. pulsed: when a sign of life was.
-        enough: bytes that the system waits for before it wakes this process.
-        watched: events that the selector waits for.
+        share: see `Arena.lend`, for this link's peer; None without shared memory.
+        xxh3, tls: what both ends have agreed on.
+        last_received, last_sent: when bytes came and were sent last. pulsed: when a sign of life was.
+        low_watermark: bytes that the system waits for before it wakes this process.
+        poll_events: events that the selector waits for.
         broken: why nothing can be sent any more.
     """
 

@@ -39,12 +39,12 @@ class Member:
 
     Attributes:
         link, request: its connection, and the request by which it registered.
-        wish: the rank that it asked for.
-        life: tells it from others that have or had its rank.
+        requested_rank: the rank that it asked for.
+        incarnation: tells it from others that have or had its rank.
         state: alive, lost (its connection broke), left, dead.
-        since: when it was lost or died, and `patience`: seconds that it may be lost.
-        end: why it is gone. crash: what it said itself.
-        pulse: what it tells with its signs of life.
+        since: when it was lost or died, and `grace_seconds`: seconds that it may be lost.
+        end_reason: why it is gone. crash: what it said itself.
+        status: what it tells with its signs of life.
         requests: numbers of further requests by which it registered, by this connection.
         back: it took the place of one that died.
         past: position, see `KVWorker.position`, up to which it comes to no barrier, as it was back later; -1 for none.

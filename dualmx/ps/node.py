@@ -25,9 +25,9 @@ class Postoffice:
     """What workers and servers have in common: a van, the scheduler, and who is gone.
 
     Attributes:
-        life: tells this process from others that have or had its place.
-        back: this process takes the place of one that died, or joins workers that began before.
-        present: ranks of the workers when it joined.
+        incarnation: tells this process from others that have or had its place.
+        is_restarted: this process takes the place of one that died, or joins workers that began before.
+        live_workers: ranks of the workers when it joined.
     """
 
     def __init__(self, job: Job):

@@ -40,7 +40,7 @@ class PeerLinks:
         traffic: where exchanges of this process are counted.
 
     Attributes:
-        gone: why a process is not there any more, by rank.
+        lost_ranks: why a process is not there any more, by rank.
         nodes: what tells the hosts of the processes apart, by rank.
         workers: numbers of the processes in the job, by rank.
     """
@@ -226,7 +226,7 @@ class PeerLinks:
         return self.wait(found, channel, sources, what)
 
     def wait(self, found: Callable[[], Any], channel: str, sources: Sequence[int], what: str) -> Any:
-        """Wait until `found`, called with the lock held, returns something, and return that; see `take`."""
+        """Wait until `found`, called with the lock held, returns something, and return that; see `receive`."""
         began = time.monotonic()
         told = False
         with self.changed:
@@ -249,7 +249,7 @@ class PeerLinks:
                 self.traffic.end_wait()
 
     def check(self, channel: str, sources: Sequence[int], what: str, waited: float = 0.0) -> None:
-        """Raise what `take` raises if there is a reason not to wait any longer for any of `sources`."""
+        """Raise what `receive` raises if there is a reason not to wait any longer for any of `sources`."""
         if channel in self._cancelled:
             raise MXNetError(f"{what}: {self._cancelled[channel]}")
         gone = [self.lost_ranks[r] for r in sources if r in self.lost_ranks]

@@ -210,7 +210,8 @@ class Scheduler:
             raise FormatError(f"role {role!r}: expected worker or server")
         if counts != self._expected_members:
             raise MXNetError(
-                f"the scheduler's job has {self._expected_members['worker']} workers and {self._expected_members['server']} servers, "
+                f"the scheduler's job has {self._expected_members['worker']} workers and "
+                f"{self._expected_members['server']} servers, "
                 f"this {role}'s has {counts['worker']} and {counts['server']} (DMLC_NUM_WORKER, DMLC_NUM_SERVER)"
             )
         policy = message.meta.get("policy", self._policy)

@@ -77,7 +77,7 @@ class KVServer:
         workers: ranks that the job has or had.
         stores: by number.
         ranks: worker of each link.
-        gone: why workers are given up, by rank.
+        lost_workers: why workers are given up, by rank.
     """
 
     def __init__(
@@ -411,7 +411,7 @@ class KVServer:
     # -- members
 
     def fail_worker(self, rank: int, reason: str, left: bool = False) -> None:
-        """Worker `rank` has left (`left`) or is given up: rounds that lack it end in an error.
+        """Worker `rank` has left (`left_workers`) or is given up: rounds that lack it end in an error.
 
         Stores with slack do not wait for one that has left.
         """
@@ -452,7 +452,8 @@ class KVServer:
         pushed = {str(r): max((h.last_round_of(r) for _, h in held), default=0) for r in sorted(self.workers)}
         return {
             "stores": len(self.stores), "keys": len({(id(store), h.key) for store, h in held}),
-            "rounds": max((h.completed_round for _, h in held), default=0), "received": self.received, "sent": self.sent,
+            "rounds": max((h.completed_round for _, h in held), default=0), "received": self.received,
+            "sent": self.sent,
             "memory": sum(h.value.nbytes for _, h in held), "pushed": pushed,
             "late": {str(rank): round(seconds, 3) for rank, seconds in late.items()},
         }  # fmt: skip

@@ -40,7 +40,7 @@ class ServerNode(Postoffice):
         super().__init__(job)
         self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._serve_lock, self._counting = threading.Lock(), threading.Lock()  # whoever serves has the turn
-        self._n_tasks = 0  # things in `_work` that are not done
+        self._n_tasks = 0  # things in `_tasks` that are not done
         self._fast_streak = 0  # small requests that were served quickly, one after another
         self._crashes: dict[int, str] = {}
         self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
@@ -186,7 +186,7 @@ class ServerNode(Postoffice):
             self._post(lambda: self._clear_suspect(rank))
 
     def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
-        super()._lost(role, rank, text, dead)
+        super().on_member_dead(role, rank, text, dead)
         if role == "worker" and dead:
             self._post(lambda: self._mark_unreachable(rank, text, True))
         elif role == "worker":

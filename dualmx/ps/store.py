@@ -31,8 +31,8 @@ class PendingRequest:
         link, request: where the answer goes.
         values: values to answer with, by position, for a pull.
         rows: rows that are asked for, by position; None for a pull of everything.
-        left: parts that are not ready.
-        what: the request in words.
+        unready_parts: parts that are not ready.
+        description: the request in words.
         priority: of the answer.
         since: when it came, and `noted`: when its worker was last told what it waits for, at first the same.
         store, slices, turns: what it waits for: a round of each slice.
@@ -66,10 +66,10 @@ class Shard:
         key, number: which slice of which key.
         value: its numbers (n,); an array is replaced, never changed in place.
         shape: shape of the whole array, and `width`: elements of a row of it.
-        table: the array was stored as row_sparse.
-        closed: rounds done.
-        previous: the numbers before the last round, for a worker that comes back and has not seen that round.
-        seen: last round that each worker has pushed, where pushes are rounds of their own.
+        is_row_sparse: the array was stored as row_sparse.
+        completed_round: rounds done.
+        previous_value: the numbers before the last round, for a worker that comes back and has not seen that round.
+        last_push_of: last round that each worker has pushed, where pushes are rounds of their own.
     """
 
     value: Value
@@ -102,14 +102,14 @@ class Store:
 
     Attributes:
         apply: makes new values of sums; without it the sums are the new values.
-        adds: `apply` takes lists of terms too, and adds them up itself.
-        record: called with rounds that were closed, before anybody is told.
+        updater_sums: `apply` takes lists of terms too, and adds them up itself.
+        log_rounds: called with rounds that were closed, before anybody is told.
         keep_previous: keep the values before the last round.
-        whole: keys are kept in one piece.
-        take: returns memory of a number of bytes for sums and values.
-        lends: whether workers see that memory where it lies; if none does, values may lie anywhere.
-        steps: how many one-time preparations each worker has made.
-        gathers: a push is answered when it has arrived.
+        unsliced: keys are kept in one piece.
+        alloc: returns memory of a number of bytes for sums and values.
+        has_shm_readers: whether workers see that memory where it lies; if none does, values may lie anywhere.
+        setup_steps: how many one-time preparations each worker has made.
+        acks_on_arrival: a push is answered when it has arrived.
     """
 
     acks_on_arrival = False

@@ -84,7 +84,7 @@ class Van:
         return None
 
     def has_shm_readers(self) -> bool:
-        """Whether somebody sees memory that `take` returned where it lies."""
+        """Whether somebody sees memory that `alloc` returned where it lies."""
         return False
 
     def drive(self, done: Callable[[], bool], timeout: float) -> bool:

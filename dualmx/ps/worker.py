@@ -40,11 +40,11 @@ class KVWorker:
     Attributes:
         keys: what is known of the keys of stores.
         rounds: how often each key was pushed.
-        back: this worker takes the place of one that died.
+        is_restarted: this worker takes the place of one that died.
         on_first_push: called before this worker pushes for the first time, with its `position` and whether it
             was `idle`.
         lockstep: whether a synchronous store is open, whose rounds all workers push alike.
-        batches: in elastic jobs, which batch pushes belong to; None in others.
+        elastic: in elastic jobs, which batch pushes belong to; None in others.
     """
 
     def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
@@ -242,8 +242,8 @@ class KVWorker:
                     for key in batches.keys:
                         self._prefetched[store, key] = pulled
 
-    def _send_single(self, batches: _Batches) -> None:
-        """Send a push of one array in one slice, as it is: what `_Batches.send` does, with the least work."""
+    def _send_single(self, batches: KVWorker.MessageBatcher) -> None:
+        """Send a push of one array in one slice, as it is: what `MessageBatcher.send` does, with the least work."""
         ((priority, server, (key, number, turn), data),) = batches.later
         meta, store = batches.meta, batches.meta["store"]
         form = self._header_templates.get((meta["op"], store, key))

@@ -35,9 +35,9 @@ class WorkerNode(Postoffice):
     Attributes:
         rank: of this worker.
         kv: sends arrays to the servers.
-        traffic: counts exchanges with other workers.
+        counters: counts exchanges with other workers.
         journals: what this worker writes down, to be removed when it leaves.
-        newcomers: numbers of workers that want to take part in the exchanges of an elastic job.
+        waiting_workers: numbers of workers that want to take part in the exchanges of an elastic job.
     """
 
     def __init__(self, job: Job):
@@ -135,7 +135,7 @@ class WorkerNode(Postoffice):
         self._customer.fail_peer(self._servers[rank], text)
 
     def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
-        super()._lost(role, rank, text, dead)
+        super().on_member_dead(role, rank, text, dead)
         if role == "worker":
             self.waiting_workers.discard(rank)
             if dead and self._peers is not None:

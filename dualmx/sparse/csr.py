@@ -215,7 +215,7 @@ class CSRNDArray(BaseSparseNDArray):
 
 
 def indptr_of(lines: np.ndarray, count: int) -> np.ndarray:
-    """Row pointer of elements whose rows, in ascending order, are `lines`."""
+    """Row pointer of elements whose rows, in ascending order, are `row_ids`."""
     return np.concatenate([[0], np.cumsum(np.bincount(lines, minlength=count))])
 
 

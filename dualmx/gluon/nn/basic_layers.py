@@ -107,7 +107,7 @@ class Dropout(OpLayer):
         self._kwargs["p"] = rate
 
     def _fast_forward(self, x: Any) -> Any:
-        return super()._eager(x) if self._kwargs["p"] > 0 else nd.identity(x)
+        return super()._fast_forward(x) if self._kwargs["p"] > 0 else nd.identity(x)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Drop out."""

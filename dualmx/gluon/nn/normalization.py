@@ -205,7 +205,7 @@ class InstanceNorm(_Affine):
         self._prepare("InstanceNorm", (self.gamma, self.beta), eps=epsilon)
 
     def _fast_forward(self, x: Any) -> Any:
-        return super()._eager(x) if self._axis == 1 else self._forward_eager(x.context, x)
+        return super()._fast_forward(x) if self._axis == 1 else self._forward_eager(x.context, x)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         """Normalize."""

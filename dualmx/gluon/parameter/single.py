@@ -336,7 +336,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         return self._data
 
     def _context_key(self, ctx: Context | None) -> Context | None:
-        """The key of `_at` meant by `ctx`; raises with the reason when there is none."""
+        """The key of `_by_context` meant by `ctx`; raises with the reason when there is none."""
         self._require_sparse("data")
         if self._data is None:
             self._raise_uninitialized()

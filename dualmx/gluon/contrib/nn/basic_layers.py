@@ -88,7 +88,7 @@ class SyncBatchNorm(BatchNorm):
 
     def _fast_forward(self, x: Any) -> Any:
         self._count_devices()
-        return super()._eager(x)
+        return super()._fast_forward(x)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """Normalize."""
