@@ -30,7 +30,7 @@ class SchedulerState:
         elastic_rounds: settles the batches of an elastic job.
 
     Example:
-        >>> ledger = Ledger(2, 1)
+        >>> ledger = SchedulerState(2, 1)
         >>> ledger.pass_barrier("", (0, 1))
         >>> ledger.has_passed("", (0, 1)), ledger.has_passed("", (0, 2)), ledger.complete
         (True, False, False)

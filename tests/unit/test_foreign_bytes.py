@@ -328,17 +328,17 @@ class TestTables:
 class TestMessages:
     def test_true_and_false_are_no_numbers(self) -> None:
         from dualmx.ps.frame import REQUEST, Message
-        from dualmx.ps.requests import parts_of, put
+        from dualmx.ps.requests import parse_parts, serve_put
         from dualmx.ps.store import Store
 
         for part in (["w", 0, False], ["w", True, 0], [True, 0, 0]):
             with pytest.raises(FormatError, match="not as expected"):
-                parts_of(Message(REQUEST, 0, {"op": "push", "parts": [part]}), (str, int), int, int)
+                parse_parts(Message(REQUEST, 0, {"op": "push", "parts": [part]}), (str, int), int, int)
         with pytest.raises(FormatError, match="key=True: not as expected"):
             Message(REQUEST, 0, {"key": True}).take("key", (str, int))
         message = Message(REQUEST, 0, {"parts": [["w", 0, "float32", 3, [True, 3]]]}, [bytes(12)], size=12)
         with pytest.raises(FormatError, match="no array"):
-            put(Store([0], True, print, print), message, lambda nbytes: np.empty(nbytes, np.uint8))
+            serve_put(Store([0], True, print, print), message, lambda nbytes: np.empty(nbytes, np.uint8))
 
     def test_a_job_of_very_many_batches(self) -> None:
         told = {"batch": 1 << 60, "members": [0], "used": []}
