@@ -274,7 +274,7 @@ class Block:
         if deduplicate:
             last = {param: name for name, param in params.items()}
             params = {name: param for name, param in params.items() if last[param] == name}
-        nd.save(filename, {name: param._mean_copy() for name, param in params.items()})
+        nd.save(filename, {name: param._reduce() for name, param in params.items()})
 
     def load_parameters(
         self,

@@ -283,7 +283,7 @@ class HybridBlock(CachedAccess, Block):
             )
         graph.symbol.save(f"{path}-symbol.json", remove_amp_cast=remove_amp_cast)
         aux = set(graph.symbol.list_auxiliary_states())
-        values = {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._mean_copy() for p in graph.params}
+        values = {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._reduce() for p in graph.params}
         nd.save(f"{path}-{epoch:04d}.params", values)
 
 

@@ -202,7 +202,7 @@ class Trainer(StoreLink):
     def _step_as_spmd(self, chosen: list[tuple[int, Parameter]]) -> bool:
         """Sum and update on all contexts, and in all processes that XLA has joined, as one program, if possible."""
         store = self._kvstore
-        everywhere = getattr(store, "everywhere", None)
+        everywhere = getattr(store, "xla_processes", None)
         alone = type(store) is kvstore.KVStore
         if not (alone or everywhere is not None) or not chosen or store._compression is not None:
             return False

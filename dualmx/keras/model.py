@@ -156,7 +156,7 @@ class Model(Training, Block):
             MXNetError: the model has no weights yet.
         """
         self._require_weights("get_weights")
-        return [p._mean_copy().asnumpy() for p in self.collect_params().values()]
+        return [p._reduce().asnumpy() for p in self.collect_params().values()]
 
     def set_weights(self, weights: Any) -> None:
         """Overwrite the values of all parameters.

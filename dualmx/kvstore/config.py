@@ -18,7 +18,7 @@ ELEMENTWISE = (
 )  # fmt: skip
 _RUNTIME_FIELDS = {
     "lr_scheduler", "lr_mult", "wd_mult", "idx2name", "param_dict", "sym_info", "num_update", "allow_np_array",
-    "_all_index_update_counts", "_index_update_count", "_products", "_turns", "cumgrads", "weight_previous",
+    "_all_index_update_counts", "_index_update_count", "_products", "_update_positions", "cumgrads", "weight_previous",
 }  # fmt: skip
 _SCHEDULES: dict[str, tuple[type, tuple[Any, ...]]] = {
     "FactorScheduler": (schedules.FactorScheduler, (1,)),

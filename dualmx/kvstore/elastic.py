@@ -103,7 +103,7 @@ class ElasticSampler:
         self._order = length, batch_size, shuffle, seed
         self._name = f"{length} {batch_size} {bool(shuffle)} {seed}"  # by which workers tell newcomers of epochs
         self._pool = SamplePool(*self._order)
-        self._batches: ElasticWorker | None = getattr(kv, "_batches", None)
+        self._batches: ElasticWorker | None = getattr(kv, "_elastic", None)
         self._seen = 0  # batches that are over
         self._under_way = 0  # the batch whose samples were given out
         self.total = 0

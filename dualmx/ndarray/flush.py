@@ -128,7 +128,7 @@ def run_executable(exe: Executable, tr: Trace) -> list[Any]:
                 continue  # which is copied on its way in
             if not takes_over or _getrefcount(args[i]) > _SOLE_REFCOUNT or id(args[i]) in protected:
                 args[i] = copy_buffer(args[i])
-                counters.donation_copies += 1
+                counters.kept_copies += 1
         if exe.donated_types:
             args = args + _take_donated(exe.donated_types, tr.dead_buffers)
         if exe.has_keys:

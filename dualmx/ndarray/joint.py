@@ -331,7 +331,7 @@ def _run_spmd(
                 alone = single.takes_over and single._getrefcount(tr.leaves[i]) <= single._SOLE_REFCOUNT
                 if not alone or id(tr.leaves[i]) in protected:
                     tr.leaves[i] = copy_buffer(tr.leaves[i])
-                    counters.donation_copies += 1
+                    counters.kept_copies += 1
         args = [group.from_shards(list(parts)) for parts in zip(*[tr.leaves for tr in traces], strict=True)]
         if exe.donated_types:
             recycled = [

@@ -212,7 +212,7 @@ class Trace:
             promoted = self._scalars_to_runtime_inputs(call, tuple(vals))
             if promoted is not None:
                 return promoted
-        counters.trace_misses += 1
+        counters.misses += 1
         # On a mesh, operators that say how values are cut are checked here and not when the program is lowered.
         with lowering_on(self.ctx) if self.ctx.mesh is not None else _anywhere:
             results = call.infer(tuple([(v.shape, v.dtype) for v in vals]))

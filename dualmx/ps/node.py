@@ -133,6 +133,7 @@ class Postoffice:
                 self.on_member_dead(role, rank, text, dead)
 
     def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
+        """A member is lost, for good if `dead`; `text` says why."""
         self.dead_peers.setdefault((role, rank), text)
         if dead:
             self.dead.add((role, rank))
@@ -165,10 +166,10 @@ class Postoffice:
         if reason.startswith(NO_HEARTBEAT) and not waits:
             lost(reason)
             return
-        work = threading.Thread(target=self.reconnect_loop, args=(peer, reason, waits, hello, lost), daemon=True)
+        work = threading.Thread(target=self._reconnect_loop, args=(peer, reason, waits, hello, lost), daemon=True)
         work.start()
 
-    def reconnect_loop(
+    def _reconnect_loop(
         self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
     ) -> None:
         until = time.monotonic() + (self.job.restart_timeout if waits else max(self.job.heartbeat_timeout, 1.0))

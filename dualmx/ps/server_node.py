@@ -186,6 +186,7 @@ class ServerNode(Postoffice):
             self._post(lambda: self._clear_suspect(rank))
 
     def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
+        """See `Postoffice`."""
         super().on_member_dead(role, rank, text, dead)
         if role == "worker" and dead:
             self._post(lambda: self._mark_unreachable(rank, text, True))

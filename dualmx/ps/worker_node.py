@@ -135,6 +135,7 @@ class WorkerNode(Postoffice):
         self._customer.fail_peer(self._servers[rank], text)
 
     def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
+        """See `Postoffice`."""
         super().on_member_dead(role, rank, text, dead)
         if role == "worker":
             self.waiting_workers.discard(rank)

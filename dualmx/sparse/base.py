@@ -350,7 +350,7 @@ class BaseSparseNDArray(NDArray):
     def __setstate__(self, state: dict[str, Any]) -> None:
         ctx = Context.parse(state["ctx"])
         made = self.of_body(SparseBody(self._stype, state["shape"], state["data"], state["aux"]), ctx)
-        for name in ("_v", "_tr", "_data", "_x", "dense"):
+        for name in ("_value", "_trace", "_data", "_meta", "dense"):
             setattr(self, name, getattr(made, name))
         self.replace_with(made)
 

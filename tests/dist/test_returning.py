@@ -297,7 +297,7 @@ def test_a_server_serves_who_joined_while_the_others_left(monkeypatch: pytest.Mo
         return original(self, peer)
 
     monkeypatch.setattr(WorkerNode, "_connect_server", reach)
-    monkeypatch.setattr(ServerNode, "_joined", lambda self, rank: None)  # the note is lost
+    monkeypatch.setattr(ServerNode, "on_member_joined", lambda self, rank: None)  # the note is lost
     job.worker(1)
     assert joined.wait(10)
     job.workers.pop(0).close()
@@ -453,7 +453,7 @@ def test_a_successor_that_left_a_barrier_out_waits_for_nobody_who_is_gone_for_go
     office.ask(1, "crash", NOTICE, text="of the test")
     office.scheduler.on_down(1, "killed")
     assert office.answer(waits) is None
-    monkeypatch.setattr(office.scheduler, "_comeback", 0.0)
+    monkeypatch.setattr(office.scheduler, "_restart_timeout", 0.0)
     office.scheduler._watch()
     reply = office.answer(waits)
     assert reply is not None and reply.kind == ERROR and "worker 0 died: of the test" in reply.meta["text"]

@@ -124,7 +124,7 @@ def test_housekeeping_does_not_follow_every_request(monkeypatch: pytest.MonkeyPa
     running.whole()
     kv = running.workers[0].kv
     monkeypatch.setattr(KVServer, "send_wait_notices", counted("tick", KVServer.send_wait_notices))
-    monkeypatch.setattr(SocketVan, "pulse", counted("pulse", SocketVan.send_heartbeats))
+    monkeypatch.setattr(SocketVan, "send_heartbeats", counted("pulse", SocketVan.send_heartbeats))
     began = time.monotonic()
     for _ in range(300):
         kv._customer.wait(kv.ask_all("status", {"op": "status"}))

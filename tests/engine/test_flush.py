@@ -171,7 +171,7 @@ def test_a_loop_that_never_looks_at_its_values_is_cut_by_itself():
 
 
 def test_programs_that_never_repeat_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr(trie, "programs_bound", 5)
+    monkeypatch.setattr(trie, "max_executables", 5)
     held = nd.array(np.ones((2, 23)))
     pending = held * 2
     for n in range(1, 25):

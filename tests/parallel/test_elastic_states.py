@@ -53,20 +53,20 @@ def begun() -> Iterator[None]:
 class TestObjectState:
     def test_values_are_kept_apart_from_what_was_saved(self) -> None:
         state = hvd.elastic.ObjectState(epoch=1, seen={"a": [1]}, w=mx.nd.ones((2,)), n=np.zeros(2))
-        state.constants_seen["a"].append(2)
+        state.seen["a"].append(2)
         state.w += 1
         state.n[0] = 5
         state.epoch = 2
         for _ in range(2):
             state.restore()
-            assert (state.epoch, state.constants_seen, state.n.tolist()) == (1, {"a": [1]}, [0.0, 0.0])
+            assert (state.epoch, state.seen, state.n.tolist()) == (1, {"a": [1]}, [0.0, 0.0])
             assert state.w.asnumpy().tolist() == [1.0, 1.0]
-            state.constants_seen["a"].append(3)
+            state.seen["a"].append(3)
             state.w += 1
         state.commit()
-        state.constants_seen["a"].clear()
+        state.seen["a"].clear()
         state.restore()
-        assert state.constants_seen == {"a": [1, 3]} and state.w.asnumpy().tolist() == [2.0, 2.0]
+        assert state.seen == {"a": [1, 3]} and state.w.asnumpy().tolist() == [2.0, 2.0]
 
     def test_what_is_saved_does_not_depend_on_what_comes_after(self, lose: Callable[[], None]) -> None:
         state = hvd.elastic.ObjectState(w=mx.nd.ones((2,)), more={"a": [mx.nd.ones((2,))]})

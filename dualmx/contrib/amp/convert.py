@@ -239,9 +239,9 @@ def convert_hybrid_block(
     params = {p.name: p for p in block.collect_params().values()}
     auxiliary = set(symbol.list_auxiliary_states())
     inputs = [n for n in symbol.list_arguments() if n not in params]
-    args = {n: p._mean_copy() for n, p in params.items() if n not in auxiliary}
+    args = {n: p._reduce() for n, p in params.items() if n not in auxiliary}
     converted, args, aux = convert_model(
-        symbol, args, {n: params[n]._mean_copy() for n in auxiliary}, target_dtype, target_dtype_ops, fp32_ops,
+        symbol, args, {n: params[n]._reduce() for n in auxiliary}, target_dtype, target_dtype_ops, fp32_ops,
         conditional_fp32_ops, excluded_sym_names, cast_optional_params,
     )  # fmt: skip
     made = SymbolBlock(converted, [var(n) for n in inputs])

@@ -76,7 +76,7 @@ def _step(held: _HostedBlock, batch_size: int, learning_rate: float | None) -> N
 
 
 def _parameters(held: _HostedBlock) -> dict[str, NDArray]:
-    return {name: p._mean_copy() for name, p in held.block._collect_params_with_prefix().items()}
+    return {name: p._reduce() for name, p in held.block._collect_params_with_prefix().items()}
 
 
 rpc.register("block.make", _make)

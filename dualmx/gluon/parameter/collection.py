@@ -180,7 +180,7 @@ class ParameterDict:
                     f"strip_prefix={strip_prefix!r}: parameter {name!r} does not start with it; it may be shared "
                     "from another block, or a child was made outside `with self.name_scope():`"
                 )
-            values[name[len(strip_prefix) :]] = param._mean_copy()
+            values[name[len(strip_prefix) :]] = param._reduce()
         nd.save(filename, values)
 
     def load(

@@ -53,7 +53,7 @@ class HeldArrays:
     def __getstate__(self) -> dict[str, Any]:
         """What a deep copy or a pickle takes along: the values and where they are, no gradients and no Trainer."""
         left = {"_data": None, "_at": {}, "_plain": {}, "_sparse_at": {}, "_var": None, "_trainer": None}
-        values = None if self._data is None else (self._mean_copy(), self._ctx_list)
+        values = None if self._data is None else (self._reduce(), self._ctx_list)
         return {"values": values, "others": {**self.__dict__, **left, "_when_made": None}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ class HeldArrays:
     def _set_arrays(self, data: Any, contexts: list[Context], fresh: bool = False) -> None:
         raise NotImplementedError
 
-    def _mean_copy(self) -> NDArray:
+    def _reduce(self) -> NDArray:
         raise NotImplementedError
 
     def _arrays(self) -> list[NDArray]:

@@ -294,7 +294,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         """
         contexts = context_list(ctx)
         if self._data is not None:
-            self._set_arrays(self._mean_copy(), contexts)
+            self._set_arrays(self._reduce(), contexts)
         elif self._deferred_init:
             init, _, default_init, data = self._deferred_init
             self._deferred_init = (init, contexts, default_init, data)
@@ -418,7 +418,7 @@ class Parameter(ShardedArrays, RowArrays, HeldArrays):
         self._by_context, self._fast_lookup, self._sparse_by_context = {}, {}, {}
         ARRAYS_VERSION.count += 1
 
-    def _mean_copy(self) -> NDArray:
+    def _reduce(self) -> NDArray:
         """The mean of the copies, on the first CPU."""
         if self._stype == "row_sparse" and self._trainer is not None:
             self._trainer._fetch_rows(self, None)

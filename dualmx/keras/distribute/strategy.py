@@ -84,7 +84,7 @@ class Strategy:
         """Give all replicas the mean of their values, such as moving averages."""
         for p in params:
             if len(self.contexts) > 1:
-                p.set_data(p._mean_copy())
+                p.set_data(p._reduce())
 
     # -- training loops of one's own
 

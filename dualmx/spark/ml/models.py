@@ -223,7 +223,7 @@ def _files(what: str, network: Block, shapes: Sequence[Sequence[int]]) -> tuple[
     with tempfile.TemporaryDirectory() as scratch:
         symbol, params = (os.path.join(scratch, name) for name in (_SYMBOL, _PARAMS))
         graph.symbol.save(symbol)
-        nd.save(params, {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._mean_copy() for p in graph.params})
+        nd.save(params, {f"{'aux' if p.name in aux else 'arg'}:{p.name}": p._reduce() for p in graph.params})
         return {os.path.basename(path): Path(path).read_bytes() for path in (symbol, params)}, graph.names
 
 
