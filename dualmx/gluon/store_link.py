@@ -101,7 +101,9 @@ class StoreLink:
         if store is not None:
             in_store = self._kvstore_params["update_on_kvstore"]
             if in_store is None:
-                capable = store.is_capable("optimizer") and not getattr(store, "unsupported_reason", _none)(self._optimizer)
+                capable = store.is_capable("optimizer") and not getattr(store, "unsupported_reason", _none)(
+                    self._optimizer
+                )
                 in_store = is_asynchronous(store.type) or (UPDATE_ON_KVSTORE.read() == "1" and capable)
             if is_asynchronous(store.type) and not in_store:
                 raise ArgumentError(f"Trainer: kvstore={store.type!r} needs update_on_kvstore=True")

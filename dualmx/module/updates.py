@@ -131,7 +131,9 @@ class KVStoreUpdater(LocalUpdater):
             for name, arrays in zip(self._names, self._all("args"), strict=True):
                 self._store.broadcast(name, arrays[0], out=arrays)
         if self._update_on_store and not is_asynchronous(getattr(self._store, "type", "")):
-            self._update_on_store = not (hasattr(self._store, "unsupported_reason") and self._store.unsupported_reason(optimizer))
+            self._update_on_store = not (
+                hasattr(self._store, "unsupported_reason") and self._store.unsupported_reason(optimizer)
+            )
         if self._update_on_store:
             optimizer.idx2name = {**optimizer.idx2name, **{n: n for n in self._names}}
             self._store.set_optimizer(optimizer)

@@ -226,7 +226,9 @@ def test_nothing_of_the_size_of_the_table_is_computed() -> None:
         found = c.compiled.memory_analysis()
         sizes.append((found.temp_size_in_bytes, found.output_size_in_bytes))
 
-    watcher = type("Watcher", (), {"compiled": staticmethod(watch), "executed": lambda *a: None, "ran": lambda *a: None})
+    watcher = type(
+        "Watcher", (), {"compiled": staticmethod(watch), "executed": lambda *a: None, "ran_eagerly": lambda *a: None}
+    )
     from dualmx.compile.watch import listeners
 
     net(nd.array([1, 2]))

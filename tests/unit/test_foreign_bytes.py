@@ -335,7 +335,7 @@ class TestMessages:
             with pytest.raises(FormatError, match="not as expected"):
                 parse_parts(Message(REQUEST, 0, {"op": "push", "parts": [part]}), (str, int), int, int)
         with pytest.raises(FormatError, match="key=True: not as expected"):
-            Message(REQUEST, 0, {"key": True}).take("key", (str, int))
+            Message(REQUEST, 0, {"key": True}).field("key", (str, int))
         message = Message(REQUEST, 0, {"parts": [["w", 0, "float32", 3, [True, 3]]]}, [bytes(12)], size=12)
         with pytest.raises(FormatError, match="no array"):
             serve_put(Store([0], True, print, print), message, lambda nbytes: np.empty(nbytes, np.uint8))
