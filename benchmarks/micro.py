@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import dualmx as mx
-from dualmx.compile.counters import counters
+from dualmx.compile.events import counters
 from dualmx.ndarray import invoke
-from dualmx.ndarray.trace import engine
+from dualmx.ndarray.recorder import engine
 from dualmx.op.registry import get_op
 
 CHAIN = 500

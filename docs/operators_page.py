@@ -62,7 +62,7 @@ def entry(op: Any) -> list[str]:
 def executed(ops: list[Any]) -> dict[str, list[str]]:
     """Examples of the operators that take one or two arrays and need no parameter, with the results they gave."""
     import dualmx as mx
-    from dualmx.namespace.rooms import public_names
+    from dualmx.namespace.lazy_module import public_names
 
     given = ("[[2, 1], [1, 3]]", "[[1, 2], [3, 4]]")
     arrays = [mx.nd.array(json.loads(g)) for g in given]

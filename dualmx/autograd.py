@@ -19,14 +19,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from .core.checks import require_instance
+from .core.argcheck import require_instance
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .ndarray import tape
-from .ndarray.array import NDArray, make_variable
-from .ndarray.function import Function
+from .ndarray.custom_op import Function
 from .ndarray.handle import is_tracked
-from .ndarray.recorded import recorded_ops
-from .ndarray.trace import backward_mode, engine, local
+from .ndarray.ndarray import NDArray, make_variable
+from .ndarray.recorder import backward_mode, engine, local
+from .ndarray.tape import recorded_ops
 from .symbol.node import Node, topological
 from .symbol.symbol import Symbol
 

@@ -6,13 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from .compile.counters import counters
-from .compile.watch import CompileEvent, Listener, format_where, listeners
+from .compile.events import CompileEvent, Listener, counters, format_where, listeners
 from .core.errors import MXNetError
 from .graph.trie import LEAF, steps_of
 from .ndarray.handle import Handle, exposed
-from .ndarray.storage import waitall
-from .ndarray.trace import local
+from .ndarray.recorder import local
+from .ndarray.save_load import waitall
 
 _MOST_DESCRIBED = 10  # compilations that an error describes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from .core.checks import integer
-from .ndarray.flush import flush
-from .ndarray.trace import engine
+from .core.argcheck import integer
+from .ndarray.execute import flush
+from .ndarray.recorder import engine
 
 
 def set_bulk_size(size: int) -> int:

@@ -1,33 +1,64 @@
-"""Executables: a lowered prefix compiled ahead of time; donation pairs each output with the buffer it replaces."""
+"""Executables: a lowered prefix compiled ahead of time; donation pairs each output with the buffer it replaces.
+
+The on-disk cache of compiled programs, switched on only while dualmx compiles.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
-from ..core import memory
+from ..core import knobs, malloc
 from ..core.context import Context
-from ..graph.departure import cache_miss_reason
+from ..graph.explain import cache_miss_reason
 from ..graph.trie import State, Value, trie
-from ..op.backend import lowering_on_platform
-from ..op.joint import device_axis, lowering_on
-from .cache import persistent_cache
-from .counters import counters
-from .devices import device_of, sharding_of
-from .layout import sink_transposes
+from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
+from .cpu.onednn.ffi_handlers import available
+from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
+from .cpu.transpose_sinking import sink_transposes
+from .cpu.xla_workarounds import has_broadcast_dot, has_remat
+from .devices import device_of, quiet_jax_logging, sharding_of, x64
+from .events import CompileEvent, counters, listeners
 from .lower import lower
-from .onednn.ffi import available
-from .onednn.rewrite import REWRITE_RULES, materialize_once
-from .remade import has_remat
-from .spmd import AXIS, DeviceGroup
-from .spread import has_broadcast_dot
-from .watch import CompileEvent, listeners
-from .x64 import x64
+from .multi_device import AXIS, DeviceGroup
+
+_lock = threading.RLock()
+_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0.0, "jax_persistent_cache_min_entry_size_bytes": -1}
+
+
+@contextlib.contextmanager
+def persistent_cache() -> Iterator[None]:
+    """Use dualmx's cache folder in this scope; the user's own JAX settings are found unchanged afterwards.
+
+    A folder that the user configured for JAX is used instead and nothing is touched.
+    """
+    folder = os.path.expanduser(knobs.CACHE.read())
+    if not folder or jax.config.values["jax_compilation_cache_dir"]:
+        yield
+        return
+    with _lock, quiet_jax_logging():
+        before = {name: getattr(jax.config, name) for name in _SETTINGS}
+        # The folder's state is settled at first use, so both changes need a reset to be seen.
+        compilation_cache.reset_cache()
+        jax.config.update("jax_compilation_cache_dir", folder)
+        for name, value in _SETTINGS.items():
+            jax.config.update(name, value)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_compilation_cache_dir", None)
+            for name, value in before.items():
+                jax.config.update(name, value)
+            compilation_cache.reset_cache()
 
 
 class Executable:
@@ -142,7 +173,7 @@ class Executable:
         seconds = time.perf_counter() - began
         counters.compile_seconds += seconds
         if seconds > 0.2:  # a small one leaves little behind
-            memory.trim()
+            malloc.trim()
         if listeners:
             reason, results, donated = cache_miss_reason(last), len(self.outputs), len(taken)
             where = next((s.user_line for s in reversed(steps) if s.user_line), None)

@@ -1,4 +1,7 @@
-"""Lowering: a recorded prefix becomes one pure function on JAX arrays."""
+"""Lowering: a recorded prefix becomes one pure function on JAX arrays.
+
+Programs for other processes: StableHLO with JAX's own calling convention.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import export as jax_export
 
 from ..graph.trie import BACKWARD, LEAF, OP, REENTER, VARIABLE, State, Value
-from .whole import integer_vjp, is_integer
+from .devices import x64
+from .integer_vjp import integer_vjp, is_integer
 
 
 @dataclass
@@ -188,3 +193,14 @@ def lower(
         return [env[v] for v in results]
 
     return program
+
+
+def export_stablehlo(
+    fn: Callable[..., Any], args: Sequence[jax.Array], platforms: Sequence[str] | None
+) -> jax_export.Exported:
+    """Return the program of a function for arrays like `args`; see `jax.export.export` for `platforms`."""
+    with x64():
+        return jax_export.export(jax.jit(fn), platforms=platforms)(*args)
+
+
+__all__ = ["export_stablehlo"]

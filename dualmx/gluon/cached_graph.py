@@ -12,13 +12,12 @@ from ..namespace import sym
 from ..ndarray import NDArray, invoke
 from ..sparse import needs_stepwise, run_program_stepwise
 from ..symbol import Symbol
-from ..symbol.stepwise import EagerGraph, execute, lower_or_fallback
+from ..symbol.eager_fallback import EagerGraph, execute, lower_or_fallback
 from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, brief
-from .semantics import to_nd_class, with_class_of
-from .structure import LEAF, TreeDef, flatten, unflatten
+from .pytree import LEAF, TreeDef, flatten, to_nd_class, unflatten, with_class_of
 
 if TYPE_CHECKING:
-    from .base import Block
+    from .base_block import Block
     from .hybrid import HybridBlock
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.checks import number
+from ..core.argcheck import number
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
-from .semantics import with_class_of
+from .pytree import with_class_of
 
 
 def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:

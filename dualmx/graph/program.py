@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..op.joint import REMAT_NAME
+from ..op.lowering_context import REMAT_NAME
 from ..op.registry import Call, Op
 from ..op.schema import UNTYPED, Input
 

@@ -1,12 +1,89 @@
-"""Optimizers by Keras's names and arguments; each returns one of `mx.optimizer`."""
+"""Optimizers by Keras's names and arguments; each returns one of `mx.optimizer`.
+
+Learning rates that depend on the number of the step.
+
+`optimizer.apply_gradients`, which optimizers have once `dualmx.keras` is imported.
+"""
 
 from __future__ import annotations
 
+import bisect
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .. import optimizer
-from ..core.errors import ArgumentError, ArgumentTypeError, suggest
-from . import schedules as schedules
+from .. import lr_scheduler, optimizer
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..gluon.parameter import Parameter
+from ..gluon.trainer import Trainer
+from ..ndarray import NDArray
+from ..optimizer import Optimizer
+from .distribute.replica_context import get_replica_context
+from .distribute.strategy import get_strategy
+
+
+class LearningRateSchedule(lr_scheduler.LRScheduler):
+    """Base of schedules; subclasses define `__call__(step)`."""
+
+
+class ExponentialDecay(LearningRateSchedule):
+    """initial_learning_rate · decay_rate ^ (step / decay_steps).
+
+    Args:
+        initial_learning_rate, decay_steps, decay_rate: see the formula.
+        staircase: take whole numbers of `step / decay_steps`.
+
+    Example:
+        >>> ExponentialDecay(0.1, decay_steps=10, decay_rate=0.5)(20)
+        0.025
+    """
+
+    def __init__(self, initial_learning_rate: float, decay_steps: int, decay_rate: float, staircase: bool = False):
+        super().__init__(initial_learning_rate)
+        self._first, self._steps, self._by, self._stairs = initial_learning_rate, decay_steps, decay_rate, staircase
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate of a step."""
+        times = num_update // self._steps if self._stairs else num_update / self._steps
+        return self._first * self._by**times
+
+
+class PiecewiseConstantDecay(LearningRateSchedule):
+    """values[i] until step boundaries[i], the last value after that.
+
+    Example:
+        >>> schedule = PiecewiseConstantDecay([10, 20], [0.1, 0.01, 0.001])
+        >>> schedule(10), schedule(11), schedule(30)
+        (0.1, 0.01, 0.001)
+    """
+
+    def __init__(self, boundaries: Sequence[int], values: Sequence[float]):
+        if len(values) != len(boundaries) + 1:
+            raise ArgumentError(f"PiecewiseConstantDecay: {len(values)} values: expected {len(boundaries) + 1}")
+        super().__init__(values[0])
+        self._ends, self._values = list(boundaries), list(values)
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate of a step."""
+        return self._values[bisect.bisect_left(self._ends, num_update)]
+
+
+class CosineDecay(LearningRateSchedule):
+    """initial_learning_rate · ((1 - alpha)·(1 + cos(π·step / decay_steps)) / 2 + alpha), constant at the end.
+
+    Example:
+        >>> CosineDecay(0.2, decay_steps=10)(10)
+        0.0
+    """
+
+    def __init__(self, initial_learning_rate: float, decay_steps: int, alpha: float = 0.0):
+        super().__init__(initial_learning_rate)
+        self._first, self._steps, self._least = initial_learning_rate, decay_steps, alpha
+
+    def __call__(self, num_update: int) -> float:
+        """Return the rate of a step."""
+        share = (1 + math.cos(math.pi * min(num_update, self._steps) / self._steps)) / 2
+        return self._first * ((1 - self._least) * share + self._least)
 
 
 def SGD(learning_rate: Any = 0.01, momentum: float = 0.0, nesterov: bool = False, **kwargs: Any) -> Any:
@@ -108,3 +185,64 @@ def _rest(kwargs: dict[str, Any]) -> dict[str, Any]:
         found["clip_gradient"] = found.pop("clipvalue")
     found.pop("name", None)
     return found
+
+
+def apply_gradients(self: Optimizer, grads_and_vars: Iterable[tuple[Any, Any]], name: str | None = None) -> None:
+    """Update weights by gradients, which are added up over the replicas of the strategy.
+
+    Inside of `Strategy.run` the weights change when all replicas have run.
+
+    Args:
+        grads_and_vars: pairs of a gradient and a weight; those without a gradient (None) are left out.
+        name: accepted.
+
+    Raises:
+        ArgumentError: no gradients, or weights that differ from those of the first call. ArgumentTypeError: something
+            else than arrays and weights. MXNetError: the weights are on several devices, and no replica runs; or they
+            are about to change already.
+    """
+    pairs = [(g, p) for g, p in grads_and_vars if g is not None]
+    for g, p in pairs:
+        if not isinstance(p, Parameter) or not isinstance(g, NDArray):
+            found = f"a {type(g).__name__} for a {type(p).__name__}"
+            raise ArgumentTypeError(f"apply_gradients: {found}: expected an NDArray for a weight of a model")
+    if not pairs:
+        raise ArgumentError("apply_gradients: no weight has a gradient; was the loss computed inside of the tape?")
+    replica, params = get_replica_context(), [p for _, p in pairs]
+    contexts = params[0].list_ctx()
+    if replica is None and len(contexts) > 1:
+        raise MXNetError("apply_gradients: the weights are on several devices; call it in a function for strategy.run")
+    trainer = _trainer(self, params)
+    ctx = contexts[0] if replica is None else replica.context
+    for g, p in pairs:
+        if replica is not None and id(p) in replica.changed:
+            raise MXNetError(f"apply_gradients: {p.name} is about to change already; call strategy.run once per update")
+        g.copyto(p.grad(ctx))
+        p.data(ctx)._fresh_grad = True
+    if replica is None:
+        trainer.step(1)
+        return
+    replica.changed |= {id(p) for p in params}
+    replica.merges.append((self, lambda: trainer.step(1)))
+
+
+def _trainer(optimizer: Optimizer, params: list[Parameter]) -> Trainer:
+    """The trainer of an optimizer, which lives as long as the weights do."""
+    before = {id(p) for p in optimizer.param_dict.values()}
+    if before and before != {id(p) for p in params}:
+        raise ArgumentError(
+            f"apply_gradients: {len(params)} weights, which are not the {len(before)} of the first call; an optimizer "
+            "updates the same weights each time, so make one for each set of them"
+        )
+    for p in params:
+        for known in vars(p).get("_appliers", ()):
+            if known.optimizer is optimizer:
+                return known
+    made = Trainer(params, optimizer, kvstore=get_strategy().store)
+    vars(params[0]).setdefault("_appliers", []).append(made)
+    return made
+
+
+setattr(Optimizer, "apply_gradients", apply_gradients)  # noqa: B010  # a word of Keras, which MXNet's class lacks
+
+__all__ = ["apply_gradients"]

@@ -9,9 +9,9 @@ from typing import Any
 
 from .. import parallel
 from ..ndarray import NDArray, waitall
-from ..ndarray.joint import ProcessRunner
+from ..ndarray.execute_joint import ProcessRunner
 from ..optimizer import Optimizer
-from ..parallel import processes
+from ..parallel import jax_distributed
 from ..parallel.collectives import check_same_call
 from ..parallel.world import group_of, num_dead
 from .local import KVStore
@@ -31,7 +31,7 @@ class _XlaProcesses:
         Raises:
             MXNetError: a process is gone.
         """
-        return processes.run_with_timeout(work, "Trainer.step")
+        return jax_distributed.run_with_timeout(work, "Trainer.step")
 
 
 class CollectiveKVStore(KVStore):
@@ -101,7 +101,7 @@ class CollectiveKVStore(KVStore):
     @property
     def xla_processes(self) -> ProcessRunner | None:
         """The other processes, if XLA exchanges values with them inside of compiled steps; None otherwise."""
-        return _XlaProcesses() if parallel.size() == processes.size() > 1 else None
+        return _XlaProcesses() if parallel.size() == jax_distributed.size() > 1 else None
 
     def update_together(self, keys: Sequence[Any], grads: Any, weights: Any) -> bool:
         """Like `push` of gradients and `pull` of the updated weights, as one program on all devices of all processes.

@@ -1,4 +1,7 @@
-"""Distributed stores: the values live on servers, and all workers of the job push to and pull from them."""
+"""Distributed stores: the values live on servers, and all workers of the job push to and pull from them.
+
+A store as a member of its job: which worker this is, who else is there, and what all servers are told.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,120 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import DETERMINISM
-from ..ndarray import NDArray
+from ..ndarray import NDArray, waitall
 from ..ndarray.serialize import write_file
+from ..ndarray.zero_copy import as_numpy_view, assign_nocopy, from_numpy_nocopy
 from ..optimizer import Optimizer
-from ..optimizer.states import dump_states
-from ..parallel.borrow import as_numpy_view, assign_nocopy, from_numpy_nocopy
+from ..optimizer.state_file import dump_states
 from ..profiler import set_kvstore_handle
-from ..ps import current_worker
-from ..ps.answers import PushFuture
+from ..ps import WorkerNode, current_worker
+from ..ps.elastic_worker import ElasticWorker
 from ..ps.journal import Journal
-from ..ps.row_messages import is_row_sliced, push_rows
+from ..ps.row_requests import is_row_sliced, push_rows
+from ..ps.worker import KVWorker, PushFuture
 from ..sparse import RowSparseNDArray
-from . import by_rows as sparse
-from . import snapshot
+from . import row_sparse as sparse
+from . import states
 from .base import staleness_of
 from .compression import Compression, make
-from .config import is_elementwise, multipliers, schedule_of, settings, to_config, unsupported_reason
-from .local import _flat
-from .member import MemberStore
+from .local import KVStore, _flat
+from .optimizer_config import is_elementwise, multipliers, schedule_of, settings, to_config, unsupported_reason
 from .residuals import Residuals
 from .states import gather_states, read_states, send_states
+
+
+class MemberStore(KVStore):
+    """What distributed stores know of their job.
+
+    Attributes:
+        _worker: this process's place in the job, and `_kv` its requests to servers.
+        _number: of this store.
+        _completed: rounds of this worker before it died, and `_restored` those of a snapshot.
+    """
+
+    _worker: WorkerNode
+    _kv: KVWorker
+    _number: int
+    _completed = 0
+    _restored = 0
+    _contributes_zero = False  # what is pushed does not count: this worker has no samples in this batch
+
+    def _meta(self, op: str, **more: Any) -> dict[str, Any]:
+        return {"op": op, "store": self._number, **more}
+
+    def send_command_to_servers(self, head: int, body: str) -> None:
+        """Send a command to all servers, which log those that they do not know.
+
+        Args:
+            head: number of the command: 5 has the profiler do what `body` says, see `profile_servers`.
+            body: text.
+
+        Raises:
+            ArgumentError: a server cannot do it. MXNetError: a server is gone.
+        """
+        message = self._meta("command", head=int(head), body=str(body))
+        self._kv.wait(self._kv.ask_all("kvstore.send_command_to_servers", message))
+
+    _send_command_to_servers = send_command_to_servers
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker, from 0; in an elastic job among those who take part in the batch under way."""
+        return self._worker.rank if self._elastic is None else self._elastic.position
+
+    @property
+    def num_workers(self) -> int:
+        """Workers of the job; in an elastic job those who take part in the batch under way."""
+        return self._worker.job.workers if self._elastic is None else len(self._elastic.members)
+
+    @property
+    def _elastic(self) -> ElasticWorker | None:
+        return self._kv.elastic
+
+    def _sync_before_pull(self) -> None:
+        """In an elastic job: end the batch under way if anything was pushed for it."""
+        if self._elastic is not None:
+            self._elastic.sync_before_pull()
+
+    @property
+    def is_recovery(self) -> bool:
+        """Whether this process takes the place of a worker that died, or joins others that began before it.
+
+        `init` and `set_optimizer` keep what the servers have then; the script goes on at round `completed_rounds`.
+        """
+        return self._worker.is_restarted
+
+    @property
+    def completed_rounds(self) -> int:
+        """Rounds of pushes that this worker had completed when it died; in an elastic job batches that are over."""
+        if self._elastic is not None:
+            return max(self._elastic.number - 1, 0)
+        return self._restored + self._completed
+
+    def barrier(self) -> None:
+        """Wait until all workers have called it.
+
+        Raises:
+            MXNetError: a worker or the scheduler is gone.
+        """
+        waitall()
+        self._worker.barrier()
+
+    _barrier = barrier
+
+    def num_dead_node(self, timeout: int = 60, node_id: int = 0) -> int:
+        """Return how many processes of the job have died.
+
+        Args:
+            timeout: accepted; `PS_HEARTBEAT_TIMEOUT` decides when a silent process is dead.
+            node_id: a sum of groups: 1 the scheduler, 2 the servers, 4 the workers; 0 for all; or the number of one
+                process: 8 + 2 * rank of a server, 9 + 2 * rank of a worker.
+        """
+        if node_id >= 8:
+            return int((("worker" if node_id % 2 else "server"), (node_id - 8) // 2) in self._worker.dead)
+        groups = {"scheduler": 1, "server": 2, "worker": 4}
+        return sum(bool(groups[role] & (node_id or 7)) for role, _ in self._worker.dead)
+
 
 _log = logging.getLogger(__name__)
 PROFILER = 5  # command of servers' profilers
@@ -532,7 +629,7 @@ class DistKVStore(MemberStore):
         Raises:
             ArgumentError: JSON cannot hold `extra`. MXNetError: the file cannot be written, or a peer is gone.
         """
-        snapshot.save(self, fname, extra)
+        states.save(self, fname, extra)
 
     def restore_snapshot(self, fname: str) -> Any:
         """Go on from a snapshot, with any number of servers; in place of `init` and `set_optimizer`, by all workers.
@@ -545,7 +642,7 @@ class DistKVStore(MemberStore):
         Raises:
             FormatError: no snapshot. MXNetError: it cannot be read, or a peer is gone.
         """
-        return snapshot.restore(self, fname)
+        return states.restore(self, fname)
 
     def profile_servers(self, call: str, arguments: Mapping[str, Any]) -> None:
         """Call a function of `dualmx.profiler` on all servers, such as `"set_state"` with `{"state": "run"}`."""
@@ -553,4 +650,4 @@ class DistKVStore(MemberStore):
         self.send_command_to_servers(PROFILER, json.dumps({"call": call, "arguments": dict(arguments)}))
 
 
-__all__ = ["DistKVStore"]
+__all__ = ["DistKVStore", "MemberStore"]

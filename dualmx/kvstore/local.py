@@ -16,9 +16,9 @@ from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
 from .base import KVStoreBase, check_capability
-from .by_rows import parse_row_ids
 from .compression import Compression, make
-from .replicas import ReplicatedUpdater
+from .replicated_update import ReplicatedUpdater
+from .row_sparse import parse_row_ids
 
 _log = logging.getLogger(__name__)
 

@@ -15,17 +15,16 @@ from ..core.knobs import COLLECTIVES
 from ..ndarray import NDArray, zeros_like
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater
-from ..optimizer.states import dump_states
+from ..optimizer.state_file import dump_states
 from ..parallel.world import group_of
 from ..ps import current_worker
-from ..ps.row_messages import is_row_sliced
+from ..ps.row_requests import is_row_sliced
 from ..sparse import RowSparseNDArray
-from .by_rows import write_changed
 from .collective import CollectiveKVStore
-from .config import schedule_of, settings, updates_rows
-from .dist import DistKVStore
+from .dist import DistKVStore, MemberStore
 from .local import KVStore, _flat
-from .member import MemberStore
+from .optimizer_config import schedule_of, settings, updates_rows
+from .row_sparse import write_changed
 from .states import gather_states, read_states, send_states
 
 

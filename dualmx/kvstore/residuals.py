@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ps.journal import Journal
-from ..ps.records import Record, bytes_of
+from ..ps.store import Record, bytes_of
 
 
 class Residuals:

@@ -9,14 +9,12 @@ import jax
 import ml_dtypes
 import numpy as np
 
-from ..compile.devices import context_of, device_of, device_put
-from ..compile.remote import fully_replicated
-from ..compile.x64 import x64
+from ..compile.devices import context_of, device_of, device_put, fully_replicated, x64
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
+from .execute import array_from_buffer
 from .exposed import Exposed
-from .flush import array_from_buffer
 from .handle import Handle, check_writable, exposed, make_views_stale
 
 _CPU = 1  # kDLCPU

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.devices import device_of, jax_from_numpy_nocopy
-from ..compile.mesh import spec_of
+from ..compile.devices import device_of, jax_from_numpy_nocopy, spec_of
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..core.seeds import rng_streams
+from ..core.rng import rng_streams
 from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
 from ..op.schema import FLOAT32_EXACT_INTS
 from .exposed import Exposed
-from .trace import TapePaused, Trace, TraceReplaced, async_error, copy_buffer_to, engine, local
+from .recorder import TapePaused, Trace, TraceReplaced, async_error, copy_buffer_to, engine, local
 
 ref = weakref.ref
 _new = object.__new__

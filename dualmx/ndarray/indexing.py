@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
-from ..op.defs.window import constant, to_spec
+from ..op.defs.index import constant, to_spec
 from ..op.registry import OPS
-from . import verify
-from .array import NDArray
+from . import value_checks
 from .creation import array, array_from_numpy
 from .handle import (
     assign,
@@ -24,7 +23,8 @@ from .handle import (
     write_view,
     write_view_op,
 )
-from .trace import engine, local
+from .ndarray import NDArray
+from .recorder import engine, local
 from .view import copy_window, make_view
 
 
@@ -197,7 +197,7 @@ def _advanced_get(a: NDArray, items: list[Any]) -> NDArray:
     call = OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays))
     outs = invoke(call, (a, *arrays))
     if any(isinstance(item, NDArray) for item in items):
-        verify.record_check(verify.check_advanced_index, call, (a, *arrays), outs)
+        value_checks.record_check(value_checks.check_advanced_index, call, (a, *arrays), outs)
     return outs[0]
 
 

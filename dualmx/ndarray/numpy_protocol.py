@@ -10,10 +10,10 @@ import numpy as np
 
 from ..core.errors import MXNetError
 from ..op.registry import OPS
-from .array import NDArray
 from .creation import array, concatenate, full, moveaxis
 from .handle import invoke, invoke_unary, is_tracked
-from .trace import local
+from .ndarray import NDArray
+from .recorder import local
 
 _UNARY: dict[Any, str] = {
     np.negative: "negative", np.absolute: "abs", np.fabs: "abs", np.sign: "sign", np.rint: "rint", np.ceil: "ceil",

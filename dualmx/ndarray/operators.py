@@ -10,8 +10,8 @@ import numpy as np
 from ..core.errors import ArgumentTypeError
 from ..op import defs as _defs  # noqa: F401  (fills the registry)
 from ..op.registry import OPS, Call
-from .array import NDArray
 from .handle import invoke_binary, invoke_out, invoke_unary
+from .ndarray import NDArray
 
 
 class ScalarCalls(dict):

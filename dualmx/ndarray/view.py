@@ -12,7 +12,7 @@ from ..op.registry import Call
 from . import handle
 from .exposed import through
 from .handle import Handle, exposed, invoke_unary, is_tracked, read_view_op, ref
-from .trace import engine, local
+from .recorder import engine, local
 
 _PRUNE_AT = 64  # views of one array, from which on those that nobody holds any more are forgotten at times
 

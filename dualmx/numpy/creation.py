@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as onp
 
-from ..core.checks import context as as_context
-from ..core.checks import integer, number
+from ..core.argcheck import context as as_context
+from ..core.argcheck import integer, number
 from ..core.context import Context, current_context
 from ..core.dtypes import arange_values, as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import is_tracked
-from ..ndarray.trace import local
-from .array import as_np_class, ndarray
-from .calls import as_array, c_order, call_op, shape_of, write_out
+from ..ndarray.ndarray import NDArray
+from ..ndarray.recorder import local
+from .call import as_array, c_order, call_op, shape_of, write_out
+from .np_ndarray import as_np_class, ndarray
 
 
 def _typed(values: onp.ndarray, dtype: Any, ctx: Any, out: Any = None, what: str = "") -> Any:

@@ -9,13 +9,13 @@ import numpy as onp
 
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentTypeError, UnsupportedError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, invoke_binary, invoke_unary
+from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS, Call
 from ..symbol import Symbol
-from .array import as_np_class, ndarray
-from .calls import as_array, cast, is_number, is_symbolic, store, symbol_node
+from .call import as_array, cast, is_number, is_symbolic, store, symbol_node
+from .np_ndarray import as_np_class, ndarray
 
 # name: operator, what it computes
 UNARY: dict[str, tuple[str, str]] = {

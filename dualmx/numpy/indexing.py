@@ -10,13 +10,13 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..ndarray import indexing as classic
-from ..ndarray.array import NDArray
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import assign, check_writable, invoke, invoke_unary, write_view, write_view_op
+from ..ndarray.ndarray import NDArray
 from ..ndarray.view import copy_window, make_view
 from ..op.registry import OPS
-from .array import as_np_class, ndarray, second_handle
-from .calls import array_from_values
+from .call import array_from_values
+from .np_ndarray import as_np_class, ndarray, second_handle
 
 _INTEGER = (numbers.Integral, onp.integer)
 

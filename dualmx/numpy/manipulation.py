@@ -11,8 +11,7 @@ import numpy as onp
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
 from ..op.registry import OPS
-from .array import as_np_class, ndarray
-from .calls import (
+from .call import (
     as_array,
     axes_of,
     axis_of,
@@ -26,6 +25,7 @@ from .calls import (
     shape_of,
     write_out,
 )
+from .np_ndarray import as_np_class, ndarray
 
 
 def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> ndarray:

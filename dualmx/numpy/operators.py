@@ -7,12 +7,12 @@ from typing import Any
 import numpy as onp
 
 from ..core.errors import ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke_binary, invoke_unary
+from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
-from .array import as_np_class, ndarray
-from .calls import SCALAR_TYPES, array_from_values, store
+from .call import SCALAR_TYPES, array_from_values, store
+from .np_ndarray import as_np_class, ndarray
 
 _PLAIN = {int, float, bool}
 

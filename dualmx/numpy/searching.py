@@ -8,11 +8,11 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
 from ..ndarray.handle import invoke
-from ..ndarray.verify import check_later
+from ..ndarray.value_checks import check_later
 from ..op.registry import OPS
-from .array import as_np_class, ndarray
-from .calls import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
+from .call import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
 from .manipulation import concatenate, ravel
+from .np_ndarray import as_np_class, ndarray
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.checks import number
+from ..core.argcheck import number
 from ..core.context import Context
 from ..core.dtypes import bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.module_alias import lazy_reexport
 from ..core.registry import Registry
-from ..core.second_place import lazy_reexport
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
 from ..op.registry import Call, get_op

@@ -7,11 +7,11 @@ from typing import Any
 
 from ..core.context import Context
 from ..ndarray import NDArray
-from ..ndarray.placement import shard_like
+from ..ndarray.sharding import shard_like
 from ..op.registry import Call
 from .hooks import is_asked, own_hooks
 from .optimizer import Optimizer
-from .states import dump_states, load_states
+from .state_file import dump_states, load_states
 
 
 def in_one_call(optimizer: Optimizer) -> bool:

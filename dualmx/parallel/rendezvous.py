@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import START_TIMEOUT
-from ..core.network import free_port
+from ..core.net import free_port
 from ..ps import Job, start_scheduler
-from ..ps.secret import user_secret_path
+from ..ps.van.handshake import user_secret_path
 
 Coordinator = Callable[[str, str, int], str]  # address to listen on, as others see it, number of processes
 

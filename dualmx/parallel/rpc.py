@@ -12,14 +12,14 @@ import numpy as np
 
 from ..core.deprecated import former_names
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from .group import ProcessGroup
-from .mail import Handle
-from .objects import decode, encode
+from .mailbox import Handle
+from .object_codec import decode, encode
+from .process_group import ProcessGroup
 from .world import new_group, rank, size
 
 _functions: dict[str, Callable[..., Any]] = {}
 # Modules that register functions of a prefix, and that a process which only answers may not have imported.
-_LATER = {"block": "dualmx.gluon.parallel.remote"}
+_LATER = {"block": "dualmx.gluon.parallel.remote_block"}
 _KINDS: dict[str, type[MXNetError]] = {"ArgumentError": ArgumentError, "ArgumentTypeError": ArgumentTypeError}
 
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import COLLECTIVES, ON_WORKER_DEATH
-from ..op.joint import sum_processes_by
+from ..op.lowering_context import sum_processes_by
 from ..ps import Job, PeerLinks, current_worker, leave_job
-from . import coordinator, processes
-from .group import ProcessGroup
-from .mail import Mailbox
+from . import jax_distributed
+from .mailbox import Mailbox
+from .process_group import ProcessGroup
 from .rendezvous import remove_file, rendezvous
 
 # What torch.distributed and MPI call them.
@@ -72,11 +72,11 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
         if kind == "xla" and elastic:
             raise ArgumentError("parallel.init: XLA cannot do without a process; elastic jobs need backend='host'")
         if kind == "xla":
-            processes.check_not_started()
-        found = rendezvous(where, size, rank, coordinator.start_service)
+            jax_distributed.check_not_started()
+        found = rendezvous(where, size, rank, jax_distributed.start_service)
         if found is None or (found.job.workers == 1 and not elastic):
             if kind == "xla" and found is None and BACKENDS[backend] == "xla" and where is None:
-                processes.init_from_environment()
+                jax_distributed.init_from_environment()
             return
         if found.serve is not None:
             threading.Thread(target=found.serve, name="dualmx-scheduler", daemon=True).start()
@@ -85,10 +85,10 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
         if found.serve is not None:
             remove_file(where)
         if kind == "xla":
-            address = coordinator.keep_connection(worker.coordinator())
-            processes.init_jax_distributed(address, worker.job.workers, worker.rank)
-            processes.attach_counters(worker.counters)
-            processes.failure_detectors.append(lambda: next(iter(peers.lost_ranks.values()), ""))
+            address = jax_distributed.keep_connection(worker.coordinator())
+            jax_distributed.init_jax_distributed(address, worker.job.workers, worker.rank)
+            jax_distributed.attach_counters(worker.counters)
+            jax_distributed.failure_detectors.append(lambda: next(iter(peers.lost_ranks.values()), ""))
         _world.worker, _world.joined = worker, True
         _attach_peer_links(peers)
         sum_processes_by(_sums)
@@ -137,14 +137,14 @@ def is_initialized() -> bool:
 def rank(group: ProcessGroup | None = None) -> int:
     """Return the number of this process in the job, 0 if it is alone; or in a group, -1 if it is not in it."""
     if group is None and not _world.joined:
-        return processes.rank()
+        return jax_distributed.rank()
     return (group or _world.group).rank
 
 
 def size(group: ProcessGroup | None = None) -> int:
     """Return how many processes the job has, 1 if this one is alone; or a group."""
     if group is None and not _world.joined:
-        return processes.size()
+        return jax_distributed.size()
     return (group or _world.group).size
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..compile.watch import CompileEvent, Listener, format_where
+from ..compile.events import CompileEvent, Listener, format_where
 from ..graph.trie import BACKWARD, OP, State, steps_of
 from ..op.registry import Call
 

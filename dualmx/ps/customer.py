@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MXNetError
-from .frame import ERROR, REPLY, REQUEST, Message
-from .van import Van
+from .van.frame import ERROR, REPLY, REQUEST, Message
+from .van.van import Van
 
 
 class Peer:

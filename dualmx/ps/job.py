@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from ..core import knobs
 from ..core.encryption import check_encryption
 from ..core.errors import ArgumentError, MXNetError
-from ..core.network import address_of
+from ..core.net import address_of
 from ..core.open_files import raise_limit, remedy
-from .secret import load_secret
-from .sockets import SocketVan
-from .talking import LoggingVan
+from .van.debug_van import LoggingVan
+from .van.handshake import load_secret
+from .van.socket_van import SocketVan
 
 SPARE = 32  # files that a process opens beside its connections
 _REQUIRED = (knobs.ROOT_URI, knobs.ROOT_PORT, knobs.NUM_WORKER, knobs.NUM_SERVER)

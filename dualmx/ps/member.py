@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .frame import Message
-from .pulse import WorkerStatus
+from .heartbeat import WorkerStatus
+from .van.frame import Message
 
 PRESENT = ("alive", "lost")
 NAMED = 8  # members that one text names at most

@@ -12,14 +12,14 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .drops import repeat, with_message_drops
-from .frame import NOTICE, Message
 from .job import Job
 from .journal import Journal
 from .member import with_remedy
-from .node import LEAVE_SECONDS, Postoffice
+from .postoffice import LEAVE_SECONDS, Postoffice
 from .server import KVServer, RequestHandler
-from .van import NO_HEARTBEAT, RECONNECT_SECONDS, AddressInUse
+from .van.debug_van import repeat, with_message_drops
+from .van.frame import NOTICE, Message
+from .van.van import NO_HEARTBEAT, RECONNECT_SECONDS, AddressInUse
 from .worker import ROUND_OPS
 
 _log = logging.getLogger("dualmx.dist")

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core.reader import Content
 from .customer import Customer, Peer
-from .pulse import COUNTS
-from .sockets import SocketVan
+from .heartbeat import COUNTS
+from .van.socket_van import SocketVan
 
 SECONDS = 5.0
 MIN_LATE_SECONDS = 0.5  # seconds that others wait until a worker is called a straggler

@@ -9,17 +9,17 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .batches import ElasticWorker
 from .customer import Peer
-from .drops import repeat, with_message_drops
-from .frame import NOTICE, REPLY, Message
+from .elastic_worker import ElasticWorker
+from .heartbeat import ExchangeCounters
 from .job import Job
 from .journal import Journal
 from .member import with_remedy
-from .node import LEAVE_SECONDS, Postoffice
-from .peers import PeerLinks
-from .pulse import ExchangeCounters
-from .van import ConnectionRefused
+from .peer_links import PeerLinks
+from .postoffice import LEAVE_SECONDS, Postoffice
+from .van.debug_van import repeat, with_message_drops
+from .van.frame import NOTICE, REPLY, Message
+from .van.van import ConnectionRefused
 from .worker import KVWorker
 
 _log = logging.getLogger("dualmx.dist")

@@ -9,14 +9,14 @@ from typing import Any, NoReturn, Self
 import jax
 import numpy as np
 
-from ..core.checks import context as as_context
+from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..graph.trie import aval
-from ..ndarray.array import NDArray, make_variable
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import copy_to_context, invoke, is_tracked
+from ..ndarray.ndarray import NDArray, make_variable
 from ..ndarray.serialize import SparseBody
 from ..op.registry import OPS, Call
 

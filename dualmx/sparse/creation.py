@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import context as as_context
+from ..core.argcheck import DType, Shape
+from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..core.types import DType, Shape
 from ..ndarray import creation as dense
-from ..ndarray.array import NDArray
 from ..ndarray.handle import is_tracked
+from ..ndarray.ndarray import NDArray
+from ..ndarray.recorder import local
 from ..ndarray.serialize import SparseBody
-from ..ndarray.trace import local
 from .base import STYPES, BaseSparseNDArray
 from .csr import CSRNDArray, indptr_of
 from .row_sparse import RowSparseNDArray

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke
+from ..ndarray.ndarray import NDArray
 from ..ndarray.serialize import SparseBody
-from ..op import components as part
+from ..op import sparse_components as part
 from .base import BaseSparseNDArray, component, leading_rows, moved, pad_to, padded_size
 from .row_sparse import RowSparseNDArray
 

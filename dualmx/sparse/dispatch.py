@@ -11,7 +11,7 @@ from ..core import knobs
 from ..core.errors import ArgumentError, MXNetError
 from ..graph.program import ProgramCall
 from ..ndarray import handle
-from ..ndarray.array import NDArray
+from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
 from .base import BaseSparseNDArray
 from .creation import of_array
@@ -84,7 +84,7 @@ def _invoke_dense(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) 
 
 def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float] = ()) -> None:
     """Record a call whose outputs overwrite arrays of any storage type; see `ndarray.invoke_out`."""
-    from .update import lazy_update
+    from .lazy_update import lazy_update
 
     for a in (*ins, *outs):
         if a.is_sparse:

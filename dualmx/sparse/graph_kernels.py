@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, DtypeError
-from ..core.seeds import rng_streams
-from ..ndarray.array import NDArray
+from ..core.rng import rng_streams
 from ..ndarray.creation import array_from_numpy
+from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
 from .csr import CSRNDArray
 from .dispatch import kernel

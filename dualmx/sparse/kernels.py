@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray import handle
-from ..ndarray.array import NDArray
-from ..op import components as part
+from ..ndarray.ndarray import NDArray
+from ..op import sparse_components as part
 from ..op.registry import OPS, Call
 from . import dispatch
 from .base import BaseSparseNDArray, component, pad_to, padded_size

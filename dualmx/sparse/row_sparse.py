@@ -9,11 +9,11 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, is_tracked
+from ..ndarray.ndarray import NDArray
+from ..ndarray.recorder import local
 from ..ndarray.serialize import SparseBody
-from ..ndarray.trace import local
-from ..op import components as part
+from ..op import sparse_components as part
 from ..op.registry import OPS
 from .base import BaseSparseNDArray, component, leading_rows, moved, pad_to, padded_size
 

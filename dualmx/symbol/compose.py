@@ -8,10 +8,9 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..op.registry import Op
 from ..op.schema import AUX
-from .attributes import AttrScope, is_dunder, json_key
+from .attributes import AttrScope, is_dunder, json_key, param_text
 from .names import NameManager
 from .node import Entry, Node, arity_param, copy_graph, input_names, present_inputs, topological
-from .text import param_text
 
 ZERO, ONE = '["zero", {}]', '["one", {}]'
 STATE_INIT = {"moving_mean": ZERO, "moving_avg": ZERO, "moving_var": ONE}

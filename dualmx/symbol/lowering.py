@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import MXNetError
 from ..core.knobs import MIRROR
-from ..graph.passes.infer import infer_shapes, is_known, unknown_size
+from ..graph.infer import infer_shapes, is_known, unknown_size
 from ..graph.program import Instr, ProgramCall, program_call, run_and_collect
 from ..op.registry import Call, Op
 from ..op.schema import UNTYPED, Input

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import MXNetError
-from ..graph.passes.infer import ParamNamespace, infer_shapes, merge
-from ..graph.passes.infer_dtype import infer_dtypes
+from ..graph.infer import ParamNamespace, infer_shapes, merge
+from ..graph.infer_dtype import infer_dtypes
 from ..op.registry import Call, Op
 from ..op.subgraph import BASES, N_GRAPHS, LoweredGraph, input_positions, scanned_inputs, shape_ties
 from .node import Entry, Node, split_variables, topological

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.decoder import Decoder
+from dualmx.ps.van.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import FormatError, MXNetError
-from dualmx.ps import WorkerNode, decoder, frame, secret
-from dualmx.ps.batch_store import ElasticStore
-from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import NOTICE, Message, encode
+from dualmx.ps import WorkerNode
+from dualmx.ps.elastic_store import ElasticStore
 from dualmx.ps.journal import Journal
-from dualmx.ps.node import Postoffice
-from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.scheduler import Postoffice, Scheduler
 from dualmx.ps.server import KVServer
-from dualmx.ps.simulator import SimNetwork
 from dualmx.ps.store import PendingRequest, Store
+from dualmx.ps.van.van import decoder, frame, handshake
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 
@@ -174,7 +174,7 @@ def test_the_journal_of_another_job_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("watched", [True, False])
 def test_who_waits_at_different_places_is_told(watched: bool, two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promise 6."""
-    monkeypatch.setattr("dualmx.ps.postoffice.MISMATCH_SECONDS", 0.2)
+    monkeypatch.setattr("dualmx.ps.scheduler.MISMATCH_SECONDS", 0.2)
     if not watched:
         monkeypatch.setattr(Scheduler, "_fail_mismatched_barriers", lambda self, now: None)
     two.go("other", lambda: two.workers[1].barrier("there"))
@@ -192,7 +192,7 @@ def test_who_waits_at_a_barrier_for_long_is_told(
     told: bool, two: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Promise 7. The error of a worker that gives up has the reason as well."""
-    monkeypatch.setattr("dualmx.ps.postoffice.WAIT_LOG_SECONDS", 0.1 if told else 60.0)
+    monkeypatch.setattr("dualmx.ps.scheduler.WAIT_LOG_SECONDS", 0.1 if told else 60.0)
     two.workers[0]._customer._timeout = 3.0
     with caplog.at_level("WARNING"), pytest.raises(MXNetError, match=r"within 3 s \(DUALMX_DIST_TIMEOUT\)") as failed:
         two.workers[0].barrier("here")
@@ -226,7 +226,7 @@ def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch)
 def test_a_wrong_secret_does_not_get_in(proven: bool, two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Security. The control takes any proof."""
     if not proven:
-        monkeypatch.setattr(secret.hmac, "compare_digest", lambda a, b: True)
+        monkeypatch.setattr(handshake.hmac, "compare_digest", lambda a, b: True)
     with pytest.raises(MXNetError, match="another secret" if proven else "has its 2 workers already"):
         WorkerNode(replace(two.job, secret=b"not the secret of this job"))
 

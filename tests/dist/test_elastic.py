@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import REPLY, Message
 
 import dualmx as mx
-from dualmx.kvstore.elastic import ElasticSampler, SamplePool, batch_sizes
-from dualmx.ps.attendance import NEWCOMER, ElasticRounds
-from dualmx.ps.batches import ElasticWorker, RoundRecord
-from dualmx.ps.frame import REPLY, Message
+from dualmx.kvstore.elastic_sampler import ElasticSampler, SamplePool, batch_sizes
+from dualmx.ps.elastic_rounds import NEWCOMER, ElasticRounds
+from dualmx.ps.elastic_worker import ElasticWorker, RoundRecord
 from tests.dist.test_restarts import ROOT, members
 
 JOB = Path(__file__).parent / "jobs" / "elastic.py"
@@ -119,7 +119,7 @@ def expected() -> Counter[tuple[int, int]]:
 
 
 def test_every_sample_counts_once_in_whatever_order_workers_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmx.ps.attendance.PAGE", 3)
+    monkeypatch.setattr("dualmx.ps.elastic_rounds.PAGE", 3)
     for seed in range(60):
         assert simulated(seed) == expected(), seed
 

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.encryption import Encryption
+from dualmx.ps.van.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.van.socket_van import SocketVan
 
 from dualmx.core.errors import MXNetError
-from dualmx.launch.command import main
-from dualmx.ps import Job, WorkerNode, certificate
-from dualmx.ps import secret as handshake
-from dualmx.ps.frame import NOTICE, Message, encode
-from dualmx.ps.sockets import SocketVan
+from dualmx.launch.cli import main
+from dualmx.ps import Job, WorkerNode
 from dualmx.ps.status import query_status
-from dualmx.ps.tls import Encryption
+from dualmx.ps.van.van import certificate, handshake
 from tests.dist.outside import ADDRESS, Wire, outside, records
 from tests.dist.test_members import SECRET, Running, _rounds
 from tests.dist.test_signs import trickle

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
+from dualmx.ps.van.van.decoder import Decoder
+from dualmx.ps.van.van.frame import Message, encode, encode_for_link
+from dualmx.ps.van.van.socket_van import SocketVan
 
 from dualmx.core.errors import FormatError
-from dualmx.ps import frame
-from dualmx.ps.codes import Codec
-from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import Message, encode, encode_for_link
-from dualmx.ps.placement import MAX_SLICE, home_server, slice_key
-from dualmx.ps.sockets import SocketVan
+from dualmx.ps.codecs import Codec
+from dualmx.ps.sharding import MAX_SLICE, home_server, slice_key
+from dualmx.ps.van.van import frame
 
 
 def decode(raw: bytes, chunk: int = 7) -> list[Message]:
@@ -307,7 +307,7 @@ def test_links_send_checksums_of_large_frames_last(
             made.append(isinstance(sent, frame.StreamedFrame))
         return sent
 
-    monkeypatch.setattr("dualmx.ps.sockets.encode_for_link", noted)
+    monkeypatch.setattr("dualmx.ps.van.socket_van.encode_for_link", noted)
     secret = b"a secret of the tests, long enough"
     reader, writer = (SocketVan(secret, memory=0, tcp=True, encrypt=encrypt) for _ in range(2))
     heard: list[bytes] = []

@@ -8,17 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import REPLY, Message
+from dualmx.ps.van.van.shared_memory import ContiguousMapper
+from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import MXNetError
-from dualmx.ps import ServerNode, shared
+from dualmx.ps import ServerNode
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import REPLY, Message
-from dualmx.ps.joined import ContiguousMapper
-from dualmx.ps.placement import slice_key
-from dualmx.ps.simulator import SimNetwork
+from dualmx.ps.sharding import slice_key
+from dualmx.ps.van.van import shared_memory
 from tests.dist.test_members import Running
 
-PAGE = shared.PAGE
+PAGE = shared_memory.PAGE
 
 
 @pytest.fixture(params=["tcp", "one host"])
@@ -88,13 +89,13 @@ def test_memory_of_an_answer_is_that_of_its_own_request_and_connection() -> None
     assert van.receive_buffer_for(7, ticket.number, 64) is None  # answered: what comes again goes elsewhere
 
 
-def lender(limit: int = 8 << 20) -> tuple[shared.Arena, int, shared.RemoteArena]:
-    arena = shared.Arena(limit)
+def lender(limit: int = 8 << 20) -> tuple[shared_memory.Arena, int, shared_memory.RemoteArena]:
+    arena = shared_memory.Arena(limit)
     reader = arena.reader()
-    return arena, reader, shared.RemoteArena(os.dup(arena.fd), reader)
+    return arena, reader, shared_memory.RemoteArena(os.dup(arena.fd), reader)
 
 
-def lent(one: tuple[shared.Arena, int, shared.RemoteArena], values: np.ndarray) -> memoryview:
+def lent(one: tuple[shared_memory.Arena, int, shared_memory.RemoteArena], values: np.ndarray) -> memoryview:
     arena, reader, loans = one
     block = arena.alloc(values.nbytes)
     assert block is not None
@@ -102,7 +103,7 @@ def lent(one: tuple[shared.Arena, int, shared.RemoteArena], values: np.ndarray) 
     return loans.view(list(*arena.share([block.data], reader))).data
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_pieces_of_several_lenders_are_one_array_without_a_copy() -> None:
     one, two = lender(), lender()
     draw = np.random.default_rng(1)
@@ -114,11 +115,11 @@ def test_pieces_of_several_lenders_are_one_array_without_a_copy() -> None:
     assert whole.tobytes() == b"".join(p.tobytes() for p in parts)
     again = windows.map(pieces, [two[2], one[2]])
     assert again is not None and again.ctypes.data == whole.ctypes.data
-    np.frombuffer(one[0]._map, np.uint8)[shared.TABLE] ^= 255  # it is the lender's own memory
+    np.frombuffer(one[0]._map, np.uint8)[shared_memory.TABLE] ^= 255  # it is the lender's own memory
     assert whole[0] == parts[0][0] ^ 255
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_loans_come_back_when_the_joined_array_is_dropped() -> None:
     one = lender()
     pieces = [lent(one, np.full(16 * PAGE, i, np.uint8)) for i in (1, 2)]
@@ -126,7 +127,7 @@ def test_loans_come_back_when_the_joined_array_is_dropped() -> None:
     whole = windows.map(pieces, [one[2]])
     assert whole is not None
     part = whole[PAGE : 20 * PAGE]
-    lies = np.frombuffer(one[0]._map, np.uint8).ctypes.data + shared.TABLE  # the first block
+    lies = np.frombuffer(one[0]._map, np.uint8).ctypes.data + shared_memory.TABLE  # the first block
 
     def free(blocks: int) -> bool:
         taken = [t for _ in range(blocks) if (t := one[0].alloc(16 * PAGE)) is not None]
@@ -139,7 +140,7 @@ def test_loans_come_back_when_the_joined_array_is_dropped() -> None:
     assert free(6)  # the four and these two
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_what_cannot_be_seen_as_one_is_left_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     one = lender()
     whole, odd = lent(one, np.ones(16 * PAGE, np.uint8)), lent(one, np.ones(16 * PAGE + 64, np.uint8))
@@ -151,9 +152,9 @@ def test_what_cannot_be_seen_as_one_is_left_to_be_copied(monkeypatch: pytest.Mon
     assert windows.map([whole, odd], [one[2]]) is not None
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_windows_are_bounded_and_forgotten_with_their_lender(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmx.ps.joined.WINDOWS", 2)
+    monkeypatch.setattr("dualmx.ps.van.shared_memory.WINDOWS", 2)
     one = lender()
     pieces = [lent(one, np.full(2 * PAGE, i, np.uint8)) for i in range(4)]
     windows = ContiguousMapper()

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.van.handshake import load_secret, user_secret_path
 
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
-from dualmx.core.network import free_port
-from dualmx.ps import Job, ServerNode, WorkerNode, dialing, run_scheduler, shared, sockets
-from dualmx.ps import secret as handshake
-from dualmx.ps.frame import NOTICE, Message, encode
+from dualmx.core.net import free_port
+from dualmx.ps import Job, ServerNode, WorkerNode, run_scheduler
 from dualmx.ps.journal import Journal
-from dualmx.ps.secret import load_secret, user_secret_path
+from dualmx.ps.van.van import handshake, shared_memory, socket_van
 
 SECRET = b"a secret of the tests, long enough"
 
@@ -316,7 +316,7 @@ def test_nothing_waits_for_ever(two: Running) -> None:
 
 
 def test_a_link_over_tcp_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sockets, dialing):
+    for module in (socket_van, socket_van):
         monkeypatch.setattr(module, "host_identity", lambda: "")
     running = Running(1, 1)
     running.whole()
@@ -458,13 +458,13 @@ def test_small_pushes_leave_by_themselves_after_a_rest_too(two: Running) -> None
 
 
 def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
-    arena = shared.Arena(1 << 20)
-    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
+    arena = shared_memory.Arena(1 << 20)
+    loans = shared_memory.RemoteArena(os.dup(arena.fd), reader := arena.reader())
     first = arena.alloc(100_000)
     assert first is not None
     first[:] = 7
     (loan,) = arena.share([first.data], reader)
-    assert not isinstance(loan, int) and loan[1] % shared.PAGE == 0
+    assert not isinstance(loan, int) and loan[1] % shared_memory.PAGE == 0
     seen = loans.view(list(loan))
     where = first.ctypes.data
     del first
@@ -477,14 +477,21 @@ def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
     assert reused is not None and reused.ctypes.data == where
     assert isinstance(arena.share([np.ones(50_000, np.uint8).data], reader)[0], tuple)
     assert arena.alloc(2 << 20) is None and arena.share([np.ones(2 << 20, np.uint8).data], reader) == [2 << 20]
-    for wrong in ([0, 0, 8], [-1, shared.TABLE, 8], [0, shared.TABLE, 1 << 40], [0, shared.TABLE], "all", [0, 1.5, 2]):
+    for wrong in (
+        [0, 0, 8],
+        [-1, shared_memory.TABLE, 8],
+        [0, shared_memory.TABLE, 1 << 40],
+        [0, shared_memory.TABLE],
+        "all",
+        [0, 1.5, 2],
+    ):
         with pytest.raises(FormatError, match="shared memory"):
             loans.view(wrong)
 
 
 def test_memory_that_was_lent_twice_is_used_again_when_both_loans_are_back() -> None:
-    arena = shared.Arena(1 << 20)
-    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
+    arena = shared_memory.Arena(1 << 20)
+    loans = shared_memory.RemoteArena(os.dup(arena.fd), reader := arena.reader())
     first = arena.alloc(100_000)
     assert first is not None
     where = first.ctypes.data
@@ -497,8 +504,8 @@ def test_memory_that_was_lent_twice_is_used_again_when_both_loans_are_back() -> 
 
 
 def test_parts_of_a_message_share_a_loan() -> None:
-    arena = shared.Arena(8 << 20)
-    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
+    arena = shared_memory.Arena(8 << 20)
+    loans = shared_memory.RemoteArena(os.dup(arena.fd), reader := arena.reader())
     block = arena.alloc(200_000)
     assert block is not None
     block[:] = np.arange(200_000) % 251
@@ -508,7 +515,7 @@ def test_parts_of_a_message_share_a_loan() -> None:
     assert len(places) == 5
     found = [loans.view(list(p)) for p in places if not isinstance(p, int)]
     assert b"".join(f.tobytes() for f in found) == b"".join(p.tobytes() for p in parts)
-    assert all(f.ctypes.data % shared.CACHE_LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
+    assert all(f.ctypes.data % shared_memory.CACHE_LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
     assert (
         arena.share([p.data for p in (strange[0], strange[1], block, strange[2])], reader)[0] == 704
     )  # too few to lend

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import PING, Message
+from dualmx.ps.van.van.socket_van import SocketVan
 
 import dualmx as mx
-from dualmx.core import figures
+from dualmx.core import job_status
 from dualmx.core.errors import ArgumentTypeError, FormatError
-from dualmx.core.network import free_port
+from dualmx.core.net import free_port
 from dualmx.gluon.contrib.estimator import LoggingHandler
-from dualmx.ps.frame import PING, Message
-from dualmx.ps.postoffice import Scheduler
-from dualmx.ps.pulse import ExchangeCounters, WorkerStatus
-from dualmx.ps.sockets import SocketVan
+from dualmx.ps.heartbeat import ExchangeCounters, WorkerStatus
+from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.status import _stragglers, query_status
 
 
@@ -29,7 +29,7 @@ def told(at: float, rounds: int = 0, **more: Any) -> Message:
 
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "_latest", {})
+    monkeypatch.setattr(job_status, "_latest", {})
 
 
 def test_speeds_are_those_of_the_last_seconds() -> None:
@@ -87,13 +87,13 @@ def test_figures_are_few_and_the_latest(no_figures: None) -> None:
     for i in range(20):
         mx.callback.report(f"figure {i}", i)
     mx.callback.report("figure 5", mx.nd.array([0.25]))
-    assert figures.latest_metrics() == {
+    assert job_status.latest_metrics() == {
         **{f"figure {i}": float(i) for i in range(6, 20)},
         "figure 4": 4.0,
         "figure 5": 0.25,
     }
     mx.callback.report("n" * 100, 1)
-    assert "n" * 64 in figures.latest_metrics() and "figure 4" not in figures.latest_metrics()
+    assert "n" * 64 in job_status.latest_metrics() and "figure 4" not in job_status.latest_metrics()
     for wrong in ("low", None, mx.nd.ones((2,))):
         with pytest.raises((ArgumentTypeError, mx.MXNetError)):
             mx.callback.report("loss", wrong)  # type: ignore[arg-type]
@@ -105,12 +105,12 @@ def test_callbacks_report_what_they_write(no_figures: None) -> None:
     param = mx.model.BatchEndParam(epoch=0, nbatch=0, eval_metric=metric, locals=None)
     mx.callback.log_train_metric(1)(param)
     mx.callback.LogValidationMetricsCallback()(param)
-    assert figures.latest_metrics() == {"accuracy": 0.5, "validation accuracy": 0.5}
+    assert job_status.latest_metrics() == {"accuracy": 0.5, "validation accuracy": 0.5}
     meter = mx.callback.Speedometer(2, frequent=1)
     meter(param)
     metric.update([mx.nd.array([0, 0])], [mx.nd.array([[1, 0], [1, 0]])])
     meter(param._replace(nbatch=1))
-    assert figures.latest_metrics()["accuracy"] == 0.75
+    assert job_status.latest_metrics()["accuracy"] == 0.75
 
 
 def test_the_estimator_and_keras_report_what_they_write(no_figures: None) -> None:
@@ -118,13 +118,13 @@ def test_the_estimator_and_keras_report_what_they_write(no_figures: None) -> Non
     metric.update(None, [mx.nd.array([0.25, 0.75])])
     handler = LoggingHandler(metrics=[metric])
     handler.epoch_end(SimpleNamespace(logger=logging.getLogger("estimator")))
-    assert figures.latest_metrics() == {"training loss": 0.5}
+    assert job_status.latest_metrics() == {"training loss": 0.5}
     model = mx.keras.Sequential([mx.keras.layers.Dense(1)])
     model.compile("sgd", "mse", metrics=["mae"])
     x = np.ones((8, 2), np.float32)
     history = model.fit(x, x[:, :1], epochs=2, batch_size=4, verbose=0, validation_data=(x, x[:, :1])).history
     wanted = {"training loss": 0.5, **{name: values[-1] for name, values in history.items()}}
-    assert figures.latest_metrics() == wanted and {"loss", "mae", "val_loss"} <= wanted.keys()
+    assert job_status.latest_metrics() == wanted and {"loss", "mae", "val_loss"} <= wanted.keys()
 
 
 def test_who_waits_as_well_does_not_hold_up_the_others() -> None:

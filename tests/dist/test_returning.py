@@ -12,26 +12,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.van.van.van import Van
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import compression
-from dualmx.kvstore.config import to_config
+from dualmx.kvstore.optimizer_config import to_config
 from dualmx.kvstore.residuals import Residuals
-from dualmx.kvstore.server import OptimizerRequests
+from dualmx.kvstore.server_updates import OptimizerRequests
 from dualmx.launch.plan import JobPlan
 from dualmx.launch.process import JobMember as Launched
-from dualmx.launch.returns import RestartPolicy
-from dualmx.ps import Job, ServerNode, WorkerNode, dialing, journal, postoffice, start_scheduler
-from dualmx.ps.batch_store import ElasticStore
+from dualmx.launch.restart import RestartPolicy
+from dualmx.ps import Job, ServerNode, WorkerNode, journal, scheduler, start_scheduler
 from dualmx.ps.customer import Peer
-from dualmx.ps.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.elastic_store import ElasticStore
 from dualmx.ps.journal import Journal, JournalError
-from dualmx.ps.ledger import SchedulerState
-from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.scheduler import Scheduler
+from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import Shard, Store
-from dualmx.ps.van import Van
+from dualmx.ps.van.van import socket_van
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 
@@ -239,7 +240,7 @@ def test_the_scheduler_waits_for_others_where_the_last_worker_has_died(
     last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the order of what happened, not by that in which it became sure."""
-    monkeypatch.setattr(postoffice, "RECONNECT_SECONDS", -1.0)
+    monkeypatch.setattr(scheduler, "RECONNECT_SECONDS", -1.0)
     office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
     office.come_together()
     if last == "killed":
@@ -604,7 +605,7 @@ def test_a_connection_to_itself_is_none(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(socket, "create_connection", create_connection)
     with pytest.raises(ConnectionRefusedError):
-        dialing.connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
+        socket_van.connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
 
 
 def test_who_is_lost_and_what_can_be_done(tmp_path: Path) -> None:

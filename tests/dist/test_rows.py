@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import Message
+from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import FormatError, MXNetError
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
-from dualmx.ps.placement import slice_key
-from dualmx.ps.row_messages import pull_rows, push_rows
-from dualmx.ps.rows import IndexedSlices, MutableTable, TableSnapshot, checked_ids, dense, sum_pushes
+from dualmx.ps.row_requests import pull_rows, push_rows
 from dualmx.ps.server import KVServer, Record
-from dualmx.ps.simulator import SimNetwork
+from dualmx.ps.sharding import slice_key
+from dualmx.ps.sparse_rows import IndexedSlices, MutableTable, TableSnapshot, checked_ids, dense, sum_pushes
 from dualmx.ps.store import Shard, Store
 from dualmx.ps.worker import KVWorker
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import ERROR, REPLY, REQUEST, Message, encode
+from dualmx.ps.van.van.socket_van import SocketVan
+from dualmx.ps.van.van.van import Van
 
-from dualmx.ps.attendance import NEWCOMER
-from dualmx.ps.batches import ElasticWorker
-from dualmx.ps.frame import ERROR, REPLY, REQUEST, Message, encode
+from dualmx.ps.elastic_rounds import NEWCOMER
+from dualmx.ps.elastic_worker import ElasticWorker
 from dualmx.ps.journal import Journal
-from dualmx.ps.ledger import SchedulerState
-from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.scheduler import Scheduler
+from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
-from dualmx.ps.sockets import SocketVan
-from dualmx.ps.van import Van
 from tests.dist.test_members import Running
 
 WORKERS = 300

@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import Message
+from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import journal
-from dualmx.ps.answers import OpenFuture
 from dualmx.ps.customer import Customer, Peer, Request
-from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
-from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer, Record
-from dualmx.ps.simulator import SimNetwork
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Shard, Store
-from dualmx.ps.worker import KVWorker
+from dualmx.ps.worker import KVWorker, OpenFuture
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 12
 SHAPES = {"w": (5, 4), "b": (3,)}

@@ -10,7 +10,7 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import is_asynchronous, known
-from dualmx.ps.rows import dense
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.kvstore import dist
-from dualmx.kvstore.server import OptimizerRequests
+from dualmx.kvstore.server_updates import OptimizerRequests
 from dualmx.ps import ServerNode
 from tests.dist.test_jobs import ENV
 from tests.dist.test_members import Running

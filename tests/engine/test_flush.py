@@ -8,9 +8,9 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, debug, nd
-from dualmx.compile.watch import listeners
+from dualmx.compile.events import listeners
 from dualmx.graph.trie import trie
-from dualmx.ndarray.trace import engine
+from dualmx.ndarray.recorder import engine
 
 
 def step(w, x):
@@ -82,7 +82,7 @@ def test_an_executable_with_more_outputs_is_reused():
 def test_dead_intermediates_are_not_outputs():
     x = nd.array(np.ones((11, 3)))
     y = nd.exp(nd.sin(x) * 2)
-    tr = mx.ndarray.trace.local.trace
+    tr = mx.ndarray.recorder.local.trace
     state = tr.state
     y.wait_to_read()
     (program,) = set(state.programs.values())

@@ -9,8 +9,8 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd, profiler
-from dualmx.compile.watch import listeners
-from dualmx.ndarray.trace import engine
+from dualmx.compile.events import listeners
+from dualmx.ndarray.recorder import engine
 
 HERE = os.path.abspath(__file__)
 

@@ -7,8 +7,8 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd
-from dualmx.compile.counters import counters
-from dualmx.ndarray.trace import engine
+from dualmx.compile.events import counters
+from dualmx.ndarray.recorder import engine
 
 VALUES = 8
 DTYPES = ("float32", "float16")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.counters import counters
+from dualmx.compile.events import counters
 
 
 def _read(x, i):

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import REQUEST, Message
 
 import dualmx as mx
-from dualmx.compile.counters import counters
-from dualmx.kvstore.config import to_config, update_settings
-from dualmx.kvstore.repeated import CompiledUpdate, can_compile
-from dualmx.kvstore.server import FREQUENT_AFTER, GROUP_SIZE, OptimizerRequests, StoreUpdater
-from dualmx.ndarray.again import ReplayableProgram
-from dualmx.ps.frame import REQUEST, Message
-from dualmx.ps.rows import dense
+from dualmx.compile.events import counters
+from dualmx.kvstore.compiled_update import CompiledUpdate, can_compile
+from dualmx.kvstore.optimizer_config import to_config, update_settings
+from dualmx.kvstore.server_updates import FREQUENT_AFTER, GROUP_SIZE, OptimizerRequests, StoreUpdater
+from dualmx.ndarray.replay import ReplayableProgram
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
 
 ROUNDS = FREQUENT_AFTER + 2
@@ -62,7 +62,7 @@ def test_what_arrives_together_changes_no_bit() -> None:
 
 
 def test_few_programs_suffice_for_whatever_arrives_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmx.kvstore.server.FREQUENT_AFTER", 100)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.FREQUENT_AFTER", 100)
     sizes = {f"c{i}": 96 for i in range(3 * GROUP_SIZE)}
     trained("sgd", sizes, 2, len(sizes), momentum=0.9)
     trained("sgd", sizes, 2, 1, momentum=0.9)
@@ -126,7 +126,7 @@ def test_programs_that_run_again_change_no_bit(
     monkeypatch.setattr(CompiledUpdate, "run", lambda self, terms: (runs.append(repeat(self, terms)), runs[-1])[1])
     again = {cut: trained(name, sizes, 2, cut, True, dtype, **settings) for cut in (1, 3)}
     assert runs and all(runs)
-    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     runs.clear()
     for cut, found in again.items():
         assert trained(name, sizes, 2, cut, True, dtype, **settings) == found
@@ -169,7 +169,7 @@ def new_key(updater: StoreUpdater, store: Store) -> None:
 def test_changes_reach_programs_that_run_again(what: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = {7: what}
     again = stepped(changes, mx.optimizer.create(name, learning_rate=0.1))
-    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     assert stepped(changes, mx.optimizer.create(name, learning_rate=0.1)) == again
     assert stepped({}, mx.optimizer.create(name, learning_rate=0.1)) != again
 
@@ -194,7 +194,7 @@ def test_formulas_that_change_are_recorded_anew(kind: Any, monkeypatch: pytest.M
     optimizer = kind(learning_rate=0.1)
     again = stepped({}, optimizer)
     assert optimizer.num_update == 12 and list(optimizer._index_update_count.values()) == [12]
-    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     assert stepped({}, kind(learning_rate=0.1)) == again
     assert "_noted" not in optimizer.__dict__
 

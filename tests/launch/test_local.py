@@ -13,10 +13,10 @@ import pytest
 
 from dualmx.core.errors import ArgumentError
 from dualmx.launch import guard
-from dualmx.launch.command import main, variables
+from dualmx.launch.cli import main, variables
 from dualmx.launch.plan import JobPlan
 from dualmx.launch.process import JobMember
-from dualmx.launch.returns import RestartPolicy
+from dualmx.launch.restart import RestartPolicy
 
 SLOW = pytest.mark.slow
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
@@ -156,7 +156,7 @@ def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
 
 def hasty(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess[str]:
     """As `launch`, by a launcher that waits half a second where others wait for ten."""
-    run = "import sys; from dualmx.launch import watch; watch.GRACE = 0.5\nfrom dualmx.launch.command import main\n"
+    run = "import sys; from dualmx.launch import watch; watch.GRACE = 0.5\nfrom dualmx.launch.cli import main\n"
     command = [sys.executable, "-c", run + "sys.exit(main())", *arguments, sys.executable, "-S", "-c", code]
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
 
@@ -182,7 +182,7 @@ def test_the_last_lines_are_printed_although_they_are_read_late() -> None:
     run = (
         "import sys, time; from dualmx.launch import process; copy = process.Process._copy\n"
         "process.Process._copy = lambda *args: (time.sleep(0.5), copy(*args))\n"
-        "from dualmx.launch.command import main; sys.exit(main())"
+        "from dualmx.launch.cli import main; sys.exit(main())"
     )
     command = [sys.executable, "-c", run, "-n", "1", "-s", "1", sys.executable, "-S", "-c", "print('a line')"]
     done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=60)
@@ -233,7 +233,7 @@ def test_no_process_outlives_the_launcher(number: signal.Signals, seconds: float
 
 NO_KEEPER = (
     "import sys; from dualmx.launch import process; process.Keeper.tell = lambda self, sign, pid: None\n"
-    "from dualmx.launch.command import main; sys.exit(main())"
+    "from dualmx.launch.cli import main; sys.exit(main())"
 )
 
 

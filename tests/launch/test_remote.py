@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.launch.hosts import Host
+from dualmx.launch.hostfile import Host
 from dualmx.launch.plan import JobPlan
-from dualmx.launch.watch import launcher
+from dualmx.launch.supervisor import launcher
 
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
 SECRET = "a-secret-that-nobody-may-see"

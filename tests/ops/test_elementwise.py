@@ -10,8 +10,8 @@ import scipy.special
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
-from dualmx.op.defs.varying import RUNTIME_FORMS
 from dualmx.op.registry import OPS
+from dualmx.op.runtime_scalars import RUNTIME_FORMS
 from tests.goldens.elementwise_cases import RANGES, Case, binary, unary, with_scalar
 from tests.ops.replay import apply, check_numeric, check_recorded, defined_in, gradients, run
 

@@ -9,7 +9,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
-from dualmx.op.backend import lowering_on_platform
+from dualmx.op.lowering_context import lowering_on_platform
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import CREATE, CUBE, INDEX, PAIR, Case, floats, ints, ramp
 from tests.ops.array_replay import check_numeric, check_recorded

@@ -15,9 +15,9 @@ import pytest
 
 import dualmx as mx
 import dualmx.horovod as hvd
-from dualmx.horovod.negotiation import Controller, Request
-from dualmx.horovod.tuning import BayesianSearch, ParameterManager, TunableParams
-from dualmx.ndarray.promise import set_deferred
+from dualmx.horovod.autotune import BayesianSearch, ParameterManager, TunableParams
+from dualmx.horovod.controller import Controller, Request
+from dualmx.ndarray.deferred import set_deferred
 
 from .test_wrapped_processes import ENV, ROOT
 

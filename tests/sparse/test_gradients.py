@@ -229,7 +229,7 @@ def test_nothing_of_the_size_of_the_table_is_computed() -> None:
     watcher = type(
         "Watcher", (), {"compiled": staticmethod(watch), "executed": lambda *a: None, "ran_eagerly": lambda *a: None}
     )
-    from dualmx.compile.watch import listeners
+    from dualmx.compile.events import listeners
 
     net(nd.array([1, 2]))
     nd.waitall()
@@ -249,7 +249,7 @@ def test_nothing_of_the_size_of_the_table_is_computed() -> None:
 
 
 def test_naive_engine_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dualmx.ndarray.trace import engine
+    from dualmx.ndarray.recorder import engine
 
     found = []
     for naive in (False, True):

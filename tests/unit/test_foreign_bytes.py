@@ -13,21 +13,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dualmx.ps.van.van.frame import NOTICE, Message
 
 import dualmx as mx
 from dualmx import nd
 from dualmx.core.errors import FormatError
 from dualmx.core.reader import Content
-from dualmx.io.idx import read_idx
-from dualmx.io.records import offsets
-from dualmx.kvstore.snapshot import FORMAT, _read
+from dualmx.io.mnist import read_idx
+from dualmx.io.recordio import offsets
+from dualmx.kvstore.states import FORMAT, _read
 from dualmx.ndarray import serialize
-from dualmx.optimizer.states import load_states
-from dualmx.parallel.objects import decode
+from dualmx.optimizer.state_file import load_states
+from dualmx.parallel.object_codec import decode
 from dualmx.predictor import Predictor
-from dualmx.ps.batches import ElasticWorker
-from dualmx.ps.frame import NOTICE, Message
-from dualmx.ps.pulse import WorkerStatus
+from dualmx.ps.elastic_worker import ElasticWorker
+from dualmx.ps.heartbeat import WorkerStatus
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve
 
@@ -99,7 +99,7 @@ class TestArrays:
         refused(lambda: nd.load_frombuffer(content), content)
 
     def test_states_that_are_sparse_are_not_made_whole(self) -> None:
-        from dualmx.optimizer.pickle_format import Record, write
+        from dualmx.optimizer.safe_pickle import Record, write
 
         body = serialize.SparseBody("row_sparse", (1 << 30, 2), np.ones((1, 2), np.float32), (np.array([5]),))
         raw = bytearray(b"".join(serialize.encode_body(body)))
@@ -259,7 +259,7 @@ class TestModels:
         assert mx.contrib.stablehlo.import_model(path, checked=False)(nd.ones((1, 3))).shape == (1, 2)
 
     def test_snapshots(self, tmp_path) -> None:
-        from dualmx.core.seeds import rng_streams
+        from dualmx.core.rng import rng_streams
 
         meta = {"format": FORMAT, "rounds": 1, "random": rng_streams.state(), "extra": None, "keys": []}
         for change in (
@@ -327,8 +327,9 @@ class TestTables:
 
 class TestMessages:
     def test_true_and_false_are_no_numbers(self) -> None:
-        from dualmx.ps.frame import REQUEST, Message
-        from dualmx.ps.requests import parse_parts, serve_put
+        from dualmx.ps.van.van.frame import REQUEST, Message
+
+        from dualmx.ps.server import parse_parts, serve_put
         from dualmx.ps.store import Store
 
         for part in (["w", 0, False], ["w", True, 0], [True, 0, 0]):

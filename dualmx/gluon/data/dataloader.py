@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from ...core.errors import ArgumentError, ForkError, MXNetError
+from .batchify import default_batchify_fn, default_mp_batchify_fn, to_device
 from .dataset import Dataset, SimpleDataset
-from .host import default_batchify_fn, default_mp_batchify_fn, to_device
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from .workers import WorkerPool
+from .worker_pool import WorkerPool
 
 
 class DataLoader:

@@ -7,13 +7,13 @@ from typing import Any
 
 from ...core.errors import ArgumentError, suggest
 from ...namespace import nd, sym
-from ..base import Block
+from ..base_block import Block
 from ..hybrid import HybridBlock
-from ..semantics import with_class_of
+from ..pytree import with_class_of
 from .activations import Activation
 from .containers import Concatenate, HybridConcatenate, HybridSequential, Identity, Sequential
 from .normalization import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
-from .one_call import OpLayer
+from .op_layer import OpLayer
 
 
 class Dense(OpLayer):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.dtypes import as_dtype
 from ..parameter import Parameter
-from .one_call import OpLayer
+from .op_layer import OpLayer
 
 
 class _Affine(OpLayer):

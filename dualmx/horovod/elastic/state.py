@@ -9,7 +9,7 @@ from typing import Any
 from ... import parallel
 from ...ndarray import NDArray
 from ...parallel import world
-from .running import HostsUpdatedInterrupt
+from .run_loop import HostsUpdatedInterrupt
 
 
 class State:
