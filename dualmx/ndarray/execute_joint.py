@@ -258,7 +258,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Pro
         tr.handles, tr.dead_buffers, tr.leaves = [], [], []
         tr.overwritten_by, tr.variables = {}, []
         if tr.value_checks:
-            single.value_checks.check(tr, live, values)
+            single.value_checks.run_value_checks(tr, live, values)
 
 
 class _TapeSteps:
