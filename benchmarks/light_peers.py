@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dualmx.ps.van.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
-from dualmx.ps.van.van.socket_van import SocketVan
 
 from dualmx.core.net import free_port
 from dualmx.core.open_files import raise_limit
+from dualmx.ps.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.van.socket_van import SocketVan
 
 SECRET = "the secret of light peers, long enough"
 AT_ONCE = 256  # connections that one process makes at once

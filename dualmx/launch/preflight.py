@@ -17,7 +17,7 @@ from typing import IO, Any
 from ..core.errors import MXNetError
 from .process import script_command
 
-SCRIPT = Path(__file__).with_name("probe.py")
+SCRIPT = Path(__file__).with_name("host_agent.py")
 _REMEDIES = (
     ("cannot connect to", "a firewall between them? --host-ip or --network-interface choose another network"),
     ("Permission denied", "no login without a password for this user and key; ssh-copy-id makes it possible"),
@@ -37,7 +37,7 @@ class HostUnusable(MXNetError):
 
 
 class HostConnection:
-    """A conversation with `probe.py` on a host.
+    """A conversation with `host_agent.py` on a host.
 
     Args:
         command: runs the script there, such as by ssh.

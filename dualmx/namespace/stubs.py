@@ -49,7 +49,7 @@ _IMPORTS: list[tuple[str, tuple[str, ...]]] = [
     ("collections.abc", ("Callable", "Mapping", "Sequence")),
     ("typing", ("Any", "Literal", "TypeAlias")),
     ("..core.context", ("Context",)),
-    ("..core.types", ("Axes", "DType", "Floats", "Holes", "Shape")),
+    ("..core.argcheck", ("Axes", "DType", "Floats", "Holes", "Shape")),
 ]
 _THIRD_PARTY = (("jax", "import jax"), ("np", "import numpy as np"))
 
@@ -269,7 +269,7 @@ def imports(body: str, front: StubTarget, by_hand: list[str]) -> str:
     beside = [f"from .{front.source} import {front.cls.__name__}"]
     if "(Handle)" in body:
         beside.append("from .handle import Handle")
-    blocks = ["\n".join(b) for b in (standard, third, [*local, *by_hand, *beside]) if b]
+    blocks = ["\n".join(b) for b in (standard, third, [*local, *by_hand, *sorted(beside)]) if b]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -9,7 +9,10 @@ import numpy as np
 
 from ..core.argcheck import Axes, Floats, Shape
 from ..core.context import Context
-from ..namespace.contrib import isfinite, isinf, isnan, rand_zipfian
+from ..namespace.contrib import isfinite as isfinite
+from ..namespace.contrib import isinf as isinf
+from ..namespace.contrib import isnan as isnan
+from ..namespace.contrib import rand_zipfian as rand_zipfian
 from ..namespace.contrib_updates import adamw_update as adamw_update
 from ..namespace.contrib_updates import mp_adamw_update as mp_adamw_update
 from ..namespace.contrib_updates import multi_adamw_update as multi_adamw_update
@@ -19,7 +22,7 @@ from ..namespace.contrib_updates import multi_mp_lamb_update as multi_mp_lamb_up
 from ..namespace.control import cond as cond
 from ..namespace.control import foreach as foreach
 from ..namespace.control import while_loop as while_loop
-from ..namespace.nd_functions import boolean_mask
+from ..namespace.nd_functions import boolean_mask as boolean_mask
 from .ndarray import NDArray
 
 __all__ = [

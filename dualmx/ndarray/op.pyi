@@ -9,7 +9,12 @@ import numpy as np
 
 from ..core.argcheck import Axes, DType, Floats, Holes, Shape
 from ..core.context import Context
-from ..namespace.nd_functions import CachedOp, Custom, get_oshape_of_gather_nd_op, histogram, imdecode, split_v2
+from ..namespace.nd_functions import CachedOp as CachedOp
+from ..namespace.nd_functions import Custom as Custom
+from ..namespace.nd_functions import get_oshape_of_gather_nd_op as get_oshape_of_gather_nd_op
+from ..namespace.nd_functions import histogram as histogram
+from ..namespace.nd_functions import imdecode as imdecode
+from ..namespace.nd_functions import split_v2 as split_v2
 from .ndarray import NDArray
 
 __all__ = [

@@ -9,20 +9,18 @@ import numpy as np
 
 from ..core.argcheck import Shape
 from ..core.context import Context
-from ..namespace.random import (
-    bernoulli,
-    exponential,
-    gamma,
-    generalized_negative_binomial,
-    multinomial,
-    negative_binomial,
-    normal,
-    poisson,
-    randint,
-    randn,
-    shuffle,
-    uniform,
-)
+from ..namespace.random import bernoulli as bernoulli
+from ..namespace.random import exponential as exponential
+from ..namespace.random import gamma as gamma
+from ..namespace.random import generalized_negative_binomial as generalized_negative_binomial
+from ..namespace.random import multinomial as multinomial
+from ..namespace.random import negative_binomial as negative_binomial
+from ..namespace.random import normal as normal
+from ..namespace.random import poisson as poisson
+from ..namespace.random import randint as randint
+from ..namespace.random import randn as randn
+from ..namespace.random import shuffle as shuffle
+from ..namespace.random import uniform as uniform
 from .ndarray import NDArray
 
 __all__ = [

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as onp
 
 from ..ndarray.ndarray import NDArray
-from . import host_fallback, indexing, linalg, methods, operators, protocol, random, submodules  # noqa: F401
+from . import fallback, indexing, linalg, methods, operators, protocol, random, submodules  # noqa: F401
 from .creation import *  # noqa: F403
 from .elementwise import FUNCTIONS, around, nan_to_num, round, round_  # noqa: F401
 from .financial import *  # noqa: F403
@@ -52,7 +52,7 @@ submodules.make_submodules(sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:
-    found = host_fallback.find(name)
+    found = fallback.find(name)
     if found is None:
         raise AttributeError(f"module 'dualmx.numpy' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     globals()[name] = found
@@ -60,4 +60,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *host_fallback.HOST_FUNCTIONS, *host_fallback.TYPES})
+    return sorted({*globals(), *fallback.HOST_FUNCTIONS, *fallback.TYPES})

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as onp
 
 from ..core.errors import ArgumentError
-from .host_fallback import from_host, to_host
+from .fallback import from_host, to_host
 
 
 def _begins(when: Any) -> float:

@@ -26,7 +26,7 @@ from .call import (
     is_symbolic,
     symbol_node,
 )
-from .host_fallback import wrap_host_function
+from .fallback import wrap_host_function
 from .np_ndarray import as_np_class, ndarray
 
 _NO_FACTOR = stays_finite("cholesky: expected symmetric positive-definite matrices; this one has no finite factor")

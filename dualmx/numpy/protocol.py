@@ -9,7 +9,7 @@ import numpy as onp
 
 from ..core.errors import ArgumentTypeError
 from .call import target
-from .host_fallback import from_host, to_host
+from .fallback import from_host, to_host
 from .np_ndarray import ndarray
 
 # NumPy's own names of functions that have another here.

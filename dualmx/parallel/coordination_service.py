@@ -1,6 +1,6 @@
 """Run as a script: the service by which the processes of XLA meet, in a process of its own, which outlives theirs.
 
-meeting_place.py HOST PORT COUNT SECONDS
+coordination_service.py HOST PORT COUNT SECONDS
 
 Each of the COUNT processes keeps a connection to the port that is printed first. The service ends when stdin has ended,
 and the last connection too; not before, since XLA ends processes that lose it.

@@ -27,7 +27,7 @@ from ..ndarray.execute import array_from_buffer
 from ..ndarray.handle import to_jax_array
 from ..ps.heartbeat import ExchangeCounters
 
-SCRIPT = Path(__file__).with_name("meeting_place.py")
+SCRIPT = Path(__file__).with_name("coordination_service.py")
 _started: list[subprocess.Popen[str]] = []
 _connections: list[socket.socket] = []
 

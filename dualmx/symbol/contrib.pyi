@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 from ..core.argcheck import Axes, Floats, Shape
 from ..core.context import Context
-from ..namespace.contrib import adamw_update, mp_adamw_update, rand_zipfian
+from ..namespace.contrib import adamw_update as adamw_update
+from ..namespace.contrib import mp_adamw_update as mp_adamw_update
+from ..namespace.contrib import rand_zipfian as rand_zipfian
 from .control import cond as cond
 from .control import foreach as foreach
 from .control import while_loop as while_loop

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ..core.argcheck import Axes, DType, Floats, Holes, Shape
 from ..core.context import Context
-from .python_ops import Custom
+from .python_ops import Custom as Custom
 from .symbol import Symbol
 
 __all__ = [

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dualmx.ps.van.van.encryption import Encryption
-from dualmx.ps.van.van.socket_van import SocketVan
 
 from dualmx.core.errors import MXNetError
-from dualmx.ps.van.van import admission, handshake
+from dualmx.ps.van import admission, handshake
+from dualmx.ps.van.encryption import Encryption
+from dualmx.ps.van.socket_van import SocketVan
 
 SECRET = b"a secret of the tests, long enough"
 HELLO = handshake.HELLO.pack(handshake.MAGIC, handshake.VERSION, 0, bytes(32))

@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from dualmx.ps.van.van.frame import NOTICE, Message
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import WorkerNode
 from dualmx.ps.elastic_rounds import GroupFormation
 from dualmx.ps.peer_links import PeerLinks, PeerLost
+from dualmx.ps.van.frame import NOTICE, Message
 from tests.dist.test_members import Running
 
 

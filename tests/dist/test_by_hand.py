@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dualmx.core.net import free_port
-from dualmx.ps.van.van import handshake
+from dualmx.ps.van import handshake
 from tests.dist.test_jobs import ENV, JOBS, Hand
 
 pytestmark = pytest.mark.slow

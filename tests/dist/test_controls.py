@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.decoder import Decoder
-from dualmx.ps.van.van.frame import NOTICE, Message, encode
-from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import FormatError, MXNetError
 from dualmx.ps import WorkerNode
@@ -20,7 +17,10 @@ from dualmx.ps.journal import Journal
 from dualmx.ps.scheduler import Postoffice, Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import PendingRequest, Store
-from dualmx.ps.van.van import decoder, frame, handshake
+from dualmx.ps.van import decoder, frame, handshake
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.simulator import SimNetwork
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.debug_van import with_message_drops
-from dualmx.ps.van.van.frame import NOTICE, REQUEST, Message
-from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.server import KVServer
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Store
+from dualmx.ps.van.debug_van import with_message_drops
+from dualmx.ps.van.frame import NOTICE, REQUEST, Message
+from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker
 
 ROOT = Path(__file__).parents[2]

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import REPLY, Message
 
 import dualmx as mx
 from dualmx.kvstore.elastic_sampler import ElasticSampler, SamplePool, batch_sizes
 from dualmx.ps.elastic_rounds import NEWCOMER, ElasticRounds
 from dualmx.ps.elastic_worker import ElasticWorker, RoundRecord
+from dualmx.ps.van.frame import REPLY, Message
 from tests.dist.test_restarts import ROOT, members
 
 JOB = Path(__file__).parent / "jobs" / "elastic.py"

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.encryption import Encryption
-from dualmx.ps.van.van.frame import NOTICE, Message, encode
-from dualmx.ps.van.van.socket_van import SocketVan
 
 from dualmx.core.errors import MXNetError
 from dualmx.launch.cli import main
 from dualmx.ps import Job, WorkerNode
 from dualmx.ps.status import query_status
-from dualmx.ps.van.van import certificate, handshake
+from dualmx.ps.van import certificate, handshake
+from dualmx.ps.van.encryption import Encryption
+from dualmx.ps.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.socket_van import SocketVan
 from tests.dist.outside import ADDRESS, Wire, outside, records
 from tests.dist.test_members import SECRET, Running, _rounds
 from tests.dist.test_signs import trickle

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import xxhash
-from dualmx.ps.van.van.decoder import Decoder
-from dualmx.ps.van.van.frame import Message, encode, encode_for_link
-from dualmx.ps.van.van.socket_van import SocketVan
 
 from dualmx.core.errors import FormatError
 from dualmx.ps.codecs import Codec
 from dualmx.ps.sharding import MAX_SLICE, home_server, slice_key
-from dualmx.ps.van.van import frame
+from dualmx.ps.van import frame
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.frame import Message, encode, encode_for_link
+from dualmx.ps.van.socket_van import SocketVan
 
 
 def decode(raw: bytes, chunk: int = 7) -> list[Message]:

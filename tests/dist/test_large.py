@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import REPLY, Message
-from dualmx.ps.van.van.shared_memory import ContiguousMapper
-from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import ServerNode
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.sharding import slice_key
-from dualmx.ps.van.van import shared_memory
+from dualmx.ps.van import shared_memory
+from dualmx.ps.van.frame import REPLY, Message
+from dualmx.ps.van.shared_memory import ContiguousMapper
+from dualmx.ps.van.simulator import SimNetwork
 from tests.dist.test_members import Running
 
 PAGE = shared_memory.PAGE

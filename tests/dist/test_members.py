@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import NOTICE, Message, encode
-from dualmx.ps.van.van.handshake import load_secret, user_secret_path
 
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.core.net import free_port
 from dualmx.ps import Job, ServerNode, WorkerNode, run_scheduler
 from dualmx.ps.journal import Journal
-from dualmx.ps.van.van import handshake, shared_memory, socket_van
+from dualmx.ps.van import handshake, shared_memory, socket_van
+from dualmx.ps.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.handshake import load_secret, user_secret_path
 
 SECRET = b"a secret of the tests, long enough"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dualmx.ps.van.van.frame import NOTICE, Message
 
 from dualmx.ps.peer_links import PeerLinks, PeerLost
+from dualmx.ps.van.frame import NOTICE, Message
 
 
 class Wire:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.certificate import contexts
-from dualmx.ps.van.van.decoder import Decoder
-from dualmx.ps.van.van.encryption import CHUNK, Tls
-from dualmx.ps.van.van.frame import NOTICE, REPLY, REQUEST, Message, encode_for_link
-from dualmx.ps.van.van.handshake import HandshakeResult
-from dualmx.ps.van.van.link import MAX_COMMITTED, Link
-from dualmx.ps.van.van.simulator import SimNetwork, SimVan
 
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.server import KVServer
+from dualmx.ps.van.certificate import contexts
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.encryption import CHUNK, Tls
+from dualmx.ps.van.frame import NOTICE, REPLY, REQUEST, Message, encode_for_link
+from dualmx.ps.van.handshake import HandshakeResult
+from dualmx.ps.van.link import MAX_COMMITTED, Link
+from dualmx.ps.van.simulator import SimNetwork, SimVan
 from dualmx.ps.worker import KVWorker
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import PING, Message
-from dualmx.ps.van.van.socket_van import SocketVan
 
 import dualmx as mx
 from dualmx.core import job_status
@@ -21,6 +19,8 @@ from dualmx.gluon.contrib.estimator import LoggingHandler
 from dualmx.ps.heartbeat import ExchangeCounters, WorkerStatus
 from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.status import _stragglers, query_status
+from dualmx.ps.van.frame import PING, Message
+from dualmx.ps.van.socket_van import SocketVan
 
 
 def told(at: float, rounds: int = 0, **more: Any) -> Message:

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
-from dualmx.ps.van.van.van import Van
 
 import dualmx as mx
 from dualmx.core.errors import MXNetError
@@ -32,7 +30,9 @@ from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import Shard, Store
-from dualmx.ps.van.van import socket_van
+from dualmx.ps.van import socket_van
+from dualmx.ps.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.van.van import Van
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 

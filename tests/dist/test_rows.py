@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import Message
-from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import FormatError, MXNetError
 from dualmx.ps.customer import Customer, Peer
@@ -22,6 +20,8 @@ from dualmx.ps.server import KVServer, Record
 from dualmx.ps.sharding import slice_key
 from dualmx.ps.sparse_rows import IndexedSlices, MutableTable, TableSnapshot, checked_ids, dense, sum_pushes
 from dualmx.ps.store import Shard, Store
+from dualmx.ps.van.frame import Message
+from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker
 
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import ERROR, REPLY, REQUEST, Message, encode
-from dualmx.ps.van.van.socket_van import SocketVan
-from dualmx.ps.van.van.van import Van
 
 from dualmx.ps.elastic_rounds import NEWCOMER
 from dualmx.ps.elastic_worker import ElasticWorker
@@ -18,6 +15,9 @@ from dualmx.ps.journal import Journal
 from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
+from dualmx.ps.van.frame import ERROR, REPLY, REQUEST, Message, encode
+from dualmx.ps.van.socket_van import SocketVan
+from dualmx.ps.van.van import Van
 from tests.dist.test_members import Running
 
 WORKERS = 300

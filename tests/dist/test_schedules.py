@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import Message
-from dualmx.ps.van.van.simulator import SimNetwork
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import journal
@@ -19,6 +17,8 @@ from dualmx.ps.journal import Journal
 from dualmx.ps.server import KVServer, Record
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Shard, Store
+from dualmx.ps.van.frame import Message
+from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker, OpenFuture
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 12

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import NOTICE
-from dualmx.ps.van.van.simulator import SimNetwork, SimVan
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
 from dualmx.ps.server import KVServer
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Shard, Store, _sum
+from dualmx.ps.van.frame import NOTICE
+from dualmx.ps.van.simulator import SimNetwork, SimVan
 from dualmx.ps.worker import KVWorker
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 6

@@ -17,7 +17,6 @@ from typing import Any
 
 import cv2
 import numpy as np
-from dualmx.ps.van.van.frame import NOTICE, PING, REPLY, REQUEST, Message, encode
 
 import dualmx as mx
 from dualmx import nd, sym
@@ -27,6 +26,7 @@ from dualmx.lightning import checkpoint
 from dualmx.ndarray import serialize
 from dualmx.optimizer.state_file import dump_states
 from dualmx.parallel.object_codec import encode as encode_object
+from dualmx.ps.van.frame import NOTICE, PING, REPLY, REQUEST, Message, encode
 
 from . import mutate
 

@@ -12,8 +12,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from dualmx.ps.van.van.decoder import Decoder
-from dualmx.ps.van.van.frame import NOTICE, REQUEST, Message
 
 import dualmx as mx
 from dualmx import nd
@@ -37,6 +35,8 @@ from dualmx.ps.heartbeat import WorkerStatus
 from dualmx.ps.journal import Journal
 from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.frame import NOTICE, REQUEST, Message
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve, status
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import REQUEST, Message
 
 import dualmx as mx
 from dualmx.compile.events import counters
@@ -16,6 +15,7 @@ from dualmx.kvstore.server_updates import FREQUENT_AFTER, GROUP_SIZE, OptimizerR
 from dualmx.ndarray.replay import ReplayableProgram
 from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
+from dualmx.ps.van.frame import REQUEST, Message
 
 ROUNDS = FREQUENT_AFTER + 2
 

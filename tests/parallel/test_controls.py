@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.socket_van import SocketVan
 
 from dualmx.parallel import reduce_ops as arithmetic
 from dualmx.parallel.process_group import ProcessGroup
 from dualmx.parallel.reduce_ops import reduce_values
 from dualmx.ps import PeerLinks, peer_links
+from dualmx.ps.van.socket_van import SocketVan
 from tests.dist.test_members import Running
 
 SIZE = 3

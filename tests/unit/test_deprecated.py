@@ -9,7 +9,7 @@ import pytest
 FORMER = {
     "dualmx.gluon.parallel": {"DivergenceSentinel": "DivergenceCheck", "PeriodicTrainer": "AccumulatingTrainer"},
     "dualmx.kvstore": {"keeps_values": "has_values"},
-    "dualmx.numpy.host_fallback": {"NAMES": "HOST_FUNCTIONS"},
+    "dualmx.numpy.fallback": {"NAMES": "HOST_FUNCTIONS"},
     "dualmx.parallel.rpc": {"begin": "call_async", "keep": "call_remote"},
     "dualmx.parallel": {"Group": "ProcessGroup", "Receipt": "RecvHandle", "match_rules": "match_partition_rules"},
 }

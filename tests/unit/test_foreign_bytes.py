@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dualmx.ps.van.van.frame import NOTICE, Message
 
 import dualmx as mx
 from dualmx import nd
@@ -28,6 +27,7 @@ from dualmx.parallel.object_codec import decode
 from dualmx.predictor import Predictor
 from dualmx.ps.elastic_worker import ElasticWorker
 from dualmx.ps.heartbeat import WorkerStatus
+from dualmx.ps.van.frame import NOTICE, Message
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve
 
@@ -327,10 +327,9 @@ class TestTables:
 
 class TestMessages:
     def test_true_and_false_are_no_numbers(self) -> None:
-        from dualmx.ps.van.van.frame import REQUEST, Message
-
         from dualmx.ps.server import parse_parts, serve_put
         from dualmx.ps.store import Store
+        from dualmx.ps.van.frame import REQUEST, Message
 
         for part in (["w", 0, False], ["w", True, 0], [True, 0, 0]):
             with pytest.raises(FormatError, match="not as expected"):

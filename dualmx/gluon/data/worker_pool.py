@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ArgumentError, MXNetError
-from . import worker as serving
+from . import worker as worker_process
 
 _lock = threading.Lock()
 _open_sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # a forked worker closes its copies of them
@@ -110,7 +110,7 @@ class WorkerPool:
         worker = min(self._workers, key=lambda w: w.n_pending)
         ticket, self._next_ticket = self._next_ticket, self._next_ticket + 1
         try:
-            serving.send_object(worker.sock, ticket, serving.pickle.dumps(indices, _PROTOCOL))
+            worker_process.send_object(worker.sock, ticket, worker_process.pickle.dumps(indices, _PROTOCOL))
         except OSError:
             self._died(worker)
         worker.n_pending += 1
@@ -134,7 +134,7 @@ class WorkerPool:
             for key, _ in ready:
                 self._take(key.data)
         answer = self._arrived.pop(ticket)
-        if isinstance(answer, serving.Failure):
+        if isinstance(answer, worker_process.Failure):
             raise _error(answer)
         return answer
 
@@ -148,23 +148,23 @@ class WorkerPool:
 
     def _take(self, worker: _Worker) -> None:
         try:
-            head, fds, _, _ = socket.recv_fds(worker.sock, serving.REPLY.size, 1)
+            head, fds, _, _ = socket.recv_fds(worker.sock, worker_process.REPLY.size, 1)
         except OSError:
             head, fds = b"", []
-        if 0 < len(head) < serving.REPLY.size:
-            head += serving.receive(worker.sock, serving.REPLY.size - len(head)) or b""
-        if len(head) < serving.REPLY.size or not fds:
+        if 0 < len(head) < worker_process.REPLY.size:
+            head += worker_process.receive(worker.sock, worker_process.REPLY.size - len(head)) or b""
+        if len(head) < worker_process.REPLY.size or not fds:
             self._died(worker)
-        ticket, size, kind = serving.REPLY.unpack(head)
+        ticket, size, kind = worker_process.REPLY.unpack(head)
         worker.n_pending -= 1
         try:
             if ticket in self._cancelled:
                 self._cancelled.discard(ticket)
                 return
-            answer = serving.load(fds[0], size)
+            answer = worker_process.load(fds[0], size)
         finally:
             os.close(fds[0])
-        if kind == serving.UNPICKLE_FAILED:
+        if kind == worker_process.UNPICKLE_FAILED:
             self.close()
             raise MXNetError(f"DataLoader: a worker could not receive the dataset:\n{answer.text}") from answer.error
         self._arrived[ticket] = answer
@@ -185,7 +185,7 @@ def _stop_all(workers: list[_Worker], selector: selectors.BaseSelector) -> None:
     workers.clear()
 
 
-def _error(failure: serving.Failure) -> BaseException:
+def _error(failure: worker_process.Failure) -> BaseException:
     if failure.error is None:
         return MXNetError(f"DataLoader: in a worker process:\n{failure.text}")
     failure.error.add_note(f"raised in a data worker process, where arrays are NumPy arrays:\n{failure.text}")
@@ -195,14 +195,14 @@ def _error(failure: serving.Failure) -> BaseException:
 def _pack(dataset: Any, batchify: Any) -> tuple[int, int] | None:
     """A memory file with the pair, `None` if it is better to fork this process than to make sense of it afresh."""
     try:
-        head, raws = serving.flatten((dataset, batchify), serving.HostPickler)
+        head, raws = worker_process.flatten((dataset, batchify), worker_process.HostPickler)
     except Exception:  # pickling runs user code, which may raise anything; the fork needs no pickle
         return None
     # A fork shares big arrays without a copy, and has the classes of the main script.
     big = sum(r.nbytes for r in raws) > _BIG
     if big or b"__main__" in head or not sys.executable or getattr(sys, "frozen", False):
         return None
-    return serving.dump(head, raws)
+    return worker_process.dump(head, raws)
 
 
 def _seed() -> int:
@@ -230,7 +230,7 @@ def _fork(dataset: Any, batchify: Any, seed: int) -> _Worker:
             for s in _open_sockets:
                 if s is not theirs:
                     s.close()
-            serving.run_forked(theirs, seed, dataset, batchify)
+            worker_process.run_forked(theirs, seed, dataset, batchify)
         theirs.close()
     return _Worker(ours, pid, True)
 
@@ -250,13 +250,13 @@ def _spawn_worker(packed: tuple[int, int], seed: int) -> _Worker:
         ours, theirs = _pair()
         socket.send_fds(control, [b"w"], [theirs.fileno()])
         theirs.close()
-        answer = serving.receive(control, 8)
+        answer = worker_process.receive(control, 8)
     if answer is None:
         raise MXNetError("DataLoader: the process that starts data workers has ended unexpectedly")
     worker = _Worker(ours, int.from_bytes(answer, "little"), False)
     fd, size = packed
     with contextlib.suppress(OSError):  # a worker that is gone already is noticed when its batch is due
-        serving.send_object(ours, 0, serving.pickle.dumps((seed, sys.path, size), _PROTOCOL))
+        worker_process.send_object(ours, 0, worker_process.pickle.dumps((seed, sys.path, size), _PROTOCOL))
         socket.send_fds(ours, [b"d"], [fd])
     return worker
 
@@ -273,8 +273,8 @@ def _start_fork_server() -> socket.socket:
         return n.control
     ours, theirs = _pair()
     package = __name__.rpartition(".")[0]
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {package} import serving; "
-    code += f"serving.fork_server({theirs.fileno()})"
+    code = f"import sys; sys.path[:] = {sys.path!r}; from {package} import worker; "
+    code += f"worker.fork_server({theirs.fileno()})"
     # Workers are many: one thread each for linear algebra, and no accelerator.
     env = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ, "JAX_PLATFORMS": "cpu"}
     # It is neither a member of a cluster nor profiled, whatever this process is.

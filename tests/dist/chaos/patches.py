@@ -12,15 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dualmx.ps.van.van.frame import REPLY, Message
-from dualmx.ps.van.van.socket_van import SocketVan
-
 from dualmx.kvstore import compression, optimizer_config
 from dualmx.kvstore.dist import DistKVStore, MemberStore
 from dualmx.ps import WorkerNode, journal, member, postoffice, scheduler, server_node, worker_node
 from dualmx.ps.scheduler import Postoffice, Scheduler
 from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
+from dualmx.ps.van.frame import REPLY, Message
+from dualmx.ps.van.socket_van import SocketVan
 from dualmx.ps.worker import KVWorker
 
 from .plan import ROUNDS

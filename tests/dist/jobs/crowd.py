@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from dualmx.ps.van.van import handshake
+from dualmx.ps.van import handshake
 
 host, port, number, there = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
