@@ -48,8 +48,8 @@ _ALIASES: list[tuple[Any, str]] = [
 _IMPORTS: list[tuple[str, tuple[str, ...]]] = [
     ("collections.abc", ("Callable", "Mapping", "Sequence")),
     ("typing", ("Any", "Literal", "TypeAlias")),
-    ("..core.context", ("Context",)),
     ("..core.argcheck", ("Axes", "DType", "Floats", "Holes", "Shape")),
+    ("..core.context", ("Context",)),
 ]
 _THIRD_PARTY = (("jax", "import jax"), ("np", "import numpy as np"))
 
