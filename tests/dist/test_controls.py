@@ -14,7 +14,8 @@ from dualmx.core.errors import FormatError, MXNetError
 from dualmx.ps import WorkerNode
 from dualmx.ps.elastic_store import ElasticStore
 from dualmx.ps.journal import Journal
-from dualmx.ps.scheduler import Postoffice, Scheduler
+from dualmx.ps.postoffice import Postoffice
+from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import PendingRequest, Store
 from dualmx.ps.van import decoder, frame, handshake

@@ -15,7 +15,8 @@ from typing import Any
 from dualmx.kvstore import compression, optimizer_config
 from dualmx.kvstore.dist import DistKVStore, MemberStore
 from dualmx.ps import WorkerNode, journal, member, postoffice, scheduler, server_node, worker_node
-from dualmx.ps.scheduler import Postoffice, Scheduler
+from dualmx.ps.postoffice import Postoffice
+from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
 from dualmx.ps.van.frame import REPLY, Message
