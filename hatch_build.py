@@ -11,7 +11,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_FOLDER = "dualmx/compile/onednn"
+_FOLDER = "dualmx/compile/cpu/onednn"
 _OLDEST = (2, 17)  # glibc of manylinux2014
 
 

@@ -64,11 +64,11 @@ class Kernels:
 
     def __init__(self) -> None:
         import dualmx  # noqa: F401  (fills the registry)
+        from dualmx.compile.cpu.onednn.ffi_handlers import available
+        from dualmx.compile.cpu.onednn.rewrite import REWRITE_RULES
+        from dualmx.compile.cpu.transpose_sinking import sink_transposes
         from dualmx.compile.executable import compiler_options
-        from dualmx.compile.layout import sink_transposes
-        from dualmx.compile.onednn.ffi import available
-        from dualmx.compile.onednn.rewrite import REWRITE_RULES
-        from dualmx.op.backend import lowering_on_platform
+        from dualmx.op.lowering_context import lowering_on_platform
         from dualmx.op.registry import get_op
 
         self._op = get_op

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from dualmx.core.network import free_port
+from dualmx.core.net import free_port
 from dualmx.core.open_files import raise_limit
-from dualmx.ps.frame import ERROR, NOTICE, REPLY, REQUEST, Message
-from dualmx.ps.sockets import SocketVan
+from dualmx.ps.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.van.socket_van import SocketVan
 
 SECRET = "the secret of light peers, long enough"
 AT_ONCE = 256  # connections that one process makes at once

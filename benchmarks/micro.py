@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import dualmx as mx
-from dualmx.compile.counters import counters
+from dualmx.compile.events import counters
 from dualmx.ndarray import invoke
-from dualmx.ndarray.trace import engine
+from dualmx.ndarray.recorder import engine
 from dualmx.op.registry import get_op
 
 CHAIN = 500
@@ -59,7 +59,7 @@ def record(kind: str) -> float:
 
 def flush(nodes: int) -> float:
     """Microseconds from having recorded `nodes` operators on 11 buffers to the dispatch: least median of ten."""
-    engine.bound = engine.quiet = 5000  # the longest chain must stay one program
+    engine.flush_after = engine.max_unrecorded_ops = 5000  # the longest chain must stay one program
     a, others = fresh(), [fresh() for _ in range(10)]
     times = []
     for _ in range(60):

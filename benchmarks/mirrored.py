@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 import dualmx as mx
-from dualmx.compile.watch import CompileEvent, Listener, listeners
+from dualmx.compile.events import CompileEvent, Listener, listeners
 
 ROWS, SIDE = 16, 160
 TURNS = 12

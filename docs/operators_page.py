@@ -15,7 +15,7 @@ from reference_entries import SourceLink, call_lines, cell, code, docstring, hea
 from reference_symbols import public_symbols
 
 import dualmx as mx
-from dualmx.namespace.rooms import public_names
+from dualmx.namespace.lazy_module import public_names
 from dualmx.op.registry import OPS, Op
 
 OTHER = "Other operators"

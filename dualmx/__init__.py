@@ -26,9 +26,9 @@ from . import ndarray as nd
 from . import random as rnd
 from . import symbol as sym
 from .context import Context, cpu, cpu_pinned, current_context, gpu, num_gpus, tpu
-from .core import accepted as _accepted
-from .core import alias as _alias
+from .core import knobs as _accepted
 from .core import knobs as _knobs
+from .core import module_alias as _alias
 from .core.errors import MXNetError
 from .ndarray import NDArray, waitall
 from .symbol import AttrScope, Symbol

@@ -19,14 +19,14 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
-from .core.checks import require_instance
+from .core.argcheck import require_instance
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from .ndarray import tape
-from .ndarray.array import NDArray, make_variable
-from .ndarray.function import Function
+from .ndarray.custom_op import Function
 from .ndarray.handle import is_tracked
-from .ndarray.recorded import recorded_ops
-from .ndarray.trace import backward_mode, engine, local
+from .ndarray.ndarray import NDArray, make_variable
+from .ndarray.recorder import backward_mode, engine, local
+from .ndarray.tape import recorded_ops
 from .symbol.node import Node, topological
 from .symbol.symbol import Symbol
 
@@ -43,14 +43,14 @@ class _Scope:
         self.before = (local.recording, local.training)
         if self.recording is not None:
             set_recording(self.recording)
-            local.scopes += self.recording
+            local.record_depth += self.recording
         if self.training is not None:
             local.training = self.training
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self.recording:
-            local.scopes -= 1
+            local.record_depth -= 1
         set_recording(self.before[0])
         local.training = self.before[1]
 
@@ -108,12 +108,12 @@ def set_recording(is_recording: bool) -> bool:
     """Switch recording on or off; returns what it was."""
     before = local.recording
     if bool(is_recording) != before:
-        if is_recording and not local.scopes:
+        if is_recording and not local.record_depth:
             # Variables have values then, and a step that begins with an empty trace is the same program every time.
             for tr in list(local.traces.values()):
                 engine.flush(tr)
         local.recording = bool(is_recording)
-        local.tr.set_mode(local.recording)
+        local.trace.set_recording(local.recording)
     return before
 
 
@@ -244,7 +244,7 @@ def grad(
     given, seeds = _last_of_each("grad", _listed("grad", heads), head_grads)
     with nullcontext() if train_mode else backward_mode(False):
         found = tape.gradients(given, wanted, seeds, keep, create_graph)
-    return [a._like_own(g) for a, g in zip(wanted, found, strict=True)]
+    return [a._with_own_class(g) for a, g in zip(wanted, found, strict=True)]
 
 
 def get_symbol(x: NDArray) -> Symbol:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .core.errors import MXNetError
-from .core.second_place import lazy_reexport
+from .core.module_alias import lazy_reexport
 
 string_types = (str,)
 numeric_types = (float, int, np.generic)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from .checkpoint import BatchEndParam, save_checkpoint
-from .core.figures import report_metric as report
+from .core.job_status import report_metric as report
 
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:

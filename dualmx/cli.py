@@ -9,8 +9,7 @@ import platform
 import sys
 from importlib import metadata
 
-from .core.accepted import ignored_variables
-from .core.knobs import KNOBS, SECRET
+from .core.knobs import KNOBS, SECRET, ignored_variables
 from .launch import main as launch
 
 _FOREIGN = (
@@ -33,10 +32,10 @@ def doctor() -> int:
     """Print versions, devices, and every recognised environment variable with its value and effect; return 0 or 1."""
     import jax
 
+    from .compile.cpu.onednn.bindings import WHEEL
+    from .compile.cpu.onednn.ffi_handlers import unavailable
     from .compile.devices import local_devices
     from .compile.executable import compiler_options
-    from .compile.onednn.ffi import unavailable
-    from .compile.onednn.library import WHEEL
 
     problems = 0
     print(f"python    {platform.python_version()} ({sys.executable})")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from .core.checks import integer
-from .ndarray.flush import flush
-from .ndarray.trace import engine
+from .core.argcheck import integer
+from .ndarray.execute import flush
+from .ndarray.recorder import engine
 
 
 def set_bulk_size(size: int) -> int:
@@ -22,9 +22,9 @@ def set_bulk_size(size: int) -> int:
     """
     size = integer("set_bulk_size", "size", size, 0)
     flush()
-    before = engine.limit
-    engine.limit = engine.bound = engine.quiet = max(1, size)
-    engine.naive = engine.limit == 1
+    before = engine.bulk_size
+    engine.bulk_size = engine.flush_after = engine.max_unrecorded_ops = max(1, size)
+    engine.naive = engine.bulk_size == 1
     return before
 
 

@@ -11,7 +11,7 @@ from .core.errors import ArgumentError
 from .io import DataBatch, DataDesc
 from .metric import EvalMetric
 from .module import executor_group
-from .module.executors import split_rows
+from .module.executor_group import split_rows
 from .ndarray import NDArray
 
 

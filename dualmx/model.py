@@ -16,7 +16,7 @@ from .core.errors import ArgumentError, MXNetError
 from .initializer import Uniform
 from .io import DataIter, NDArrayIter, ResizeIter
 from .module import Module
-from .module.by_store import (
+from .module.param_update import (
     _create_kvstore,
     _create_sparse_kvstore,
     _initialize_kvstore,

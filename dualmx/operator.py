@@ -5,11 +5,10 @@ Also the names and arguments of all operators.
 
 from __future__ import annotations
 
-from .ndarray.custom import REGISTRY, CustomOp, CustomOpProp, register
-from .op.describe import OperatorArguments, operator_arguments
-from .op.registry import OPS, Op, get_op
+from .ndarray.custom_op import REGISTRY, CustomOp, CustomOpProp, register
+from .op.registry import OPS, Op, OperatorArguments, get_op, operator_arguments
 from .op.schema import UntypedTensor
-from .symbol.native import NDArrayOp, NumpyOp, PythonOp
+from .symbol.python_ops import NDArrayOp, NumpyOp, PythonOp
 
 
 def _custom(data: UntypedTensor, *, op_type: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .core.context import Context
-from .core.seeds import rng_streams
-from .namespace.random_functions import (
+from .core.rng import rng_streams
+from .namespace.random import (
     bernoulli,
     exponential,
     gamma,

@@ -12,8 +12,8 @@ import importlib.util
 from collections import OrderedDict
 from typing import NamedTuple
 
+from .compile.cpu.onednn.bindings import WHEEL
 from .compile.devices import local_devices
-from .compile.onednn.library import WHEEL
 from .core.errors import MXNetError, suggest
 
 
@@ -63,7 +63,7 @@ def feature_list() -> list[Feature]:
         "FLAX": _there("flax"),
         "OPTAX": _there("optax"),
         "PROFILER": True,
-        "DIST_KVSTORE": _there("dualmx.kvstore.server"),
+        "DIST_KVSTORE": _there("dualmx.kvstore.server_updates"),
         "INT64_TENSOR_SIZE": True,
         "MKLDNN": _installed(WHEEL),
         "OPENCV": _there("cv2"),

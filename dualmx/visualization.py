@@ -8,7 +8,7 @@ from typing import Any
 
 from .core.dtypes import as_dtype
 from .core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from .graph.passes.infer import Key, infer_shapes
+from .graph.infer import Key, infer_shapes
 from .symbol import Symbol
 from .symbol.inference import initial_shapes, match_by_name
 from .symbol.node import Node, topological

@@ -19,8 +19,8 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.graph.trie import trie
-from dualmx.ndarray.storage import waitall
-from dualmx.ndarray.trace import local
+from dualmx.ndarray.recorder import local
+from dualmx.ndarray.save_load import waitall
 
 _EVERY = 50
 _tests_run = 0
@@ -46,5 +46,5 @@ def _forget_programs() -> Iterator[None]:
         trie.clear()
         for ctx, tr in list(local.traces.items()):
             if tr.state.depth == 0:  # else its first program would not be known to the next one
-                local.renew(ctx)
+                local.new_trace(ctx)
         jax.clear_caches()

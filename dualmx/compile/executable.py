@@ -1,61 +1,93 @@
-"""Executables: a lowered prefix compiled ahead of time; donation pairs each output with the buffer it replaces."""
+"""Executables: a lowered prefix compiled ahead of time; donation pairs each output with the buffer it replaces.
+
+The on-disk cache of compiled programs, switched on only while dualmx compiles.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import jax
 import numpy as np
+from jax.experimental.compilation_cache import compilation_cache
 
-from ..core import memory
+from ..core import knobs, malloc
 from ..core.context import Context
-from ..graph.departure import cache_miss_reason
+from ..graph.explain import cache_miss_reason
 from ..graph.trie import State, Value, trie
-from ..op.backend import lowering_on_platform
-from ..op.joint import device_axis, lowering_on
-from .cache import persistent_cache
-from .counters import counters
-from .devices import device_of, sharding_of
-from .layout import sink_transposes
+from ..op.lowering_context import device_axis, lowering_on, lowering_on_platform
+from .cpu.onednn.ffi_handlers import available
+from .cpu.onednn.rewrite import REWRITE_RULES, materialize_once
+from .cpu.transpose_sinking import sink_transposes
+from .cpu.xla_workarounds import has_broadcast_dot, has_remat
+from .devices import device_of, quiet_jax_logging, sharding_of, x64
+from .events import CompileEvent, counters, listeners
 from .lower import lower
-from .onednn.ffi import available
-from .onednn.rewrite import REWRITE_RULES, materialize_once
-from .remade import has_remat
-from .spmd import AXIS, DeviceGroup
-from .spread import has_broadcast_dot
-from .watch import CompileEvent, listeners
-from .x64 import x64
+from .multi_device import AXIS, DeviceGroup
+
+_lock = threading.RLock()
+_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0.0, "jax_persistent_cache_min_entry_size_bytes": -1}
+
+
+@contextlib.contextmanager
+def persistent_cache() -> Iterator[None]:
+    """Use dualmx's cache folder in this scope; the user's own JAX settings are found unchanged afterwards.
+
+    A folder that the user configured for JAX is used instead and nothing is touched.
+    """
+    folder = os.path.expanduser(knobs.CACHE.read())
+    if not folder or jax.config.values["jax_compilation_cache_dir"]:
+        yield
+        return
+    with _lock, quiet_jax_logging():
+        before = {name: getattr(jax.config, name) for name in _SETTINGS}
+        # The folder's state is settled at first use, so both changes need a reset to be seen.
+        compilation_cache.reset_cache()
+        jax.config.update("jax_compilation_cache_dir", folder)
+        for name, value in _SETTINGS.items():
+            jax.config.update(name, value)
+        try:
+            yield
+        finally:
+            jax.config.update("jax_compilation_cache_dir", None)
+            for name, value in before.items():
+                jax.config.update(name, value)
+            compilation_cache.reset_cache()
 
 
 class Executable:
     """One compiled program.
 
     Attributes:
-        run: the compiled function of `[runtime,] [keys,] *leaves, *scratch`; None if nothing is computed.
-        wanted: the values it yields, in the order of its results.
+        call: the compiled function of `[runtime,] [keys,] *leaves, *scratch`; None if nothing is computed.
+        outputs: the values it yields, in the order of its results.
         donate: positions of leaves whose buffers it takes over.
-        scratch: avals of the buffers it recycles for outputs that have no old value in the program.
-        constants, passed: results made without the program: constants on the host, leaves handed through by position.
-        tape: recorded steps that must be kept for a later backward.
-        remote: other processes take part.
-        at: for each tuple of wanted values met so far, where they stand in the results.
+        donated_types: avals of the buffers it recycles for outputs that have no old value in the program.
+        constant_outputs, passthrough_leaves: results made without the program: constants on the host, leaves handed
+        through by position.
+        saved_steps: recorded steps that must be kept for a later backward.
+        is_multi_process: other processes take part.
+        output_index: for each tuple of wanted values met so far, where they stand in the results.
     """
 
     __slots__ = (
-        "run",
-        "wanted",
+        "call",
+        "outputs",
         "donate",
-        "scratch",
+        "donated_types",
         "has_runtime",
         "has_keys",
-        "tape",
-        "constants",
-        "passed",
-        "at",
-        "remote",
+        "saved_steps",
+        "constant_outputs",
+        "passthrough_leaves",
+        "output_index",
+        "is_multi_process",
     )
 
     def __init__(
@@ -69,14 +101,14 @@ class Executable:
         group: DeviceGroup | None = None,
     ):
         last = steps[-1]
-        self.wanted, self.donate, self.scratch = tuple(wanted), tuple(donate), tuple(scratch)
+        self.outputs, self.donate, self.donated_types = tuple(wanted), tuple(donate), tuple(scratch)
         self.has_runtime, self.has_keys = last.n_runtime > 0, last.n_keys > 0
-        self.tape: Any = ()
-        self.constants: Any = ()
-        self.passed: tuple[int, ...] = ()
-        self.at: Any = None
-        self.remote = getattr(ctx, "remote", False)
-        self.run = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
+        self.saved_steps: Any = ()
+        self.constant_outputs: Any = ()
+        self.passthrough_leaves: tuple[int, ...] = ()
+        self.output_index: Any = None
+        self.is_multi_process = getattr(ctx, "is_multi_process", False)
+        self.call = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
 
     def _compile(
         self,
@@ -89,7 +121,7 @@ class Executable:
         began = time.perf_counter()
         leaves = [s.out for s in steps if s.kind == "leaf"]
         mesh = ctx if ctx.mesh is not None else None
-        program = lower(steps, self.wanted, dict(zip(leaves, leaf_shardings, strict=True)) if mesh else {})
+        program = lower(steps, self.outputs, dict(zip(leaves, leaf_shardings, strict=True)) if mesh else {})
         n_leaves, offset = last.n_leaves, self.has_runtime + self.has_keys
         has_runtime, has_keys = self.has_runtime, self.has_keys
 
@@ -98,7 +130,7 @@ class Executable:
             keys = args[has_runtime] if has_keys else None
             return program(runtime, keys, args[offset : offset + n_leaves])
 
-        taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.scratch))]
+        taken = [offset + i for i in self.donate] + [offset + n_leaves + i for i in range(len(self.donated_types))]
         platform = device_of(ctx).platform
         # A program that XLA divides over a mesh must not hold what XLA cannot divide.
         alone = mesh is None
@@ -117,19 +149,19 @@ class Executable:
                 jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=s or place)
                 for v, s in zip(leaves, leaf_shardings, strict=True)
             ]
-            specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.scratch]
+            specs += [jax.ShapeDtypeStruct(v.shape, v.dtype, sharding=place) for v in self.donated_types]
             out: Any = None if any(leaf_shardings) else place
             if mesh is not None:
                 # What overwrites an array is cut as it was; for the rest XLA decides.
                 specs[:offset] = [jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=place) for s in specs[:offset]]
                 kept = [leaf_shardings[i] or place for i in self.donate]
-                out = [*kept, *[None] * (len(self.wanted) - len(kept))]
+                out = [*kept, *[None] * (len(self.outputs) - len(kept))]
         else:
-            types = [*_scalar_input_types(last), *((v.shape, v.dtype) for v in (*leaves, *self.scratch))]
-            specs = [group.struct(shape, dtype) for shape, dtype in types]
-            body = group.over_members(body, [len(s) for s, _ in types], [len(v.shape) for v in self.wanted])
+            types = [*_scalar_input_types(last), *((v.shape, v.dtype) for v in (*leaves, *self.donated_types))]
+            specs = [group.global_aval(shape, dtype) for shape, dtype in types]
+            body = group.shard_mapped(body, [len(s) for s, _ in types], [len(v.shape) for v in self.outputs])
             out = None
-        exchange = device_axis(AXIS, group.size, group.remote) if group is not None else nullcontext()
+        exchange = device_axis(AXIS, group.size, group.is_multi_process) if group is not None else nullcontext()
         with x64(), lowering_on_platform(platform, library), lowering_on(mesh), exchange:
             jitted = jax.jit(body, donate_argnums=tuple(taken), keep_unused=True, out_shardings=out)
             traced = jitted.trace(*specs)
@@ -141,10 +173,10 @@ class Executable:
         seconds = time.perf_counter() - began
         counters.compile_seconds += seconds
         if seconds > 0.2:  # a small one leaves little behind
-            memory.trim()
+            malloc.trim()
         if listeners:
-            reason, results, donated = cache_miss_reason(last), len(self.wanted), len(taken)
-            where = next((s.where for s in reversed(steps) if s.where), None)
+            reason, results, donated = cache_miss_reason(last), len(self.outputs), len(taken)
+            where = next((s.user_line for s in reversed(steps) if s.user_line), None)
             for w in list(listeners):
                 w.compiled(
                     CompileEvent(steps, results, donated, reason, where, traced, lowered, compiled, began, seconds)

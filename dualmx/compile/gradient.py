@@ -19,11 +19,11 @@ class GradCall(Call):
     """The gradient of recorded steps as a call on the values that enter them; being pure, it has a gradient itself.
 
     Attributes:
-        boundary: inputs of the call: what the steps read and do not compute, and the head gradients.
-        key_at, runtime_at: which random keys and runtime scalars of the trace the steps use.
+        input_values: inputs of the call: what the steps read and do not compute, and the head gradients.
+        key_positions, runtime_positions: which random keys and runtime scalars of the trace the steps use.
     """
 
-    __slots__ = ("plan", "boundary", "key_at", "runtime_at")
+    __slots__ = ("plan", "input_values", "key_positions", "runtime_positions")
 
     def __init__(self, plan: BackwardPlan):
         super().__init__(_OP, {}, False)
@@ -31,13 +31,15 @@ class GradCall(Call):
         steps = list(reversed(plan.path))
         computed = {v for s in steps if s.kind == OP for v in s.outs}
         outside = [v for s in steps for v in s.ins if v not in computed]
-        outside += [h for h in plan.heads if h not in computed] + [s for s in plan.seeds if s is not None]
+        outside += [h for h in plan.heads if h not in computed] + [s for s in plan.head_grads if s is not None]
         outside += [v for g in plan.targets for v in g if v not in computed]
-        self.boundary: tuple[Value, ...] = tuple(dict.fromkeys(outside))
-        self.key_at = [k for s in steps if s.call for k in range(s.n_keys - s.call.n_keys, s.n_keys)]
-        self.runtime_at = [k for s in steps if s.call for k in range(s.n_runtime - s.call.n_runtime, s.n_runtime)]
-        self.n_keys, self.n_runtime = len(self.key_at), len(self.runtime_at)
-        self.has_key, self.plain = self.n_keys > 0, False
+        self.input_values: tuple[Value, ...] = tuple(dict.fromkeys(outside))
+        self.key_positions = [k for s in steps if s.call for k in range(s.n_keys - s.call.n_keys, s.n_keys)]
+        self.runtime_positions = [
+            k for s in steps if s.call for k in range(s.n_runtime - s.call.n_runtime, s.n_runtime)
+        ]
+        self.n_keys, self.n_runtime = len(self.key_positions), len(self.runtime_positions)
+        self.has_key, self.is_simple = self.n_keys > 0, False
         self.joint = any(s.call is not None and s.call.joint for s in steps)
         self.n_outputs = self.n_visible = self.n_results = len(plan.targets)
 
@@ -46,7 +48,7 @@ class GradCall(Call):
 
     def apply_keys(self, inputs: Sequence[Any], keys: Sequence[Any], runtime: Sequence[Any]) -> tuple[Any, ...]:
         """Run the steps forward from the boundary values, then backward."""
-        env: dict[Value, Any] = dict(zip(self.boundary, inputs, strict=True))
+        env: dict[Value, Any] = dict(zip(self.input_values, inputs, strict=True))
         where: dict[Any, set[int]] = {}
         differentiated_inputs(self.plan, where)
         pulls: dict[Any, Any] = {}

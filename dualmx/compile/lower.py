@@ -1,4 +1,7 @@
-"""Lowering: a recorded prefix becomes one pure function on JAX arrays."""
+"""Lowering: a recorded prefix becomes one pure function on JAX arrays.
+
+Programs for other processes: StableHLO with JAX's own calling convention.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import export as jax_export
 
 from ..graph.trie import BACKWARD, LEAF, OP, REENTER, VARIABLE, State, Value
-from .whole import integer_vjp, is_integer
+from .devices import x64
+from .integer_vjp import integer_vjp, is_integer
 
 
 @dataclass
@@ -19,21 +24,21 @@ class BackwardPlan:
     """What one backward step computes.
 
     Attributes:
-        heads: values differentiated, `seeds` their head gradients (None for ones).
+        heads: values differentiated, `head_grads` their head gradients (None for ones).
         targets: groups of values; each group's gradients are summed into one result.
-        adds: per group, the value to add the gradient to, or None.
+        accumulate_into: per group, the value to add the gradient to, or None.
         path: recorded steps between targets and heads, last first.
-        need: values that depend on a target.
-        retain: whether the steps stay on the tape.
+        needed_values: values that depend on a target.
+        retain_graph: whether the steps stay on the tape.
     """
 
     heads: tuple[Value, ...]
-    seeds: tuple[Value | None, ...]
+    head_grads: tuple[Value | None, ...]
     targets: tuple[tuple[Value, ...], ...]
-    adds: tuple[Value | None, ...]
-    retain: bool
+    accumulate_into: tuple[Value | None, ...]
+    retain_graph: bool
     path: list[State] = field(default_factory=list)
-    need: set[Value] = field(default_factory=set)
+    needed_values: set[Value] = field(default_factory=set)
 
 
 def backward_path(
@@ -58,10 +63,12 @@ def tape_steps(steps: Sequence[State]) -> list[State]:
     """Return the recorded steps of a chain that no backward has freed, in order of computation."""
     freed: set[State] = set()
     for s in steps:
-        if s.kind == BACKWARD and not s.payload.retain:
+        if s.kind == BACKWARD and not s.payload.retain_graph:
             freed.update(s.payload.path)
     again = [s for s in steps if s.kind == REENTER and s not in freed]
-    return again + [s for s in steps if s.kind == OP and s.rec and s not in freed and any(v.tracked for v in s.outs)]
+    return again + [
+        s for s in steps if s.kind == OP and s.recording and s not in freed and any(v.tracked for v in s.outs)
+    ]
 
 
 def vjp_step(
@@ -111,7 +118,7 @@ def backpropagate(
 def head_cotangents(plan: BackwardPlan, env: dict[Value, Any]) -> dict[Value, Any]:
     """Return the cotangents at the heads of `plan`."""
     found: dict[Value, Any] = {}
-    for head, seed in zip(plan.heads, plan.seeds, strict=True):
+    for head, seed in zip(plan.heads, plan.head_grads, strict=True):
         ct = jnp.ones_like(env[head]) if seed is None else env[seed]
         found[head] = found[head] + ct if head in found else ct
     return found
@@ -120,7 +127,7 @@ def head_cotangents(plan: BackwardPlan, env: dict[Value, Any]) -> dict[Value, An
 def collect_grads(plan: BackwardPlan, cotangents: dict[Value, Any], env: dict[Value, Any]) -> list[Any]:
     """Return one gradient per target group, added to what the plan says."""
     results = []
-    for group, old in zip(plan.targets, plan.adds, strict=True):
+    for group, old in zip(plan.targets, plan.accumulate_into, strict=True):
         parts = [cotangents[v] for v in group if v in cotangents]
         total = sum(parts[1:], parts[0]) if parts else jnp.zeros_like(env[group[0]])
         results.append(total if old is None else env[old] + total)
@@ -131,7 +138,7 @@ def differentiated_inputs(plan: BackwardPlan, found: dict[State, set[int]]) -> N
     """Add to `found` the input positions that each step on the plan's path is differentiated in."""
     for step in plan.path:
         places = found.setdefault(step, set())
-        places.update(k for k, v in enumerate(step.ins) if v in plan.need)
+        places.update(k for k, v in enumerate(step.ins) if v in plan.needed_values)
 
 
 def lower(
@@ -186,3 +193,14 @@ def lower(
         return [env[v] for v in results]
 
     return program
+
+
+def export_stablehlo(
+    fn: Callable[..., Any], args: Sequence[jax.Array], platforms: Sequence[str] | None
+) -> jax_export.Exported:
+    """Return the program of a function for arrays like `args`; see `jax.export.export` for `platforms`."""
+    with x64():
+        return jax_export.export(jax.jit(fn), platforms=platforms)(*args)
+
+
+__all__ = ["export_stablehlo"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import autograd
-from ..core.checks import require_instance
+from ..core.argcheck import require_instance
 from ..namespace import nd
 from ..ndarray import NDArray
 

@@ -11,8 +11,8 @@ from typing import Any
 import jax
 from jax import export as jax_export
 
-from ..compile.exporting import export_stablehlo
-from ..compile.x64 import x64
+from ..compile.devices import x64
+from ..compile.lower import export_stablehlo
 from ..core.errors import ArgumentError, MXNetError
 from ..core.reader import Content
 from ..gluon.bridge import functional

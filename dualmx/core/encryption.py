@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from .errors import MXNetError
-from .network import is_loopback
+from .net import is_loopback
 
 REMEDY = (
     "pip install cryptography on every host; on a network that nobody else can read or write, DUALMX_ENCRYPT=0 for all "

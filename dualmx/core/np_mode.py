@@ -10,17 +10,17 @@ class _ScopedFlag:
     """A flag with a value for the process, over which scopes put one for their thread."""
 
     def __init__(self) -> None:
-        self.everywhere = False
-        self.here = threading.local()
+        self.process_value = False
+        self.thread_value = threading.local()
 
     def get(self) -> bool:
         """Return the value that holds in this thread."""
-        return getattr(self.here, "value", self.everywhere)
+        return getattr(self.thread_value, "value", self.process_value)
 
     def set(self, value: bool) -> None:
         """Set the value for the process; scopes of other threads keep theirs."""
-        self.everywhere = value
-        self.here.__dict__.pop("value", None)
+        self.process_value = value
+        self.thread_value.__dict__.pop("value", None)
 
 
 shape, array = _ScopedFlag(), _ScopedFlag()
@@ -34,16 +34,16 @@ class Scope:
         self.before: list[Any] = []
 
     def __enter__(self) -> Scope:
-        self.before.append(self.switch.here.__dict__.get("value"))
-        self.switch.here.value = self.active
+        self.before.append(self.switch.thread_value.__dict__.get("value"))
+        self.switch.thread_value.value = self.active
         return self
 
     def __exit__(self, *exc: object) -> None:
         before = self.before.pop()
         if before is None:
-            self.switch.here.__dict__.pop("value", None)
+            self.switch.thread_value.__dict__.pop("value", None)
         else:
-            self.switch.here.value = before
+            self.switch.thread_value.value = before
 
 
 __all__ = ["Scope", "array", "shape"]

@@ -13,7 +13,7 @@ Example:
     >>> dist.destroy_process_group()
 """
 
-from .exchanges import (
+from .collectives import (
     ReduceOp,
     Work,
     all_gather,
@@ -31,7 +31,21 @@ from .exchanges import (
     reduce_scatter_tensor,
     scatter,
 )
-from .groups import (
+from .p2p import (
+    P2POp,
+    all_gather_object,
+    batch_isend_irecv,
+    broadcast_object_list,
+    gather_object,
+    irecv,
+    isend,
+    recv,
+    recv_object_list,
+    scatter_object_list,
+    send,
+    send_object_list,
+)
+from .process_groups import (
     BeginningError,
     DistBackendError,
     DistError,
@@ -58,22 +72,7 @@ from .groups import (
     new_subgroups,
     new_subgroups_by_enumeration,
 )
-from .messages import (
-    P2POp,
-    all_gather_object,
-    batch_isend_irecv,
-    broadcast_object_list,
-    gather_object,
-    irecv,
-    isend,
-    recv,
-    recv_object_list,
-    scatter_object_list,
-    send,
-    send_object_list,
-)
-from .stores import FileStore, HashStore, PrefixStore, Store
-from .tcp_store import TCPStore
+from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
 
 __all__ = [
     "BeginningError", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "HashStore",

@@ -1,6 +1,6 @@
 """Blocks under their customary import path."""
 
-from .base import Block
+from .base_block import Block
 from .hybrid import HybridBlock
 from .symbol_block import SymbolBlock
 

@@ -12,20 +12,19 @@ from ..namespace import sym
 from ..ndarray import NDArray, invoke
 from ..sparse import needs_stepwise, run_program_stepwise
 from ..symbol import Symbol
-from ..symbol.stepwise import EagerGraph, execute, lower_or_fallback
+from ..symbol.eager_fallback import EagerGraph, execute, lower_or_fallback
 from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, brief
-from .semantics import to_nd_class, with_class_of
-from .structure import LEAF, TreeDef, flatten, unflatten
+from .pytree import LEAF, TreeDef, flatten, to_nd_class, unflatten, with_class_of
 
 if TYPE_CHECKING:
-    from .base import Block
+    from .base_block import Block
     from .hybrid import HybridBlock
 
 
 class CachedGraph:
-    """The symbol of a block, and how to feed it; made by `of_hybrid`, `of_block` or `of_symbol`."""
+    """The symbol of a block, and how to feed it; made by `trace_hybrid`, `of_block` or `of_symbol`."""
 
-    where: str
+    error_prefix: str
     in_format: TreeDef
     inputs: list[Symbol]
     built = False  # whether a call has taken it as what the block runs
@@ -33,7 +32,7 @@ class CachedGraph:
     _held: list[tuple[int, Parameter]]
 
     @classmethod
-    def of_hybrid(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
+    def trace_hybrid(cls, block: HybridBlock, args: tuple[Any, ...]) -> CachedGraph:
         """`traced`, with the block's parameters."""
         self = cls.traced(block, args)
         self.read(block.collect_params()._params)
@@ -54,27 +53,27 @@ class CachedGraph:
     @classmethod
     def _traced(cls, block: Block, args: tuple[Any, ...], run: Callable[..., Any]) -> CachedGraph:
         self = cls()
-        self.where = block.name or type(block).__name__
-        flat, self.in_format = flatten(args, f"{self.where} (hybridized)")
+        self.error_prefix = block.name or type(block).__name__
+        flat, self.in_format = flatten(args, f"{self.error_prefix} (hybridized)")
         names = ["data"] if len(flat) == 1 else [f"data{i}" for i in range(len(flat))]
         self.inputs = [sym.var(name) for name in names]
         traced = run(*unflatten(with_class_of(flat, self.inputs), self.in_format))
-        outs, out_format = flatten(to_nd_class(traced), f"{self.where}, outputs")
+        outs, out_format = flatten(to_nd_class(traced), f"{self.error_prefix}, outputs")
         symbol = outs[0] if len(outs) == 1 else sym.Group(outs)
-        self._adopt(names, symbol, out_format)
+        self._collect_params(names, symbol, out_format)
         return self
 
     @classmethod
     def of_symbol(cls, outputs: Symbol, inputs: list[Symbol], params: dict[str, Parameter], where: str) -> CachedGraph:
         """Wrap a ready symbol whose output format is that of its list of outputs."""
         self = cls()
-        self.where, self.in_format, self.inputs = where, [LEAF] * len(inputs), inputs
+        self.error_prefix, self.in_format, self.inputs = where, [LEAF] * len(inputs), inputs
         fmt = LEAF if len(outputs.list_outputs()) == 1 else [LEAF] * len(outputs.list_outputs())
-        self._adopt([str(s.name) for s in inputs], outputs, fmt)
+        self._collect_params([str(s.name) for s in inputs], outputs, fmt)
         self.read(params)
         return self
 
-    def _adopt(self, names: list[str], symbol: Symbol, out_format: TreeDef) -> None:
+    def _collect_params(self, names: list[str], symbol: Symbol, out_format: TreeDef) -> None:
         self.names, self.symbol, self.out_format = names, symbol, out_format
         self._calls: dict[bool, Any] = {}
         self._templates: dict[Context, list[Any]] = {}
@@ -97,7 +96,8 @@ class CachedGraph:
             if name not in self.names:
                 if name not in params:
                     raise ArgumentError(
-                        f"{self.where}: variable {name!r} is neither an input nor a parameter of the block; inputs are "
+                        f"{self.error_prefix}: variable {name!r} is neither an input nor a parameter of the block; "
+                        "inputs are "
                         f"{brief(self.names)}, parameters {brief(params)}"
                     )
                 self._held.append((slot, params[name]))
@@ -112,13 +112,14 @@ class CachedGraph:
         if len(args) == 1 and isinstance(args[0], NDArray):
             flat, fmt = args, [LEAF]
         else:
-            flat, fmt = flatten(args, f"{self.where} (hybridized)")
+            flat, fmt = flatten(args, f"{self.error_prefix} (hybridized)")
         if fmt != self.in_format:
             raise ArgumentError(
-                f"{self.where}: the nesting of the inputs, {fmt}, differs from {self.in_format} at the call that was "
+                f"{self.error_prefix}: the nesting of the inputs, {fmt}, differs from {self.in_format} at the call "
+                "that was "
                 "traced; call hybridize() again to trace anew"
             )
-        ins = self._template(flat[0].context)[:]
+        ins = self._input_list(flat[0].context)[:]
         for slot, i in self._fed:
             ins[slot] = flat[i]
         train = autograd.is_training()
@@ -132,7 +133,7 @@ class CachedGraph:
             outs = run_program_stepwise(call, ins) if needs_stepwise(call, ins) else invoke(call, ins)
         return outs[0] if self.out_format == LEAF else unflatten(outs, self.out_format)
 
-    def _template(self, ctx: Context) -> list[Any]:
+    def _input_list(self, ctx: Context) -> list[Any]:
         """The list of inputs with the parameters of `ctx` filled in, kept while no parameter array is replaced."""
         if self._generation != ARRAYS_VERSION.count:
             self._templates.clear()
@@ -152,20 +153,21 @@ class CachedGraph:
 
     def infer_shape(self, args: tuple[Any, ...]) -> None:
         """Set the shapes of the parameters from the inputs' shapes; raises `ArgumentError` if they do not follow."""
-        flat, _ = flatten(args, self.where)
+        flat, _ = flatten(args, self.error_prefix)
         known = {name: array.shape for name, array in zip(self.names, flat, strict=True)}
         try:
             args_found, _, aux_found = self.symbol._all_shapes(**known)
         except MXNetError as e:
             raise ArgumentError(
-                f"{self.where}: deferred initialization failed because the shapes of its parameters cannot be "
+                f"{self.error_prefix}: deferred initialization failed because the shapes of its parameters cannot be "
                 f"inferred: {e}"
             ) from e
         found = [*(args_found or ()), *(aux_found or ())]
         if not found:
             missing = [p.name for p in self.params if not p.shape or not all(d > 0 for d in p.shape)]
             raise ArgumentError(
-                f"{self.where}: deferred initialization failed because the shapes of {brief(missing)} do not follow "
+                f"{self.error_prefix}: deferred initialization failed because the shapes of {brief(missing)} do not "
+                "follow "
                 f"from the inputs {known}; give these parameters their shape"
             )
         for slot, param in self._held:
@@ -173,7 +175,7 @@ class CachedGraph:
 
     def infer_type(self, args: tuple[Any, ...]) -> None:
         """Cast the parameters to the dtypes that follow from the inputs' dtypes."""
-        flat, _ = flatten(args, self.where)
+        flat, _ = flatten(args, self.error_prefix)
         known = {name: array.dtype for name, array in zip(self.names, flat, strict=True)}
         args_found, _, aux_found = self.symbol.infer_type(**known)
         found = [*(args_found or ()), *(aux_found or ())]
@@ -183,8 +185,8 @@ class CachedGraph:
 
     def monitor(self, args: tuple[Any, ...], callback: Callable[[str, str, NDArray], None], everything: bool) -> None:
         """Compute all inner outputs (and inputs, if `everything`) and pass each to `callback(name, op, array)`."""
-        flat, _ = flatten(args, self.where)
-        ins = self._template(flat[0].context)[:]
+        flat, _ = flatten(args, self.error_prefix)
+        ins = self._input_list(flat[0].context)[:]
         for slot, i in self._fed:
             ins[slot] = flat[i]
         inner = self.symbol.get_internals()

@@ -1,4 +1,7 @@
-"""`HybridBlock`: a block that runs on arrays and on symbols, and compiles into one graph when hybridized."""
+"""`HybridBlock`: a block that runs on arrays and on symbols, and compiles into one graph when hybridized.
+
+What is traced of a hybridized block, under the names by which subclasses written for MXNet ask for it.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,108 @@ from ..namespace import nd, sym
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from ..symbol.symbol import check_backend
-from .base import Block
-from .cached_access import CachedAccess
+from .base_block import Block
+from .cached_graph import CachedGraph
 from .parameter import DeferredInitializationError, Parameter, ParameterDict
-from .semantics import is_numpy, to_nd_class, to_np_class
+from .pytree import TreeDef, is_numpy, to_nd_class, to_np_class
+
+
+class CachedAccess(Block):
+    """The traced graph of a block: making it, reading it, replacing it and dropping it."""
+
+    _graph: CachedGraph | None
+    _active: bool
+
+    def _clear_cached_op(self) -> None:
+        """Forget what was traced; the next call traces anew, with the attributes as they are then."""
+        object.__setattr__(self, "_graph", None)
+
+    @property
+    def _cached_graph(self) -> tuple[Any, ...]:
+        """Variables that stand for the inputs, and the symbol of the outputs; empty if nothing is traced."""
+        graph = self._graph
+        return () if graph is None else (graph.inputs, graph.symbol)
+
+    @_cached_graph.setter
+    def _cached_graph(self, graph: tuple[Any, ...]) -> None:
+        if not graph:
+            self._clear_cached_op()
+            return
+        inputs, outputs = graph
+        variables = [inputs] if isinstance(inputs, Symbol) else list(inputs)
+        made = CachedGraph.of_symbol(outputs, variables, self.collect_params()._params, self.name)
+        object.__setattr__(self, "_graph", made)
+
+    @property
+    def _in_format(self) -> TreeDef:
+        """How inputs of the traced call are nested: 0 for an array, lists for lists; `None` if nothing is traced."""
+        return None if self._graph is None else self._graph.in_format
+
+    @property
+    def _out_format(self) -> TreeDef:
+        """How the outputs of the traced call are nested; see `_in_format`."""
+        return None if self._graph is None else self._graph.out_format
+
+    def _get_graph(self, *args: Any) -> tuple[Any, ...]:
+        """Trace a call with inputs like `args`, if nothing is traced yet; returns `_cached_graph`."""
+        if self._graph is None:
+            self._graph = CachedGraph.traced(self, args)  # type: ignore[arg-type]
+        return self._cached_graph
+
+    def _build_cache(self, *args: Any) -> None:
+        """Trace a call with inputs like `args`, and give all parameters their values."""
+        graph = self._graph_for(args)
+        graph.built = True
+        self._init_deferred(graph, args)
+
+    def _deferred_infer_shape(self, *args: Any) -> None:
+        """Infer the unknown shapes of parameters, when the first call needs them."""
+        self.infer_shape(*args)
+
+    def infer_shape(self, *args: Any) -> None:
+        """Set the unknown shapes of parameters from example inputs.
+
+        Raises:
+            ArgumentError: the shapes do not follow from the inputs.
+        """
+        self._infer_attrs("infer_shape", "shape", *args)
+
+    def infer_type(self, *args: Any) -> None:
+        """Cast parameters to the dtypes that example inputs call for."""
+        self._infer_attrs("infer_type", "dtype", *args)
+
+    def _infer_attrs(self, infer_fn: str, attr: str, *args: Any) -> None:
+        """Set an attribute of all parameters from example inputs.
+
+        Args:
+            infer_fn: `"infer_shape"` or `"infer_type"`.
+            attr: the attribute that it tells, `"shape"` or `"dtype"`.
+            args: the inputs.
+
+        Raises:
+            ArgumentError: another function or attribute, or nothing follows from the inputs.
+        """
+        if (infer_fn, attr) not in (("infer_shape", "shape"), ("infer_type", "dtype")):
+            raise ArgumentError(
+                f"{self.name}: _infer_attrs({infer_fn!r}, {attr!r}): expected 'infer_shape' with 'shape', or "
+                "'infer_type' with 'dtype'"
+            )
+        getattr(self._graph_for(args), infer_fn)(args)
+
+    def _graph_for(self, args: tuple[Any, ...]) -> CachedGraph:
+        """The traced graph, which knows the parameters that it reads."""
+        self._get_graph(*args)
+        graph = self._graph
+        assert graph is not None
+        graph.read(self.collect_params()._params)
+        return graph
+
+    def _init_deferred(self, graph: CachedGraph, args: tuple[Any, ...]) -> None:
+        if any(p._deferred_init for p in graph.params):
+            self._deferred_infer_shape(*args)
+            for param in graph.params:
+                param._finish_deferred_init()
+
 
 _ROOM = __name__.rpartition(".")[0] + "."
 _LAYERS = _ROOM + "nn."
@@ -49,16 +150,16 @@ class HybridBlock(CachedAccess, Block):
     """
 
     # Shortcut of a layer class for one NDArray; a user's subclass that defines its own hybrid_forward loses it.
-    _eager: Callable[[Any], Any] | None = None
+    _fast_forward: Callable[[Any], Any] | None = None
     # Its parameters are held in more parts than they are computed with; `parallel.fully_shard` says so.
-    _gathers = False
+    _holds_shards = False
     # A block of dualmx whose hybrid_forward calls a function of the user.
-    _calls_users = False
+    _calls_user_code = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "hybrid_forward" in cls.__dict__ and "_eager" not in cls.__dict__ and not cls.__module__.startswith(_LAYERS):
-            cls._eager = None
+            cls._fast_forward = None
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
         super().__init__(prefix, params)
@@ -144,16 +245,16 @@ class HybridBlock(CachedAccess, Block):
                 return self._on_numpy(x.context, x, *args)
             if self._active:
                 return self._call_cached_op(x, *args)
-            if self._eager is not None and not args and not self._gathers:
-                return self._eager(x)
-            return self._run_eager(x.context, x, *args)
+            if self._fast_forward is not None and not args and not self._holds_shards:
+                return self._fast_forward(x)
+            return self._forward_eager(x.context, x, *args)
         if isinstance(x, Symbol):
             return self._on_symbols(x, *args)
         first = _first_array((x, *args))
         if isinstance(first, NDArray):
             if first.__class__ is not NDArray and not first.is_sparse:
                 return self._on_numpy(first.context, x, *args)
-            return self._call_cached_op(x, *args) if self._active else self._run_eager(first.context, x, *args)
+            return self._call_cached_op(x, *args) if self._active else self._forward_eager(first.context, x, *args)
         if isinstance(first, Symbol):
             return self._on_symbols(x, *args)
         raise InputKindError(f"{self.name}: expected an NDArray or a Symbol among the inputs, got {type(x).__name__}")
@@ -162,18 +263,18 @@ class HybridBlock(CachedAccess, Block):
         """Compute the outputs with the functions of `F`, which is `mx.nd` or `mx.sym`; subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} must define hybrid_forward() or forward()")
 
-    def _run_eager(self, ctx: Context, x: Any, *args: Any) -> Any:
+    def _forward_eager(self, ctx: Context, x: Any, *args: Any) -> Any:
         try:
-            params = {name: param._plain[ctx] for name, param in self._reg_params.items()}
+            params = {name: param._fast_lookup[ctx] for name, param in self._reg_params.items()}
         except KeyError:
-            params = self._ready(ctx, x, *args)
-        if self._gathers:
-            params = self._gathered(nd, params)
+            params = self._finish_deferred(ctx, x, *args)
+        if self._holds_shards:
+            params = self._gather_shards(nd, params)
         return self.hybrid_forward(nd, x, *args, **params)
 
-    def _gathered(self, F: Any, params: dict[str, Any]) -> dict[str, Any]:
+    def _gather_shards(self, F: Any, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters as they are computed with, made of the parts by which they are held."""
-        specs = {name: str(p._shard) for name, p in self._reg_params.items() if p._over}
+        specs = {name: str(p._shard) for name, p in self._reg_params.items() if p._extra_shard_axis}
         return {
             name: F.contrib.sharding_constraint(value, spec=specs[name], saved=False) if name in specs else value
             for name, value in params.items()
@@ -181,28 +282,30 @@ class HybridBlock(CachedAccess, Block):
 
     def _on_numpy(self, ctx: Context, *args: Any) -> Any:
         """Run on arrays with NumPy semantics."""
-        own = self._is_own()
+        own = self._is_builtin()
         x, *rest = to_nd_class(args) if own else args
         if self._active:
             return to_np_class(self._call_cached_op(x, *rest))
-        if own and self._eager is not None and not rest and not self._gathers:
-            return to_np_class(self._eager(x))
-        return to_np_class(self._run_eager(ctx, x, *rest))
+        if own and self._fast_forward is not None and not rest and not self._holds_shards:
+            return to_np_class(self._fast_forward(x))
+        return to_np_class(self._forward_eager(ctx, x, *rest))
 
-    def _is_own(self) -> bool:
+    def _is_builtin(self) -> bool:
         """True if this block and all its descendants are dualmx's, which compute with classic operators."""
         kind = type(self)
-        if self._calls_users or not all(m.__module__.startswith(_ROOM) for m in (kind.hybrid_forward, kind.forward)):
+        if self._calls_user_code or not all(
+            m.__module__.startswith(_ROOM) for m in (kind.hybrid_forward, kind.forward)
+        ):
             return False
         # Hooks of the descendants are a user's, and receive what the user's arrays are.
         return all(
             isinstance(child, HybridBlock)
             and not (child._forward_hooks or child._forward_pre_hooks)
-            and child._is_own()
+            and child._is_builtin()
             for child in self._children.values()
         )
 
-    def _ready(self, ctx: Context, *args: Any) -> dict[str, Any]:
+    def _finish_deferred(self, ctx: Context, *args: Any) -> dict[str, Any]:
         """This block's parameters, whose deferred initialization is finished with the shapes that `args` tell."""
         try:
             return {name: param.data(ctx) for name, param in self._reg_params.items()}
@@ -219,21 +322,21 @@ class HybridBlock(CachedAccess, Block):
             graph = self._graph
             assert graph is not None
         if self._op_hook is not None:
-            self._finish_deferred(graph, args)
+            self._init_deferred(graph, args)
             graph.monitor(args, *self._op_hook)
         try:
             return graph(args)
         except DeferredInitializationError:
-            self._finish_deferred(graph, args)
+            self._init_deferred(graph, args)
             return graph(args)
 
     def _on_symbols(self, x: Any, *args: Any) -> Any:
         params: dict[str, Any] = {name: p.var() for name, p in self._reg_params.items()}
-        if self._gathers:
-            params = self._gathered(sym, params)
+        if self._holds_shards:
+            params = self._gather_shards(sym, params)
         numpy = is_numpy(_first_array((x, *args)))
         if numpy:
-            own = self._is_own()
+            own = self._is_builtin()
             given = to_nd_class((x, *args)) if own else (x, *args)
             x, args, params = given[0], given[1:], params if own else to_np_class(params)
         with self.name_scope():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.checks import number
+from ..core.argcheck import number
 from ..core.errors import ArgumentError
 from ..ndarray import NDArray
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
-from .semantics import with_class_of
+from .pytree import with_class_of
 
 
 def _apply_weighting(F: Any, loss: Any, weight: float | None = None, sample_weight: Any = None) -> Any:
@@ -66,7 +66,7 @@ class Loss(HybridBlock):
         if graph is None:
             if not all(a is None or isinstance(a, NDArray) for a in args):
                 return super().forward(x, *args)
-            graph = self._graphs[key] = CachedGraph.of_hybrid(self, (x, *args))
+            graph = self._graphs[key] = CachedGraph.trace_hybrid(self, (x, *args))
         out = graph((x, *args))
         return out if x.__class__ is NDArray else with_class_of(x, out)
 

@@ -14,7 +14,7 @@ from .cached_graph import CachedGraph
 from .parameter import Parameter
 
 if TYPE_CHECKING:
-    from .base import Block
+    from .base_block import Block
 
 
 def save_model(block: Block, prefix: str) -> None:

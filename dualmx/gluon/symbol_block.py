@@ -18,7 +18,7 @@ from ..symbol.node import topological
 from .cached_graph import CachedGraph
 from .hybrid import HybridBlock
 from .parameter import Parameter, ParameterDict
-from .semantics import to_nd_class, with_class_of
+from .pytree import to_nd_class, with_class_of
 
 
 class SymbolBlock(HybridBlock):

@@ -1,9 +1,9 @@
 """Functions for training loops under their customary import path."""
 
 from ..core.download import check_sha1, download, replace_file
-from .hooks import HookHandle
+from .base_block import HookHandle
+from .batch_split import clip_global_norm, split_and_load, split_data
 from .parameter import shape_is_known
-from .split import clip_global_norm, split_and_load, split_data
 
 __all__ = [
     "HookHandle",

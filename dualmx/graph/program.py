@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..op.joint import REMAT_NAME
+from ..op.lowering_context import REMAT_NAME
 from ..op.registry import Call, Op
 from ..op.schema import UNTYPED, Input
 
@@ -16,13 +16,13 @@ from ..op.schema import UNTYPED, Input
 class Instr(NamedTuple):
     """One application of a call: slots read, slots written (outputs, then next auxiliary values).
 
-    If `mirrored`, the backward pass makes the outputs again instead of keeping them.
+    If `rematerialize`, the backward pass makes the outputs again instead of keeping them.
     """
 
     call: Call
     ins: tuple[int, ...]
     outs: tuple[int, ...]
-    mirrored: bool = False
+    rematerialize: bool = False
 
 
 def run(instrs: Sequence[Instr], env: dict[int, Any], key: Any, keys_used: int = 0) -> int:
@@ -47,7 +47,7 @@ def run_with_remat(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wante
     outputs of mirrored ones; see "Training Deep Nets with Sublinear Memory Cost" (Chen et al., 2016)."""
     drawn, groups = 0, _remat_segments(instrs)
     for at, group in enumerate(groups):
-        if not any(i.mirrored for i in group):
+        if not any(i.rematerialize for i in group):
             drawn = run(group, env, key, drawn)
             continue
         later = {s for g in groups[at + 1 :] for i in g for s in i.ins}.union(wanted)
@@ -81,14 +81,14 @@ def _remat_segments(instrs: Sequence[Instr]) -> list[list[Instr]]:
             groups.append([])
             kept.clear()
         groups[-1].append(instr)
-        if not instr.mirrored:
+        if not instr.rematerialize:
             kept.update(instr.outs)
     return groups
 
 
 def run_and_collect(instrs: Sequence[Instr], env: dict[int, Any], key: Any, wanted: Sequence[int]) -> tuple[Any, ...]:
     """Execute `instrs` on the values in `env`, and return those of the slots `wanted`."""
-    if any(i.mirrored for i in instrs):
+    if any(i.rematerialize for i in instrs):
         run_with_remat(instrs, env, key, wanted)
     else:
         run(instrs, env, key)
@@ -126,15 +126,15 @@ class ProgramCall(Call):
         self.n_outputs = self.n_visible = n_outputs
         self.n_aux = len(aux)
         self.n_results = n_outputs + self.n_aux
-        self.aux_at = tuple(i - n_inputs for i, _ in aux)
-        self.plain = self.n_results == 1 and not self.n_keys
+        self.aux_offsets = tuple(i - n_inputs for i, _ in aux)
+        self.is_simple = self.n_results == 1 and not self.n_keys
         self.joint = joint
         self.steps = None
 
     def __repr__(self) -> str:
         return self.op.name
 
-    def at(self, train: bool) -> Call:
+    def in_mode(self, train: bool) -> Call:
         """A program was lowered for one mode and stays in it."""
         return self
 

@@ -63,19 +63,22 @@ class State:
         kind: LEAF (an array enters), VAR (an array becomes a variable), OP, AGAIN (an earlier recorded step is
             entered once more for its gradient), MODE (recording switched), BACKWARD.
         out: the first result, `outs` all of them.
-        rec: whether steps recorded from here on belong to the tape.
-        quiet: operations since the last recorded one or backward.
+        recording: whether steps recorded from here on belong to the tape.
+        unrecorded_ops: operations since the last recorded one or backward.
         n_leaves, n_runtime, n_keys, n_vars: totals over the prefix, the positions of the program's inputs.
-        where: the user's file and line that first recorded this step.
+        user_line: the user's file and line that first recorded this step.
         programs: executables of this prefix by live values.
-        seen: scalars met at one site, to decide when a scalar becomes a runtime input.
-        joint: the prefix exchanges values with those of other contexts, so that all are executed as one program.
-        signature: equal for prefixes that differ in their context only; None until asked for.
+        constants_seen: scalars met at one site, to decide when a scalar becomes a runtime input.
+        has_collective: the prefix exchanges values with those of other contexts, so that all are executed as one
+        program.
+        context_free_signature: equal for prefixes that differ in their context only; None until asked for.
     """
 
     __slots__ = (
-        "next", "parent", "kind", "call", "ins", "out", "outs", "rec", "depth", "quiet", "n_leaves", "n_runtime",
-        "n_keys", "n_vars", "where", "payload", "programs", "seen", "joint", "signature", "__weakref__",
+        "next", "parent", "kind", "call", "ins", "out", "outs", "recording", "depth", "unrecorded_ops", "n_leaves",
+        "n_runtime",
+        "n_keys", "n_vars", "user_line", "payload", "programs", "constants_seen", "has_collective",
+        "context_free_signature", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, kind: str, call: Call | None, ins: tuple[Any, ...], ctx: Context):
@@ -83,24 +86,26 @@ class State:
         self.parent, self.kind, self.call, self.ins = parent, kind, call, ins
         self.out: Value = None  # type: ignore[assignment]
         self.outs: tuple[Value, ...] = ()
-        self.where: tuple[str, int] | None = None
+        self.user_line: tuple[str, int] | None = None
         self.payload: Any = None
         self.programs: dict[Any, Any] = {}
-        self.seen: dict[Any, Any] | None = None
-        self.signature: Any = None
-        self.joint = (parent is not None and parent.joint) or (call is not None and call.joint)
+        self.constants_seen: dict[Any, Any] | None = None
+        self.context_free_signature: Any = None
+        self.has_collective = (parent is not None and parent.has_collective) or (call is not None and call.joint)
         if parent is None:
-            self.rec, self.depth, self.quiet = False, 0, 0
+            self.recording, self.depth, self.unrecorded_ops = False, 0, 0
             self.n_leaves = self.n_runtime = self.n_keys = self.n_vars = 0
         else:
-            self.rec, self.depth = parent.rec, parent.depth + 1
-            self.quiet = 0 if kind == BACKWARD or (kind == OP and self.rec) else parent.quiet + (kind == OP)
+            self.recording, self.depth = parent.recording, parent.depth + 1
+            self.unrecorded_ops = (
+                0 if kind == BACKWARD or (kind == OP and self.recording) else parent.unrecorded_ops + (kind == OP)
+            )
             self.n_leaves = parent.n_leaves + (kind == LEAF)
             self.n_runtime = parent.n_runtime + (call.n_runtime if call else 0)
             self.n_keys = parent.n_keys + (call.n_keys if call else 0)
             self.n_vars = parent.n_vars
 
-    def yields(self, avals: tuple[Value, ...], tracked: bool) -> None:
+    def set_results(self, avals: tuple[Value, ...], tracked: bool) -> None:
         """Give the step its results."""
         self.outs = tuple(new_value(a, self, i, tracked) for i, a in enumerate(avals))
         if self.outs:
@@ -136,13 +141,13 @@ class Trie:
     """
 
     def __init__(self, bound: int, programs_bound: int):
-        self.bound, self.programs_bound = bound, programs_bound
+        self.max_states, self.max_executables = bound, programs_bound
         self.count = self.programs = 0
         self._roots: dict[Context, State] = {}
 
     def root(self, ctx: Context) -> State:
         """Return the empty prefix on `ctx`."""
-        if self.count > self.bound or self.programs > self.programs_bound:
+        if self.count > self.max_states or self.programs > self.max_executables:
             self.clear()
         root = self._roots.get(ctx)
         if root is None:

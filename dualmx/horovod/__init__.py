@@ -14,21 +14,6 @@ Example:
 """
 
 from . import elastic
-from .asynchronous import (
-    allgather_async,
-    allreduce_async,
-    allreduce_async_,
-    alltoall_async,
-    broadcast_async,
-    broadcast_async_,
-    grouped_allgather_async,
-    grouped_allreduce_async,
-    grouped_allreduce_async_,
-    grouped_reducescatter_async,
-    poll,
-    reducescatter_async,
-    synchronize,
-)
 from .basics import (
     ccl_built,
     cross_rank,
@@ -52,27 +37,40 @@ from .basics import (
     size,
 )
 from .compression import Compression
-from .exchanges import (
+from .distributed_optimizer import DistributedOptimizer, DistributedTrainer, broadcast_parameters
+from .enqueue import Adasum, Average, Max, Min, Product, Sum
+from .mpi_ops import (
     allgather,
+    allgather_async,
     allgather_object,
     allreduce,
     allreduce_,
+    allreduce_async,
+    allreduce_async_,
     alltoall,
+    alltoall_async,
     barrier,
     broadcast,
     broadcast_,
+    broadcast_async,
+    broadcast_async_,
     broadcast_object,
     grouped_allgather,
+    grouped_allgather_async,
     grouped_allreduce,
     grouped_allreduce_,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
     grouped_reducescatter,
+    grouped_reducescatter_async,
     join,
+    poll,
     reducescatter,
+    reducescatter_async,
+    synchronize,
 )
 from .process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
-from .starting import Adasum, Average, Max, Min, Product, Sum
 from .timeline import start_timeline, stop_timeline
-from .training import DistributedOptimizer, DistributedTrainer, broadcast_parameters
 
 __all__ = [
     "Adasum", "Average", "Compression", "DistributedOptimizer", "DistributedTrainer", "Max", "Min", "ProcessSet",

@@ -8,8 +8,8 @@ from typing import Any
 
 from .. import parallel
 from ..core.errors import ArgumentError
-from ..parallel import processes
-from .engine import BackgroundLoop
+from ..parallel import jax_distributed
+from .background_loop import BackgroundLoop
 
 
 class ProcessSet:
@@ -112,7 +112,7 @@ def loop_of(what: str, process_set: Any) -> BackgroundLoop | None:
     """
     group_of(what, process_set)
     group = process_set._group
-    if group is None or group.size == 1 or processes.size() > 1:
+    if group is None or group.size == 1 or jax_distributed.size() > 1:
         return None
     if group.rank < 0:
         raise ArgumentError(f"hvd.{what}: process {parallel.rank()} is not in {process_set!r}")

@@ -43,13 +43,14 @@ from .functions import (
     imdecode,
     imread,
     imresize,
+    imrotate,
     random_crop,
+    random_rotate,
     random_size_crop,
     resize_short,
     scale_down,
 )
 from .iterator import ImageIter
-from .rotate import imrotate, random_rotate
 
 __all__ = [
     "image",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError
-from ..io.place import to_numpy, wrap_like
+from ..io.worker_mode import to_numpy, wrap_like
 from ..ndarray import NDArray
 from .functions import (
     center_crop,

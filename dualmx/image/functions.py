@@ -1,6 +1,8 @@
 """Images one by one: decoding, resizing, cropping, normalising. Images are (H, W, C), red first.
 
 What comes as a NumPy array comes back as one, an NDArray as an NDArray.
+
+Rotation of (C, H, W) images about their centre.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import integer
+from ..core.argcheck import integer
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..io import codec
-from ..io.place import to_numpy, wrap_like
+from ..io import image_codec
+from ..io.worker_mode import to_numpy, wrap_like
 from ..ndarray import NDArray
 
 
@@ -41,7 +43,7 @@ def imdecode(buf: Any, flag: int = 1, to_rgb: bool | int = True, out: Any = None
     if isinstance(buf, str) or not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray, NDArray)):
         raise ArgumentError(f"imdecode: buf: got {type(buf).__name__}: expected bytes or a uint8 array")
     data = buf.asnumpy() if isinstance(buf, NDArray) else buf
-    image = wrap_like(codec.decode(data, flag, bool(to_rgb)), None)
+    image = wrap_like(image_codec.decode(data, flag, bool(to_rgb)), None)
     if out is not None:
         out[:] = image
         return out
@@ -74,7 +76,7 @@ def imresize(src: Any, w: int, h: int, interp: int = 1, out: Any = None) -> Any:
     image = to_numpy(src)
     interp = integer("imresize", "interp", interp)
     method = _method(interp, (*image.shape[:2], h, w)) if interp in (9, 10) else interp
-    result = wrap_like(codec.resize(image, int(w), int(h), method), src)
+    result = wrap_like(image_codec.resize(image, int(w), int(h), method), src)
     if out is not None:
         out[:] = result
         return out
@@ -92,7 +94,9 @@ def copyMakeBorder(
         type: 0 constant, 1 edge pixels, 2 mirrored with and 4 without the edge, 3 wrapped around.
         value: the constant; `values` gives one for each channel.
     """
-    return wrap_like(codec.pad_border(to_numpy(src), (top, bot, left, right), type, tuple(values) or (value,)), src)
+    return wrap_like(
+        image_codec.pad_border(to_numpy(src), (top, bot, left, right), type, tuple(values) or (value,)), src
+    )
 
 
 def _method(interp: int, sizes: Sequence[int] = ()) -> int:
@@ -224,6 +228,74 @@ def color_normalize(src: Any, mean: Any, std: Any = None) -> Any:
     return out if std is None else out / std
 
 
+def _turned(image: np.ndarray, degrees: float, zoom_in: bool, zoom_out: bool) -> np.ndarray:
+    """(C, H, W) turned; bilinear, zeros outside."""
+    _, h, w = image.shape
+    angle = np.deg2rad(degrees)
+    half_h, half_w = (h - 1) / 2, (w - 1) / 2
+    y, x = np.meshgrid(np.arange(h) - half_h, np.arange(w) - half_w, indexing="ij")
+    c, s = np.cos(angle), np.sin(angle)
+    scale = 1.0
+    if zoom_in or zoom_out:
+        wide = abs(c) + abs(s) * h / w  # of the turned image, compared with the old one
+        high = abs(c) + abs(s) * w / h
+        scale = max(wide, high) if zoom_out else 1 / max(wide, high)
+    from_x, from_y = (x * c - y * s) * scale + half_w, (x * s + y * c) * scale + half_h
+    x0, y0 = np.floor(from_x).astype(np.intp), np.floor(from_y).astype(np.intp)
+    share_x, share_y = (from_x - x0).astype(np.float32), (from_y - y0).astype(np.float32)
+    padded = np.pad(image, ((0, 0), (1, 1), (1, 1)))
+
+    def at(yy: np.ndarray, xx: np.ndarray) -> np.ndarray:
+        inside = (yy >= -1) & (yy <= h) & (xx >= -1) & (xx <= w)
+        return np.where(inside, padded[:, np.clip(yy, -1, h) + 1, np.clip(xx, -1, w) + 1], np.float32(0))
+
+    above = at(y0, x0) * (1 - share_x) + at(y0, x0 + 1) * share_x
+    below = at(y0 + 1, x0) * (1 - share_x) + at(y0 + 1, x0 + 1) * share_x
+    return (above * (1 - share_y) + below * share_y).astype(np.float32)
+
+
+def imrotate(src: Any, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> Any:
+    """Rotate images about their centre.
+
+    Args:
+        src: float32 (C, H, W) or (N, C, H, W).
+        rotation_degrees: one angle, or one for each image of a batch.
+        zoom_in: enlarge until no corner is empty. zoom_out: shrink until the whole image is seen.
+
+    Raises:
+        ArgumentTypeError: no float32, or angles that do not fit. ArgumentError: both zooms, or another shape.
+
+    Example:
+        >>> mx.image.imrotate(mx.nd.ones((3, 8, 8)), 90).shape
+        (3, 8, 8)
+    """
+    if zoom_in and zoom_out:
+        raise ArgumentError("imrotate: zoom_in and zoom_out cannot both be true")
+    if np.dtype(src.dtype) != np.float32:
+        raise ArgumentTypeError(f"imrotate: got {np.dtype(src.dtype).name}: only float32 images can be rotated")
+    images = to_numpy(src)
+    if images.ndim not in (3, 4):
+        raise ArgumentError(f"imrotate: got shape {images.shape}: expected (C, H, W) or (N, C, H, W)")
+    several = isinstance(rotation_degrees, (NDArray, np.ndarray, list, tuple))
+    if images.ndim == 3 and several:
+        raise ArgumentTypeError("imrotate: a single image takes a single angle")
+    if images.ndim == 3:
+        return wrap_like(_turned(images, rotation_degrees, zoom_in, zoom_out), src)
+    angles = to_numpy(rotation_degrees).reshape(-1) if several else np.full(len(images), rotation_degrees)
+    if len(angles) != len(images):
+        raise ArgumentError(f"imrotate: {len(angles)} angles for {len(images)} images: expected one for each")
+    pairs = zip(images, angles, strict=True)
+    return wrap_like(np.stack([_turned(i, float(a), zoom_in, zoom_out) for i, a in pairs]), src)
+
+
+def random_rotate(src: Any, angle_limits: Sequence[float], zoom_in: bool = False, zoom_out: bool = False) -> Any:
+    """Rotate by an angle between the two of `angle_limits`, each image of a batch by its own; see `imrotate`."""
+    low, high = angle_limits
+    if len(src.shape) == 3:
+        return imrotate(src, random.uniform(low, high), zoom_in, zoom_out)
+    return imrotate(src, np.random.uniform(low, high, src.shape[0]), zoom_in, zoom_out)
+
+
 __all__ = [
     "center_crop",
     "color_normalize",
@@ -232,7 +304,9 @@ __all__ = [
     "imdecode",
     "imread",
     "imresize",
+    "imrotate",
     "random_crop",
+    "random_rotate",
     "random_size_crop",
     "resize_short",
     "scale_down",

@@ -12,11 +12,11 @@ import numpy as np
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError, MXNetError
 from ..core.reader import Content
-from ..io import codec
-from ..io.batch import DataBatch, DataDesc, overridable_property
-from ..io.iterator import DataIter
-from ..io.place import to_numpy
-from ..io.records import check_shard, offsets, read_record, shard_indices, unpack
+from ..io import image_codec
+from ..io.data_batch import DataBatch, DataDesc, overridable_property
+from ..io.data_iter import DataIter
+from ..io.recordio import check_shard, offsets, read_record, shard_indices, unpack
+from ..io.worker_mode import to_numpy
 from ..ndarray import NDArray, array
 from .augment import Augmenter, CreateAugmenter, apply
 
@@ -219,7 +219,7 @@ class ImageIter(DataIter):
 
     def imdecode(self, s: bytes) -> Any:
         """Decode an image; a subclass may do it otherwise."""
-        return codec.decode(s)
+        return image_codec.decode(s)
 
     def augmentation_transform(self, data: Any) -> Any:
         """Apply the augmenters to an (H, W, C) image."""

@@ -1,9 +1,9 @@
 """Initializers: callables that fill a variable in place, chosen by its name or carried in its attributes."""
 
 from .base import InitDesc, Initializer, alias, create, register
-from .compound import FusedRNN, Load, Mixed
-from .drawn import MSRAPrelu, Normal, Orthogonal, Uniform, Xavier
-from .fixed import Bilinear, Constant, LSTMBias, One, Zero
+from .composite import FusedRNN, Load, Mixed
+from .constant import Bilinear, Constant, LSTMBias, One, Zero
+from .random import MSRAPrelu, Normal, Orthogonal, Uniform, Xavier
 
 __all__ = [
     "Bilinear",

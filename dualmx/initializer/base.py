@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.checks import require_instance
+from ..core.argcheck import require_instance
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..core.registry import Registry
 from ..namespace import nd

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from . import io
-from .arrays import NDArrayIter
-from .batch import DataBatch, DataDesc
-from .csv import CSVIter
-from .idx import MNISTIter
-from .image_records import ImageDetRecordIter, ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
-from .iterator import DataIter, MXDataIter, PrefetchingIter, ResizeIter
-from .libsvm import LibSVMIter
+from .csv_iter import CSVIter
+from .data_batch import DataBatch, DataDesc
+from .data_iter import DataIter, MXDataIter, PrefetchingIter, ResizeIter
+from .image_record_iter import ImageDetRecordIter, ImageRecordInt8Iter, ImageRecordIter, ImageRecordUInt8Iter
+from .libsvm_iter import LibSVMIter
+from .mnist import MNISTIter
+from .ndarray_iter import NDArrayIter
 from .parquet import ParquetIter, ParquetReader
 
 ImageRecordIter_v1, ImageRecordUInt8Iter_v1 = ImageRecordIter, ImageRecordUInt8Iter  # MXNet's older names

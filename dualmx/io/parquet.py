@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.checks import integer
+from ..core.argcheck import integer
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, FormatError
 from ..core.reader import Content
 from ..ndarray import NDArray, array
-from .batch import DataDesc, overridable_property
-from .columns import arrow, joined, to_numpy
-from .iterator import DataIter
+from .arrow_columns import arrow, joined, to_numpy
+from .data_batch import DataDesc, overridable_property
+from .data_iter import DataIter
 from .parquet_files import Footers, content_of, opened, reading, reserve
-from .records import check_shard, shard_indices
+from .recordio import check_shard, shard_indices
 
 Columns = dict[str, np.ndarray]
 Names = str | Sequence[str] | Mapping[str, str | Sequence[str]]

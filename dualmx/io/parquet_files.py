@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.errors import MXNetError, unreadable
 from ..core.reader import Content
-from .columns import arrow
+from .arrow_columns import arrow
 from .parquet_footer import PREFIXES, SHORT, WIDTHS, Column, row_groups
 
 Footers = dict[str, list[tuple[int, list[Column]]]]  # what files tell of their row groups, by path

@@ -24,10 +24,9 @@ Example:
     (20, 3)
 """
 
-from . import applying as applying
 from . import callbacks, distribute, layers, losses, metrics, models, optimizers
+from .gradient_tape import GradientTape
 from .model import Model, Sequential
-from .tape import GradientTape
 
 Input = layers.Input
 

@@ -8,11 +8,10 @@ from ..core.deprecated import former_names
 from ..core.errors import ArgumentTypeError
 from . import base, kvstore, kvstore_server
 from .base import KVStoreBase, has_values, pull_all, pull_copies, pushpull_each, staleness_of, unknown
-from .elastic import ElasticSampler
-from .horovod import Horovod
+from .elastic_sampler import ElasticSampler
+from .horovod import Horovod, TestStore
 from .kvstore_server import KVStoreServer
 from .local import KVStore
-from .teststore import TestStore
 
 # Where MXNet has it.
 base.TestStore = TestStore  # type: ignore[attr-defined]

@@ -9,9 +9,9 @@ from typing import Any
 
 from .. import parallel
 from ..ndarray import NDArray, waitall
-from ..ndarray.joint import ProcessRunner
+from ..ndarray.execute_joint import ProcessRunner
 from ..optimizer import Optimizer
-from ..parallel import processes
+from ..parallel import jax_distributed
 from ..parallel.collectives import check_same_call
 from ..parallel.world import group_of, num_dead
 from .local import KVStore
@@ -20,7 +20,7 @@ from .local import KVStore
 class _XlaProcesses:
     """All processes that XLA has joined."""
 
-    def agree(self, text: str) -> bool:
+    def same_on_all(self, text: str) -> bool:
         """Whether all processes say the same."""
         digest = hashlib.sha256(text.encode()).hexdigest()
         return len(set(parallel.all_gather_object(digest))) == 1 and text != "no"
@@ -31,7 +31,7 @@ class _XlaProcesses:
         Raises:
             MXNetError: a process is gone.
         """
-        return processes.run_with_timeout(work, "Trainer.step")
+        return jax_distributed.run_with_timeout(work, "Trainer.step")
 
 
 class CollectiveKVStore(KVStore):
@@ -75,14 +75,14 @@ class CollectiveKVStore(KVStore):
             _check_same_call("init", [group[0] for _, group in pairs], keys=_named([k for k, _ in pairs]))
         super().init(key, value)
         fresh = [k for k in self._stored if k not in before]
-        for at in self._alike([self._stored[k] for k in fresh]):
+        for at in self._groups([self._stored[k] for k in fresh]):
             found = parallel.broadcast([self._stored[fresh[i]] for i in at])
             for i, a in zip(at, found, strict=True):
                 self._stored[fresh[i]] = a
 
     def _sums(self, pairs: Sequence[tuple[Any, list[NDArray]]]) -> list[NDArray]:
         sums = super()._sums(pairs)
-        for at in self._alike(sums):
+        for at in self._groups(sums):
             name = _named([pairs[i][0] for i in at])
             for i, a in zip(at, parallel.all_reduce([sums[i] for i in at], name=name), strict=True):
                 sums[i] = a
@@ -99,9 +99,9 @@ class CollectiveKVStore(KVStore):
         super().set_optimizer(optimizer)
 
     @property
-    def everywhere(self) -> ProcessRunner | None:
+    def xla_processes(self) -> ProcessRunner | None:
         """The other processes, if XLA exchanges values with them inside of compiled steps; None otherwise."""
-        return _XlaProcesses() if parallel.size() == processes.size() > 1 else None
+        return _XlaProcesses() if parallel.size() == jax_distributed.size() > 1 else None
 
     def update_together(self, keys: Sequence[Any], grads: Any, weights: Any) -> bool:
         """Like `push` of gradients and `pull` of the updated weights, as one program on all devices of all processes.
@@ -113,16 +113,16 @@ class CollectiveKVStore(KVStore):
         Returns:
             Whether it was done, the same in all processes: they must have recorded the same.
         """
-        everywhere = self.everywhere
+        everywhere = self.xla_processes
         if everywhere is None or self._replicas is None or self._compression is not None:
             return False
         if any(k not in self._stored for k in keys) or not self._replicas.step(keys, grads, weights, everywhere):
             return False
-        self._followed.update((k, arrays[0]) for k, arrays in zip(keys, weights, strict=True))
+        self._aliased_values.update((k, arrays[0]) for k, arrays in zip(keys, weights, strict=True))
         return True
 
     @staticmethod
-    def _alike(arrays: Sequence[NDArray]) -> list[list[int]]:
+    def _groups(arrays: Sequence[NDArray]) -> list[list[int]]:
         """Numbers of arrays that can travel together: on one context, and dense or not."""
         kinds: dict[Any, list[int]] = {}
         for i, a in enumerate(arrays):
@@ -155,7 +155,7 @@ def _check_same_call(call: str, arrays: Sequence[NDArray], **more: str) -> None:
     """Raise `ArgumentError` in all processes if they do not make the same call."""
     what = f"kvstore.{call}"
     group = group_of(None, what)
-    group.run(lambda: check_same_call(group, what, call, arrays, **more))
+    group.run_in_order(lambda: check_same_call(group, what, call, arrays, **more))
 
 
 def is_multi_process() -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import NDArray, array
-from ..ps.codes import CODECS, Codec
+from ..ps.codecs import CODECS, Codec
 from .residuals import Residuals
 
 

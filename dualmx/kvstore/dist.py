@@ -1,4 +1,7 @@
-"""Distributed stores: the values live on servers, and all workers of the job push to and pull from them."""
+"""Distributed stores: the values live on servers, and all workers of the job push to and pull from them.
+
+A store as a member of its job: which worker this is, who else is there, and what all servers are told.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +16,120 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
 from ..core.knobs import DETERMINISM
-from ..ndarray import NDArray
+from ..ndarray import NDArray, waitall
 from ..ndarray.serialize import write_file
+from ..ndarray.zero_copy import as_numpy_view, assign_nocopy, from_numpy_nocopy
 from ..optimizer import Optimizer
-from ..optimizer.states import dump_states
-from ..parallel.borrow import as_numpy_view, assign_nocopy, from_numpy_nocopy
+from ..optimizer.state_file import dump_states
 from ..profiler import set_kvstore_handle
-from ..ps import current_worker
-from ..ps.answers import PushFuture
+from ..ps import WorkerNode, current_worker
+from ..ps.elastic_worker import ElasticWorker
 from ..ps.journal import Journal
-from ..ps.row_messages import is_row_sliced, push_rows
+from ..ps.row_requests import is_row_sliced, push_rows
+from ..ps.worker import KVWorker, PushFuture
 from ..sparse import RowSparseNDArray
-from . import by_rows as sparse
-from . import snapshot
+from . import row_sparse as sparse
+from . import states
 from .base import staleness_of
 from .compression import Compression, make
-from .config import is_elementwise, multipliers, schedule_of, settings, to_config, unsupported_reason
-from .local import _flat
-from .member import MemberStore
+from .local import KVStore, _flat
+from .optimizer_config import is_elementwise, multipliers, schedule_of, settings, to_config, unsupported_reason
 from .residuals import Residuals
 from .states import gather_states, read_states, send_states
+
+
+class MemberStore(KVStore):
+    """What distributed stores know of their job.
+
+    Attributes:
+        _worker: this process's place in the job, and `_kv` its requests to servers.
+        _number: of this store.
+        _completed: rounds of this worker before it died, and `_restored` those of a snapshot.
+    """
+
+    _worker: WorkerNode
+    _kv: KVWorker
+    _number: int
+    _completed = 0
+    _restored = 0
+    _contributes_zero = False  # what is pushed does not count: this worker has no samples in this batch
+
+    def _meta(self, op: str, **more: Any) -> dict[str, Any]:
+        return {"op": op, "store": self._number, **more}
+
+    def send_command_to_servers(self, head: int, body: str) -> None:
+        """Send a command to all servers, which log those that they do not know.
+
+        Args:
+            head: number of the command: 5 has the profiler do what `body` says, see `profile_servers`.
+            body: text.
+
+        Raises:
+            ArgumentError: a server cannot do it. MXNetError: a server is gone.
+        """
+        message = self._meta("command", head=int(head), body=str(body))
+        self._kv.wait(self._kv.ask_all("kvstore.send_command_to_servers", message))
+
+    _send_command_to_servers = send_command_to_servers
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker, from 0; in an elastic job among those who take part in the batch under way."""
+        return self._worker.rank if self._elastic is None else self._elastic.position
+
+    @property
+    def num_workers(self) -> int:
+        """Workers of the job; in an elastic job those who take part in the batch under way."""
+        return self._worker.job.workers if self._elastic is None else len(self._elastic.members)
+
+    @property
+    def _elastic(self) -> ElasticWorker | None:
+        return self._kv.elastic
+
+    def _sync_before_pull(self) -> None:
+        """In an elastic job: end the batch under way if anything was pushed for it."""
+        if self._elastic is not None:
+            self._elastic.sync_before_pull()
+
+    @property
+    def is_recovery(self) -> bool:
+        """Whether this process takes the place of a worker that died, or joins others that began before it.
+
+        `init` and `set_optimizer` keep what the servers have then; the script goes on at round `completed_rounds`.
+        """
+        return self._worker.is_restarted
+
+    @property
+    def completed_rounds(self) -> int:
+        """Rounds of pushes that this worker had completed when it died; in an elastic job batches that are over."""
+        if self._elastic is not None:
+            return max(self._elastic.number - 1, 0)
+        return self._restored + self._completed
+
+    def barrier(self) -> None:
+        """Wait until all workers have called it.
+
+        Raises:
+            MXNetError: a worker or the scheduler is gone.
+        """
+        waitall()
+        self._worker.barrier()
+
+    _barrier = barrier
+
+    def num_dead_node(self, timeout: int = 60, node_id: int = 0) -> int:
+        """Return how many processes of the job have died.
+
+        Args:
+            timeout: accepted; `PS_HEARTBEAT_TIMEOUT` decides when a silent process is dead.
+            node_id: a sum of groups: 1 the scheduler, 2 the servers, 4 the workers; 0 for all; or the number of one
+                process: 8 + 2 * rank of a server, 9 + 2 * rank of a worker.
+        """
+        if node_id >= 8:
+            return int((("worker" if node_id % 2 else "server"), (node_id - 8) // 2) in self._worker.dead)
+        groups = {"scheduler": 1, "server": 2, "worker": 4}
+        return sum(bool(groups[role] & (node_id or 7)) for role, _ in self._worker.dead)
+
 
 _log = logging.getLogger(__name__)
 PROFILER = 5  # command of servers' profilers
@@ -70,26 +167,26 @@ class DistKVStore(MemberStore):
         elastic = self._worker.job.elastic
         if elastic and slack is not None:
             raise MXNetError(f"kvstore.create: name={name!r}: not in an elastic job, where workers come and go")
-        self._apart = self._sync and DETERMINISM.read() == "1" and not elastic
+        self._deterministic = self._sync and DETERMINISM.read() == "1" and not elastic
         if not self._worker.job.servers:
             raise MXNetError(
                 f"kvstore.create: name={name!r}: the job has no servers (-s 0); start some, or take 'collective'"
             )
         self._kv = self._worker.kv
         self._number = next(_numbers)
-        self._like: dict[Any, _StoredSpec] = {}
-        self._stored = self._like  # type: ignore[assignment]
-        self._under_way: dict[Any, PushFuture] = {}
-        self._packing: Compression | None = None  # of the sums over this worker's devices
+        self._specs: dict[Any, _StoredSpec] = {}
+        self._stored = self._specs  # type: ignore[assignment]
+        self._pending_pushes: dict[Any, PushFuture] = {}
+        self._compression: Compression | None = None  # of the sums over this worker's devices
         self._optimizer: Optimizer | None = None
-        self._told: dict[str, Any] = {}
-        self._told_schedule: dict[str, Any] | None = None
-        self._told_factors: dict[Any, list[Any]] = {}
-        self._order: dict[Any, None] = {}  # of the first pushes of keys
+        self._sent_settings: dict[str, Any] = {}
+        self._sent_schedule: dict[str, Any] | None = None
+        self._sent_multipliers: dict[Any, list[Any]] = {}
+        self._push_order: dict[Any, None] = {}  # of the first pushes of keys
         self._told_order = 0
-        self._whole = False
+        self._unsliced = False
         opening = self._kv.open(self._number, self._sync, f"kvstore.create({name!r})", slack)
-        self._completed, self._whole = opening.done()
+        self._completed, self._unsliced = opening.wait()
         self._prepared_by: dict[str, int] = {}
         self._restored = 0  # rounds of a snapshot that this job went on from
         set_kvstore_handle(self)
@@ -107,40 +204,41 @@ class DistKVStore(MemberStore):
             ArgumentError: a key is there already, or of the other type, or has several values. MXNetError: a peer is
                 gone.
         """
-        pairs = self._initial(key, value, self._like)
+        pairs = self._initial(key, value, self._specs)
         for k, group in pairs:
             a = group[0]
             if 0 in a.shape:
                 raise ArgumentError(f"kvstore.init: key {k!r}: an array without elements")
             self._key_type = str if isinstance(k, str) else int
-            self._like[k] = _StoredSpec(a.shape, a.dtype, a.context, a.stype)
-            self._kv.know(self._number, k, a.shape, np.dtype(a.dtype), self._whole)
+            self._specs[k] = _StoredSpec(a.shape, a.dtype, a.context, a.stype)
+            self._kv.register_key(self._number, k, a.shape, np.dtype(a.dtype), self._unsliced)
         if self.rank == 0:
             self._put(pairs)
             if self._optimizer is not None:
-                self._tell([k for k, _ in pairs])
-        self._prepared("init", [k for k, _ in pairs])
+                self._send_optimizer_changes([k for k, _ in pairs])
+        self._setup_barrier("init", [k for k, _ in pairs])
         if self._replaces_first():
             self._put(pairs)
 
     def _put(self, pairs: Sequence[tuple[Any, Sequence[NDArray]]]) -> None:
         """Send initial values; servers keep what they have already."""
         arrays = {k: group[0].asnumpy() for k, group in pairs}
-        tables = [k for k in arrays if self._like[k].stype == "row_sparse"]
+        tables = [k for k in arrays if self._specs[k].stype == "row_sparse"]
         more: dict[str, Any] = {"tables": tables} if tables else {}
-        if self._whole and self._worker.back:
+        if self._unsliced and self._worker.is_restarted:
             self._drop_slices(list(arrays))
         self._kv.wait(self._kv.put(self._number, arrays, **more))
 
     def _drop_slices(self, keys: Sequence[Any]) -> None:
-        """Make servers forget all slices of whole keys but the first, which a worker left that died in `_gather`."""
+        """Make servers forget all slices of whole keys but the first,
+        which a worker left that died in `_unslice_keys`."""
         self._know(keys, whole=False)
         self._kv.wait(self._kv.drop(self._number, keys, first=1))
         self._know(keys, whole=True)
 
     def _know(self, keys: Sequence[Any], whole: bool) -> None:
         for k in keys:
-            self._kv.know(self._number, k, self._like[k].shape, np.dtype(self._like[k].dtype), whole)
+            self._kv.register_key(self._number, k, self._specs[k].shape, np.dtype(self._specs[k].dtype), whole)
 
     def _replaces_first(self) -> bool:
         """Whether worker 0 of an elastic job may have died in a preparation for which others did not wait.
@@ -149,16 +247,16 @@ class DistKVStore(MemberStore):
         join have not heard of all deaths, but where the first workers prepared nothing, no batch is over.
         """
         worker = self._worker
-        missed = self._completed == 0 if worker.back else ("worker", 0) in worker.gone
+        missed = self._completed == 0 if worker.is_restarted else ("worker", 0) in worker.dead_peers
         return worker.job.elastic and self.rank != 0 and missed
 
-    def _prepared(self, what: str, keys: Any = ()) -> None:
+    def _setup_barrier(self, what: str, keys: Any = ()) -> None:
         """Wait until all workers have made the same preparation; one that comes back has made it before."""
         count = self._prepared_by[what] = self._prepared_by.get(what, 0) + 1
         more = f" and {len(keys) - 1} more" if len(keys) > 1 else ""
         which = f"of key {keys[0]!r}{more}" if keys else f"number {count}"
         if what == "init":  # workers that think of other arrays do not meet here
-            likes = {k: (np.dtype(self._like[k].dtype).name, list(self._like[k].shape)) for k in keys}
+            likes = {k: (np.dtype(self._specs[k].dtype).name, list(self._specs[k].shape)) for k in keys}
             name, shape = likes[keys[0]]
             which += f" {name}{shape}" + (f" ({zlib.crc32(repr(likes).encode()):08x})" if more else "")
         self._worker.barrier(f"after {what} {which} in store {self._number}")
@@ -177,56 +275,56 @@ class DistKVStore(MemberStore):
             ArgumentError: an unknown key, an array of another shape or dtype, or an asynchronous store without an
                 optimizer; nothing is sent then. MXNetError: a peer is gone.
         """
-        if self._packing is None and not self._idle and self._is_plain("push", key, value):
+        if self._compression is None and not self._contributes_zero and self._is_single_dense("push", key, value):
             if self._optimizer is None:
                 self._needs_optimizer()
             array = as_numpy_view(value)
             self._begin_round([key])
-            self._under_way[key] = self._kv.queue(self._number, {key: array}, None, 1, priority)
+            self._pending_pushes[key] = self._kv.push_coalesced(self._number, {key: array}, None, 1, priority)
             return
         pairs = self._grouped("push", key, value)
         for k, group in pairs:
             for a in group:
-                self._fits("push", k, a)
+                self._check_array("push", k, a)
         self._needs_optimizer()
-        apart = {k: group for k, group in pairs if self._apart and len(group) > 1 and not group[0].is_sparse}
-        if self._packing is not None:
+        apart = {k: group for k, group in pairs if self._deterministic and len(group) > 1 and not group[0].is_sparse}
+        if self._compression is not None:
             apart = {}
         sums = {k: self._sum(k, group) if len(group) > 1 else group[0] for k, group in pairs if k not in apart}
         code = None
-        if self._packing is not None and not self._idle:
+        if self._compression is not None and not self._contributes_zero:
             rounds = self._kv.rounds
             sums = {
-                k: a if self._travels_by_rows(a, k) else self._packing(k, a, rounds[self._number, k] + 1)
+                k: a if self._sent_as_rows(a, k) else self._compression(k, a, rounds[self._number, k] + 1)
                 for k, a in sums.items()
             }
-            code = self._packing.code
-        rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._travels_by_rows(a, k)}
+            code = self._compression.code
+        rows = {k: sparse.rows_of(a) for k, a in sums.items() if self._sent_as_rows(a, k)}
         arrays = {k: as_numpy_view(a) for k, a in sums.items() if k not in rows}
-        if self._idle:
+        if self._contributes_zero:
             rows = {k: (ids[:0], found[:0]) for k, (ids, found) in rows.items()}
             arrays = {k: np.zeros_like(a) for k, a in arrays.items()}
         self._begin_round([k for k, _ in pairs])
         for count in {len(group) for group in apart.values()}:
             terms = {k: np.stack([as_numpy_view(a) for a in g]) for k, g in apart.items() if len(g) == count}
-            queued = self._kv.queue(self._number, terms, None, count, priority)
-            self._under_way.update(dict.fromkeys(terms, queued))
+            queued = self._kv.push_coalesced(self._number, terms, None, count, priority)
+            self._pending_pushes.update(dict.fromkeys(terms, queued))
         if rows:
             queued = push_rows(self._kv, self._number, rows)
-            self._under_way.update(dict.fromkeys(rows, queued))
+            self._pending_pushes.update(dict.fromkeys(rows, queued))
         if arrays:
-            queued = self._kv.queue(self._number, arrays, code, 1, priority)
-            self._under_way.update(dict.fromkeys(arrays, queued))
+            queued = self._kv.push_coalesced(self._number, arrays, code, 1, priority)
+            self._pending_pushes.update(dict.fromkeys(arrays, queued))
 
-    def _is_plain(self, what: str, key: Any, a: Any) -> bool:
+    def _is_single_dense(self, what: str, key: Any, a: Any) -> bool:
         """Whether a call is for one dense array that fits, which is quickly told; others are looked at closely."""
         if (type(key) is not str and type(key) is not int) or not isinstance(a, NDArray) or a.is_sparse:
             return False
-        like, v = self._like.get(key), a._v
+        like, v = self._specs.get(key), a._value
         return like is not None and v.shape == like.shape and (what == "pull" or v.dtype.type is like.dtype)
 
     def _needs_optimizer(self) -> None:
-        if self._optimizer is None and (not self._sync or self._batches is not None):
+        if self._optimizer is None and (not self._sync or self._elastic is not None):
             kind = "the stores of elastic jobs" if self._sync else "asynchronous stores"
             raise ArgumentError(
                 f"kvstore {self._name!r}: {kind} need an optimizer; call set_optimizer (update_on_kvstore=True)"
@@ -234,13 +332,13 @@ class DistKVStore(MemberStore):
 
     def _begin_round(self, keys: list[Any]) -> None:
         """Before keys are pushed: wait for their last pushes, and tell the servers what has changed."""
-        if self._under_way:
-            self._settle(keys)
+        if self._pending_pushes:
+            self._wait_for_pushes(keys)
         if self._optimizer is not None:
-            if self._optimizer._in_turns:
-                self._order.update(dict.fromkeys(keys))
-            if (self._worker.rank if self._kv.batches is None else self.rank) == 0:
-                self._tell(keys)
+            if self._optimizer.depends_on_order:
+                self._push_order.update(dict.fromkeys(keys))
+            if (self._worker.rank if self._kv.elastic is None else self.rank) == 0:
+                self._send_optimizer_changes(keys)
             if self._sync:
                 self._count(self._optimizer, keys)
 
@@ -250,21 +348,21 @@ class DistKVStore(MemberStore):
         optimizer._update_count(keys)
         if optimizer.lr_scheduler is not None and optimizer.num_update > before:
             optimizer.lr_scheduler(optimizer.num_update)
-            self._told_schedule = schedule_of(optimizer)
+            self._sent_schedule = schedule_of(optimizer)
 
-    def _travels_by_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
+    def _sent_as_rows(self, array: NDArray, key: Any) -> TypeGuard[RowSparseNDArray]:
         return isinstance(array, RowSparseNDArray) and is_row_sliced(self._kv.keys[self._number, key])
 
-    def _settle(self, keys: Any) -> None:
+    def _wait_for_pushes(self, keys: Any) -> None:
         """Wait for this worker's last pushes of keys."""
         if len(keys) == 1:
             (key,) = keys
-            only = self._under_way.pop(key, None)
+            only = self._pending_pushes.pop(key, None)
             if only is not None:
-                self._kv.wait(only.tickets if only.tickets is not None else only.sent())
+                self._kv.wait(only.requests if only.requests is not None else only.requests_after_flush())
             return
-        queued = {id(q): q for k in keys if (q := self._under_way.pop(k, None)) is not None}
-        self._kv.wait([t for q in queued.values() for t in q.sent()])
+        queued = {id(q): q for k in keys if (q := self._pending_pushes.pop(k, None)) is not None}
+        self._kv.wait([t for q in queued.values() for t in q.requests_after_flush()])
 
     def pull(self, key: Any, out: Any = None, priority: int = 0, ignore_sparse: bool = True) -> None:
         """Copy the stored values into `out`, cast to their dtype, after the rounds that this worker has pushed.
@@ -276,24 +374,24 @@ class DistKVStore(MemberStore):
         """
         if out is None:
             raise ArgumentError("kvstore.pull: out=None: expected the arrays to write to")
-        ahead = self._sync and self._kv.batches is None
-        if ahead and self._is_plain("pull", key, out):
-            value_of = self._kv.fetch(self._number, [key], ahead, priority)
-            self._settle([key])
+        ahead = self._sync and self._kv.elastic is None
+        if ahead and self._is_single_dense("pull", key, out):
+            value_of = self._kv.pull_prefetched(self._number, [key], ahead, priority)
+            self._wait_for_pushes([key])
             assign_nocopy(out, value_of(key))
             return
         pairs = self._grouped("pull", key, out)
         for k, group in pairs:
             for a in group:
-                self._fits("pull", k, a)
-        self._catch_up()
+                self._check_array("pull", k, a)
+        self._sync_before_pull()
         if any(a.is_sparse for _, group in pairs for a in group):
             pairs = self._pull_sparse(pairs, ignore_sparse)
         keys = [k for k, _ in pairs]
         if not keys:
             return
-        value_of = self._kv.fetch(self._number, list(dict.fromkeys(keys)), ahead, priority)
-        self._settle(keys)
+        value_of = self._kv.pull_prefetched(self._number, list(dict.fromkeys(keys)), ahead, priority)
+        self._wait_for_pushes(keys)
         values = {k: value_of(k) for k in dict.fromkeys(keys)}
         for k, group in pairs:
             value = from_numpy_nocopy(values[k], group[0].context)
@@ -304,7 +402,7 @@ class DistKVStore(MemberStore):
         """Serve the row_sparse arrays that can be, unless they are ignored; returns what is left to be pulled."""
         left, tables = [], {}
         for k, group in pairs:
-            served = [a for a in group if ignore and a.is_sparse or self._travels_by_rows(a, k)]
+            served = [a for a in group if ignore and a.is_sparse or self._sent_as_rows(a, k)]
             if ignore and served:
                 _log.warning(
                     "kvstore.pull: key %r: a %s array is left alone; use row_sparse_pull or ignore_sparse=False",
@@ -320,15 +418,15 @@ class DistKVStore(MemberStore):
         return left
 
     def _values(self, keys: list[Any]) -> dict[Any, np.ndarray]:
-        self._catch_up()
+        self._sync_before_pull()
         asked = self._kv.pull(self._number, list(dict.fromkeys(keys)))
-        self._settle(keys)
+        self._wait_for_pushes(keys)
         return asked.values()
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """`init` and then `pull`; when it returns, all workers have the values."""
         super().broadcast(key, value, out, priority)
-        self._prepared("broadcast", self._keys("broadcast", key)[0])
+        self._setup_barrier("broadcast", self._keys("broadcast", key)[0])
 
     def row_sparse_pull(self, key: Any, out: Any = None, priority: int = 0, row_ids: Any = None) -> None:
         """As in the local store; the rows that are asked for travel, each once.
@@ -339,7 +437,7 @@ class DistKVStore(MemberStore):
         if out is None or row_ids is None:
             raise ArgumentError("kvstore.row_sparse_pull: expected out and row_ids")
         pairs = self._grouped("row_sparse_pull", key, out)
-        self._catch_up()
+        self._sync_before_pull()
         sparse.pull_rows_into(self, pairs, _flat(row_ids))
 
     def refresh(self, key: Any, tables: Sequence[NDArray], row_ids: NDArray | None = None) -> None:
@@ -350,15 +448,15 @@ class DistKVStore(MemberStore):
             tables: dense arrays, or row_sparse ones that hold all their rows.
             row_ids: row numbers, in any order.
         """
-        self._catch_up()
+        self._sync_before_pull()
         sparse.refresh(self, key, tables, row_ids)
 
     def reset(self, key: Any, value: NDArray) -> None:
         """Replace a stored value by that of rank 0, updating nothing."""
-        self._fits("push", key, value)
+        self._check_array("push", key, value)
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, {key: value.asnumpy()}, mode="reset"))
-        self._kv.forget()
+        self._kv.drop_prefetched()
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send gradients packed, such as `{"type": "2bit", "threshold": 0.5}`; what is lost is added to the next.
@@ -371,12 +469,12 @@ class DistKVStore(MemberStore):
         Raises:
             ArgumentError: an unknown type or setting.
         """
-        back = self.is_recovery and self._packing is None
-        self._packing = make(compression_params)
+        back = self.is_recovery and self._compression is None
+        self._compression = make(compression_params)
         job = self._worker.job
         if job.on_worker_death == "wait" and job.journal:
-            journal = Journal(job.journal, self.rank, job.durable, f"residuals-{self._number}", job.comeback)
-            self._packing.residuals = residuals = Residuals(journal, back)
+            journal = Journal(job.journal, self.rank, job.durable, f"residuals-{self._number}", job.restart_timeout)
+            self._compression.residuals = residuals = Residuals(journal, back)
             self._worker.journals.append(journal)
             if back and self._completed and residuals.empty:
                 _log.warning(
@@ -396,7 +494,7 @@ class DistKVStore(MemberStore):
             MXNetError: a worker or the scheduler is gone.
         """
         if self._counts_at_once:
-            self._settle(list(self._under_way))
+            self._wait_for_pushes(list(self._pending_pushes))
         super().barrier()
 
     _barrier = barrier
@@ -410,7 +508,7 @@ class DistKVStore(MemberStore):
         )
 
     @staticmethod
-    def obstacle(optimizer: Any) -> str:
+    def unsupported_reason(optimizer: Any) -> str:
         """Why the servers cannot apply `optimizer`; empty if they can."""
         return unsupported_reason(optimizer)
 
@@ -431,57 +529,59 @@ class DistKVStore(MemberStore):
         if not isinstance(optimizer, Optimizer):
             raise ArgumentTypeError(f"kvstore.set_optimizer: {type(optimizer).__name__}: expected an Optimizer")
         config = to_config(optimizer)
-        self._settle(list(self._under_way))
+        self._wait_for_pushes(list(self._pending_pushes))
         if not is_elementwise(optimizer):
-            self._gather()
+            self._unslice_keys()
         self._optimizer = optimizer
         if self.rank == 0:
             self._send_optimizer(optimizer, config)
-        self._told, self._told_schedule = settings(optimizer), schedule_of(optimizer)
-        self._told_order = len(self._order)
-        self._told_factors = {f[0]: f for f in multipliers(optimizer, self._like)}
-        self._prepared(f"set_optimizer({type(optimizer).__name__})")
+        self._sent_settings, self._sent_schedule = settings(optimizer), schedule_of(optimizer)
+        self._told_order = len(self._push_order)
+        self._sent_multipliers = {f[0]: f for f in multipliers(optimizer, self._specs)}
+        self._setup_barrier(f"set_optimizer({type(optimizer).__name__})")
         if self._replaces_first():
             self._send_optimizer(optimizer, config, default=self.is_recovery)
 
     def _send_optimizer(self, optimizer: Optimizer, config: Any, default: bool = False) -> None:
         """Hand the servers the optimizer; one that is a `default` only where they have none."""
-        told = multipliers(optimizer, self._like)
-        step, order = self._kv.step(self._number), list(self._order)
+        told = multipliers(optimizer, self._specs)
+        step, order = self._kv.next_setup_step(self._number), list(self._push_order)
         message = self._meta("optimizer", config=config, factors=told, order=order, step=step, default=default)
         self._kv.wait(self._kv.ask_all("kvstore.set_optimizer", message))
 
-    def _gather(self) -> None:
+    def _unslice_keys(self) -> None:
         """Put keys that lie in slices together on one server each."""
-        if self._whole:
+        if self._unsliced:
             return
-        self._whole = True
-        sliced = [k for k in self._like if len(self._kv.keys[self._number, k].slices) > 1]
+        self._unsliced = True
+        sliced = [k for k in self._specs if len(self._kv.keys[self._number, k].slices) > 1]
         values = self._values(sliced) if self.rank == 0 else {}
-        self._prepared("gathering of slices")
+        self._setup_barrier("gathering of slices")
         if self.rank == 0:
             self._kv.wait(self._kv.drop(self._number, sliced))
         self._know(sliced, whole=True)
         if self.rank == 0:
             self._kv.wait(self._kv.put(self._number, values, mode="fresh"))
 
-    def _tell(self, keys: Any) -> None:
+    def _send_optimizer_changes(self, keys: Any) -> None:
         """Send what has changed in the optimizer since the servers last heard of it, before `keys` are pushed."""
         assert self._optimizer is not None
-        now, told = settings(self._optimizer), self._told
+        now, told = settings(self._optimizer), self._sent_settings
         changed = {k: v for k, v in now.items() if k not in told or told[k] != v} if now != told else {}
-        fresh = [f for f in multipliers(self._optimizer, keys) if self._told_factors.get(f[0]) != f]
+        fresh = [f for f in multipliers(self._optimizer, keys) if self._sent_multipliers.get(f[0]) != f]
         schedule = schedule_of(self._optimizer) if self._optimizer.lr_scheduler is not None else None
-        more: dict[str, Any] = {} if schedule == self._told_schedule else {"schedule": schedule}
-        if len(self._order) != self._told_order:
-            more["order"] = list(self._order)
+        more: dict[str, Any] = {} if schedule == self._sent_schedule else {"schedule": schedule}
+        if len(self._push_order) != self._told_order:
+            more["order"] = list(self._push_order)
         if not changed and not fresh and not more:
             return
-        self._settle(list(self._under_way))  # rounds under way are made with the old settings, whatever is repeated
+        self._wait_for_pushes(
+            list(self._pending_pushes)
+        )  # rounds under way are made with the old settings, whatever is repeated
         message = self._meta("set", settings=changed, factors=fresh, **more)
         self._kv.wait(self._kv.ask_all("change of the optimizer's settings", message))
-        self._told, self._told_schedule, self._told_order = now, schedule, len(self._order)
-        self._told_factors.update((f[0], f) for f in fresh)
+        self._sent_settings, self._sent_schedule, self._told_order = now, schedule, len(self._push_order)
+        self._sent_multipliers.update((f[0], f) for f in fresh)
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states, gathered from all servers, to a file as one process would; any worker can.
@@ -490,8 +590,8 @@ class DistKVStore(MemberStore):
             MXNetError: no optimizer is set, or a peer is gone.
         """
         optimizer = self._needed()
-        self._catch_up()
-        self._settle(list(self._under_way))
+        self._sync_before_pull()
+        self._wait_for_pushes(list(self._pending_pushes))
         states = gather_states(self, optimizer)
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
 
@@ -509,7 +609,7 @@ class DistKVStore(MemberStore):
         optimizer = self._needed()
         if self.rank == 0:
             self._kv.wait(send_states(self, states, optimizer))
-        self._prepared("load_optimizer_states")
+        self._setup_barrier("load_optimizer_states")
 
     def _needed(self) -> Optimizer:
         if self._optimizer is None:
@@ -529,7 +629,7 @@ class DistKVStore(MemberStore):
         Raises:
             ArgumentError: JSON cannot hold `extra`. MXNetError: the file cannot be written, or a peer is gone.
         """
-        snapshot.save(self, fname, extra)
+        states.save(self, fname, extra)
 
     def restore_snapshot(self, fname: str) -> Any:
         """Go on from a snapshot, with any number of servers; in place of `init` and `set_optimizer`, by all workers.
@@ -542,12 +642,12 @@ class DistKVStore(MemberStore):
         Raises:
             FormatError: no snapshot. MXNetError: it cannot be read, or a peer is gone.
         """
-        return snapshot.restore(self, fname)
+        return states.restore(self, fname)
 
     def profile_servers(self, call: str, arguments: Mapping[str, Any]) -> None:
         """Call a function of `dualmx.profiler` on all servers, such as `"set_state"` with `{"state": "run"}`."""
-        self._settle(list(self._under_way))
+        self._wait_for_pushes(list(self._pending_pushes))
         self.send_command_to_servers(PROFILER, json.dumps({"call": call, "arguments": dict(arguments)}))
 
 
-__all__ = ["DistKVStore"]
+__all__ = ["DistKVStore", "MemberStore"]

@@ -1,4 +1,9 @@
-"""Stores that only sum, as those of Horovod and BytePS for MXNet: the updates are the Trainer's."""
+"""Stores that only sum, as those of Horovod and BytePS for MXNet: the updates are the Trainer's.
+
+What stores that sum and keep nothing have in common.
+
+A small store for tests of code that works with any store.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,35 @@ from typing import Any
 
 from .. import parallel
 from ..core.errors import ArgumentError
-from .base import KVStoreBase
-from .summing import AllReduceStore, as_list, sum_arrays
+from ..ndarray import NDArray
+from .base import KVStoreBase, check_capability
+
+
+class AllReduceStore(KVStoreBase):
+    """A store without values and optimizer: the updates are the Trainer's."""
+
+    @staticmethod
+    def is_capable(capability: str) -> bool:
+        """False: it has no optimizer.
+
+        Raises:
+            ArgumentError: an unknown capability.
+        """
+        check_capability(capability)
+        return False
+
+
+def as_list(value: Any) -> list[NDArray]:
+    """Return an array, or several, as a list."""
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def sum_arrays(arrays: list[NDArray]) -> NDArray:
+    """Return the sum of arrays, on the context of the first; the first itself where it is the only one."""
+    total = arrays[0]
+    for a in arrays[1:]:
+        total = total + a.as_in_context(total.context)
+    return total
 
 
 @KVStoreBase.register
@@ -75,4 +107,33 @@ class BytePS(Horovod):
     """The same by the name of BytePS."""
 
 
-__all__ = ["BytePS", "Horovod"]
+@KVStoreBase.register
+class TestStore(AllReduceStore):
+    """Sums over the arrays that it is given, and keeps nothing: the least that a Trainer needs of a store.
+
+    Example:
+        >>> import dualmx as mx
+        >>> store = mx.kv.create("teststore")
+        >>> values = [mx.nd.ones(2), mx.nd.ones(2) * 2]
+        >>> store.pushpull("w", values)
+        >>> values[0].asnumpy().tolist()
+        [3.0, 3.0]
+    """
+
+    __test__ = False  # pytest: no test class
+
+    def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
+        """Copy `value` to `out`, an array or a list."""
+        for o in as_list(out):
+            o[:] = value.as_in_context(o.context)
+
+    def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
+        """Write the sum of `value`, an array or a list, to `out`, or back to `value` without one."""
+        arrays = as_list(value)
+        total = sum_arrays(arrays)
+        for o in arrays if out is None else as_list(out):
+            if o is not total:
+                o[:] = total.as_in_context(o.context)
+
+
+__all__ = ["AllReduceStore", "BytePS", "Horovod", "TestStore", "as_list", "sum_arrays"]

@@ -34,7 +34,7 @@ class KVStoreServer:
         Raises:
             MXNetError: the process is a worker, or the job does not come together.
         """
-        from .server import serve
+        from .server_updates import serve
 
         role = knobs.ROLE.read()
         if role not in ("server", "scheduler"):
@@ -48,7 +48,7 @@ def _init_kvstore_server_module() -> None:
     """Serve and end the process if its role (`DMLC_ROLE`) is "server" or "scheduler"; importing dualmx calls this."""
     role = knobs.ROLE.read()
     if role != "worker":
-        from .server import serve_and_exit
+        from .server_updates import serve_and_exit
 
         serve_and_exit(role)
 

@@ -16,9 +16,9 @@ from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater, get_updater
 from ..sparse import store, with_storage
 from .base import KVStoreBase, check_capability
-from .by_rows import parse_row_ids
 from .compression import Compression, make
-from .replicas import ReplicatedUpdater
+from .replicated_update import ReplicatedUpdater
+from .row_sparse import parse_row_ids
 
 _log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class KVStore(KVStoreBase):
         self._key_type: type | None = None
         self._replicas: ReplicatedUpdater | None = None
         # Stored values that were updated on all contexts at once: the first context has the present ones.
-        self._followed: dict[Any, NDArray] = {}
+        self._aliased_values: dict[Any, NDArray] = {}
 
     @property
     def type(self) -> str:
@@ -106,16 +106,16 @@ class KVStore(KVStoreBase):
             merged.setdefault(k, []).extend(group)
         return list(merged.items())
 
-    def _at(self, what: str, key: Any) -> NDArray:
+    def _stored_value(self, what: str, key: Any) -> NDArray:
         try:
-            if key in self._followed:
-                self._stored[key] = self._followed.pop(key).copy()
+            if key in self._aliased_values:
+                self._stored[key] = self._aliased_values.pop(key).copy()
             return self._stored[key]
         except KeyError:
             raise ArgumentError(f"kvstore.{what}: key {key!r} has not been initialized; call init first") from None
 
-    def _fits(self, what: str, key: Any, a: NDArray) -> None:
-        held = self._at(what, key)
+    def _check_array(self, what: str, key: Any, a: NDArray) -> None:
+        held = self._stored_value(what, key)
         if a.stype == "csr" and what != "pull":
             raise ArgumentTypeError(f"kvstore.{what}: key {key!r}: a csr array; expected a dense or row_sparse one")
         if a.shape != held.shape or (what == "push" and a.dtype != held.dtype):
@@ -151,14 +151,14 @@ class KVStore(KVStoreBase):
                 raise ArgumentError(f"kvstore.init: key {k!r}: {len(group)} arrays; expected one initial value")
         return pairs
 
-    def adopt(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
+    def init_lazily(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
         """`init` with arrays that are copied when the stored values are first asked for; until then they are these."""
         for k in keys:
             if k in self._stored:
                 raise ArgumentError(f"kvstore.init: key {k!r} was initialized before")
         for k, a in zip(keys, arrays, strict=True):
             self._key_type = str if isinstance(k, str) else int
-            self._stored[k] = self._followed[k] = a
+            self._stored[k] = self._aliased_values[k] = a
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Sum the arrays of each key, and store the sums or update by them.
@@ -176,7 +176,7 @@ class KVStore(KVStoreBase):
         pairs = self._grouped("push", key, value)
         for k, group in pairs:
             for a in group:
-                self._fits("push", k, a)
+                self._check_array("push", k, a)
         if self._updater is not None and len(pairs) > 1:
             numbers = range(0) if self._key_type is int else {k: n for n, k in enumerate(self._stored)}
             pairs.sort(key=lambda pair: numbers[pair[0]] if numbers else pair[0])
@@ -219,7 +219,7 @@ class KVStore(KVStoreBase):
         pairs = self._grouped("pull", key, out)
         for k, group in pairs:
             for a in group:
-                self._fits("pull", k, a)
+                self._check_array("pull", k, a)
         for k, group in pairs:
             for a in group:
                 if a.is_sparse and ignore_sparse:
@@ -262,7 +262,7 @@ class KVStore(KVStoreBase):
             return False
         if any(k not in self._stored for k in keys) or not self._replicas.step(keys, grads, weights):
             return False
-        self._followed.update((k, arrays[0]) for k, arrays in zip(keys, weights, strict=True))
+        self._aliased_values.update((k, arrays[0]) for k, arrays in zip(keys, weights, strict=True))
         return True
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
@@ -301,9 +301,9 @@ class KVStore(KVStoreBase):
             raise ArgumentError(f"kvstore.{what}: {len(ids)} arrays of row_ids for {count} arrays in out")
         remaining = iter(ids * count if len(ids) == 1 else ids)
         for k, group in pairs:
-            held = self._at(what, k)
+            held = self._stored_value(what, k)
             for a in group:
-                self._fits(what, k, a)
+                self._check_array(what, k, a)
                 rows: Any = held if held.stype == "row_sparse" else with_storage(held, "row_sparse")
                 ids = array_from_numpy(parse_row_ids(next(remaining), a.shape[0], f"kvstore.{what}"))
                 store(a, rows.retain(ids.as_in_context(held.context)), f"kvstore.{what}")
@@ -366,13 +366,13 @@ class KVStore(KVStoreBase):
 
     def reset(self, key: Any, value: NDArray) -> None:
         """Replace a stored value, updating nothing."""
-        self._fits("push", key, value)
+        self._check_array("push", key, value)
         self._stored[key] = value.as_in_context(self._stored[key].context).copy()
 
-    def move(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
+    def move_to_contexts(self, keys: Sequence[Any], arrays: Sequence[NDArray]) -> None:
         """Replace stored values by equal ones on other contexts, where they are updated from now on."""
         for k, a in zip(keys, arrays, strict=True):
-            self._stored[k] = self._followed[k] = a
+            self._stored[k] = self._aliased_values[k] = a
         if isinstance(self._updater, Updater):
             self._updater.states_synced = dict.fromkeys(self._updater.states, False)
         if self._replicas is not None:

@@ -15,17 +15,16 @@ from ..core.knobs import COLLECTIVES
 from ..ndarray import NDArray, zeros_like
 from ..ndarray.serialize import write_file
 from ..optimizer import Optimizer, Updater
-from ..optimizer.states import dump_states
+from ..optimizer.state_file import dump_states
 from ..parallel.world import group_of
 from ..ps import current_worker
-from ..ps.row_messages import is_row_sliced
+from ..ps.row_requests import is_row_sliced
 from ..sparse import RowSparseNDArray
-from .by_rows import write_changed
 from .collective import CollectiveKVStore
-from .config import schedule_of, settings, updates_rows
-from .dist import DistKVStore
+from .dist import DistKVStore, MemberStore
 from .local import KVStore, _flat
-from .member import MemberStore
+from .optimizer_config import schedule_of, settings, updates_rows
+from .row_sparse import write_changed
 from .states import gather_states, read_states, send_states
 
 
@@ -40,7 +39,7 @@ class _TrackedCopies:
         self._arrays = [weakref.ref(a) for a in arrays]
         self.changed = np.empty(0, np.int64)
 
-    def are(self, arrays: Sequence[NDArray]) -> bool:
+    def same_arrays(self, arrays: Sequence[NDArray]) -> bool:
         return len(arrays) == len(self._arrays) and all(a is r() for a, r in zip(arrays, self._arrays, strict=True))
 
 
@@ -81,7 +80,7 @@ class MixedKVStore(MemberStore):
         parallel.init(backend="host" if backend == "auto" else backend)
         self._workers = CollectiveKVStore(name)
         self._worker, self._kv, self._number = self._servers._worker, self._servers._kv, self._servers._number
-        self._half: dict[Any, KVStore] = {}
+        self._store_of: dict[Any, KVStore] = {}
         self._expected: set[Any] = set()
         self._optimizer: Optimizer | None = None
         self._copies: dict[Any, _TrackedCopies] = {}
@@ -99,7 +98,7 @@ class MixedKVStore(MemberStore):
         """
         keys, _ = self._keys("expect_rows", key)
         for k in keys:
-            if k in self._half:
+            if k in self._store_of:
                 raise ArgumentError(f"kvstore.expect_rows: key {k!r} was initialized before")
         self._expected.update(keys)
 
@@ -109,20 +108,20 @@ class MixedKVStore(MemberStore):
         Raises:
             ArgumentError: an unknown key.
         """
-        return self._of("is_table", key) is self._servers
+        return self._store_for("is_table", key) is self._servers
 
-    def _of(self, what: str, key: Any) -> KVStore:
-        if key not in self._half:
+    def _store_for(self, what: str, key: Any) -> KVStore:
+        if key not in self._store_of:
             raise ArgumentError(f"kvstore.{what}: key {key!r} has not been initialized; call init first")
-        return self._half[key]
+        return self._store_of[key]
 
-    def _divided(self, what: str, key: Any, values: Any) -> list[tuple[KVStore, list[Any], list[list[NDArray]]]]:
+    def _split_call(self, what: str, key: Any, values: Any) -> list[tuple[KVStore, list[Any], list[list[NDArray]]]]:
         """What each half gets of a call, the servers first: keys, and their arrays. All of them fit what is stored."""
         pairs = self._grouped(what, key, values)
         for k, group in pairs:
             for a in group:
-                self._of(what, k)._fits(what, k, a)
-        return self._parts(pairs, self._half)
+                self._store_for(what, k)._check_array(what, k, a)
+        return self._parts(pairs, self._store_of)
 
     def _parts(
         self, pairs: list[tuple[Any, list[NDArray]]], half: Mapping[Any, KVStore]
@@ -143,7 +142,7 @@ class MixedKVStore(MemberStore):
             ArgumentError: a key is there already, or of the other type. MXNetError: a peer is gone, or the workers do
                 not agree which keys are tables.
         """
-        pairs = self._initial(key, value, self._half)
+        pairs = self._initial(key, value, self._store_of)
         half: dict[Any, KVStore] = {}
         for k, group in pairs:
             table = k in self._expected or group[0].stype == "row_sparse"
@@ -151,10 +150,10 @@ class MixedKVStore(MemberStore):
         # Workers that divide the keys in another way would wait for each other at different places.
         tables = [k for k in half if half[k] is self._servers]
         digest = zlib.crc32(repr((list(half), tables)).encode())
-        self._servers._prepared(f"division of {len(half)} keys, {len(tables)} of them tables ({digest:08x}),")
+        self._servers._setup_barrier(f"division of {len(half)} keys, {len(tables)} of them tables ({digest:08x}),")
         for one, keys, groups in self._parts(pairs, half):
             one.init(keys, [group[0] for group in groups])
-            self._half.update(dict.fromkeys(keys, one))
+            self._store_of.update(dict.fromkeys(keys, one))
             self._key_type = one._key_type
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
@@ -169,13 +168,13 @@ class MixedKVStore(MemberStore):
             ArgumentError: an unknown key, or an array of another shape or dtype; nothing is sent then.
             MXNetError: a peer is gone.
         """
-        self._servers._idle = self._idle
-        for half, keys, groups in self._divided("push", key, value):  # the servers work while the workers sum
+        self._servers._contributes_zero = self._contributes_zero
+        for half, keys, groups in self._split_call("push", key, value):  # the servers work while the workers sum
             if half is self._servers:
                 half.push(keys, groups, priority)
-                self._follow(keys, groups)
+                self._track_changed_rows(keys, groups)
                 continue
-            if self._idle:
+            if self._contributes_zero:
                 groups = [[zeros_like(a) for a in group] for group in groups]
             if self._optimizer is None:
                 half.push(keys, groups, priority)
@@ -184,27 +183,27 @@ class MixedKVStore(MemberStore):
             half.push(keys, groups, priority)
             # What an update here changes in the optimizer, an update there changes as well.
             after = settings(self._optimizer)
-            self._servers._told.update((k, v) for k, v in after.items() if before.get(k) != v)
-            if self._servers._told_schedule == schedule:
-                self._servers._told_schedule = schedule_of(self._optimizer)
+            self._servers._sent_settings.update((k, v) for k, v in after.items() if before.get(k) != v)
+            if self._servers._sent_schedule == schedule:
+                self._servers._sent_schedule = schedule_of(self._optimizer)
 
-    def _follow(self, keys: list[Any], groups: list[list[NDArray]]) -> None:
+    def _track_changed_rows(self, keys: list[Any], groups: list[list[NDArray]]) -> None:
         """Note which rows of tables with dense values the pushes of all workers change."""
         chosen: dict[Any, np.ndarray] = {}
         for k, group in zip(keys, groups, strict=True):
-            if k in self._expected and self._servers._like[k].stype == "default" and self._rows_change(k):
-                chosen[k] = _rows(group, self._idle)
+            if k in self._expected and self._servers._specs[k].stype == "default" and self._updates_rows_only(k):
+                chosen[k] = _rows(group, self._contributes_zero)
             else:
                 self._copies.pop(k, None)
         if not chosen:
             return
-        ends = np.cumsum([0, *(self._servers._like[k].shape[0] for k in chosen)])
+        ends = np.cumsum([0, *(self._servers._specs[k].shape[0] for k in chosen)])
         mark = zlib.crc32(repr(list(chosen)).encode())
         what, group = "kvstore.push", group_of(None, "kvstore.push")
         mine = np.concatenate([[mark], *(ids + at for ids, at in zip(chosen.values(), ends, strict=False))])
         found = [mine]
         if group.size > 1:
-            found = group.run(lambda: group.all_gather(mine.astype(np.int64), False, what))
+            found = group.run_in_order(lambda: group.all_gather(mine.astype(np.int64), False, what))
         if any(int(ids[0]) != mark for ids in found):
             raise ArgumentError(f"{what}: the workers push different tables; this one pushes {list(chosen)!r}")
         ids = np.unique(np.concatenate([ids[1:] for ids in found]))
@@ -213,7 +212,7 @@ class MixedKVStore(MemberStore):
             if k in self._copies:
                 self._copies[k].changed = np.union1d(self._copies[k].changed, ids[a:b] - at)
 
-    def _rows_change(self, key: Any) -> bool:
+    def _updates_rows_only(self, key: Any) -> bool:
         """Whether a gradient of some rows changes these rows of a table on the servers, and no others."""
         known = self._kv.keys[self._number, key]
         return self._optimizer is not None and updates_rows(self._optimizer, table=False) and is_row_sliced(known)
@@ -228,7 +227,7 @@ class MixedKVStore(MemberStore):
         """
         if out is None:
             raise ArgumentError("kvstore.pull: out=None: expected the arrays to write to")
-        for half, keys, groups in self._divided("pull", key, out):
+        for half, keys, groups in self._split_call("pull", key, out):
             half.pull(keys, groups, priority, ignore_sparse)
 
     def pull_changed(self, key: Any, out: Any) -> None:
@@ -245,12 +244,12 @@ class MixedKVStore(MemberStore):
             ArgumentError: an unknown key, or an array of another shape. MXNetError: a peer is gone.
         """
         few: dict[Any, tuple[list[NDArray], np.ndarray]] = {}
-        for half, keys, groups in self._divided("pull_changed", key, out):
+        for half, keys, groups in self._split_call("pull_changed", key, out):
             held = dict(zip(keys, groups, strict=True))
             if half is self._servers:
-                known = [k for k in keys if k in self._copies and self._copies[k].are(held[k])]
+                known = [k for k in keys if k in self._copies and self._copies[k].same_arrays(held[k])]
                 few = {k: (held.pop(k), self._copies[k].changed) for k in known}
-                followed = [k for k in keys if k in self._expected and self._servers._like[k].stype == "default"]
+                followed = [k for k in keys if k in self._expected and self._servers._specs[k].stype == "default"]
                 self._copies.update((k, _TrackedCopies(g)) for k, g in zip(keys, groups, strict=True) if k in followed)
             if held:
                 half.pull(list(held), list(held.values()), ignore_sparse=False)
@@ -272,11 +271,11 @@ class MixedKVStore(MemberStore):
             raise ArgumentError(f"kvstore.{what}: {len(ids)} arrays of row_ids for {count} arrays in out")
         remaining = iter(ids * count if len(ids) == 1 else ids)
         for k, group in pairs:
-            self._of(what, k).row_sparse_pull(k, group, priority, [next(remaining) for _ in group])
+            self._store_for(what, k).row_sparse_pull(k, group, priority, [next(remaining) for _ in group])
 
     def refresh(self, key: Any, tables: Sequence[NDArray], row_ids: NDArray | None = None) -> None:
         """Bring rows of copies of a stored value up to date; see `DistKVStore.refresh`."""
-        half = self._of("refresh", key)
+        half = self._store_for("refresh", key)
         if isinstance(half, DistKVStore):
             half.refresh(key, tables, row_ids)
         else:
@@ -284,7 +283,7 @@ class MixedKVStore(MemberStore):
 
     def reset(self, key: Any, value: NDArray) -> None:
         """Replace a stored value, a table's by that of rank 0; all workers call it with the same value."""
-        self._of("reset", key).reset(key, value)
+        self._store_for("reset", key).reset(key, value)
         self._copies.pop(key, None)
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
@@ -300,7 +299,7 @@ class MixedKVStore(MemberStore):
     def _set_updater(self, updater: Any) -> None:
         self._servers._set_updater(updater)
 
-    obstacle = staticmethod(DistKVStore.obstacle)
+    obstacle = staticmethod(DistKVStore.unsupported_reason)
 
     @property
     def optimizer(self) -> Optimizer | None:
@@ -332,9 +331,9 @@ class MixedKVStore(MemberStore):
             MXNetError: no optimizer is set, or a peer is gone.
         """
         optimizer, updater = self._needed()
-        self._servers._settle(list(self._servers._under_way))
+        self._servers._wait_for_pushes(list(self._servers._pending_pushes))
         states = {**gather_states(self._servers, optimizer), **updater.states}
-        states = {k: states[k] for k in self._half if k in states}
+        states = {k: states[k] for k in self._store_of if k in states}
         write_file(fname, dump_states(states, optimizer if dump_optimizer else None))
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -347,7 +346,7 @@ class MixedKVStore(MemberStore):
         current, _ = self._needed()
         states, optimizer = read_states(fname)
         for k in states:
-            if k not in self._half:
+            if k not in self._store_of:
                 raise MXNetError(f"kvstore.load_optimizer_states: key {k!r} of the file is not in the store")
         if optimizer is not None:
             optimizer.param_dict = current.param_dict
@@ -356,7 +355,7 @@ class MixedKVStore(MemberStore):
         if self.rank == 0:
             self._kv.wait(send_states(self._servers, {k: s for k, s in states.items() if self.is_table(k)}, optimizer))
         updater.set_states(dump_states({k: s for k, s in states.items() if not self.is_table(k)}))
-        self._servers._prepared("load_optimizer_states")
+        self._servers._setup_barrier("load_optimizer_states")
 
 
 def _rows(group: list[NDArray], idle: bool) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ps.journal import Journal
-from ..ps.records import Record, bytes_of
+from ..ps.store import Record, bytes_of
 
 
 class Residuals:
@@ -36,9 +36,9 @@ class Residuals:
         self._totals: dict[Any, dict[int, np.ndarray]] = {}
         if not back:
             journal.remove()
-        for record in journal.read():
-            values = np.frombuffer(record.data(), np.float32).reshape(record.take("shape", list))
-            self._remember(record.take("key", (str, int)), record.take("round", int), values)
+        for record in journal.replay():
+            values = np.frombuffer(record.data(), np.float32).reshape(record.field("shape", list))
+            self._remember(record.field("key", (str, int)), record.field("round", int), values)
 
     @property
     def empty(self) -> bool:
@@ -56,7 +56,7 @@ class Residuals:
             JournalError: it cannot be written.
         """
         self._remember(key, turn, total)
-        if self._journal.write(*_record(key, turn, total)):
+        if self._journal.append(*_record(key, turn, total)):
             self._journal.snapshot(self._records())
 
     def _remember(self, key: Any, turn: int, total: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..core.errors import ArgumentError
 from . import ssh
-from .hosts import by_host, place
+from .hostfile import by_host, place
 from .plan import JobPlan
 from .process import JobMember, ProcessSpec, agent_command
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from ..core.errors import ArgumentError
 from ..core.knobs import INTERFACE, KNOBS
-from ..core.network import address_of, free_port, is_loopback, route_to
+from ..core.net import address_of, free_port, is_loopback, route_to
 from .guard import defaults, rank_env
-from .hosts import Host
+from .hostfile import Host
 
 # The launcher decides these, or they belong to one host.
 _OWN = {
@@ -56,7 +56,7 @@ class JobPlan:
     image: str = ""
 
     @property
-    def seats(self) -> list[tuple[str, int]]:
+    def members(self) -> list[tuple[str, int]]:
         """(role, rank) of all servers and workers."""
         return [("server", i) for i in range(self.servers)] + [("worker", i) for i in range(self.workers)]
 

@@ -131,7 +131,7 @@ class ProcessSpec:
         framed: whether what it writes are the frames of agents.
         name: the program that is started, in messages, where it is not the member itself.
         patience: seconds between asking it to end and killing it.
-        lane: of those with the same one, only a few are started at a time, until they have said something.
+        login_slot: of those with the same one, only a few are started at a time, until they have said something.
     """
 
     members: Sequence[JobMember]
@@ -141,7 +141,7 @@ class ProcessSpec:
     framed: bool = False
     name: str = ""
     patience: float = 2.0
-    lane: str = ""
+    login_slot: str = ""
 
 
 class Process:
@@ -194,15 +194,15 @@ class Process:
                 if self._framed and "\x1e" in text:
                     before, *frames = text.split("\x1e")
                     if before:
-                        self._own(before, target)
+                        self._print_line(before, target)
                     for frame in frames:
                         self._frame(frame)
                 else:
-                    self._own(text, target)
+                    self._print_line(text, target)
         except (OSError, ValueError):
             pass
 
-    def _own(self, text: str, target: IO[str]) -> None:
+    def _print_line(self, text: str, target: IO[str]) -> None:
         if len(self.members) == 1:
             self.members[0].print(text, target)
         else:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import ArgumentError
-from .hosts import place
+from .hostfile import place
 from .plan import JobPlan
 from .process import JobMember, ProcessSpec, agent_command
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..core.errors import ArgumentError
-from .hosts import place
+from .hostfile import place
 from .plan import JobPlan
 from .process import JobMember, ProcessSpec, agent_command
 
@@ -40,7 +40,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     env = {**os.environ, "DUALMX_LAUNCH": tasks}
     options = ["--ntasks", str(len(members)), "--export=ALL", "--input=none", "--mpi=none", "--wait=0"]
     options += ["--kill-on-bad-exit=0", "--overcommit"]
-    if len(members) < len(plan.seats):
+    if len(members) < len(plan.members):
         options.append("--overlap")  # started again: what it had still belongs to the step of the others
     if plan.hosts:
         places = place(plan.hosts, plan.servers, plan.workers)

@@ -13,10 +13,10 @@ from typing import Any
 
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import INTERFACE
-from ..core.network import is_loopback
-from .hosts import Host, place
+from ..core.net import is_loopback
+from .hostfile import Host, place
 from .plan import JobPlan, place_scheduler
-from .probing import HostConnections, format_problems, probe_command, probing
+from .preflight import HostConnections, format_problems, probe_command, probing
 from .process import JobMember, ProcessSpec, agent_command
 
 SECONDS = 15  # until a host counts as unreachable
@@ -153,7 +153,7 @@ def starts(plan: JobPlan, members: Sequence[JobMember]) -> list[ProcessSpec]:
     return [
         ProcessSpec(
             [m], to_host(plan, places[m.role, m.rank], agent), os.environ, plan.tasks([(m.role, m.rank)]),
-            framed=True, name="ssh", patience=4.0, lane=str(places[m.role, m.rank]),
+            framed=True, name="ssh", patience=4.0, login_slot=str(places[m.role, m.rank]),
         )
         for m in members
     ]  # fmt: skip

@@ -228,7 +228,7 @@ class LightningModule(Block):
         Raises:
             FormatError: not a checkpoint. ArgumentError: of another network.
         """
-        from .checkpoints import hyperparameters_of, read, restore
+        from .checkpoint import hyperparameters_of, read, restore
 
         found = read(checkpoint_path)
         taken = inspect.signature(cls.__init__).parameters

@@ -1,4 +1,9 @@
-"""`Trainer`: makes the steps that a `LightningModule` describes."""
+"""`Trainer`: makes the steps that a `LightningModule` describes.
+
+Validation, tests and predictions of `Trainer`.
+
+Where a Trainer trains: which devices of this process, and how many processes.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,210 @@ from typing import Any
 import numpy as np
 
 from .. import autograd, initializer, optimizer, parallel
-from ..context import Context
+from ..context import Context, num_gpus
 from ..contrib import amp
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
+from ..gluon.batch_split import clip_global_norm
+from ..gluon.parallel import devices as listed_devices
 from ..gluon.parallel import rest, sync_initial_weights
-from ..gluon.split import clip_global_norm
 from ..gluon.trainer import Trainer as GluonTrainer
-from . import checkpoints
-from .batches import batches_of, rows_of, split_over_devices
+from . import checkpoint
 from .callbacks import Callback, ModelCheckpoint
-from .evaluation import Evaluation
+from .dataloading import batches_of, rows_of, split_over_devices
+from .logged_metrics import LoggedMetrics
 from .loggers import CSVLogger, Logger
 from .module import LightningDataModule, LightningModule
-from .places import resolve_devices
-from .results import LoggedMetrics
+
+
+class Evaluation:
+    """What a trainer does with a module without training it."""
+
+    contexts: list[Context]
+    callback_metrics: dict[str, float]
+    _trained: Any
+    _results: LoggedMetrics
+    _prints: bool
+    _rows: int
+
+    def validate(
+        self, model: LightningModule | None = None, dataloaders: Any = None, ckpt_path: str | None = None,
+        verbose: bool = True, datamodule: Any = None,
+    ) -> list[dict[str, float]]:  # fmt: skip
+        """Call `validation_step` for all batches; returns the means of what was logged.
+
+        Args:
+            model: the module; the one of before by default.
+            dataloaders, datamodule: see `fit`.
+            ckpt_path: a checkpoint whose weights are taken, or `"best"` or `"last"` of the `ModelCheckpoint`.
+            verbose: print the means, where `enable_progress_bar` lets it.
+        """
+        chosen = self._chosen("validate", model, ckpt_path)
+        return self._whole(chosen, "validate", "val", dataloaders, datamodule, "validation_step", verbose)
+
+    def test(
+        self, model: LightningModule | None = None, dataloaders: Any = None, ckpt_path: str | None = None,
+        verbose: bool = True, datamodule: Any = None,
+    ) -> list[dict[str, float]]:  # fmt: skip
+        """Call `test_step` for all batches; returns the means of what was logged; see `validate`."""
+        chosen = self._chosen("test", model, ckpt_path)
+        return self._whole(chosen, "test", "test", dataloaders, datamodule, "test_step", verbose)
+
+    def _chosen(self, what: str, model: Any, ckpt_path: str | None) -> Any:
+        """The module of a call, with the weights of a checkpoint if there is one."""
+        model = self._trained if model is None else model
+        if model is None:
+            raise ArgumentError(f"Trainer.{what}: model=None: nothing was trained; give a module")
+        if ckpt_path in ("best", "last"):
+            kept = self.checkpoint_callback
+            path = kept and (kept.best_model_path if ckpt_path == "best" else kept.last_model_path)
+            if not path:
+                raise ArgumentError(f"Trainer.{what}: ckpt_path={ckpt_path!r}: no ModelCheckpoint has saved one")
+            ckpt_path = path
+        if ckpt_path is not None:
+            checkpoint.restore(model, checkpoint.read(ckpt_path))
+        return model
+
+    def _whole(
+        self, model: LightningModule, what: str, kind: str, dataloaders: Any, datamodule: Any, step: str, verbose: bool
+    ) -> list[dict[str, float]]:
+        data = self._data(what, kind, model, dataloaders, datamodule)
+        if data is None:
+            raise ArgumentError(f"Trainer.{what}: there is no data; give dataloaders or a datamodule")
+        self._begin(model)
+        self._move(model)
+        try:
+            self._tell("setup", model, what)
+            self._results = results = LoggedMetrics(False)
+            self._evaluate(model, data, kind, getattr(model, step), 0)
+            found = results.epoch_means()
+            self._tell("teardown", model, what)
+        finally:
+            model.trainer = None
+        self.callback_metrics.update(found)
+        if verbose and self._prints:
+            print(f"{what}: " + " - ".join(f"{k}: {v:.4g}" for k, v in found.items()), flush=True)
+        return [found]
+
+    def _move(self, model: LightningModule) -> None:
+        params = model.collect_params()
+        for p in params.values():
+            if p._data is None and not p._deferred_init:
+                raise MXNetError(f"Trainer: parameter {p.name!r} was never initialized; fit the module first")
+        if any(p.list_ctx() != self.contexts for p in params.values()):
+            params.reset_ctx(self.contexts)
+
+    def _evaluate(self, model: LightningModule, data: Any, kind: str, step: Any, seed: int) -> None:
+        name = {"val": "validation", "test": "test"}[kind]
+        if kind == "val":
+            self._tell("on_validation_start", model)
+        self._tell(f"on_{name}_epoch_start", model)
+        with autograd.predict_mode():
+            for number, batch in enumerate(self._limited(kind, data, seed)):
+                self._results.begin_batch()
+                for part in self._parts(batch, self.contexts[: rows_of(batch)]):
+                    self._rows = rows_of(part)
+                    step(part, number)
+        self._tell(f"on_{name}_epoch_end", model)
+        if kind == "val":
+            self._tell("on_validation_end", model)
+
+    def predict(
+        self, model: LightningModule | None = None, dataloaders: Any = None, datamodule: Any = None,
+        return_predictions: bool = True, ckpt_path: str | None = None,
+    ) -> list[Any]:  # fmt: skip
+        """Return what `predict_step` returns for all batches, on the first device; every process computes all."""
+        chosen = self._chosen("predict", model, ckpt_path)
+        data = self._data("predict", "predict", chosen, dataloaders, datamodule)
+        if data is None:
+            raise ArgumentError("Trainer.predict: there is no data; give dataloaders or a datamodule")
+        self._begin(chosen)
+        self._move(chosen)
+        try:
+            with autograd.predict_mode():
+                batches = self._limited("predict", data, 0)
+                return [chosen.predict_step(self._parts(b, self.contexts[:1])[0], i) for i, b in enumerate(batches)]
+        finally:
+            chosen.trainer = None
+
+    # -- what the trainer brings
+
+    @property
+    def checkpoint_callback(self) -> ModelCheckpoint | None:
+        """The first callback that writes checkpoints."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _data(what: str, kind: str, model: Any, given: Any, datamodule: Any) -> Any:
+        raise NotImplementedError
+
+    def _begin(self, model: LightningModule) -> None:
+        raise NotImplementedError
+
+    def _tell(self, moment: str, model: LightningModule, *args: Any) -> None:
+        raise NotImplementedError
+
+    def _parts(self, batch: Any, contexts: Sequence[Context]) -> list[Any]:
+        raise NotImplementedError
+
+    def _limited(self, kind: str, loader: Any, seed: int) -> Iterator[Any]:
+        raise NotImplementedError
+
+
+_STRATEGIES = ("auto", "ddp", "dp")
+_KINDS = ("auto", "cpu", "gpu", "cuda", "tpu")
+
+
+def resolve_devices(accelerator: str, devices: Any, num_nodes: int, strategy: str) -> list[Context]:
+    """Return this process's devices, after joining the job's processes unless the strategy is `"dp"`.
+
+    Raises:
+        ArgumentError: an unknown name, or a device that is not there. MXNetError: another number of processes.
+    """
+    if strategy not in _STRATEGIES:
+        raise ArgumentError(f"Trainer: strategy={strategy!r}: expected one of {', '.join(_STRATEGIES)}")
+    if accelerator not in _KINDS:
+        raise ArgumentError(f"Trainer: accelerator={accelerator!r}: expected one of {', '.join(_KINDS)}")
+    if not isinstance(num_nodes, int) or num_nodes < 1:
+        raise ArgumentError(f"Trainer: num_nodes={num_nodes!r}: expected a number of 1 or more")
+    if strategy != "dp":
+        parallel.init()
+    size = parallel.size()
+    if strategy == "dp" or (size == 1 and strategy == "auto" and num_nodes == 1):
+        if num_nodes > 1:
+            raise ArgumentError(f"Trainer: strategy='dp' with num_nodes={num_nodes}: one process is on one node")
+        return _here(accelerator, devices)
+    each = len(devices) if isinstance(devices, (list, tuple)) else devices if isinstance(devices, int) else 0
+    wanted = num_nodes * (each or parallel.local_size())
+    if size != wanted:
+        raise MXNetError(
+            f"Trainer: num_nodes={num_nodes}, devices={devices!r}: expected {wanted} processes, one for each device, "
+            f"but there are {size}; start the script by dualmx-launch -n {wanted} -s 0 python ..., or take "
+            "strategy='dp' for several devices in one process"
+        )
+    number = devices[parallel.local_rank()] if isinstance(devices, (list, tuple)) else parallel.local_rank()
+    kind = _kind(accelerator)
+    return listed_devices([f"{kind}:{number}" if kind != "cpu" else Context("cpu", 0)], "Trainer: devices")
+
+
+def _kind(accelerator: str) -> str:
+    if accelerator == "auto":
+        return "gpu" if num_gpus() else "cpu"
+    return accelerator.replace("cuda", "gpu")
+
+
+def _here(accelerator: str, devices: Any) -> list[Context]:
+    kind = _kind(accelerator)
+    if devices in ("auto", -1, "-1"):
+        count = len(listed_devices()) if listed_devices()[0].device_type == kind and kind != "cpu" else 1
+        return [Context(kind, i) for i in range(count)]
+    if isinstance(devices, (list, tuple)):
+        wanted = [f"{kind}:{d}" if isinstance(d, int) else d for d in devices]
+    elif isinstance(devices, int) and devices > 0:
+        wanted = [f"{kind}:{i}" for i in range(devices)]
+    else:
+        raise ArgumentError(f"Trainer: devices={devices!r}: expected 'auto', a number, or a list of numbers")
+    return listed_devices(wanted, "Trainer: devices")
+
 
 # Dtype of the parameters, and what operators cast to.
 _PRECISIONS: dict[str, tuple[str, str]] = {
@@ -227,13 +422,13 @@ class Trainer(Evaluation):
             if first is None:
                 raise ArgumentError("Trainer.fit: the loader for training has no batches")
             self._make_weights(model, first)
-            found = None if ckpt_path is None else checkpoints.read(ckpt_path)
+            found = None if ckpt_path is None else checkpoint.read(ckpt_path)
             if found is not None:
-                checkpoints.restore(model, found)
+                checkpoint.restore(model, found)
             self._updates = self._make_updates(model)
             if found is not None:
-                checkpoints.restore_optimizer(self._updates, found)
-                told = checkpoints.progress_of(found)
+                checkpoint.restore_optimizer(self._updates, found)
+                told = checkpoint.progress_of(found)
                 start, self.global_step = told["epoch"] + 1, told["step"]
             seed = int(parallel.broadcast_object(int(np.random.randint(2**31 - 1))))
             if self._summarizes:
@@ -341,21 +536,21 @@ class Trainer(Evaluation):
                 one.on_train_batch_end(self, model, losses, batch, number)
             model.on_train_batch_end(losses, batch, number)
             if not waiting and self.global_step % self.log_every_n_steps == 0:
-                self._report(results.of_step())
+                self._report(results.step_values())
             if 0 <= self.max_steps <= self.global_step:
                 break
         if waiting:
             self._step(model)
-        numbers = results.of_step()
+        numbers = results.step_values()
         if val is not None and (self.current_epoch + 1) % self.check_val_every_n_epoch == 0:
             self._results = checked = LoggedMetrics(False)
             self._evaluate(model, val, "val", model.validation_step, seed)
-            numbers |= checked.of_epoch()
+            numbers |= checked.epoch_means()
             results.shown += checked.shown
         # Hooks of the module may log numbers of the epoch.
         self._results = results
         model.on_train_epoch_end()
-        numbers |= results.of_epoch()
+        numbers |= results.epoch_means()
         self._report({**numbers, "epoch": self.current_epoch})
         for one in self.callbacks:
             one.on_train_epoch_end(self, model)
@@ -475,7 +670,7 @@ class Trainer(Evaluation):
             raise MXNetError("Trainer.save_checkpoint: nothing was trained; call fit first")
         if self.is_global_zero:
             progress = {"epoch": self._epoch, "step": self.global_step}
-            checkpoints.write(str(filepath), self._trained, self._updates, progress)
+            checkpoint.write(str(filepath), self._trained, self._updates, progress)
 
     def _remove(self, path: str) -> None:
         if self.is_global_zero and os.path.exists(path):

@@ -2,7 +2,7 @@
 
 from .base import EvalMetric, alias, check_label_shapes, register
 from .classification import F1, MCC, PCC, Accuracy, TopKAccuracy
-from .compound import CompositeEvalMetric, CustomMetric, create, np
+from .composite import CompositeEvalMetric, CustomMetric, create, np
 from .likelihood import Caffe, CrossEntropy, Loss, NegativeLogLikelihood, Perplexity, Torch
 from .regression import MAE, MSE, RMSE, PearsonCorrelation
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ..core.checks import integer
+from ..core.argcheck import integer
 from ..core.errors import ArgumentError
 from .base import EvalMetric, alias, check_label_shapes, listed, register, to_host
 

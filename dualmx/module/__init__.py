@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from . import base_module, bucketing_module, executor_group, python_module, sequential_module
-from .base import BaseModule
-from .bucketing import BucketingModule
+from .base_module import BaseModule
+from .bucketing_module import BucketingModule
 from .module import Module
-from .python import PythonLossModule, PythonModule
-from .sequential import SequentialModule
+from .python_module import PythonLossModule, PythonModule
+from .sequential_module import SequentialModule
 
 __all__ = [
     "BaseModule",

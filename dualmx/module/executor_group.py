@@ -1,17 +1,286 @@
-"""The executors of a module as an object of their own, under MXNet's name."""
+"""The executors of a module as an object of their own, under MXNet's name.
+
+Executors of a symbol, one per context, over parameters that several groups of executors may share.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
+
+from ..core.argcheck import context as as_context
 from ..core.context import Context
-from ..core.errors import ArgumentError
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..io import DataBatch, DataDesc
 from ..metric import EvalMetric
-from ..ndarray import NDArray
-from .executors import DeviceArrays, ExecutorGroup
+from ..namespace import nd
+from ..ndarray import NDArray, array, zeros
+from ..ndarray.sharding import data_parallel_spec, sharded_zeros
+from ..sparse import with_storage
+from ..symbol.executor import recorded_training
+from ..symbol.inference import storage_types
+from ..symbol.node import topological
+
+
+def split_rows(rows: int, workload: Sequence[float]) -> list[slice]:
+    """Return one slice of a batch of `rows` per context, in proportion to `workload`.
+
+    Raises:
+        ArgumentError: there are fewer rows than contexts.
+    """
+    total = sum(workload)
+    sizes = [round(rows * w / total) for w in workload]
+    sizes[-1] += rows - sum(sizes)
+    if min(sizes) < 1:
+        raise ArgumentError(f"Module: a batch of {rows} rows cannot be split over {len(sizes)} contexts")
+    ends = np.cumsum(sizes).tolist()
+    return [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
+def parse_group2ctxs(given: Any, count: int) -> list[dict[str, Context]]:
+    """Return for each of `count` contexts the contexts of groups, given in any of the ways that `Module` takes.
+
+    Raises:
+        ArgumentError: a list has another length. ArgumentTypeError: something is no context.
+    """
+    if isinstance(given, (list, tuple)):
+        if len(given) != count:
+            raise ArgumentError(f"Module: group2ctxs has {len(given)} entries for {count} contexts")
+        return [parse_group2ctxs(one, 1)[0] for one in given]
+    if given is not None and not isinstance(given, Mapping):
+        raise ArgumentTypeError(f"Module: group2ctxs={given!r}: expected contexts by the name of a ctx_group")
+    found: list[dict[str, Context]] = [{} for _ in range(count)]
+    for group, value in (given or {}).items():
+        listed = list(value) if isinstance(value, (list, tuple)) else [value]
+        listed = listed * count if len(listed) == 1 else listed
+        if len(listed) != count:
+            raise ArgumentError(f"Module: group2ctxs: group {group!r} has {len(listed)} contexts for {count}")
+        for groups, ctx in zip(found, listed, strict=True):
+            if not isinstance(ctx, (Context, str)):
+                raise ArgumentTypeError(f"Module: group2ctxs: group {group!r} on {ctx!r}: expected a Context")
+            groups[group] = as_context(ctx)
+    return found
+
+
+class DeviceArrays:
+    """Parameters, their gradients and the auxiliary states on one context, by name.
+
+    Args:
+        ctx: the context.
+        groups: other contexts by `ctx_group` attribute.
+        symbol: tells the group of each variable.
+    """
+
+    def __init__(self, ctx: Context, groups: Mapping[str, Context] | None = None, symbol: Any = None):
+        self.ctx, self.groups = ctx, dict(groups or {})
+        attrs = symbol.attr_dict() if symbol is not None else {}
+        self._shapes = {n: self.groups.get(a.get("__ctx_group__", ""), ctx) for n, a in attrs.items()}
+        self._shards = {n: a["__shard__"] for n, a in attrs.items() if "__shard__" in a}
+        self.args: dict[str, NDArray] = {}
+        self.grads: dict[str, NDArray] = {}
+        self.aux: dict[str, NDArray] = {}
+
+    def get_or_create(
+        self,
+        table: dict[str, NDArray],
+        name: str,
+        shape: tuple[int, ...],
+        dtype: Any,
+        stype: str = "default",
+        batch_axis: int = -1,
+    ) -> NDArray:
+        """Return the array `name` of a table, made at first sight; its shape can never change.
+
+        On a mesh it is cut as its variable is annotated; what has a batch axis and no annotation, along that.
+        """
+        found = table.get(name)
+        if found is None:
+            ctx = self._shapes.get(name, self.ctx)
+            if ctx.mesh is not None:
+                spec = self._shards.get(name) or data_parallel_spec(ctx, shape, batch_axis)
+                found = table[name] = sharded_zeros(ctx, shape, dtype, spec, name)
+            elif table is self.args and stype == "row_sparse":
+                # A weight stores all its rows.
+                found = table[name] = with_storage(zeros(shape, ctx=ctx, dtype=dtype), stype)
+            else:
+                found = table[name] = zeros(shape, ctx=ctx, dtype=dtype, stype=stype)
+        elif found.shape != tuple(shape):
+            raise MXNetError(
+                f"Module: parameter {name!r} has shape {found.shape}, but {tuple(shape)} follows from these inputs; "
+                "parameters must not depend on the shapes of the data"
+            )
+        return found
+
+
+class ExecutorGroup:
+    """The executors of one set of input shapes.
+
+    Args:
+        symbol: the network.
+        devices: parameters of each context; arrays missing there are made.
+        workload: share of the batch of each context.
+        data_shapes, label_shapes: descriptions of whole batches.
+        grad_reqs: `"write"`, `"add"` or `"null"` by argument name.
+        param_names: the arguments that are parameters.
+        state_names: inputs carried over between batches.
+    """
+
+    def __init__(
+        self,
+        symbol: Any,
+        devices: Sequence[DeviceArrays],
+        workload: Sequence[float],
+        data_shapes: Sequence[DataDesc],
+        label_shapes: Sequence[DataDesc],
+        grad_reqs: Mapping[str, str],
+        param_names: Sequence[str],
+        state_names: Sequence[str],
+    ):
+        self.symbol, self.devices = symbol, devices
+        self.data_shapes, self.label_shapes = list(data_shapes), list(label_shapes)
+        self.grad_reqs, self.state_names = grad_reqs, state_names
+        self.param_names = set(param_names)
+        self.output_axes = [DataDesc.get_batch_axis(s.attr("__layout__")) for s in symbol]
+        first = self.data_shapes[0]
+        self.batch_size = first.shape[max(DataDesc.get_batch_axis(first.layout), 0)]
+        self.slices = split_rows(self.batch_size, workload) if len(devices) > 1 else [slice(0, self.batch_size)]
+        self._data_shapes = [d.shape for d in self.data_shapes]
+        self._label_shapes = [d.shape for d in self.label_shapes]
+        self.inputs = {d.name: d for d in (*self.data_shapes, *self.label_shapes)}
+        self.execs = [self._bind(device, rows) for device, rows in zip(devices, self.slices, strict=True)]
+
+    def _bind(self, device: DeviceArrays, rows: slice) -> Any:
+        shapes, types = {}, {}
+        for d in self.inputs.values():
+            axis = DataDesc.get_batch_axis(d.layout)
+            shape = list(d.shape)
+            if axis >= 0 and len(self.devices) > 1:
+                shape[axis] = rows.stop - rows.start
+            shapes[d.name], types[d.name] = tuple(shape), as_dtype(d.dtype)
+        arguments, states = self.symbol.list_arguments(), self.symbol.list_auxiliary_states()
+        known = set(arguments)
+        arg_shapes, _, aux_shapes = self.symbol._all_shapes(**{n: s for n, s in shapes.items() if n in known})
+        if arg_shapes is None:
+            raise MXNetError(f"Module.bind: not all shapes follow from {shapes}; give the shapes of more inputs")
+        arg_types, _, aux_types = self.symbol.infer_type(**{n: t for n, t in types.items() if n in known})
+        args, grads = {}, {}
+        stypes, grad_stypes = storage_types(topological(self.symbol.entries), {})
+        for name, shape, dtype in zip(arguments, arg_shapes, arg_types, strict=True):
+            shared = name in self.param_names
+            table = device.args if shared else {}
+            axis = DataDesc.get_batch_axis(self.inputs[name].layout) if name in self.inputs else -1
+            args[name] = device.get_or_create(table, name, shape, dtype, stypes[name], axis)
+            if self.grad_reqs.get(name, "null") != "null":
+                table = device.grads if shared else {}
+                grads[name] = device.get_or_create(table, name, shape, dtype, grad_stypes[name], axis)
+        aux = {
+            name: device.get_or_create(device.aux, name, shape, dtype)
+            for name, shape, dtype in zip(states, aux_shapes, aux_types, strict=True)
+        }
+        reqs = {name: self.grad_reqs.get(name, "null") for name in arguments}
+        return self.symbol.bind(
+            device.ctx, args, args_grad=grads, grad_req=reqs, aux_states=aux, group2ctx=device.groups
+        )
+
+    def _part(self, value: NDArray, axis: int, rows: slice) -> NDArray:
+        if len(self.devices) == 1 or axis < 0:
+            return value
+        return value[rows] if axis == 0 else nd.slice_axis(value, axis=axis, begin=rows.start, end=rows.stop)
+
+    def matches_shapes(self, data: Sequence[NDArray], label: Sequence[NDArray]) -> bool:
+        """True if a batch has the shapes that are bound."""
+        return [a.shape for a in data] == self._data_shapes and [a.shape for a in label] == self._label_shapes
+
+    def forward(self, data: Sequence[NDArray], label: Sequence[NDArray], is_train: bool) -> None:
+        """Feed a batch and run all executors."""
+        given = list(zip(self.data_shapes, data, strict=True))
+        given += list(zip(self.label_shapes, label, strict=False))
+        for desc, value in given:
+            host = self._host(value, desc)
+            for exe, rows in zip(self.execs, self.slices, strict=True):
+                target = exe.arg_dict.get(desc.name)
+                if target is None:
+                    continue
+                if host is None:
+                    part = self._part(value, DataDesc.get_batch_axis(desc.layout), rows)
+                else:
+                    cut = (slice(None),) * DataDesc.get_batch_axis(desc.layout)
+                    part = array(host[(*cut, rows)], ctx=target.context, dtype=value.dtype)
+                if part.shape != target.shape:
+                    raise ArgumentError(
+                        f"Module.forward: input {desc.name!r} has shape {part.shape}: expected {target.shape}"
+                    )
+                part.copyto(target)
+        # One scope for all: what is pending runs once, and then every executor records the same program.
+        with recorded_training() if is_train and len(self.execs) > 1 else nullcontext():
+            for exe in self.execs:
+                exe.forward(is_train=is_train)
+
+    def _host(self, value: NDArray, desc: DataDesc) -> Any:
+        """A batch in the host's memory, where it is cut without a program; `None` if it stays on its device."""
+        several = len(self.devices) > 1 and DataDesc.get_batch_axis(desc.layout) >= 0
+        return value.asnumpy() if several and value.context.device_type == "cpu" else None
+
+    def backward(self, out_grads: Any) -> None:
+        """Run all executors backward; `out_grads` as an executor takes them, of the whole batch."""
+        for exe, rows in zip(self.execs, self.slices, strict=True):
+            exe.backward(out_grads if len(self.devices) == 1 else self._seeds(out_grads, exe_context(exe), rows))
+
+    def _seeds(self, out_grads: Any, ctx: Context, rows: slice) -> list[Any]:
+        """The part of the outputs' gradients that belongs to some rows; executors check what it is made of."""
+        if isinstance(out_grads, Mapping):
+            out_grads = [out_grads.get(name) for name in self.symbol.list_outputs()]
+        given = list(out_grads or ())
+        if len(given) > len(self.output_axes):
+            raise ArgumentError(f"Module.backward: got {len(given)} out_grads for {len(self.output_axes)} outputs")
+        return [
+            self._part(g, axis, rows).as_in_context(ctx) if isinstance(g, NDArray) else g
+            for g, axis in zip(given, self.output_axes, strict=False)
+        ]
+
+    def outputs(self, merge: bool) -> list[Any]:
+        """Outputs, joined over the contexts if `merge`, else a list per output."""
+        per_exec = [exe.outputs for exe in self.execs]
+        return self._joined(per_exec, self.output_axes, merge)
+
+    def input_grads(self, merge: bool) -> list[Any]:
+        """Gradients of the inputs, joined or not like `outputs`."""
+        names = [d.name for d in self.data_shapes]
+        axes = [DataDesc.get_batch_axis(d.layout) for d in self.data_shapes]
+        grads = [exe.grad_dict for exe in self.execs]
+        return self._joined([[g[n] for n in names] for g in grads], axes, merge)
+
+    def states(self, merge: bool) -> list[Any]:
+        """Carried states, joined or not like `outputs`."""
+        found = [[exe.arg_dict[n] for n in self.state_names] for exe in self.execs]
+        return self._joined(found, [0] * len(self.state_names), merge)
+
+    def _joined(self, per_exec: list[list[Any]], axes: list[int], merge: bool) -> list[Any]:
+        columns = [list(c) for c in zip(*per_exec, strict=True)]
+        if not merge:
+            return columns
+        if len(self.devices) == 1:
+            return [c[0] for c in columns]
+        return [
+            nd.concatenate([x.as_in_context(c[0].context) for x in c], axis=axis) if axis >= 0 else c[0]
+            for c, axis in zip(columns, axes, strict=True)
+        ]
+
+    def label_parts(self, labels: Sequence[NDArray], k: int) -> dict[str, NDArray]:
+        """Labels by name, of context number `k`."""
+        pairs = zip(self.label_shapes, labels, strict=False)
+        rows = self.slices[k]
+        return {d.name: self._part(value, DataDesc.get_batch_axis(d.layout), rows) for d, value in pairs}
+
+
+def exe_context(exe: Any) -> Context:
+    """Return the context of an executor's arrays."""
+    return exe.arg_arrays[0].context
 
 
 def _described(shapes: Any) -> list[DataDesc]:

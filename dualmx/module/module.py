@@ -1,4 +1,9 @@
-"""`Module`: a symbol with parameters, trained on one or several contexts."""
+"""`Module`: a symbol with parameters, trained on one or several contexts.
+
+What a `Module` is made of, under the names by which subclasses and loops written for MXNet ask for it.
+
+The parameters and auxiliary states of a `Module`.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +14,304 @@ from typing import Any
 
 from .. import optimizer as opt
 from ..checkpoint import load_checkpoint
-from ..core.checks import require_instance
+from ..core.argcheck import require_instance
 from ..core.context import Context, cpu
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError, suggest
+from ..initializer import InitDesc
 from ..io import DataBatch, DataDesc
-from ..io.batch import parse_descs
-from ..ndarray import NDArray, flush
+from ..io.data_batch import parse_descs
+from ..ndarray import NDArray, flush, zeros
 from ..symbol import Symbol
-from .base import flush_step
-from .executors import DeviceArrays, ExecutorGroup, parse_group2ctxs
-from .inner import HostParams
-from .parameters import Parameters
-from .updates import LocalUpdater, make_updater
+from .base_module import SMALL_UNIFORM, BaseModule, flush_step
+from .executor_group import DataParallelExecutorGroup, DeviceArrays, ExecutorGroup, parse_group2ctxs
+from .param_update import KVStoreUpdater, LocalUpdater, make_updater
+
+
+class HostParams:
+    """Copies of parameters and auxiliary states on the CPU; made when they are first asked for.
+
+    Attributes:
+        arg_params, aux_params: arrays by name, `None` until then.
+        given: they were put here before there were arrays on the devices, which are to get their values.
+        dirty: there were updates since they were copied.
+    """
+
+    def __init__(self) -> None:
+        self.arg_params: dict[str, NDArray] | None = None
+        self.aux_params: dict[str, NDArray] | None = None
+        self.given = self.dirty = False
+
+    def write(self, arg_params: dict[str, NDArray], aux_params: dict[str, NDArray]) -> None:
+        """Write fresh values into the arrays that are held, if any are."""
+        self.dirty = False
+        for held, fresh in ((self.arg_params, arg_params), (self.aux_params, aux_params)):
+            if held is None:
+                continue
+            for name, value in fresh.items():
+                if name in held and held[name].shape == value.shape:
+                    value.copyto(held[name])
+                else:
+                    held[name] = value.copy()
+
+
+class ModuleParts(BaseModule):
+    """Executors, parameters and the way of updating of a `Module`."""
+
+    _devices: list[DeviceArrays]
+    _contexts: list[Context]
+    _workload: Sequence[float]
+    _fixed: list[str]
+    _compression: dict[str, Any]
+    _group: ExecutorGroup | None
+    _groups: dict[Any, ExecutorGroup]
+    _updates: LocalUpdater | None
+    _optimizer: Any
+    _view: DataParallelExecutorGroup | None = None
+    _group2ctxs: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._host = HostParams()
+
+    # ---- executors
+
+    def _set_group(self, group: ExecutorGroup) -> ExecutorGroup:
+        """Run the executors of `group` from now on."""
+        self._group = group
+        if self._view is not None:
+            self._view._show(group)
+        return group
+
+    @property
+    def _exec_group(self) -> DataParallelExecutorGroup | None:
+        """The executors in use; `None` before `bind`."""
+        if self._group is None:
+            return None
+        if self._view is None:
+            self._view = DataParallelExecutorGroup._of(self, self._group)
+        return self._view
+
+    def _reset_bind(self) -> None:
+        """Forget the executors; parameters keep their values."""
+        self.binded, self._group, self._view, self._groups = False, None, None, {}
+
+    @property
+    def _data_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the inputs; `None` before `bind`."""
+        return None if self._group is None else self._group.data_shapes
+
+    @property
+    def _label_shapes(self) -> list[DataDesc] | None:
+        """Descriptions of the labels; `None` if there are none."""
+        return None if self._group is None else self._group.label_shapes or None
+
+    @property
+    def _output_names(self) -> list[str]:
+        """Names of the outputs."""
+        return self._symbol.list_outputs()
+
+    @property
+    def _context(self) -> list[Context]:
+        """The contexts that a batch is split over."""
+        return self._contexts
+
+    @property
+    def _work_load_list(self) -> list[float]:
+        """Share of the batch of each context."""
+        return list(self._workload)
+
+    @property
+    def _fixed_param_names(self) -> list[str]:
+        """The parameters that are not updated."""
+        return self._fixed
+
+    @property
+    def _compression_params(self) -> dict[str, Any] | None:
+        """Gradient compression between contexts or processes."""
+        return self._compression or None
+
+    # ---- parameters
+
+    @property
+    def _params_dirty(self) -> bool:
+        """Whether there were updates since the parameters were last copied from the devices."""
+        return self._host.dirty
+
+    @_params_dirty.setter
+    def _params_dirty(self, dirty: bool) -> None:
+        self._host.dirty = dirty
+
+    def _sync_params_from_devices(self) -> None:
+        """Copy parameters and auxiliary states from the devices to `_arg_params` and `_aux_params`."""
+        if self._host.arg_params is not None or self._host.aux_params is not None:
+            self.get_params()
+        self._host.dirty = False
+
+    def _host_params(self) -> HostParams:
+        """The copies on the CPU; made now if there is something to copy."""
+        host = self._host
+        if self.binded and (host.arg_params is None or host.aux_params is None):
+            initialized, self.params_initialized = self.params_initialized, True
+            arg_params, aux_params = self.get_params()
+            self.params_initialized = initialized
+            host.arg_params = arg_params if host.arg_params is None else host.arg_params
+            host.aux_params = aux_params if host.aux_params is None else host.aux_params
+        return host
+
+    @property
+    def _arg_params(self) -> dict[str, NDArray] | None:
+        """Copies of the parameters on the CPU, as of the last `get_params` or `_sync_params_from_devices`."""
+        return self._host_params().arg_params
+
+    @_arg_params.setter
+    def _arg_params(self, params: dict[str, NDArray] | None) -> None:
+        self._host.arg_params = params
+        self._host.given |= not self.binded
+
+    @property
+    def _aux_params(self) -> dict[str, NDArray] | None:
+        """Copies of the auxiliary states on the CPU; see `_arg_params`."""
+        return self._host_params().aux_params
+
+    @_aux_params.setter
+    def _aux_params(self, params: dict[str, NDArray] | None) -> None:
+        self._host.aux_params = params
+        self._host.given |= not self.binded
+
+    # ---- updates
+
+    @property
+    def _kvstore(self) -> Any:
+        """The store that gradients are exchanged through; `None` on one context, unless a store was given."""
+        return self._updates._store if isinstance(self._updates, KVStoreUpdater) else None
+
+    @property
+    def _update_on_kvstore(self) -> bool | None:
+        """Whether the store applies the optimizer; `None` before `init_optimizer`."""
+        if self._updates is None:
+            return None
+        return isinstance(self._updates, KVStoreUpdater) and self._updates._update_on_store
+
+    @property
+    def _updater(self) -> Any:
+        """What applies the optimizer, unless the store does; `None` before `init_optimizer`."""
+        return None if self._updates is None or self._update_on_kvstore else self._updates._updater
+
+
+class Parameters(ModuleParts):
+    """Values are given to a module's parameters, and read from them."""
+
+    _param_names: list[str]
+    _aux_names: list[str]
+
+    def init_params(
+        self,
+        initializer: Any = SMALL_UNIFORM,
+        arg_params: dict[str, NDArray] | None = None,
+        aux_params: dict[str, NDArray] | None = None,
+        allow_missing: bool = False,
+        force_init: bool = False,
+        allow_extra: bool = False,
+    ) -> None:
+        """Give values to parameters and auxiliary states.
+
+        Args:
+            initializer: for values that are not given.
+            arg_params, aux_params: given values by name; names the network does not have are ignored.
+            allow_missing: let the initializer fill what is missing in `arg_params` and `aux_params`.
+            force_init: do it even if there are values already.
+            allow_extra: accepted.
+
+        Raises:
+            MXNetError: not bound, or a value is missing. ArgumentError: a value has the wrong shape.
+        """
+        if self.params_initialized and not force_init:
+            warnings.warn(
+                "Parameters already initialized and force_init=False. init_params call ignored.", stacklevel=2
+            )
+            return
+        self._require("binded")
+        attrs = self._symbol.attr_dict()
+        main = self._devices[0]
+        for table, names, given in (
+            (main.args, self._param_names, arg_params),
+            (main.aux, self._aux_names, aux_params),
+        ):
+            for name in sorted(names):
+                self._fill(name, table[name], given, initializer, attrs.get(name, {}), allow_missing)
+        self._broadcast_params()
+        self.params_initialized = True
+        self._sync_params_from_devices()
+
+    def _fill(
+        self,
+        name: str,
+        target: NDArray,
+        given: dict[str, NDArray] | None,
+        initializer: Any,
+        attrs: dict[str, str],
+        allow_missing: bool,
+    ) -> None:
+        if given is not None and name in given:
+            value = given[name]
+            if value.shape != target.shape:
+                raise ArgumentError(f"Module: parameter {name!r} has shape {value.shape}: expected {target.shape}")
+            if value is not target:
+                value.copyto(target)
+            return
+        if given is not None and not allow_missing:
+            raise MXNetError(f"Module: parameter {name!r} is missing; give it, or pass allow_missing=True")
+        if initializer is None:
+            return
+        main = self._contexts[0]
+        if target.context == main or target.stype != "default":
+            initializer(InitDesc(name, attrs), target)
+        else:  # drawn where all others are, since each context has a random stream: groups do not change values
+            value = zeros(target.shape, ctx=main, dtype=target.dtype)
+            initializer(InitDesc(name, attrs), value)
+            value.copyto(target)
+
+    def _broadcast_params(self) -> None:
+        """Copy parameters and states of the first context to the others."""
+        main = self._devices[0]
+        for other in self._devices[1:]:
+            for source, target in ((main.args, other.args), (main.aux, other.aux)):
+                for name, value in source.items():
+                    value.copyto(target[name])
+
+    def set_params(
+        self,
+        arg_params: dict[str, NDArray],
+        aux_params: dict[str, NDArray] | None,
+        allow_missing: bool = False,
+        force_init: bool = True,
+        allow_extra: bool = False,
+    ) -> None:
+        if allow_missing and not allow_extra:
+            known = {*self._param_names, *self._aux_names}
+            for name in (*arg_params, *(aux_params or ())):
+                if name not in known:
+                    raise ArgumentError(
+                        f"Module.set_params: {name!r} is no parameter; {suggest(name, known)}; see allow_extra"
+                    )
+        super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+
+    def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
+        """Return copies of the parameters and of the auxiliary states (averaged over contexts), by name."""
+        self._require("binded", "params_initialized")
+        main = self._devices[0]
+        if self._updates is not None:
+            self._updates.fetch_rows(None)
+        arg_params = {n: main.args[n].copyto(cpu()) for n in self._param_names}
+        aux_params = {}
+        for n in self._aux_names:
+            total = main.aux[n].copyto(cpu())
+            for other in self._devices[1:]:
+                total = total + other.aux[n].as_in_context(cpu())
+            aux_params[n] = total / len(self._devices) if len(self._devices) > 1 else total
+        flush()
+        self._host.write(arg_params, aux_params)
+        return arg_params, aux_params
 
 
 class Module(Parameters):
@@ -108,7 +399,7 @@ class Module(Parameters):
         self._groups: dict[Any, ExecutorGroup] = {}
         self._updates: LocalUpdater | None = None
         self._optimizer: opt.Optimizer | None = None
-        self._preload_opt_states: str | None = None
+        self._states_file: str | None = None
         self._monitor: Any = None
         self._grad_req: Any = "write"
 
@@ -129,11 +420,11 @@ class Module(Parameters):
 
     @property
     def data_shapes(self) -> list[DataDesc]:
-        return self._bound.data_shapes
+        return self._require_bound.data_shapes
 
     @property
     def label_shapes(self) -> list[DataDesc]:
-        return self._bound.label_shapes
+        return self._require_bound.label_shapes
 
     @property
     def output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -143,7 +434,7 @@ class Module(Parameters):
         return list(zip(self.output_names, found, strict=True))
 
     @property
-    def _bound(self) -> ExecutorGroup:
+    def _require_bound(self) -> ExecutorGroup:
         if self._group is None:
             raise OrderError(f"{type(self).__name__}: call bind() first")
         return self._group
@@ -180,7 +471,7 @@ class Module(Parameters):
         if inputs_need_grad and not for_training:
             raise ArgumentError("Module.bind: inputs_need_grad=True needs for_training=True")
         if shared_module is not None:
-            shared_module._need("binded", "params_initialized")
+            shared_module._require("binded", "params_initialized")
             self._devices, self._host = shared_module._devices, shared_module._host
             for name in (*self._param_names, *self._aux_names):
                 if name not in self._devices[0].args and name not in self._devices[0].aux:
@@ -188,7 +479,7 @@ class Module(Parameters):
             self.params_initialized = True
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._groups = {}
-        self._use(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
+        self._set_group(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
         self.binded = True
         if self._host.given:
             given = self._host.arg_params or {}, self._host.aux_params or {}
@@ -224,14 +515,14 @@ class Module(Parameters):
 
     def reshape(self, data_shapes: Sequence[Any], label_shapes: Sequence[Any] | None = None) -> None:
         """Use other input shapes from now on; parameters stay."""
-        self._need("binded")
-        self._use(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
+        self._require("binded")
+        self._set_group(self._group_for(parse_descs(data_shapes), parse_descs(label_shapes)))
 
     # ---- steps
 
     def prepare(self, data_batch: DataBatch, sparse_row_id_fn: Callable[..., Any] | None = None) -> None:
         """Fetch the rows that a batch needs; see `BaseModule.prepare`."""
-        self._need("binded")
+        self._require("binded")
         if self._updates is not None:
             self._updates.fetch_rows(None if sparse_row_id_fn is None else sparse_row_id_fn(data_batch))
 
@@ -242,16 +533,16 @@ class Module(Parameters):
             data_batch: inputs in the order of `data_shapes`, labels in that of `label_shapes`.
             is_train: training mode; that of `bind` by default.
         """
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if not hasattr(data_batch, "data"):
             kind = type(data_batch).__name__
             raise ArgumentTypeError(f"Module.forward: data_batch of type {kind}: expected a DataBatch")
-        group = self._bound
+        group = self._require_bound
         data, label = list(data_batch.data), list(data_batch.label or ())
         if len(data) != len(self._data_names):
             names = ", ".join(self._data_names)
             raise ArgumentError(f"Module.forward: data_batch has {len(data)} data arrays: expected those of {names}")
-        if data_batch.provide_data is None and group.fits(data, label):
+        if data_batch.provide_data is None and group.matches_shapes(data, label):
             self._run(group, data, label, is_train)
             return
         descs = parse_descs(data_batch.provide_data) or _described(group.data_shapes, data, self._data_names)
@@ -262,7 +553,7 @@ class Module(Parameters):
         if descs != group.data_shapes or (labels and labels != group.label_shapes):
             if not labels and descs[0].shape[:1] == group.data_shapes[0].shape[:1]:
                 labels = group.label_shapes
-            group = self._use(self._group_for(descs, labels))
+            group = self._set_group(self._group_for(descs, labels))
         self._run(group, data, label, is_train)
 
     def _run(self, group: ExecutorGroup, data: list[NDArray], label: list[NDArray], is_train: bool | None) -> None:
@@ -278,30 +569,30 @@ class Module(Parameters):
         Args:
             out_grads: gradients of the outputs, for networks that do not end in a loss; an NDArray or a list.
         """
-        self._need("binded", "params_initialized", "for_training")
-        self._bound.backward([out_grads] if isinstance(out_grads, NDArray) else out_grads)
+        self._require("binded", "params_initialized", "for_training")
+        self._require_bound.backward([out_grads] if isinstance(out_grads, NDArray) else out_grads)
 
     def get_outputs(self, merge_multi_context: bool = True) -> list[Any]:
         """Return the outputs of the last `forward`, joined over the contexts, or a list per output."""
-        self._need("binded", "params_initialized")
-        return self._bound.outputs(merge_multi_context)
+        self._require("binded", "params_initialized")
+        return self._require_bound.outputs(merge_multi_context)
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
         """Return the gradients of the inputs, joined over the contexts, or a list per input."""
-        self._need("binded", "params_initialized", "inputs_need_grad")
-        return self._bound.input_grads(merge_multi_context)
+        self._require("binded", "params_initialized", "inputs_need_grad")
+        return self._require_bound.input_grads(merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """Return the carried states, in the order of `state_names`."""
-        self._need("binded", "params_initialized")
-        return self._bound.states(merge_multi_context)
+        self._require("binded", "params_initialized")
+        return self._require_bound.states(merge_multi_context)
 
     def set_states(self, states: Any = None, value: float | None = None) -> None:
         """Set the carried states to arrays (whole ones, or a list per context), or all to one value."""
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if (states is None) == (value is None):
             raise ArgumentError("Module.set_states: expected states or value, one of them")
-        group = self._bound
+        group = self._require_bound
         for k, targets in enumerate(zip(*group.states(False), strict=True)):
             for i, target in enumerate(targets):
                 if states is None:
@@ -315,7 +606,7 @@ class Module(Parameters):
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
         """Add the outputs of the last `forward` to `eval_metric`; with several contexts, each one's part for itself."""
-        group = self._bound
+        group = self._require_bound
         for k, exe in enumerate(group.execs):
             if pre_sliced:
                 mine = dict(zip(self._label_names, labels[k], strict=False))
@@ -325,7 +616,7 @@ class Module(Parameters):
 
     def install_monitor(self, mon: Any) -> None:
         """Let a `Monitor` watch all executors."""
-        self._need("binded")
+        self._require("binded")
         self._monitor = mon
         for group in self._groups.values():
             for exe in group.execs:
@@ -348,14 +639,14 @@ class Module(Parameters):
             optimizer_params: arguments of the optimizer: a dict or pairs.
             force_init: do it even if there is an optimizer.
         """
-        self._need("binded", "params_initialized")
+        self._require("binded", "params_initialized")
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring...")
             return
-        names = [n for n in self._param_names if self._bound.grad_reqs.get(n, "null") != "null"]
+        names = [n for n in self._param_names if self._require_bound.grad_reqs.get(n, "null") != "null"]
         index_of = {n: i for i, n in enumerate(self._param_names)}
         updates = make_updater(kvstore, self._devices, names, index_of, self._compression)
-        rescale = 1.0 / (self._bound.batch_size * updates.num_workers)
+        rescale = 1.0 / (self._require_bound.batch_size * updates.num_workers)
         if isinstance(optimizer, str):
             params = {"rescale_grad": rescale, **dict(optimizer_params)}
             named = {i: n for n, i in index_of.items()}
@@ -373,13 +664,13 @@ class Module(Parameters):
         self._optimizer, self._updates = optimizer, updates
         updates.start(optimizer)
         self.optimizer_initialized = True
-        if self._preload_opt_states is not None:
-            self.load_optimizer_states(self._preload_opt_states)
-            self._preload_opt_states = None
+        if self._states_file is not None:
+            self.load_optimizer_states(self._states_file)
+            self._states_file = None
 
     def borrow_optimizer(self, shared_module: Module) -> None:
         """Use the optimizer of another module, with which the parameters are shared."""
-        shared_module._need("optimizer_initialized")
+        shared_module._require("optimizer_initialized")
         self._optimizer, self._updates = shared_module._optimizer, shared_module._updates
         self.optimizer_initialized = True
 
@@ -391,7 +682,7 @@ class Module(Parameters):
 
     def update(self) -> None:
         """Apply the optimizer to all parameters, and send the step to the device."""
-        self._need("binded", "params_initialized", "optimizer_initialized")
+        self._require("binded", "params_initialized", "optimizer_initialized")
         self._active_updates.apply()
         self._params_dirty = True
         flush_step()
@@ -427,7 +718,7 @@ class Module(Parameters):
         mod._arg_params, mod._aux_params = arg_params, aux_params
         mod.params_initialized = True
         if load_optimizer_states:
-            mod._preload_opt_states = f"{prefix}-{epoch:04d}.states"
+            mod._states_file = f"{prefix}-{epoch:04d}.states"
         return mod
 
 

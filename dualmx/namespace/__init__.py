@@ -4,38 +4,25 @@ from __future__ import annotations
 
 from .. import ndarray as nd
 from .. import symbol as sym
-from ..ndarray.array import NDArray
-from ..ndarray.trace import engine
-from ..op.defs.varying import RUNTIME_FORMS
-from . import (
-    composed,
-    contrib_functions,
-    contrib_updates,
-    control,
-    custom,
-    methods,
-    np_rooms,
-    pairs,
-    pictures,
-    random_functions,
-    rooms,
-    symbol_functions,
-)
-from .array_functions import array_function
+from ..ndarray.ndarray import NDArray
+from ..ndarray.recorder import engine
+from ..op.runtime_scalars import RUNTIME_FORMS
+from . import contrib, contrib_updates, control, generate, lazy_module, methods, nd_functions, random, table
+from .generate import array_function
 
-engine.dynamic_twin.update(RUNTIME_FORMS)
-np_rooms.populate(nd, np_rooms.ND_SUBMODULES)
-np_rooms.populate(sym, np_rooms.SYM_SUBMODULES)
-rooms.populate(nd, "Array operators", array_function)
-pairs.populate(nd)
-random_functions.populate(nd)
-composed.populate(nd)
+engine.runtime_scalar_form.update(RUNTIME_FORMS)
+lazy_module.populate_np(nd, lazy_module.ND_SUBMODULES)
+lazy_module.populate_np(sym, lazy_module.SYM_SUBMODULES)
+lazy_module.populate(nd, "Array operators", array_function)
+table.populate(nd)
+random.populate(nd)
+nd_functions.populate(nd)
 contrib_updates.populate(nd.contrib)
 control.populate(nd.contrib)
-custom.populate(nd)
-pictures.populate(nd)
+nd_functions.populate_custom(nd)
+nd_functions.populate_image(nd)
 methods.install(NDArray, nd)
-symbol_functions.populate(sym)
-contrib_functions.populate(nd, sym)
+generate.populate(sym)
+contrib.populate(nd, sym)
 
 __all__ = ["nd", "sym"]

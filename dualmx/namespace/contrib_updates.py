@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError
-from ..ndarray.array import NDArray
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import invoke, invoke_out
+from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS
 
 Arrays = Sequence[NDArray]

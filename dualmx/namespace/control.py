@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..core.checks import integer
+from ..core.argcheck import integer
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.creation import zeros
 from ..ndarray.handle import invoke
+from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS
 
 

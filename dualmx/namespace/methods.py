@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from .. import ndarray as nd
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke_out
+from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS
 from .fluent import FLUENT
 

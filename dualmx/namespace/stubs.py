@@ -19,15 +19,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from .. import ndarray as nd
 from .. import symbol as sym
-from ..ndarray.array import NDArray
+from ..ndarray.ndarray import NDArray
 from ..op import schema
 from ..op.registry import OPS, Op
 from ..op.schema import ParamField
 from ..symbol.symbol import Symbol
-from . import methods, symbol_functions
+from . import generate, methods
 from .fluent import FLUENT
-from .pairs import BINARY_FUNCTIONS
-from .rooms import PREFIXES, public_names
+from .lazy_module import PREFIXES, public_names
+from .table import BINARY_FUNCTIONS
 
 PACKAGE = Path(__file__).parents[1]
 NOTICE = "# Written by `python -m dualmx.namespace.stubs`. Generated, so its length has no bound.\n"
@@ -48,8 +48,8 @@ _ALIASES: list[tuple[Any, str]] = [
 _IMPORTS: list[tuple[str, tuple[str, ...]]] = [
     ("collections.abc", ("Callable", "Mapping", "Sequence")),
     ("typing", ("Any", "Literal", "TypeAlias")),
+    ("..core.argcheck", ("Axes", "DType", "Floats", "Holes", "Shape")),
     ("..core.context", ("Context",)),
-    ("..core.types", ("Axes", "DType", "Floats", "Holes", "Shape")),
 ]
 _THIRD_PARTY = (("jax", "import jax"), ("np", "import numpy as np"))
 
@@ -98,7 +98,7 @@ class StubTarget:
 
 FRONTS = (
     StubTarget(nd, "mx.nd", NDArray, methods.HANDWRITTEN),
-    StubTarget(sym, "mx.sym", Symbol, symbol_functions.HANDWRITTEN),
+    StubTarget(sym, "mx.sym", Symbol, generate.HANDWRITTEN),
 )
 
 
@@ -216,7 +216,7 @@ def module_stub(front: StubTarget, room: str) -> tuple[str, list[str]]:
             found.append(pair_function(name))
         elif source.startswith("dualmx.namespace."):
             by_hand.append(f"from ..namespace.{source.rpartition('.')[2]} import {name} as {name}")
-        elif front.symbolic and source in ("dualmx.symbol.control", "dualmx.symbol.custom"):
+        elif front.symbolic and source in ("dualmx.symbol.control", "dualmx.symbol.python_ops"):
             by_hand.append(f"from .{source.rpartition('.')[2]} import {name} as {name}")
         elif source.startswith("dualmx.sparse"):
             by_hand.append(f"from ..sparse import {name} as {name}")
@@ -269,7 +269,7 @@ def imports(body: str, front: StubTarget, by_hand: list[str]) -> str:
     beside = [f"from .{front.source} import {front.cls.__name__}"]
     if "(Handle)" in body:
         beside.append("from .handle import Handle")
-    blocks = ["\n".join(b) for b in (standard, third, [*local, *by_hand, *beside]) if b]
+    blocks = ["\n".join(b) for b in (standard, third, [*local, *by_hand, *sorted(beside)]) if b]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -10,14 +10,7 @@ if TYPE_CHECKING:
     from .op import *  # noqa: F403
 
 from ..core.context import Context, cpu, cpu_pinned, current_context, gpu, tpu
-from . import (
-    indexing,  # noqa: F401
-    joint,  # noqa: F401
-    numpy_protocol,  # noqa: F401
-    operators,  # noqa: F401
-    placement,  # noqa: F401
-)
-from .array import NDArray
+from . import execute_joint, indexing, numpy_protocol, operators, sharding  # noqa: F401
 from .creation import (
     arange,
     array,
@@ -36,9 +29,10 @@ from .creation import (
     zeros,
 )
 from .exchange import from_dlpack
-from .flush import flush
+from .execute import flush
 from .handle import invoke, invoke_out
-from .storage import load, load_frombuffer, save, save_tobuffer, waitall
+from .ndarray import NDArray
+from .save_load import load, load_frombuffer, save, save_tobuffer, waitall
 
 __all__ = [
     "Context", "NDArray", "arange", "array", "concatenate", "cpu", "cpu_pinned", "current_context", "empty", "eye",

@@ -7,13 +7,12 @@ from typing import Literal, TypeAlias
 import jax
 import numpy as np
 
+from ..core.argcheck import Axes, Floats, Shape
 from ..core.context import Context
-from ..core.types import Axes, Floats, Shape
-from ..namespace.composed import boolean_mask as boolean_mask
-from ..namespace.contrib_functions import isfinite as isfinite
-from ..namespace.contrib_functions import isinf as isinf
-from ..namespace.contrib_functions import isnan as isnan
-from ..namespace.contrib_functions import rand_zipfian as rand_zipfian
+from ..namespace.contrib import isfinite as isfinite
+from ..namespace.contrib import isinf as isinf
+from ..namespace.contrib import isnan as isnan
+from ..namespace.contrib import rand_zipfian as rand_zipfian
 from ..namespace.contrib_updates import adamw_update as adamw_update
 from ..namespace.contrib_updates import mp_adamw_update as mp_adamw_update
 from ..namespace.contrib_updates import multi_adamw_update as multi_adamw_update
@@ -23,7 +22,8 @@ from ..namespace.contrib_updates import multi_mp_lamb_update as multi_mp_lamb_up
 from ..namespace.control import cond as cond
 from ..namespace.control import foreach as foreach
 from ..namespace.control import while_loop as while_loop
-from .array import NDArray
+from ..namespace.nd_functions import boolean_mask as boolean_mask
+from .ndarray import NDArray
 
 __all__ = [
     "AdaptiveAvgPooling2D", "BatchNormWithReLU", "BilinearResize2D", "CTCLoss", "DeformableConvolution",

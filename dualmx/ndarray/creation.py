@@ -11,19 +11,18 @@ import numpy as np
 
 from ..compile.devices import accepts_numpy, aligned_copy, context_of, device_of, device_put
 from ..core import np_mode
-from ..core.checks import context as as_context
-from ..core.checks import integer, number, require_instance
+from ..core.argcheck import DType, Shape, integer, number, require_instance
+from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
 from ..core.dtypes import arange_values, as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..core.types import DType, Shape
 from ..op.registry import OPS
-from .array import NDArray
 from .exchange import adopt, is_host
+from .execute import array_from_buffer
 from .exposed import protect
-from .flush import array_from_buffer
 from .handle import invoke, invoke_nullary, invoke_out
-from .trace import engine, local
+from .ndarray import NDArray
+from .recorder import engine, local
 
 
 def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = None) -> NDArray:

@@ -9,14 +9,12 @@ import jax
 import ml_dtypes
 import numpy as np
 
-from ..compile.devices import context_of, device_of, device_put
-from ..compile.remote import fully_replicated
-from ..compile.x64 import x64
+from ..compile.devices import context_of, device_of, device_put, fully_replicated, x64
 from ..core.context import Context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
+from .execute import array_from_buffer
 from .exposed import Exposed
-from .flush import array_from_buffer
 from .handle import Handle, check_writable, exposed, make_views_stale
 
 _CPU = 1  # kDLCPU
@@ -90,21 +88,21 @@ def export(a: Any, what: str, for_writing: bool = False) -> np.ndarray:
     if for_writing:
         check_writable(a, what)
     x = a._extra()
-    root, window = (a, ()) if x.root is None else (x.root, x.window)
+    root, window = (a, ()) if x.view_base is None else (x.view_base, x.view_ops)
     memory = exposed(root)
     if root._extra().error is not None:
         raise root._extra().error
-    if root._tr is not None or memory is None:
-        data = root._data if root._data is not None else root._force(None)
+    if root._trace is not None or memory is None:
+        data = root._data if root._data is not None else root._realize(None)
         memory = exposed(root)
         if memory is None:
-            values = root._wait(lambda: np.asarray(fully_replicated(data)))
+            values = root._block_on(lambda: np.asarray(fully_replicated(data)))
             memory = root._extra().exposed = Exposed.copied(values)
-            memory.recorded = data if root._extra().node is not None else None
+            memory.recorded = data if root._extra().tape_value is not None else None
             make_views_stale(root)
-            root._tr, root._data, root._v = None, None, root._v.aval
+            root._trace, root._data, root._value = None, None, root._value.aval
     if for_writing:
-        root._extra().node = None
+        root._extra().tape_value = None
         if not memory.writable:
             raise ArgumentError(f"{what}: the memory that the array was made of is read-only; export a copy()")
     try:
@@ -156,7 +154,7 @@ def from_dlpack(dlpack: Any, copy: bool | None = None) -> Any:
         >>> x.asnumpy().tolist()
         [7.0, 2.5]
     """
-    ctx = dlpack._v.ctx if isinstance(dlpack, Handle) else Context("cpu", 0)
+    ctx = dlpack._value.ctx if isinstance(dlpack, Handle) else Context("cpu", 0)
     try:
         shared = not isinstance(dlpack, jax.Array) and _device(dlpack) == _CPU
         if shared:

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from ..compile.devices import accepts_numpy, aligned_copy, device_put
-from ..core import memory
+from ..core import malloc
 from ..core.context import Context
-from ..op.defs.window import kept, ranges
+from ..op.defs.index import kept, ranges
 from ..op.registry import Call
 
 # Whether reference counts tell who holds an object: on CPython with the GIL up to 3.13.
@@ -92,8 +92,8 @@ class Exposed:
     def taken_back(self, ctx: Context) -> Any:
         """Return the last values, as programs take them, when nobody else holds the memory any more."""
         values = self.read((), ctx)
-        if memory.poisons and not self._foreign:
-            memory.poison(self.memory.ctypes.data, self.memory.nbytes)
+        if malloc.poisons and not self._foreign:
+            malloc.poison(self.memory.ctypes.data, self.memory.nbytes)
         return values
 
     def write(self, values: Any) -> None:

@@ -7,9 +7,9 @@ from typing import Any, Literal, TypeAlias
 import jax
 import numpy as np
 
-from ..core.types import Axes, DType, Holes, Shape
-from .array import NDArray
+from ..core.argcheck import Axes, DType, Holes, Shape
 from .handle import Handle
+from .ndarray import NDArray
 
 _Array: TypeAlias = NDArray | np.ndarray | jax.Array
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.devices import device_of, jax_from_numpy_nocopy
-from ..compile.mesh import spec_of
+from ..compile.devices import device_of, jax_from_numpy_nocopy, spec_of
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..core.seeds import rng_streams
+from ..core.rng import rng_streams
 from ..graph.trie import Value, aval
 from ..op.registry import OPS, Call
 from ..op.schema import FLOAT32_EXACT_INTS
 from .exposed import Exposed
-from .trace import TapePaused, Trace, TraceReplaced, async_error, copy_buffer_to, engine, local
+from .recorder import TapePaused, Trace, TraceReplaced, async_error, copy_buffer_to, engine, local
 
 ref = weakref.ref
 _new = object.__new__
@@ -27,28 +26,39 @@ class ArrayMeta:
     """What only some arrays have.
 
     Attributes:
-        grad, req: gradient array and `grad_req` ("write" or "add") of a variable.
-        fresh: the gradient was computed since the last optimizer step.
-        root, window: the array that a view is a window of, and the lenses from it to the view.
+        grad, grad_req: gradient array and `grad_req` ("write" or "add") of a variable.
+        fresh_grad: the gradient was computed since the last optimizer step.
+        view_base, view_ops: the array that a view is a window of, and the lenses from it to the view.
         views: weak references to the views of a root.
-        node: place on the tape of an array computed by recorded operations and already executed.
+        tape_value: place on the tape of an array computed by recorded operations and already executed.
         error: why there is no value.
-        function: the application of a user's `autograd.Function` that this array is an output of, and which one.
+        custom_function: the application of a user's `autograd.Function` that this array is an output of, and which one.
         exposed: memory that other libraries see; the array then has no other value.
     """
 
-    __slots__ = ("grad", "req", "fresh", "root", "window", "views", "node", "error", "function", "exposed")
+    __slots__ = (
+        "grad",
+        "grad_req",
+        "fresh_grad",
+        "view_base",
+        "view_ops",
+        "views",
+        "tape_value",
+        "error",
+        "custom_function",
+        "exposed",
+    )
 
     def __init__(self) -> None:
         self.grad: Handle | None = None
-        self.req: str | None = None
-        self.fresh = False
-        self.root: Handle | None = None
-        self.window: tuple[Any, ...] = ()
+        self.grad_req: str | None = None
+        self.fresh_grad = False
+        self.view_base: Handle | None = None
+        self.view_ops: tuple[Any, ...] = ()
         self.views: list[weakref.ref[Handle]] = []
-        self.node: Any = None
+        self.tape_value: Any = None
         self.error: MXNetError | None = None
-        self.function: tuple[Any, int] | None = None
+        self.custom_function: tuple[Any, int] | None = None
         self.exposed: Exposed | None = None
 
 
@@ -56,58 +66,59 @@ class Handle:
     """A mutable name for an immutable value.
 
     `_data` is the JAX array once there is one, or memory of NumPy that nobody changes: programs on CPUs read that as
-    well, and it is quicker made. Until then `_v` names a value of the pending trace `_tr`. An array that entered the
-    pending trace has both. A stale view, a failed array and one whose memory other libraries see have neither. `_v`
+    well, and it is quicker made. Until then `_value` names a value of the pending trace `_trace`. An array that
+    entered the
+    pending trace has both. A stale view, a failed array and one whose memory other libraries see have neither. `_value`
     always tells shape, dtype and context.
     """
 
-    __slots__ = ("_tr", "_v", "_data", "_x", "__weakref__")
+    __slots__ = ("_trace", "_value", "_data", "_meta", "__weakref__")
     is_sparse = False
-    _tr: Trace | None
-    _v: Value
+    _trace: Trace | None
+    _value: Value
     _data: Any
-    _x: ArrayMeta | None
+    _meta: ArrayMeta | None
 
     def _extra(self) -> ArrayMeta:
-        if self._x is None:
-            self._x = ArrayMeta()
-        return self._x
+        if self._meta is None:
+            self._meta = ArrayMeta()
+        return self._meta
 
-    def _force(self, reading_trace: Trace | None) -> Any:
+    def _realize(self, reading_trace: Trace | None) -> Any:
         """Make the value concrete and return it; a stale view read into `into` only needs to be recorded there."""
-        tr = self._tr
+        tr = self._trace
         if tr is None:
-            x = self._x
+            x = self._meta
             if x is not None and x.error is not None:
                 raise x.error
             memory = exposed(self)
-            if memory is not None and x is not None and (x.root is None or x.root._tr is None):
-                if x.root is not None and x.root._x is not None and x.root._x.error is not None:
-                    raise x.root._x.error
-                return memory.read(x.window, self._v.ctx)
+            if memory is not None and x is not None and (x.view_base is None or x.view_base._trace is None):
+                if x.view_base is not None and x.view_base._meta is not None and x.view_base._meta.error is not None:
+                    raise x.view_base._meta.error
+                return memory.read(x.view_ops, self._value.ctx)
             if self._data is not None:
                 return self._data
-            if x is None or x.root is None:
+            if x is None or x.view_base is None:
                 raise MXNetError("the array has no value: the program that computed it was interrupted")
-            fresh = read_view(x.root, x.window)
-            self._tr, self._v, self._data = fresh._tr, fresh._v, fresh._data
+            fresh = read_view(x.view_base, x.view_ops)
+            self._trace, self._value, self._data = fresh._trace, fresh._value, fresh._data
             if self._data is not None:
                 return self._data
-            assert self._tr is not None
-            self._tr.handles.append(ref(self))
-            if x.req is not None and (local.scopes or local.recording):
-                self._tr.make_variable(self)
-            if self._tr is reading_trace:
+            assert self._trace is not None
+            self._trace.handles.append(ref(self))
+            if x.grad_req is not None and (local.record_depth or local.recording):
+                self._trace.mark_variable(self)
+            if self._trace is reading_trace:
                 return None
-            tr = self._tr
-        if tr.sealed or local.traces.get(tr.ctx) is tr:
+            tr = self._trace
+        if tr.executed or local.traces.get(tr.ctx) is tr:
             engine.flush(tr)
         else:
-            engine.peek(tr, self)
+            engine.read_from_other_thread(tr, self)
         if self._data is None:
-            if self._tr is tr:
+            if self._trace is tr:
                 raise MXNetError("the array has no value: the program that computes it was executed without it")
-            return self._force(reading_trace)
+            return self._realize(reading_trace)
         return self._data
 
 
@@ -115,10 +126,10 @@ def to_jax_array(a: Handle) -> Any:
     """Return the value of `a` as a JAX array, computing it if it is pending."""
     data = a._data
     if data is None:
-        data = a._force(None)
+        data = a._realize(None)
     if type(data) is np.ndarray:
-        data = jax_from_numpy_nocopy(data, a._v.ctx)
-        if a._tr is None and a._data is not None:
+        data = jax_from_numpy_nocopy(data, a._value.ctx)
+        if a._trace is None and a._data is not None:
             # Else a program is being recorded that knows the array by its memory, or others may write to that.
             a._data = data
     return data
@@ -126,18 +137,18 @@ def to_jax_array(a: Handle) -> Any:
 
 def exposed(a: Handle) -> Exposed | None:
     """Return the memory of `a`, or of what it is a view of, that other libraries see; None if none does any more."""
-    x = a._x
+    x = a._meta
     if x is None:
         return None
-    root = a if x.root is None else x.root
-    if root._x is None or root._x.exposed is None:
+    root = a if x.view_base is None else x.view_base
+    if root._meta is None or root._meta.exposed is None:
         return None
-    memory = root._x.exposed
+    memory = root._meta.exposed
     if memory.is_shared():
         return memory
-    root._x.exposed = None
-    if root._tr is None and root._data is None and root._x.error is None:
-        root._data = memory.taken_back(root._v.ctx)
+    root._meta.exposed = None
+    if root._trace is None and root._data is None and root._meta.error is None:
+        root._data = memory.taken_back(root._value.ctx)
     return None
 
 
@@ -146,10 +157,10 @@ def _exposed_to_write(a: Handle) -> Exposed | None:
     memory = exposed(a)
     if memory is None or memory.writable:
         return memory
-    assert a._x is not None
-    root = a if a._x.root is None else a._x.root
-    data, root._extra().exposed = memory.read((), root._v.ctx), None
-    if root._tr is None and root._data is None:
+    assert a._meta is not None
+    root = a if a._meta.view_base is None else a._meta.view_base
+    data, root._extra().exposed = memory.read((), root._value.ctx), None
+    if root._trace is None and root._data is None:
         root._data = data
     return None
 
@@ -163,12 +174,12 @@ def publish(tr: Trace) -> None:
 
 def publish_value(a: Handle) -> None:
     """Write the value of an array to its memory that other libraries see, if there is any."""
-    memory = exposed(a) if a._tr is None and a._data is not None else None
+    memory = exposed(a) if a._trace is None and a._data is not None else None
     if memory is None:
         return
     try:
         memory.write(a._data)
-        memory.recorded = a._data if a._x is not None and a._x.node is not None else None
+        memory.recorded = a._data if a._meta is not None and a._meta.tape_value is not None else None
     except RuntimeError as e:
         a._extra().error = error = async_error(e)
         raise error from e
@@ -188,19 +199,19 @@ def set_array_class(cls: type[Handle]) -> None:
 
 def invoke_unary(call: Call, a: Handle) -> Any:
     """Record a one-input, one-result, deterministic call."""
-    tr = local.tr
+    tr = local.trace
     try:
-        va = a._v if a._tr is tr else tr.leaf(a)
+        va = a._value if a._trace is tr else tr.leaf_of(a)
         nx = tr.state.next.get((call, va))
         if nx is None:
-            nx = tr.miss(call, (va,))
+            nx = tr.record_new_op(call, (va,))
     except TraceReplaced:
         return invoke(call, (a,))[0]
     tr.state = nx
     o = _new(array_class)
-    o._tr = tr
-    o._v = nx.out
-    o._data = o._x = None
+    o._trace = tr
+    o._value = nx.out
+    o._data = o._meta = None
     tr.handles.append(ref(o))
     if engine.naive:
         engine.flush(tr)
@@ -209,20 +220,20 @@ def invoke_unary(call: Call, a: Handle) -> Any:
 
 def invoke_binary(call: Call, a: Handle, b: Handle) -> Any:
     """Record a two-input, one-result, deterministic call."""
-    tr = local.tr
+    tr = local.trace
     try:
-        va = a._v if a._tr is tr else tr.leaf(a)
-        vb = b._v if b._tr is tr else tr.leaf(b)
+        va = a._value if a._trace is tr else tr.leaf_of(a)
+        vb = b._value if b._trace is tr else tr.leaf_of(b)
         nx = tr.state.next.get((call, va, vb))
         if nx is None:
-            nx = tr.miss(call, (va, vb))
+            nx = tr.record_new_op(call, (va, vb))
     except TraceReplaced:
         return invoke(call, (a, b))[0]
     tr.state = nx
     o = _new(array_class)
-    o._tr = tr
-    o._v = nx.out
-    o._data = o._x = None
+    o._trace = tr
+    o._value = nx.out
+    o._data = o._meta = None
     tr.handles.append(ref(o))
     if engine.naive:
         engine.flush(tr)
@@ -234,22 +245,22 @@ def move_to_first_context(ins: Sequence[Handle]) -> Sequence[Handle]:
 
     Dense arrays stand in for sparse ones, whose dense value may have been computed in a program of its own.
     """
-    ins = [a.densified() if a.is_sparse else a for a in ins]  # type: ignore[attr-defined]
-    ctx = ins[0]._v.ctx
-    local.switch(ctx)
-    return [a if a._v.ctx is ctx else copy_to_context(a, ctx) for a in ins]
+    ins = [a.to_dense() if a.is_sparse else a for a in ins]  # type: ignore[attr-defined]
+    ctx = ins[0]._value.ctx
+    local.use_trace(ctx)
+    return [a if a._value.ctx is ctx else copy_to_context(a, ctx) for a in ins]
 
 
 def trace_call(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> tuple[Trace, Any, Sequence[Handle]]:
     """Record a call and return the trace, the state reached, and the inputs as they were used."""
     # Each stale view among the inputs may need a new start.
     for _ in range(4 + len(ins)):
-        tr = local.tr
+        tr = local.trace
         try:
-            vals = [a._v if a._tr is tr else tr.leaf(a) for a in ins]
+            vals = [a._value if a._trace is tr else tr.leaf_of(a) for a in ins]
             nx = tr.state.next.get((call, *vals))
             if nx is None:
-                nx = tr.miss(call, vals)
+                nx = tr.record_new_op(call, vals)
         except TraceReplaced:
             ins = move_to_first_context(ins)
             continue
@@ -265,7 +276,7 @@ def trace_call(call: Call, ins: Sequence[Handle], runtime: Sequence[float]) -> t
 def pending_array(tr: Trace, v: Value) -> Any:
     """Return a new handle for a pending value."""
     o = _new(array_class)
-    o._tr, o._v, o._data, o._x = tr, v, None, None
+    o._trace, o._value, o._data, o._meta = tr, v, None, None
     tr.handles.append(ref(o))
     return o
 
@@ -284,19 +295,19 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
     Raises:
         MXNetError: the inputs do not fit the operator; nothing has been recorded then.
     """
-    if call.plain and ins:
-        tr = local.tr
+    if call.is_simple and ins:
+        tr = local.trace
         try:
             if len(ins) == 3:
                 a, b, c = ins
                 key: Any = (
                     call,
-                    a._v if a._tr is tr else tr.leaf(a),
-                    b._v if b._tr is tr else tr.leaf(b),
-                    c._v if c._tr is tr else tr.leaf(c),
+                    a._value if a._trace is tr else tr.leaf_of(a),
+                    b._value if b._trace is tr else tr.leaf_of(b),
+                    c._value if c._trace is tr else tr.leaf_of(c),
                 )
             else:
-                key = (call, *[a._v if a._tr is tr else tr.leaf(a) for a in ins])
+                key = (call, *[a._value if a._trace is tr else tr.leaf_of(a) for a in ins])
             # Entering leaves moves the state, so it is read after the key is made.
             nx = tr.state.next.get(key)
         except TraceReplaced:
@@ -304,9 +315,9 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
         if nx is not None:
             tr.state = nx
             o = _new(array_class)
-            o._tr = tr
-            o._v = nx.out
-            o._data = o._x = None
+            o._trace = tr
+            o._value = nx.out
+            o._data = o._meta = None
             tr.handles.append(ref(o))
             if engine.naive:
                 engine.flush(tr)
@@ -314,16 +325,16 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
     if call.n_runtime and not runtime:
         runtime = call.op.runtime_values(call.params)
     if call.op.dynamic:
-        return engine.run_now(call, ins, runtime)
+        return engine.run_eagerly(call, ins, runtime)
     if not ins:
-        return invoke_nullary(call, local.tr.ctx, runtime)
+        return invoke_nullary(call, local.trace.ctx, runtime)
     tr, nx, used = trace_call(call, ins, runtime)
     n = call.n_outputs
     outs = [pending_array(tr, v) for v in nx.outs[:n]]
     if call.n_aux:
         for i, v in zip(call.aux_positions(len(used)), nx.outs[n:], strict=True):
             rebind(ins[i], tr, v)
-    if engine.naive or (tr.exposed and not tr.state.joint):
+    if engine.naive or (tr.exposed and not tr.state.has_collective):
         engine.flush(tr)
     return outs
 
@@ -331,14 +342,14 @@ def invoke(call: Call, ins: Sequence[Handle], runtime: Sequence[float] = ()) -> 
 def invoke_nullary(call: Call, ctx: Context, runtime: Sequence[float] = ()) -> list[Any]:
     """Record a call without inputs on `ctx`."""
     for _ in range(2):
-        tr = local.tr
+        tr = local.trace
         if tr.ctx is not ctx:
             device_of(ctx)
-            tr = local.switch(ctx)
+            tr = local.use_trace(ctx)
         try:
             nx = tr.state.next.get((call,))
             if nx is None:
-                nx = tr.miss(call, ())
+                nx = tr.record_new_op(call, ())
         except TraceReplaced:
             continue
         if call.n_runtime:
@@ -369,7 +380,7 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
     for o in outs:
         check_writable(o, call.op.name)
     if not ins:
-        for o, r in zip(outs, invoke_nullary(call, outs[0]._v.ctx, runtime), strict=False):
+        for o, r in zip(outs, invoke_nullary(call, outs[0]._value.ctx, runtime), strict=False):
             assign(o, r, call.op.name)
         return
     tr, nx, used = trace_call(call, ins, runtime)
@@ -377,8 +388,8 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
     results = nx.outs
     cast = []
     for o, v in zip(outs, results[:n], strict=False):
-        x = o._x
-        if o._v.aval is v.aval and (x is None or x.root is None):
+        x = o._meta
+        if o._value.aval is v.aval and (x is None or x.view_base is None):
             rebind(o, tr, v)
         else:
             cast.append((o, pending_array(tr, v)))
@@ -387,7 +398,7 @@ def invoke_out(call: Call, ins: Sequence[Handle], outs: Sequence[Handle], runtim
             rebind(ins[i], tr, v)
     for o, made in cast:
         assign(o, made, call.op.name)
-    if engine.naive or (tr.exposed and not tr.state.joint):
+    if engine.naive or (tr.exposed and not tr.state.has_collective):
         engine.flush(tr)
 
 
@@ -402,12 +413,12 @@ def check_writable(a: Handle, what: str) -> None:
 
 def is_tracked(a: Handle) -> bool:
     """True if gradients can flow to `a`: it is a variable, or was computed from one while recording."""
-    x = a._x
-    if x is not None and (x.req is not None or x.node is not None):
+    x = a._meta
+    if x is not None and (x.grad_req is not None or x.tape_value is not None):
         return True
-    if x is not None and x.root is not None and is_tracked(x.root):
+    if x is not None and x.view_base is not None and is_tracked(x.view_base):
         return True
-    return a._data is None and a._tr is not None and a._v.tracked
+    return a._data is None and a._trace is not None and a._value.tracked
 
 
 def assign(o: Handle, value: Handle, what: str) -> None:
@@ -415,89 +426,89 @@ def assign(o: Handle, value: Handle, what: str) -> None:
     if o.is_sparse:
         o.assign(value)  # type: ignore[attr-defined]
         return
-    if o._v.shape != value._v.shape:
+    if o._value.shape != value._value.shape:
         raise ArgumentError(
-            f"{what}: out has shape {o._v.shape}, the result has shape {value._v.shape}; they must agree"
+            f"{what}: out has shape {o._value.shape}, the result has shape {value._value.shape}; they must agree"
         )
-    if value._v.dtype != o._v.dtype:
-        value = invoke_unary(OPS["Cast"].call(dtype=o._v.dtype.name), value)
-    if value._v.ctx is not o._v.ctx:
-        value = copy_to_context(value, o._v.ctx, o._data)
-    x = o._x
-    if x is not None and x.root is not None:
-        write_view(x.root, x.window, value)
+    if value._value.dtype != o._value.dtype:
+        value = invoke_unary(OPS["Cast"].call(dtype=o._value.dtype.name), value)
+    if value._value.ctx is not o._value.ctx:
+        value = copy_to_context(value, o._value.ctx, o._data)
+    x = o._meta
+    if x is not None and x.view_base is not None:
+        write_view(x.view_base, x.view_ops, value)
         return
     if value is o:
         return
-    if o._v.ctx.mesh is not None and o._data is not None:
+    if o._value.ctx.mesh is not None and o._data is not None:
         spec = spec_of(o._data)
         if spec is not None and any(spec) and (value._data is None or spec_of(value._data) != spec):
             value = invoke_unary(OPS["_contrib_sharding_constraint"].call(spec=str(spec)), value)
-    if value._data is None and value._tr is None:
+    if value._data is None and value._trace is None:
         # A stale view: reading it may execute the trace, so it comes before the trace is looked at.
-        value._force(local.tr)
-    tr = local.tr if local.tr.ctx is o._v.ctx else local.switch(o._v.ctx)
-    if value._data is not None and value._tr is not tr and not (local.recording and is_tracked(value)):
+        value._realize(local.trace)
+    tr = local.trace if local.trace.ctx is o._value.ctx else local.use_trace(o._value.ctx)
+    if value._data is not None and value._trace is not tr and not (local.recording and is_tracked(value)):
         # The value is concrete: sharing the immutable array is enough.
-        if o._data is None and o._tr is not None:
-            o._tr = None
+        if o._data is None and o._trace is not None:
+            o._trace = None
         memory = _exposed_to_write(o)
         if memory is None:
-            o._data, o._tr = value._data, None
+            o._data, o._trace = value._data, None
         else:
             memory.write(value._data)
         invalidate_views(o)
         return
-    v = value._v if value._tr is tr else tr.leaf(value)
+    v = value._value if value._trace is tr else tr.leaf_of(value)
     rebind(o, tr, v)
-    if tr.exposed and not tr.state.joint:
+    if tr.exposed and not tr.state.has_collective:
         engine.flush(tr)
 
 
 def rebind(o: Handle, tr: Trace, v: Value) -> None:
     """Rename `o` to the value `v` of the current trace `tr`; of the same shape, dtype and context."""
-    x = o._x
-    if x is not None and x.root is not None:
-        write_view(x.root, x.window, pending_array(tr, v))
+    x = o._meta
+    if x is not None and x.view_base is not None:
+        write_view(x.view_base, x.view_ops, pending_array(tr, v))
         return
     if o._data is not None:
-        if o._tr is tr:
-            tr.replaced[o._v] = ref(o)
+        if o._trace is tr:
+            tr.overwritten_by[o._value] = ref(o)
         else:
-            tr.scratch.append(o._data)
+            tr.dead_buffers.append(o._data)
         o._data = None
         tr.handles.append(ref(o))
-    elif o._tr is not tr:
+    elif o._trace is not tr:
         tr.handles.append(ref(o))
     if x is not None:
         if x.exposed is not None and _exposed_to_write(o) is not None:
             tr.exposed.append(ref(o))
         o._data = None
-    o._tr, o._v = tr, v
+    o._trace, o._value = tr, v
     if x is not None:
         invalidate_views(o)
-        if x.req is not None and (local.scopes or local.recording):
-            tr.make_variable(o)
+        if x.grad_req is not None and (local.record_depth or local.recording):
+            tr.mark_variable(o)
 
 
 def invalidate_views(o: Handle) -> None:
     """Make the views of `o` stale, and forget its place on the tape."""
-    x = o._x
+    x = o._meta
     if x is None:
         return
-    x.node = x.error = None
+    x.tape_value = x.error = None
     make_views_stale(o)
 
 
 def make_views_stale(o: Handle) -> None:
     """Let the views of `o` be read anew when they are used next."""
-    x = o._x
+    x = o._meta
     if x is not None and x.views:
         alive = []
         for w in x.views:
             view = w()
             if view is not None:
-                view._tr = view._data = None
+                view._trace = view._data = None
                 alive.append(w)
         x.views = alive
 
@@ -508,8 +519,8 @@ def copy_to_context(a: Handle, ctx: Context, like: Any = None) -> Any:
     o = _new(array_class)
     tracked = local.recording and is_tracked(a)
     o._data = copy_buffer_to(a, ctx, like)
-    o._tr, o._x = None, None
-    o._v = aval(a._v.shape, a._v.dtype, ctx)
+    o._trace, o._meta = None, None
+    o._value = aval(a._value.shape, a._value.dtype, ctx)
     if tracked:
         engine.link_copy(a, o)
     return o
@@ -528,7 +539,7 @@ def _dynamic_window(shape: tuple[int, ...], lens: Call) -> tuple[tuple[int, ...]
 
 def read_view_op(view_op: Call, base: Handle) -> Any:
     """Return what a lens shows of an array: one program serves for all places of its window."""
-    moving = _dynamic_window(base._v.shape, view_op) if view_op.op.name == "_basic_slice" else None
+    moving = _dynamic_window(base._value.shape, view_op) if view_op.op.name == "_basic_slice" else None
     if moving is None:
         return invoke_unary(view_op, base)
     size, start = moving
@@ -540,7 +551,7 @@ def read_view_op(view_op: Call, base: Handle) -> Any:
 def write_view_op(lens: Call, whole: Handle, value: Handle) -> Any:
     """Return an array with what `lens`, a `_basic_slice`, shows of it replaced by `value`."""
     p = lens.params
-    moving = _dynamic_window(whole._v.shape, lens)
+    moving = _dynamic_window(whole._value.shape, lens)
     if moving is None:
         window = {n: p[n] for n in ("begin", "end", "step", "squeeze")}
         return invoke_binary(OPS["_basic_slice_assign"].call(**window), whole, value)
@@ -550,7 +561,7 @@ def write_view_op(lens: Call, whole: Handle, value: Handle) -> Any:
 
 
 def read_view(root: Handle, window: Sequence[Call]) -> Any:
-    """Return what the lenses of `window` show of `root`, through which no gradient flows."""
+    """Return what the lenses of `view_ops` show of `view_base`, through which no gradient flows."""
     with TapePaused():
         value = root
         for lens in window:
@@ -559,7 +570,7 @@ def read_view(root: Handle, window: Sequence[Call]) -> Any:
 
 
 def write_view(root: Handle, window: Sequence[Call], value: Handle) -> None:
-    """Overwrite what `window` shows of `root` with `value` (same shape)."""
+    """Overwrite what `view_ops` shows of `view_base` with `value` (same shape)."""
     check_writable(root, "assignment through a view")
     if not window:
         assign(root, value, "assignment")
@@ -571,7 +582,7 @@ def write_view(root: Handle, window: Sequence[Call], value: Handle) -> None:
         if lens.op.name == "_basic_slice":
             value = write_view_op(lens, whole, value)
         else:
-            value = invoke_unary(OPS["_np_reshape"].call(newshape=whole._v.shape), value)
+            value = invoke_unary(OPS["_np_reshape"].call(newshape=whole._value.shape), value)
     assign(root, value, "assignment through a view")
 
 

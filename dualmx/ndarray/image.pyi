@@ -7,8 +7,8 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
-from ..core.types import Floats, Shape
-from .array import NDArray
+from ..core.argcheck import Floats, Shape
+from .ndarray import NDArray
 
 __all__ = [
     "adjust_lighting", "crop", "flip_left_right", "flip_top_bottom", "normalize", "random_brightness",

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
-from ..op.defs.window import constant, to_spec
+from ..op.defs.index import constant, to_spec
 from ..op.registry import OPS
-from . import verify
-from .array import NDArray
+from . import value_checks
 from .creation import array, array_from_numpy
 from .handle import (
     assign,
@@ -24,7 +23,8 @@ from .handle import (
     write_view,
     write_view_op,
 )
-from .trace import engine, local
+from .ndarray import NDArray
+from .recorder import engine, local
 from .view import copy_window, make_view
 
 
@@ -91,7 +91,7 @@ def normalize_index(index: Any, shape: tuple[int, ...]) -> list[Any]:
 def _index_array(item: Any, size: int, axis: int, like: NDArray) -> NDArray:
     """Return an index array on the context of `beside`, its bounds checked when its values are at hand."""
     if isinstance(item, NDArray):
-        if item._v.dtype.kind not in "iu":
+        if item._value.dtype.kind not in "iu":
             item = invoke_unary(OPS["Cast"].call(dtype="int32"), item)
         return item
     values = np.asarray(item)
@@ -197,7 +197,7 @@ def _advanced_get(a: NDArray, items: list[Any]) -> NDArray:
     call = OPS["_advanced_get"].call(spec=spec, num_args=1 + len(arrays))
     outs = invoke(call, (a, *arrays))
     if any(isinstance(item, NDArray) for item in items):
-        verify.record_check(verify.check_advanced_index, call, (a, *arrays), outs)
+        value_checks.record_check(value_checks.check_advanced_index, call, (a, *arrays), outs)
     return outs[0]
 
 
@@ -222,16 +222,18 @@ def setitem(self: NDArray, key: Any, value: Any) -> None:
     whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, self.shape, strict=False))
     if whole and len(items) == len(self.shape):
         if is_number and not local.recording and not engine.naive:
-            _overwrite_whole(self, array_from_numpy(np.full(self.shape, value).astype(self._v.dtype), self._v.ctx))
+            _overwrite_whole(
+                self, array_from_numpy(np.full(self.shape, value).astype(self._value.dtype), self._value.ctx)
+            )
         elif is_number:
-            fill = OPS["_full"].call(shape=self.shape, value=float(value), dtype=self._v.dtype.name)
-            _overwrite_whole(self, invoke_nullary(fill, self._v.ctx)[0])
+            fill = OPS["_full"].call(shape=self.shape, value=float(value), dtype=self._value.dtype.name)
+            _overwrite_whole(self, invoke_nullary(fill, self._value.ctx)[0])
         else:
             _overwrite_whole(self, _broadcast(self, value))
         return
     if is_number:
-        value = array_from_numpy(constant(float(value), self._v.dtype), self._v.ctx)
-    elif value._v.ctx is not self._v.ctx:
+        value = array_from_numpy(constant(float(value), self._value.dtype), self._value.ctx)
+    elif value._value.ctx is not self._value.ctx:
         value = value.as_in_context(self.context)
     _overwrite_whole(self, write_view_op(_slice_call(items, self.shape), self, value))
 
@@ -246,9 +248,9 @@ def _as_value(a: NDArray, value: Any) -> Any:
 
 def _broadcast(a: NDArray, value: Any) -> NDArray:
     """Return `value` as an array of the shape, dtype and context of `a`."""
-    if value._v.ctx is not a._v.ctx:
+    if value._value.ctx is not a._value.ctx:
         value = value.as_in_context(a.context)
-    if value._v.dtype != a._v.dtype:
+    if value._value.dtype != a._value.dtype:
         value = value.astype(a.dtype)
     if value.shape == a.shape:
         return value
@@ -265,9 +267,9 @@ def _broadcast(a: NDArray, value: Any) -> NDArray:
 
 def _overwrite_whole(a: NDArray, value: NDArray) -> None:
     """Make `a` hold `value`, through its root if it is a view."""
-    x = a._x
-    if x is not None and x.root is not None:
-        write_view(x.root, x.window, value)
+    x = a._meta
+    if x is not None and x.view_base is not None:
+        write_view(x.view_base, x.view_ops, value)
     else:
         assign(a, value, "assignment")
 

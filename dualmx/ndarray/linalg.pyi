@@ -7,7 +7,7 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
-from .array import NDArray
+from .ndarray import NDArray
 
 __all__ = [
     "det", "extractdiag", "extracttrian", "gelqf", "gemm", "gemm2", "inverse", "makediag", "maketrian", "potrf",

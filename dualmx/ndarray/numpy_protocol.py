@@ -10,10 +10,10 @@ import numpy as np
 
 from ..core.errors import MXNetError
 from ..op.registry import OPS
-from .array import NDArray
 from .creation import array, concatenate, full, moveaxis
 from .handle import invoke, invoke_unary, is_tracked
-from .trace import local
+from .ndarray import NDArray
+from .recorder import local
 
 _UNARY: dict[Any, str] = {
     np.negative: "negative", np.absolute: "abs", np.fabs: "abs", np.sign: "sign", np.rint: "rint", np.ceil: "ceil",
@@ -86,7 +86,7 @@ def _as_operator(ufunc: Any, inputs: Sequence[Any]) -> Any:
     if ufunc in _BROADCAST and all(isinstance(i, (NDArray, np.ndarray, int, float, np.number)) for i in inputs):
         beside: Any = next(i for i in inputs if isinstance(i, NDArray))
         return invoke(OPS[_BROADCAST[ufunc]].call(), [_array_like_other(i, beside) for i in inputs])[0]
-    if ufunc is np.matmul and all(isinstance(i, NDArray) and len(i._v.shape) == 2 for i in inputs):
+    if ufunc is np.matmul and all(isinstance(i, NDArray) and len(i._value.shape) == 2 for i in inputs):
         return invoke(OPS["dot"].call(), inputs)[0]
     return NotImplemented
 
@@ -158,7 +158,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _dot(a: Any, b: Any) -> Any:
-    fits = isinstance(a, NDArray) and isinstance(b, NDArray) and len(a._v.shape) <= 2 and len(b._v.shape) <= 2
+    fits = isinstance(a, NDArray) and isinstance(b, NDArray) and len(a._value.shape) <= 2 and len(b._value.shape) <= 2
     return invoke(OPS["dot"].call(), (a, b))[0] if fits else NotImplemented
 
 

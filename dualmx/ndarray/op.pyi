@@ -7,15 +7,15 @@ from typing import Literal, TypeAlias
 import jax
 import numpy as np
 
+from ..core.argcheck import Axes, DType, Floats, Holes, Shape
 from ..core.context import Context
-from ..core.types import Axes, DType, Floats, Holes, Shape
-from ..namespace.composed import histogram as histogram
-from ..namespace.composed import split_v2 as split_v2
-from ..namespace.custom import Custom as Custom
-from ..namespace.pictures import CachedOp as CachedOp
-from ..namespace.pictures import get_oshape_of_gather_nd_op as get_oshape_of_gather_nd_op
-from ..namespace.pictures import imdecode as imdecode
-from .array import NDArray
+from ..namespace.nd_functions import CachedOp as CachedOp
+from ..namespace.nd_functions import Custom as Custom
+from ..namespace.nd_functions import get_oshape_of_gather_nd_op as get_oshape_of_gather_nd_op
+from ..namespace.nd_functions import histogram as histogram
+from ..namespace.nd_functions import imdecode as imdecode
+from ..namespace.nd_functions import split_v2 as split_v2
+from .ndarray import NDArray
 
 __all__ = [
     "Activation", "BatchNorm", "BatchNorm_v1", "BilinearSampler", "BlockGrad", "CTCLoss", "CachedOp", "Cast", "Concat",

@@ -10,8 +10,8 @@ import numpy as np
 from ..core.errors import ArgumentTypeError
 from ..op import defs as _defs  # noqa: F401  (fills the registry)
 from ..op.registry import OPS, Call
-from .array import NDArray
 from .handle import invoke_binary, invoke_out, invoke_unary
+from .ndarray import NDArray
 
 
 class ScalarCalls(dict):
@@ -136,7 +136,7 @@ def install(cls: type[NDArray]) -> None:
     negative, absolute = OPS["negative"].call(), OPS["abs"].call()
     # Of truth values the negative is a whole number, as that of a product with -1.
     minus_one = OPS["_mul_scalar"].call(scalar=-1.0)
-    cls.__neg__ = lambda self: invoke_unary(minus_one if self._v.dtype.kind == "b" else negative, self)
+    cls.__neg__ = lambda self: invoke_unary(minus_one if self._value.dtype.kind == "b" else negative, self)
     cls.__abs__ = lambda self: invoke_unary(absolute, self)
     cls.__matmul__ = lambda self, other: (
         invoke_binary(OPS["dot"].call(), self, other) if isinstance(other, NDArray) else NotImplemented

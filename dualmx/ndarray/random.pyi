@@ -7,21 +7,21 @@ from typing import TypeAlias
 import jax
 import numpy as np
 
+from ..core.argcheck import Shape
 from ..core.context import Context
-from ..core.types import Shape
-from ..namespace.random_functions import bernoulli as bernoulli
-from ..namespace.random_functions import exponential as exponential
-from ..namespace.random_functions import gamma as gamma
-from ..namespace.random_functions import generalized_negative_binomial as generalized_negative_binomial
-from ..namespace.random_functions import multinomial as multinomial
-from ..namespace.random_functions import negative_binomial as negative_binomial
-from ..namespace.random_functions import normal as normal
-from ..namespace.random_functions import poisson as poisson
-from ..namespace.random_functions import randint as randint
-from ..namespace.random_functions import randn as randn
-from ..namespace.random_functions import shuffle as shuffle
-from ..namespace.random_functions import uniform as uniform
-from .array import NDArray
+from ..namespace.random import bernoulli as bernoulli
+from ..namespace.random import exponential as exponential
+from ..namespace.random import gamma as gamma
+from ..namespace.random import generalized_negative_binomial as generalized_negative_binomial
+from ..namespace.random import multinomial as multinomial
+from ..namespace.random import negative_binomial as negative_binomial
+from ..namespace.random import normal as normal
+from ..namespace.random import poisson as poisson
+from ..namespace.random import randint as randint
+from ..namespace.random import randn as randn
+from ..namespace.random import shuffle as shuffle
+from ..namespace.random import uniform as uniform
+from .ndarray import NDArray
 
 __all__ = [
     "bernoulli", "exponential", "exponential_like", "gamma", "gamma_like", "generalized_negative_binomial",

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import jax
 import numpy as np
 
-from ..core.types import Axes, DType, Holes
+from ..core.argcheck import Axes, DType, Holes
 from ..sparse import BaseSparseNDArray as BaseSparseNDArray
 from ..sparse import CSRNDArray as CSRNDArray
 from ..sparse import NotSupportedForSparseNDArray as NotSupportedForSparseNDArray
@@ -17,7 +17,7 @@ from ..sparse import csr_matrix as csr_matrix
 from ..sparse import empty as empty
 from ..sparse import row_sparse_array as row_sparse_array
 from ..sparse import zeros as zeros
-from .array import NDArray
+from .ndarray import NDArray
 
 __all__ = [
     "BaseSparseNDArray", "CSRNDArray", "ElementWiseSum", "Embedding", "FullyConnected", "LinearRegressionOutput",

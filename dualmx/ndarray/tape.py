@@ -2,23 +2,118 @@
 
 While a recording is pending, the tape is the trie chain itself. When it is flushed before its backward, the steps that
 a live array depends on are kept as `TapeEntry` objects over immutable values; a later backward enters them once more.
+
+Routes: what a backward pass from some heads reaches, and which tables need the gradients of a few rows only.
+
+What was recorded for an array, read from the tape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compile.devices import device_put
 from ..compile.gradient import GradCall
 from ..compile.lower import BackwardPlan, backward_path, tape_steps
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..graph.trie import BACKWARD, OP, REENTER, State, Value, aval, steps_of, trie
-from ..op.registry import OPS, Call
+from ..graph.trie import BACKWARD, LEAF, OP, REENTER, VARIABLE, State, Value, aval, steps_of, trie
+from ..op.registry import OPS, Call, Op
 from .handle import Handle, assign, copy_to_context, invoke_binary, is_tracked, pending_array, rebind
-from .route import GradTargets, grad_targets_of, variables_of
-from .trace import Trace, TraceReplaced, engine, local, user_line
+from .recorder import Trace, TraceReplaced, engine, local, user_line
+
+# Operators that look up rows of a table: where their inputs have the ids and the table.
+LOOKUPS = {"Embedding": (0, 1), "_contrib_SparseEmbedding": (0, 1), "_rows_gather": (0, 1)}
+ROW_SPARSE_REQS = ("rows", "rows_add")
+
+
+def variables_of(steps: Sequence[State]) -> dict[Value, tuple[int, int, str]]:
+    """Map each variable value of a chain to (position of its handle, variable number, grad_req)."""
+    found = {}
+    for s in steps:
+        if s.kind in (LEAF, VARIABLE) and s.payload:
+            req, number = s.payload
+            found[s.out] = (s.n_vars - 1, number, req)
+    return found
+
+
+def row_sparse_lookups(
+    entries: Sequence[State], heads: Sequence[Value], variables: dict[Value, tuple[int, int, str]]
+) -> dict[int, list[State]]:
+    """Return, by variable number, the lookups in the variables that want row gradients and are used in no other way."""
+    numbers = {v: number for v, (_, number, req) in variables.items() if req in ROW_SPARSE_REQS}
+    found: dict[int, list[State]] = {}
+    if not numbers:
+        return found
+    otherwise = {numbers[h] for h in heads if h in numbers}
+    wanted = set(heads)
+    for e in reversed(entries):
+        if not any(v in wanted for v in e.outs):
+            continue
+        wanted.update(e.ins)
+        assert e.call is not None
+        places = LOOKUPS.get(e.call.op.name)
+        for k, v in enumerate(e.ins):
+            if v in numbers:
+                if places is not None and k == places[1]:
+                    found.setdefault(numbers[v], []).append(e)
+                else:
+                    otherwise.add(numbers[v])
+    return {n: lookups for n, lookups in found.items() if n not in otherwise}
+
+
+class GradTargets:
+    """What a backward from given heads reaches: per variable its values and how its gradient is stored.
+
+    The gradient of a table of which only rows are looked up is the gradients of what was looked up, beside the ids: the
+    lookups' results stand in the place of the table, and nothing of its size is computed. `row_ids` has, for these
+    groups, the ids; None for the others.
+    """
+
+    __slots__ = ("groups", "handles", "grad_reqs", "path", "needed_values", "row_ids")
+
+    def __init__(self, steps: Sequence[State], heads: Sequence[Value], row_sparse: bool = True):
+        variables = variables_of(steps)
+        entries = tape_steps(steps)
+        lookups = row_sparse_lookups(entries, heads, variables) if row_sparse else {}
+        cut = {e.outs[0] for found in lookups.values() for e in found}
+        targets = [v for v, (_, number, _) in variables.items() if number not in lookups]
+        self.path, self.needed_values, reached = backward_path(entries, heads, [*targets, *cut])
+        by_number: dict[int, list[Value]] = {}
+        self.handles: list[int] = []
+        self.grad_reqs: list[str] = []
+        self.row_ids: list[Value | None] = []
+        whole: dict[int, tuple[int, str]] = {}
+        for v, (at, number, req) in variables.items():
+            whole.setdefault(number, (at, req))
+            if v in reached:
+                if number not in by_number:
+                    self.handles.append(at)
+                    self.grad_reqs.append(req)
+                    self.row_ids.append(None)
+                by_number.setdefault(number, []).append(v)
+        groups = [tuple(g) for g in by_number.values()]
+        for number, found in lookups.items():
+            for e in found:
+                if e.outs[0] in reached:
+                    assert e.call is not None
+                    groups.append((e.outs[0],))
+                    self.handles.append(whole[number][0])
+                    self.grad_reqs.append(whole[number][1])
+                    self.row_ids.append(e.ins[LOOKUPS[e.call.op.name][0]])
+        self.groups = tuple(groups)
+
+
+def grad_targets_of(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> GradTargets:
+    """Return what a backward from the values `hv` of a trace reaches; found once for each state of it."""
+    st = tr.state
+    key = ("route", hv, by_row)
+    route: Any = st.next.get(key)
+    if route is None:
+        route = st.next[key] = GradTargets(steps_of(st), hv, by_row)
+    return route
+
 
 # Called after each backward pass that stored gradients: wrappers of networks exchange them here.
 post_backward_hooks: list[Callable[[], None]] = []
@@ -76,14 +171,14 @@ def save_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle]
     def node_of(v: Value) -> TapeValue:
         n = nodes.get(v)
         if n is None:
-            n = tr.saved.get(v) or TapeValue(v.aval, results.get(v))
+            n = tr.tape_value_of_leaf.get(v) or TapeValue(v.aval, results.get(v))
             if v in variables:
                 at, _, n.req = variables[v]
                 n.variable = tr.variables[at]
             nodes[v] = n
         return n
 
-    for s in exe.tape:
+    for s in exe.saved_steps:
         if s.kind == REENTER:
             continue
         keys = tr.keys[s.n_keys - s.call.n_keys : s.n_keys]
@@ -91,21 +186,21 @@ def save_tape(exe: Any, tr: Trace, results: dict[Value, Any], live: list[Handle]
         TapeEntry(s.call, [node_of(v) for v in s.ins], [node_of(v) for v in s.outs], keys, runtime)
     for h, v in zip(live, wanted, strict=True):
         n = nodes.get(v)
-        if n is not None and v not in variables and (h._x is None or h._x.req is None):
-            h._extra().node = n
+        if n is not None and v not in variables and (h._meta is None or h._meta.grad_req is None):
+            h._extra().tape_value = n
 
 
 def record_copy(source: Handle, copy: Handle) -> None:
     """Record that `copy`, on another context, is the same value as the tracked `source`."""
-    x = source._x
-    node = x.node if x is not None else None
+    x = source._meta
+    node = x.tape_value if x is not None else None
     if node is None:
-        node = TapeValue(source._v.aval, source._force(None) if source._data is None else source._data)
-        if x is not None and x.req is not None:
-            node.variable, node.req = source, x.req
-    out = TapeValue(copy._v.aval, copy._data)
+        node = TapeValue(source._value.aval, source._realize(None) if source._data is None else source._data)
+        if x is not None and x.grad_req is not None:
+            node.variable, node.req = source, x.grad_req
+    out = TapeValue(copy._value.aval, copy._data)
     TapeEntry(OPS["_copy"].call(), [node], [out], [], [])
-    copy._extra().node = out
+    copy._extra().tape_value = out
 
 
 engine.link_copy = record_copy
@@ -113,8 +208,10 @@ engine.link_copy = record_copy
 
 def _entries_to_reenter(tr: Trace) -> Iterator[TapeEntry]:
     """Yield, inputs first, the entries that the saved values of a trace depend on and that were not entered yet."""
-    done: set[TapeEntry] = set(tr.again)
-    stack: list[tuple[TapeEntry, bool]] = [(n.entry, False) for n in reversed(list(tr.saved.values())) if n.entry]
+    done: set[TapeEntry] = set(tr.reentered_entries)
+    stack: list[tuple[TapeEntry, bool]] = [
+        (n.entry, False) for n in reversed(list(tr.tape_value_of_leaf.values())) if n.entry
+    ]
     while stack:
         e, expanded = stack.pop()
         if e in done or e.freed:
@@ -135,27 +232,27 @@ def reenter_saved(tr: Trace) -> None:
         for n in e.ins:
             _leaf_for(tr, n)
     for e in entries:
-        ins = tuple(tr.entered[n] for n in e.ins)
-        outs = tuple(tr.entered.get(n) for n in e.outs)
+        ins = tuple(tr.leaf_of_tape_value[n] for n in e.ins)
+        outs = tuple(tr.leaf_of_tape_value.get(n) for n in e.outs)
         key = (REENTER, e.call, ins, outs)
         st = tr.state
         nx = st.next.get(key)
         if nx is None:
             made = State(st, REENTER, e.call, ins, tr.ctx)
-            made.yields(tuple(n.aval for n in e.outs), True)
+            made.set_results(tuple(n.aval for n in e.outs), True)
             made.outs = tuple(old or new for old, new in zip(outs, made.outs, strict=True))
             made.out = made.outs[0]
             nx = trie.add(st, key, made)
         tr.keys.extend(e.keys)
         tr.runtime.extend(e.runtime)
         tr.state = nx
-        tr.again.append(e)
+        tr.reentered_entries.append(e)
         for n, v in zip(e.outs, nx.outs, strict=True):
-            tr.entered.setdefault(n, v)
+            tr.leaf_of_tape_value.setdefault(n, v)
 
 
 def _leaf_for(tr: Trace, n: TapeValue) -> Value:
-    v = tr.entered.get(n)
+    v = tr.leaf_of_tape_value.get(n)
     if v is not None:
         return v
     data, like = n.data, n.aval
@@ -163,18 +260,18 @@ def _leaf_for(tr: Trace, n: TapeValue) -> Value:
         data, like = device_put(data, tr.ctx), aval(like.shape, like.dtype, tr.ctx)
     if n.variable is not None:
         a = n.variable
-        if a._tr is tr and a._data is n.data:
-            v = a._v
+        if a._trace is tr and a._data is n.data:
+            v = a._value
         else:
             number = next((i for i, o in enumerate(tr.variables) if o is a), len(tr.variables))
-            v = tr.enter(data, like, True, (n.req, number))
+            v = tr.add_leaf(data, like, True, (n.req, number))
             tr.variables.append(a)
     elif n.entry is not None and not n.entry.freed:
-        v = tr.enter(data, like, True)
-        tr.saved[v] = n
+        v = tr.add_leaf(data, like, True)
+        tr.tape_value_of_leaf[v] = n
     else:
-        v = tr.enter(data, like)
-    tr.entered[n] = v
+        v = tr.add_leaf(data, like)
+    tr.leaf_of_tape_value[n] = v
     return v
 
 
@@ -183,22 +280,22 @@ def heads_in_one_trace(
 ) -> tuple[Trace, tuple[Value, ...], tuple[Value | None, ...]]:
     """Bring heads and their gradients into one trace."""
     for _ in range(3):
-        tr = local.tr
+        tr = local.trace
         try:
-            vals = tuple([tr.leaf(h) for h in heads])
-            return tr, vals, tuple([None if g is None else tr.leaf(g) for g in head_grads])
+            vals = tuple([tr.leaf_of(h) for h in heads])
+            return tr, vals, tuple([None if g is None else tr.leaf_of(g) for g in head_grads])
         except TraceReplaced:
-            ctx = heads[0]._v.ctx
-            local.switch(ctx)
-            heads = [h if h._v.ctx is ctx else _copy_head(h, ctx) for h in heads]
-            head_grads = [g if g is None or g._v.ctx is ctx else copy_to_context(g, ctx) for g in head_grads]
+            ctx = heads[0]._value.ctx
+            local.use_trace(ctx)
+            heads = [h if h._value.ctx is ctx else _copy_head(h, ctx) for h in heads]
+            head_grads = [g if g is None or g._value.ctx is ctx else copy_to_context(g, ctx) for g in head_grads]
     raise MXNetError("backward: the heads cannot be brought to one context")
 
 
 def _copy_head(h: Handle, ctx: Context) -> Handle:
     """Copy a head to another context, linked to what it was computed from although nothing is being recorded."""
     copy = copy_to_context(h, ctx)
-    if copy._x is None and is_tracked(h):
+    if copy._meta is None and is_tracked(h):
         record_copy(h, copy)
     return copy
 
@@ -211,10 +308,10 @@ def check_head_grads(what: str, heads: Sequence[Any], head_grads: Any) -> list[A
     if len(seeds) != len(heads):
         raise ArgumentError(f"{what}: {len(seeds)} head gradients for {len(heads)} heads; expected one each")
     for h, g in zip(heads, seeds, strict=True):
-        if g is not None and (g._v.shape != h._v.shape or g._v.dtype != h._v.dtype):
+        if g is not None and (g._value.shape != h._value.shape or g._value.dtype != h._value.dtype):
             raise ArgumentError(
-                f"{what}: head gradient {g._v.dtype}{list(g._v.shape)} does not match its head "
-                f"{h._v.dtype}{list(h._v.shape)}"
+                f"{what}: head gradient {g._value.dtype}{list(g._value.shape)} does not match its head "
+                f"{h._value.dtype}{list(h._value.shape)}"
             )
     return seeds
 
@@ -230,7 +327,7 @@ def _not_recorded(what: str) -> MXNetError:
 def _freed_entries(tr: Trace, path: Sequence[State]) -> list[TapeEntry]:
     """Return the earlier entries that AGAIN steps of `path` stand for."""
     ordinals = {s: i for i, s in enumerate(s for s in steps_of(tr.state) if s.kind == REENTER)}
-    return [tr.again[ordinals[s]] for s in path if s.kind == REENTER]
+    return [tr.reentered_entries[ordinals[s]] for s in path if s.kind == REENTER]
 
 
 def backward(heads: Sequence[Handle], head_grads: Any = None, retain_graph: bool = False) -> None:
@@ -256,14 +353,14 @@ def _split_by_context(
     heads: Sequence[Handle], seeds: Sequence[Handle | None]
 ) -> list[tuple[Sequence[Handle], Sequence[Handle | None]]]:
     """Part the heads by context if nothing connects the contexts, so that each keeps a program of its own."""
-    contexts = dict.fromkeys(h._v.ctx for h in heads)
+    contexts = dict.fromkeys(h._value.ctx for h in heads)
     if len(contexts) > 1:
         traces = [local.traces.get(c) for c in contexts]
-        if all(h._tr is not None and h._tr is local.traces.get(h._v.ctx) for h in heads) and not any(
-            tr is None or tr.saved for tr in traces
+        if all(h._trace is not None and h._trace is local.traces.get(h._value.ctx) for h in heads) and not any(
+            tr is None or tr.tape_value_of_leaf for tr in traces
         ):
             pairs = list(zip(heads, seeds, strict=True))
-            parts = [[(h, s) for h, s in pairs if h._v.ctx is c] for c in contexts]
+            parts = [[(h, s) for h, s in pairs if h._value.ctx is c] for c in contexts]
             return [([h for h, _ in part], [s for _, s in part]) for part in parts]
     return [(heads, seeds)]
 
@@ -280,30 +377,30 @@ def _retry_if_trace_replaced(action: Callable[[], Any], views: int) -> Any:
 
 def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], retain_graph: bool) -> None:
     tr, hv, sv = heads_in_one_trace(heads, head_grads)
-    if tr.saved:
+    if tr.tape_value_of_leaf:
         reenter_saved(tr)
     route = _grad_targets_or_raise(tr, hv)
-    if "function" in route.reqs:
+    if "function" in route.grad_reqs:
         for a, g in _backward_through_functions(heads, head_grads, retain_graph):
             _store_grad(a, g)
         return
     targets = [tr.variables[k] for k in route.handles]
     adds = tuple(
-        tr.leaf(_grad_on_trace_context(a, tr)) if req == "add" else None
-        for a, req in zip(targets, route.reqs, strict=True)
+        tr.leaf_of(_grad_on_trace_context(a, tr)) if req == "add" else None
+        for a, req in zip(targets, route.grad_reqs, strict=True)
     )
     nx = _record_backward(tr, route, hv, sv, adds, retain_graph)
     elsewhere, sparse = [], {}
-    for a, v, ids in zip(targets, nx.outs, route.ids, strict=True):
+    for a, v, ids in zip(targets, nx.outs, route.row_ids, strict=True):
         x = a._extra()
-        x.fresh = True
+        x.fresh_grad = True
         g = x.grad
         assert g is not None
         if g.is_sparse:
             sparse.setdefault(id(a), (a, []))[1].append(
                 (None if ids is None else pending_array(tr, ids), pending_array(tr, v))
             )
-        elif g._v.ctx is tr.ctx and (g._x is None or g._x.root is None):
+        elif g._value.ctx is tr.ctx and (g._meta is None or g._meta.view_base is None):
             rebind(g, tr, v)
         else:
             elsewhere.append((g, pending_array(tr, v)))
@@ -311,7 +408,7 @@ def _backward(heads: Sequence[Handle], head_grads: Sequence[Handle | None], reta
         assign(g, made, "backward")
     for a, found in sparse.values():
         _store_row_grad(a, found)
-    if engine.naive or (tr.exposed and not tr.state.joint):
+    if engine.naive or (tr.exposed and not tr.state.has_collective):
         engine.flush(tr)
 
 
@@ -320,9 +417,9 @@ def _store_row_grad(a: Handle, found: Sequence[tuple[Handle | None, Handle]]) ->
     x = a._extra()
     gradient: Any = x.grad
     if found[0][0] is None:
-        gradient.take_dense(found[0][1], x.req == "rows_add")
+        gradient.set_dense_grad(found[0][1], x.grad_req == "rows_add")
     else:
-        gradient.take_gradient(found, x.req == "rows_add")
+        gradient.set_row_grad(found, x.grad_req == "rows_add")
 
 
 def _grad_targets_or_raise(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> GradTargets:
@@ -346,12 +443,14 @@ def _record_backward(
     nx = st.next.get(key)
     if nx is None:
         made = State(st, BACKWARD, None, (), tr.ctx)
-        made.payload = BackwardPlan(heads, head_grads, route.groups, adds, retain_graph, route.path, route.need)
-        made.yields(tuple(g[0].aval for g in route.groups), False)
-        made.where = user_line()
+        made.payload = BackwardPlan(
+            heads, head_grads, route.groups, adds, retain_graph, route.path, route.needed_values
+        )
+        made.set_results(tuple(g[0].aval for g in route.groups), False)
+        made.user_line = user_line()
         nx = trie.add(st, key, made)
     tr.state = nx
-    if tr.again and not retain_graph:
+    if tr.reentered_entries and not retain_graph:
         for e in _freed_entries(tr, route.path):
             e.freed = True
     return nx
@@ -371,15 +470,15 @@ def _backward_through_functions(
     work: tuple[Sequence[Handle], Sequence[Handle | None]] | None = (heads, seeds)
     while work is not None:
         tr, hv, sv = heads_in_one_trace(*work)
-        if tr.saved:
+        if tr.tape_value_of_leaf:
             reenter_saved(tr)
         route = _grad_targets_or_raise(tr, hv, by_row=False)
         targets = [tr.variables[k] for k in route.handles]
         # Passes may share steps, so only the last one frees what it used.
-        last_pass = not waiting and all(a._extra().function is None for a in targets)
+        last_pass = not waiting and all(a._extra().custom_function is None for a in targets)
         nx = _record_backward(tr, route, hv, sv, (None,) * len(targets), retain_graph or not last_pass)
         for a, g in zip(targets, [pending_array(tr, v) for v in nx.outs], strict=True):
-            made = a._extra().function
+            made = a._extra().custom_function
             if made is not None:
                 at = waiting.setdefault(made[0], {})
                 at[made[1]] = _sum(at[made[1]], g) if made[1] in at else g
@@ -389,7 +488,7 @@ def _backward_through_functions(
         work = None
         while waiting and work is None:
             last = max(waiting, key=lambda f: f.order)
-            work = last.pull(waiting.pop(last))
+            work = last.run_backward(waiting.pop(last))
     return list(found.values())
 
 
@@ -399,18 +498,18 @@ def _sum(a: Handle, b: Handle) -> Handle:
 
 def _store_grad(a: Handle, g: Handle) -> None:
     x = a._extra()
-    x.fresh = True
+    x.fresh_grad = True
     assert x.grad is not None
     if x.grad.is_sparse:
         _store_row_grad(a, [(None, g)])
         return
-    assign(x.grad, _sum(x.grad, g) if x.req == "add" else g, "backward")
+    assign(x.grad, _sum(x.grad, g) if x.grad_req == "add" else g, "backward")
 
 
 def _grad_on_trace_context(a: Handle, tr: Trace) -> Handle:
     g = a._extra().grad
     assert g is not None
-    return g if g._v.ctx is tr.ctx else copy_to_context(g, tr.ctx)
+    return g if g._value.ctx is tr.ctx else copy_to_context(g, tr.ctx)
 
 
 def gradients(
@@ -435,11 +534,11 @@ def _gradients(
     create_graph: bool,
 ) -> list[Any]:
     tr, hv, sv = heads_in_one_trace(heads, given)
-    if tr.saved:
+    if tr.tape_value_of_leaf:
         reenter_saved(tr)
-    own = [tr.leaf(a) for a in variables]
+    own = [tr.leaf_of(a) for a in variables]
     st = tr.state
-    if "function" in grad_targets_of(tr, hv).reqs:
+    if "function" in grad_targets_of(tr, hv).grad_reqs:
         return _through_functions(heads, variables, given, retain_graph, create_graph)
     known: Any = st.next.get("variables")
     if known is None:
@@ -453,7 +552,7 @@ def _gradients(
         key_at, runtime_at = nx.payload
         tr.runtime.extend([tr.runtime[i] for i in runtime_at])
         tr.keys.extend([tr.keys[i] for i in key_at])
-    elif tr.again and not retain_graph:
+    elif tr.reentered_entries and not retain_graph:
         for e in _freed_entries(tr, nx.payload.path):
             e.freed = True
     tr.state = nx
@@ -495,12 +594,64 @@ def _record_gradient(
     if not create_graph:
         made = State(st, BACKWARD, None, (), tr.ctx)
         made.payload = plan
-        made.yields(avals, False)
-        made.where = user_line()
+        made.set_results(avals, False)
+        made.user_line = user_line()
         return trie.add(st, key, made)
     call = GradCall(plan)
-    made = State(st, OP, call, call.boundary, tr.ctx)
-    made.payload = (call.key_at, call.runtime_at)
-    made.yields(avals, st.rec and any(v.tracked for v in call.boundary))
-    made.where = user_line()
+    made = State(st, OP, call, call.input_values, tr.ctx)
+    made.payload = (call.key_positions, call.runtime_positions)
+    made.set_results(avals, st.recording and any(v.tracked for v in call.input_values))
+    made.user_line = user_line()
     return trie.add(st, key, made)
+
+
+class RecordedOp(NamedTuple):
+    """One recorded application of an operator."""
+
+    op: Op
+    params: dict[str, Any]
+    ins: list[Any]
+    outs: tuple[Value, ...]
+
+
+def recorded_ops(x: Handle) -> tuple[list[RecordedOp], Value]:
+    """Return the steps that `x` was computed by, in order, and the value that stands for `x`.
+
+    Raises:
+        MXNetError: `x` was not recorded, or with an operator that only this program knows.
+    """
+    if not is_tracked(x):
+        raise MXNetError(
+            "get_symbol: the array was not computed inside autograd.record() from arrays with attach_grad()"
+        )
+    tr, (head,), _ = heads_in_one_trace([x], [None])
+    if tr.tape_value_of_leaf:
+        reenter_saved(tr)
+    steps = steps_of(tr.state)
+    entries = tape_steps(steps)
+    # A variable that entered several times, after each execution once, is one argument.
+    first: dict[int, Value] = {}
+    same = {v: first.setdefault(number, v) for v, (_, number, _) in variables_of(steps).items()}
+    computed = {v for s in entries for v in s.outs}
+    leaves = [v for s in entries for v in s.ins if v not in computed]
+    path, _, _ = backward_path(entries, [head], leaves)
+    found: list[RecordedOp] = []
+    for s in reversed(path):
+        call = s.call
+        assert call is not None
+        given = tr.runtime[s.n_runtime - call.n_runtime : s.n_runtime]
+        params = {**call.params, **_runtime_values(call.op, call.params, given)}
+        op = OPS.get(call.op.variant_of or call.op.name)
+        if op is None:
+            raise MXNetError(f"get_symbol: {call!r} has no symbol: it is a hybridized block or your own function")
+        known = {k: v for k, v in params.items() if k in op.params}
+        found.append(RecordedOp(op, known, [same.get(v, v) for v in s.ins], s.outs))
+    return found, same.get(head, head)
+
+
+def _runtime_values(op: Op, params: dict[str, Any], given: list[float]) -> dict[str, Any]:
+    """The values of the runtime parameters of a call."""
+    values, found = iter(given), {}
+    for name in op.runtime:
+        found[name] = tuple(next(values) for _ in params[name]) if op.params[name].vector else next(values)
+    return found

@@ -1,5 +1,5 @@
 """Creating, saving and loading arrays of any storage type, under the path of MXNet's module."""
 
-from ..core.second_place import lazy_reexport
+from ..core.module_alias import lazy_reexport
 
 __getattr__, __dir__ = lazy_reexport(__name__, "dualmx.ndarray")

@@ -12,7 +12,7 @@ from ..op.registry import Call
 from . import handle
 from .exposed import through
 from .handle import Handle, exposed, invoke_unary, is_tracked, read_view_op, ref
-from .trace import engine, local
+from .recorder import engine, local
 
 _PRUNE_AT = 64  # views of one array, from which on those that nobody holds any more are forgotten at times
 
@@ -20,7 +20,7 @@ _PRUNE_AT = 64  # views of one array, from which on those that nobody holds any 
 def register_view(shown: Handle, root: Handle, window: Sequence[Call]) -> None:
     """Make `shown` what the lenses of `window` show of `root`: it becomes stale when `root` is written."""
     own, views = shown._extra(), root._extra().views
-    own.root, own.window = root, tuple(window)
+    own.view_base, own.view_ops = root, tuple(window)
     if len(views) >= _PRUNE_AT and not len(views) & (len(views) - 1):
         views[:] = [v for v in views if v() is not None]
     views.append(ref(shown))
@@ -31,11 +31,13 @@ def make_view(base: Any, view_op: Call, shape: tuple[int, ...] | None = None) ->
 
     With `shape`, the result's, nothing is recorded before the view is used, if `base` has a value already.
     """
-    x = base._x
-    root, window = (x.root, (*x.window, view_op)) if x is not None and x.root is not None else (base, (view_op,))
+    x = base._meta
+    root, window = (
+        (x.view_base, (*x.view_ops, view_op)) if x is not None and x.view_base is not None else (base, (view_op,))
+    )
     followed = local.recording and is_tracked(base)
     if exposed(root) is not None and not followed:  # nothing is kept of what it shows
-        shape = view_op.infer(((base._v.shape, base._v.dtype),))[0][0]
+        shape = view_op.infer(((base._value.shape, base._value.dtype),))[0][0]
     elif root._data is None or engine.naive:
         shape = None
     if shape is None or followed:
@@ -45,8 +47,8 @@ def make_view(base: Any, view_op: Call, shape: tuple[int, ...] | None = None) ->
             return shown
     else:
         shown = object.__new__(handle.array_class)
-        shown._tr = shown._data = shown._x = None
-        shown._v = aval(shape, base._v.dtype, base._v.ctx)
+        shown._trace = shown._data = shown._meta = None
+        shown._value = aval(shape, base._value.dtype, base._value.ctx)
     register_view(shown, root, window)
     return shown
 
@@ -63,18 +65,18 @@ def view_to_numpy(a: Any) -> np.ndarray | None:
     A program would have to be compiled for each window: `x[0]`, `x[1]`, … Memory that other libraries see is read here
     as well.
     """
-    x = a._x
-    if a._tr is not None or a._data is not None or x is None or x.error is not None:
+    x = a._meta
+    if a._trace is not None or a._data is not None or x is None or x.error is not None:
         return None
     memory = exposed(a)
-    if memory is not None and (x.root is None or (x.root._tr is None and x.root._x.error is None)):
-        return np.array(through(memory.memory, x.window))
-    if x.root is None:
+    if memory is not None and (x.view_base is None or (x.view_base._trace is None and x.view_base._meta.error is None)):
+        return np.array(through(memory.memory, x.view_ops))
+    if x.view_base is None:
         return None
-    shown = x.root._data
+    shown = x.view_base._data
     if type(shown) is not np.ndarray:
-        data = x.root._array()
+        data = x.view_base._array()
         if not data.is_fully_addressable or [d.platform for d in data.devices()] != ["cpu"]:
             return None
-        shown = x.root._wait(lambda: np.asarray(data))
-    return np.array(through(shown, x.window))
+        shown = x.view_base._block_on(lambda: np.asarray(data))
+    return np.array(through(shown, x.view_ops))

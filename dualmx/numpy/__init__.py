@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as onp
 
-from ..ndarray.array import NDArray
-from . import fallback, indexing, linalg, methods, operators, places, protocol, random  # noqa: F401
-from .array import ndarray, second_handle
+from ..ndarray.ndarray import NDArray
+from . import fallback, indexing, linalg, methods, operators, protocol, random, submodules  # noqa: F401
 from .creation import *  # noqa: F403
 from .elementwise import FUNCTIONS, around, nan_to_num, round, round_  # noqa: F401
 from .financial import *  # noqa: F403
+from .linalg import *  # noqa: F403
 from .manipulation import *  # noqa: F403
-from .products import *  # noqa: F403
+from .np_ndarray import ndarray, second_handle
 from .reductions import *  # noqa: F403
 from .searching import *  # noqa: F403
 
@@ -48,7 +48,7 @@ def set_printoptions(precision: int | None = None, threshold: int | None = None,
 
 
 globals().update(FUNCTIONS)
-places.make_submodules(sys.modules[__name__])
+submodules.make_submodules(sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as onp
 
-from ..core.checks import context as as_context
-from ..core.checks import integer, number
+from ..core.argcheck import context as as_context
+from ..core.argcheck import integer, number
 from ..core.context import Context, current_context
 from ..core.dtypes import arange_values, as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import is_tracked
-from ..ndarray.trace import local
-from .array import as_np_class, ndarray
-from .calls import as_array, c_order, call_op, shape_of, write_out
+from ..ndarray.ndarray import NDArray
+from ..ndarray.recorder import local
+from .call import as_array, c_order, call_op, shape_of, write_out
+from .np_ndarray import as_np_class, ndarray
 
 
 def _typed(values: onp.ndarray, dtype: Any, ctx: Any, out: Any = None, what: str = "") -> Any:
@@ -125,7 +125,7 @@ def full(
 def _like(a: Any, what: str, value: Any, dtype: Any, order: str, ctx: Any, out: Any) -> ndarray:
     c_order(order, what)
     like = as_array(a, what)
-    wanted = like._v.dtype if dtype is None else as_dtype(dtype)
+    wanted = like._value.dtype if dtype is None else as_dtype(dtype)
     if local.recording and is_tracked(like) and out is None and what != "empty_like":
         # `backward` may begin at the result, which has a gradient of zeros.
         return call_op("_npi_full_like", like, fill_value=float(value), dtype=wanted.name)

@@ -9,13 +9,13 @@ import numpy as onp
 
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentTypeError, UnsupportedError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, invoke_binary, invoke_unary
+from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS, Call
 from ..symbol import Symbol
-from .array import as_np_class, ndarray
-from .calls import as_array, cast, is_number, is_symbolic, store, symbol_node
+from .call import as_array, cast, is_number, is_symbolic, store, symbol_node
+from .np_ndarray import as_np_class, ndarray
 
 # name: operator, what it computes
 UNARY: dict[str, tuple[str, str]] = {
@@ -126,7 +126,7 @@ def _run_with_ufunc_kwargs(call: Call, ins: tuple[NDArray, ...], out: Any, kwarg
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
     if dtype is not None:
-        ins = tuple(as_np_class(a.astype(dtype)) if a._v.dtype != as_dtype(dtype) else a for a in ins)
+        ins = tuple(as_np_class(a.astype(dtype)) if a._value.dtype != as_dtype(dtype) else a for a in ins)
     if where is True:
         return as_np_class(invoke(call, ins)[0]) if out is None else store(call, ins, out)
     result = _masked(as_np_class(invoke(call, ins)[0]), where, out, what)

@@ -10,7 +10,7 @@ import numpy as onp
 from ..core.deprecated import former_names
 from ..core.errors import ArgumentTypeError
 from ..ndarray.numpy_protocol import to_numpy_tree
-from .calls import array_from_values, is_symbolic, target
+from .call import array_from_values, is_symbolic, target
 
 # What MXNet leaves to NumPy, as far as today's NumPy still has it.
 HOST_FUNCTIONS = (

@@ -10,13 +10,13 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError
 from ..ndarray import indexing as classic
-from ..ndarray.array import NDArray
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import assign, check_writable, invoke, invoke_unary, write_view, write_view_op
+from ..ndarray.ndarray import NDArray
 from ..ndarray.view import copy_window, make_view
 from ..op.registry import OPS
-from .array import as_np_class, ndarray, second_handle
-from .calls import array_from_values
+from .call import array_from_values
+from .np_ndarray import as_np_class, ndarray, second_handle
 
 _INTEGER = (numbers.Integral, onp.integer)
 
@@ -32,9 +32,9 @@ def _array_like(item: Any) -> bool:
 def _values(item: Any) -> Any:
     """Return an index array as NumPy values, or the array itself if it is one of integers."""
     if isinstance(item, NDArray):
-        if item._v.dtype.kind == "b":
+        if item._value.dtype.kind == "b":
             return item.asnumpy()
-        if item._v.dtype.kind == "f":
+        if item._value.dtype.kind == "f":
             return item.astype("int64")
         return item
     values = onp.asarray([v.asnumpy() if isinstance(v, NDArray) else v for v in item]
@@ -203,9 +203,9 @@ def _value(a: ndarray, value: Any) -> NDArray:
         raise ArgumentError(f"assignment: value is not a regular array: {e}") from None
     if values.dtype.kind not in "biufV":
         raise ArgumentTypeError(f"assignment: value of type {type(value).__name__}: expected numbers")
-    if values.dtype.kind in "iuf" and a._v.dtype.kind in "iuf":
+    if values.dtype.kind in "iuf" and a._value.dtype.kind in "iuf":
         with onp.errstate(invalid="ignore", over="ignore"):
-            values = values.astype(a._v.dtype)
+            values = values.astype(a._value.dtype)
     return array_from_values(values, a.context)
 
 
@@ -228,7 +228,7 @@ def setitem(self: ndarray, key: Any, value: Any) -> None:
         MXNetError: `self` is part of a recorded graph. ArgumentError: the shapes do not broadcast.
     """
     check_writable(self, "assignment x[...] =")
-    if isinstance(key, ndarray) and key._v.dtype.kind == "b" and key.shape == self.shape and _single(value):
+    if isinstance(key, ndarray) and key._value.dtype.kind == "b" and key.shape == self.shape and _single(value):
         # One value for a whole mask needs no positions, so nothing is computed here.
         fill = _value(self, value)
         _rewrite(self, invoke(OPS["_npi_where"].call(), (key, _broadcast_value(self, fill), self))[0])
@@ -282,14 +282,18 @@ def _broadcast_value(a: ndarray, value: NDArray) -> Any:
         value = invoke_unary(OPS["_np_reshape"].call(newshape=lengths), value)
     if lengths != a.shape:
         value = invoke_unary(OPS["_npi_broadcast_to"].call(shape=a.shape), value)
-    return value if value._v.dtype == a._v.dtype else invoke_unary(OPS["Cast"].call(dtype=a._v.dtype.name), value)
+    return (
+        value
+        if value._value.dtype == a._value.dtype
+        else invoke_unary(OPS["Cast"].call(dtype=a._value.dtype.name), value)
+    )
 
 
 def _rewrite(a: ndarray, value: NDArray) -> None:
     """Make `a` hold `value`, through its root if it is a view."""
-    x = a._x
-    if x is not None and x.root is not None:
-        write_view(x.root, x.window, value)
+    x = a._meta
+    if x is not None and x.view_base is not None:
+        write_view(x.view_base, x.view_ops, value)
     else:
         assign(a, value, "assignment")
 

@@ -11,8 +11,7 @@ import numpy as onp
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray.handle import invoke
 from ..op.registry import OPS
-from .array import as_np_class, ndarray
-from .calls import (
+from .call import (
     as_array,
     axes_of,
     axis_of,
@@ -26,6 +25,7 @@ from .calls import (
     shape_of,
     write_out,
 )
+from .np_ndarray import as_np_class, ndarray
 
 
 def reshape(a: Any, newshape: Any, order: str = "C", out: Any = None) -> ndarray:
@@ -397,7 +397,7 @@ def clip(a: Any, a_min: Any, a_max: Any, out: Any = None) -> ndarray:
         raise ArgumentError("clip: a_min and a_max are None: expected at least one bound")
     low, high = (-float("inf") if a_min is None else a_min), (float("inf") if a_max is None else a_max)
     if is_number(low) and is_number(high):
-        if not is_symbolic((x,)) and x._v.dtype.kind in "iu":
+        if not is_symbolic((x,)) and x._value.dtype.kind in "iu":
             info = onp.iinfo(x.dtype)
             low, high = builtins.max(low, info.min), builtins.min(high, info.max)
         return call_op("clip", x, out=out, a_min=float(low), a_max=float(high))

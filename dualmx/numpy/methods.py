@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.array import NDArray
+from ..ndarray.ndarray import NDArray
+from . import linalg, reductions, searching
 from . import manipulation as m
-from . import products, reductions, searching
-from .array import as_np_class, ndarray
-from .calls import c_order, call_op
+from .call import c_order, call_op
 from .elementwise import FUNCTIONS, UNARY, around
+from .np_ndarray import as_np_class, ndarray
 
 
 def _all(self: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
@@ -123,8 +123,8 @@ SHARED: dict[str, Callable[..., Any]] = {
     **{n: getattr(reductions, n) for n in _REDUCTIONS},
     **{n: getattr(searching, n) for n in ("argsort", "nonzero", "take")},
     **{n: getattr(m, n) for n in _SHAPES},
-    "dot": products.dot,
-    "trace": products.trace,
+    "dot": linalg.dot,
+    "trace": linalg.trace,
     **{n: FUNCTIONS[n] for n in UNARY},
 }
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as onp
 
 from ..core.errors import ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke_binary, invoke_unary
+from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
-from .array import as_np_class, ndarray
-from .calls import SCALAR_TYPES, array_from_values, store
+from .call import SCALAR_TYPES, array_from_values, store
+from .np_ndarray import as_np_class, ndarray
 
 _PLAIN = {int, float, bool}
 
@@ -148,7 +148,7 @@ def install(cls: type) -> None:
     # Of truth values the negative is a whole number, as that of a product with -1.
 
     def negative(self: Any) -> Any:
-        return as_np_class(invoke_unary(minus_one, self)) if self._v.dtype.kind == "b" else negated(self)
+        return as_np_class(invoke_unary(minus_one, self)) if self._value.dtype.kind == "b" else negated(self)
 
     setattr(cls, "__neg__", negative)  # noqa: B010
     for key, name in (("abs", "abs"), ("pos", "_copy"), ("invert", "_npi_bitwise_not")):

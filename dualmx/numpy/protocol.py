@@ -8,9 +8,9 @@ from typing import Any
 import numpy as onp
 
 from ..core.errors import ArgumentTypeError
-from .array import ndarray
-from .calls import target
+from .call import target
 from .fallback import from_host, to_host
+from .np_ndarray import ndarray
 
 # NumPy's own names of functions that have another here.
 RENAMED = {"conjugate": "positive", "concat": "concatenate", "permute_dims": "transpose", "pow": "power"}

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as onp
 
-from ..core.checks import context as as_context
-from ..core.checks import integer
+from ..core.argcheck import context as as_context
+from ..core.argcheck import integer
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, invoke_nullary
+from ..ndarray.ndarray import NDArray
 from ..op.registry import OPS
-from .array import as_np_class, ndarray
-from .calls import array_from_values, as_array, cast, is_number, write_out
+from .call import array_from_values, as_array, cast, is_number, write_out
 from .elementwise import FUNCTIONS as F
 from .linalg import cholesky
+from .np_ndarray import as_np_class, ndarray
 
 Size = Any
 

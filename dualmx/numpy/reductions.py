@@ -8,8 +8,8 @@ import numpy as onp
 
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, UnsupportedError
-from .array import ndarray
-from .calls import as_array, axes_of, axis_of, call_op, call_op_all, is_number, is_symbolic, write_out
+from .call import as_array, axes_of, axis_of, call_op, call_op_all, is_number, is_symbolic, write_out
+from .np_ndarray import ndarray
 
 
 def _name(dtype: Any) -> str | None:

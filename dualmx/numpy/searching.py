@@ -8,11 +8,11 @@ import numpy as onp
 
 from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
 from ..ndarray.handle import invoke
-from ..ndarray.verify import check_later
+from ..ndarray.value_checks import check_later
 from ..op.registry import OPS
-from .array import as_np_class, ndarray
-from .calls import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
+from .call import as_array, axis_of, call_op, call_op_all, cast, is_number, is_symbolic
 from .manipulation import concatenate, ravel
+from .np_ndarray import as_np_class, ndarray
 
 
 def where(condition: Any, x: Any = None, y: Any = None) -> Any:
@@ -289,7 +289,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
     if order != "C":
         raise UnsupportedError(f"unravel_index: order={order!r}: only 'C' is supported")
     x = as_array(onp.asarray(indices) if not isinstance(indices, ndarray) else indices, "unravel_index", "indices")
-    if x._v.dtype.kind not in "iu":
+    if x._value.dtype.kind not in "iu":
         raise ArgumentTypeError("unravel_index: indices: expected integers")
     lengths = (shape,) if isinstance(shape, int) else tuple(shape)
     found = call_op("unravel_index", cast(ravel(x), "int64"), shape=lengths)
@@ -316,7 +316,7 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 def _wide(value: Any, name: str) -> ndarray:
     """Return an argument of `isclose` as a floating-point array."""
     x = as_array(onp.asarray(value, "float64") if not isinstance(value, ndarray) else value, "isclose", name)
-    return x if x._v.dtype.kind == "f" else cast(x, "float64")
+    return x if x._value.dtype.kind == "f" else cast(x, "float64")
 
 
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
@@ -344,7 +344,7 @@ def shares_memory(a: Any, b: Any, max_work: Any = None) -> bool:
 
     if not isinstance(a, Handle) or not isinstance(b, Handle):
         return bool(onp.shares_memory(a, b)) if isinstance(a, onp.ndarray) and isinstance(b, onp.ndarray) else False
-    roots = [x._x.root if x._x is not None and x._x.root is not None else x for x in (a, b)]
+    roots = [x._meta.view_base if x._meta is not None and x._meta.view_base is not None else x for x in (a, b)]
     return roots[0] is roots[1]
 
 

@@ -9,7 +9,7 @@ from ..core.errors import ArgumentTypeError, UnsupportedError
 from ..op.numpy_names import BY_NUMPY
 from ..symbol import Symbol
 from ..symbol.names import NameManager
-from .calls import axes_of, is_number
+from .call import axes_of, is_number
 from .reductions import _name as dtype_name
 from .symbols import as_np, make_node, split_outputs
 

@@ -18,7 +18,7 @@ from ..core.errors import ArgumentTypeError
 from ..op.registry import OPS
 from ..symbol import Symbol
 from ..symbol.symbol import create
-from .calls import is_number
+from .call import is_number
 from .symbols import as_np, make_node
 
 

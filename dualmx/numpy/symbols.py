@@ -23,7 +23,7 @@ from ..op.numpy_names import KEPT, WRITTEN
 from ..op.registry import OPS
 from ..symbol import Symbol
 from ..symbol.symbol import create
-from .calls import is_number
+from .call import is_number
 from .operators import ARITHMETIC, COMPARISON
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..namespace.array_functions import array_function
-from ..ndarray.array import NDArray
+from ..namespace.generate import array_function
 from ..ndarray.handle import invoke
-from ..ndarray.verify import check_later
-from ..numpy.array import as_np_class, ndarray
-from ..numpy.calls import as_array, call_op
+from ..ndarray.ndarray import NDArray
+from ..ndarray.value_checks import check_later
+from ..numpy.call import as_array, call_op
+from ..numpy.np_ndarray import as_np_class, ndarray
 from ..op.registry import OPS
 
 # public name: operator

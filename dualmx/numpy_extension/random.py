@@ -8,9 +8,9 @@ import numpy as onp
 
 from ..core.errors import ArgumentError
 from ..numpy import random as np_random
-from ..numpy.array import ndarray
-from ..numpy.calls import as_array, cast, is_number, write_out
+from ..numpy.call import as_array, cast, is_number, write_out
 from ..numpy.elementwise import FUNCTIONS as F
+from ..numpy.np_ndarray import ndarray
 from ..random import seed as seed_streams
 
 

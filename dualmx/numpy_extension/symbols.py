@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import ArgumentError
-from ..namespace.symbol_functions import symbol_function
+from ..namespace.generate import symbol_function
 from ..numpy.symbols import as_np, make_node, split_outputs
 from ..op.numpy_names import WRITTEN
 from ..op.registry import OPS

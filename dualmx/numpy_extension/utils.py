@@ -7,7 +7,7 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..ndarray import load as load_classic
 from ..ndarray import save as save_classic
-from ..numpy.array import as_np_class, ndarray
+from ..numpy.np_ndarray import as_np_class, ndarray
 
 
 def save(file: str, arr: Any) -> None:

@@ -1,17 +1,22 @@
-"""The operator registry: `@op` turns an annotated function into an `Op`; a `Call` is an op with parameters bound."""
+"""The operator registry: `@op` turns an annotated function into an `Op`; a `Call` is an op with parameters bound.
+
+MXNet's words for the inputs and parameters of operators, as its documentation shows them.
+"""
 
 from __future__ import annotations
 
+import types
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import jax
 import numpy as np
 
 from ..core.dtypes import is_dtype, is_float
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from .schema import AUX, TENSOR, UNTYPED, Input, ParamField, read_schema
+from .schema import AUX, TENSOR, UNTYPED, Axes, Input, ParamField, read_schema, to_floats
 
 
 @cache
@@ -39,14 +44,15 @@ class Op:
         writes_aux: whether a call in the given mode changes its auxiliary inputs.
         mutates: positions of further inputs that are written, as a function of the parameters.
         floating: whether `Tensor` inputs must be of a floating type.
-        joint: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
-        attached: names of what follows the counted inputs of a variadic op, for each of them in turn.
-        named: names of all inputs of a variadic op where its parameters settle them, a function of the parameters.
+        is_collective: whether a call in the given mode exchanges values with other contexts, see `op.joint`.
+        paired_inputs: names of what follows the counted inputs of a variadic op, for each of them in turn.
+        input_names_of: names of all inputs of a variadic op where its parameters settle them, a function of the
+        parameters.
         calls: the interned calls.
-        stands_for: name of the operator of which this is the form with numbers at run time, None for all others.
+        variant_of: name of the operator of which this is the form with numbers at run time, None for all others.
     """
 
-    stands_for: str | None = None
+    variant_of: str | None = None
     inputs: tuple[Input, ...]
     params: Mapping[str, ParamField]
     key_name: str
@@ -74,7 +80,7 @@ class Op:
         attached: tuple[str, ...] = (),
         named: Callable[[Any], Sequence[str]] | None = None,
     ):
-        self.joint, self.attached, self.named = joint, attached, named
+        self.is_collective, self.paired_inputs, self.input_names_of = joint, attached, named
         self.name, self.fn, self.outputs, self.visible = name, fn, outputs, visible
         self.output_names, self.aliases, self.complete, self.complete_dtype = (
             output_names,
@@ -114,9 +120,9 @@ class Op:
         return bool(self.inputs) and self.inputs[0].variadic
 
     @property
-    def each(self) -> int:
+    def inputs_per_arg(self) -> int:
         """How many inputs of a variadic op `num_args` counts as one."""
-        return 1 + len(self.attached)
+        return 1 + len(self.paired_inputs)
 
     @cached_property
     def runtime(self) -> tuple[str, ...]:
@@ -170,28 +176,30 @@ class Op:
     def input_names(self, params: Mapping[str, Any], count: int | None = None) -> list[str]:
         """Names of the inputs that exist under `params` (optional ones excluded unless `count` reaches them)."""
         if self.variadic:
-            settled = self.settled_names(params)
+            settled = self.fixed_input_names(params)
             if settled:
                 return settled[:count]
             first = self.inputs[0].name
-            n = count if count is not None else int(params.get("num_args") or 0) * self.each
+            n = count if count is not None else int(params.get("num_args") or 0) * self.inputs_per_arg
             rest = [i.name for i in self.inputs[1:]]
-            if self.attached:
-                return self.counted_names(n)
+            if self.paired_inputs:
+                return self.variadic_input_names(n)
             return [f"{first.rstrip('s') if first == 'args' else first}{i}" for i in range(n - len(rest))] + rest
         must = [i for i in self.inputs if i.when is None or i.when.holds(dict(params))]
         if count is None:
             return [i.name for i in must if not i.optional]
         return [i.name for i in must][:count]
 
-    def settled_names(self, params: Mapping[str, Any]) -> list[str]:
+    def fixed_input_names(self, params: Mapping[str, Any]) -> list[str]:
         """Names of all inputs of a variadic op whose parameters settle them; empty for others."""
-        return list(self.named(_ParamNamespace(params))) if self.named else []
+        return list(self.input_names_of(_ParamNamespace(params))) if self.input_names_of else []
 
-    def counted_names(self, count: int) -> list[str]:
+    def variadic_input_names(self, count: int) -> list[str]:
         """MXNet's names of `count` inputs: `arg0`, `arg1`, …, then what is attached to each."""
-        n = -(-count // self.each)
-        return [*(f"arg{i}" for i in range(n)), *(f"arg{i}_{end}" for i in range(n) for end in self.attached)][:count]
+        n = -(-count // self.inputs_per_arg)
+        return [*(f"arg{i}" for i in range(n)), *(f"arg{i}_{end}" for i in range(n) for end in self.paired_inputs)][
+            :count
+        ]
 
 
 def _identity_key(v: Any) -> Any:
@@ -210,14 +218,14 @@ class Call:
         train: training flag frozen into the call.
         n_outputs, n_visible, n_aux: counts of outputs, of those front ends show, of auxiliary next values.
         n_runtime: count of runtime scalars (see `Op.runtime_values`).
-        plain: one result, no state, no random key, nothing decided at run time; recording it can be short.
-        aux_at: where the auxiliary inputs are, as indices into the input list (negative: from its end).
+        is_simple: one result, no state, no random key, nothing decided at run time; recording it can be short.
+        aux_offsets: where the auxiliary inputs are, as indices into the input list (negative: from its end).
         joint: it exchanges values with the same call on other contexts.
     """
 
     __slots__ = (
-        "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_at", "static",
-        "avals", "twin", "has_key", "n_keys", "plain", "joint",
+        "op", "params", "train", "n_outputs", "n_visible", "n_aux", "n_results", "n_runtime", "aux_offsets", "static",
+        "avals", "other_mode", "has_key", "n_keys", "is_simple", "joint",
         "__weakref__",
     )  # fmt: skip
 
@@ -232,17 +240,17 @@ class Call:
         aux = [i.name for i in op.inputs if i.role is AUX]
         self.n_aux = len(aux) if aux and op.writes_aux(ns, train) else 0
         names = [i.name for i in op.inputs if i.when is None or i.when.holds(params)]
-        self.aux_at = tuple(names.index(n) - len(names) for n in aux) if self.n_aux else ()
+        self.aux_offsets = tuple(names.index(n) - len(names) for n in aux) if self.n_aux else ()
         if op.mutates is not None:
-            self.aux_at = (*op.mutates(ns), *self.aux_at)
-            self.n_aux = len(self.aux_at)
+            self.aux_offsets = (*op.mutates(ns), *self.aux_offsets)
+            self.n_aux = len(self.aux_offsets)
         self.n_results = self.n_outputs + self.n_aux
         self.has_key = op.has_key
         self.n_keys = int(op.has_key)
-        self.plain = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
-        self.joint = op.joint is not None and op.joint(ns, train)
+        self.is_simple = self.n_results == 1 and not (self.n_aux or self.n_keys or self.n_runtime or op.dynamic)
+        self.joint = op.is_collective is not None and op.is_collective(ns, train)
         self.avals: dict[Any, tuple[Any, ...]] = {}
-        self.twin: Call | None = None
+        self.other_mode: Call | None = None
 
     def __reduce__(self) -> Any:
         return _bound, (self.op.name, self.params, self.train)
@@ -251,14 +259,14 @@ class Call:
         changed = {n: v for n, v in self.static.items() if v != self.op.params[n].default}
         return f"{self.op.name}({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
-    def at(self, train: bool) -> Call:
+    def in_mode(self, train: bool) -> Call:
         """Return the same call in the given mode."""
         if train == self.train or not self.op.has_train:
             return self
-        if self.twin is None:
-            self.twin = self.op.bind(self.params, train)
-            self.twin.twin = self
-        return self.twin
+        if self.other_mode is None:
+            self.other_mode = self.op.bind(self.params, train)
+            self.other_mode.other_mode = self
+        return self.other_mode
 
     def apply(self, inputs: Sequence[Any], key: Any = None, runtime: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Run the body on JAX values; returns outputs, then next auxiliary values if this call writes them."""
@@ -283,7 +291,7 @@ class Call:
 
     def aux_positions(self, n_inputs: int) -> tuple[int, ...]:
         """Indices, from 0, of the inputs that the results after `n_outputs` are written back to."""
-        return tuple(i % n_inputs for i in self.aux_at)
+        return tuple(i % n_inputs for i in self.aux_offsets)
 
     def _runtime_keywords(self, flat: Sequence[Any]) -> dict[str, Any]:
         left = iter(flat)
@@ -308,7 +316,7 @@ class Call:
                 with jax.enable_x64(True):
                     res = jax.eval_shape(body, structs, rates, keys)
             except MXNetError as e:
-                name = self.op.stands_for or self.op.name
+                name = self.op.variant_of or self.op.name
                 text = str(e) if str(e).startswith(name) else f"{name}: {e}"
                 raise type(e)(text) from None
             except (TypeError, ValueError, IndexError, ZeroDivisionError, NotImplementedError, KeyError) as e:
@@ -321,7 +329,7 @@ class Call:
         return got
 
     def _check_states(self, avals: Sequence[Any], results: Sequence[Any]) -> None:
-        for at, new in zip(self.aux_at, results[self.n_outputs :], strict=True):
+        for at, new in zip(self.aux_offsets, results[self.n_outputs :], strict=True):
             if avals[at] != new:
                 (old_shape, old_dtype), (shape, dtype) = avals[at], new
                 found, want = f"{old_dtype}{list(old_shape)}", f"{dtype}{list(shape)}"
@@ -445,4 +453,57 @@ def _bound(name: str, params: dict[str, Any], train: bool) -> Call:
     return get_op(name).bind(params, train)
 
 
-__all__ = ["AUX", "OPS", "TENSOR", "UNTYPED", "Call", "Op", "get_op", "op"]
+_TYPE_NAMES = {int: "int", float: "float", bool: "boolean", str: "string"}
+
+
+class OperatorArguments(NamedTuple):
+    """What an operator takes: how many arguments, their names, and what each of them may be."""
+
+    narg: int
+    names: list[str]
+    types: list[str]
+
+
+def operator_arguments(op: Op) -> OperatorArguments:
+    """Return the inputs of `op`, then its parameters."""
+    names = [i.name for i in op.inputs] + list(op.params)
+    kinds = ["NDArray-or-Symbol[]" if i.variadic else "NDArray-or-Symbol" for i in op.inputs]
+    return OperatorArguments(len(names), names, kinds + [_text(f) for f in op.params.values()])
+
+
+def _text(field: ParamField) -> str:
+    word, plain = _word(field.type)
+    if field.required:
+        return f"{word}, required"
+    # MXNet leaves out the space after the choices of an enumeration.
+    return f"{word},{'' if word.startswith('{') else ' '}optional, default={_shown(field.default, plain)}"
+
+
+def _word(t: Any) -> tuple[str, Any]:
+    """MXNet's word for an annotation, and the plain type below it."""
+    if t is Axes:
+        return "Shape or None", tuple
+    if get_origin(t) is Annotated:
+        base, *marks = get_args(t)
+        if base is tuple:
+            return ("tuple of <float>" if to_floats in marks else "Shape(tuple)"), tuple
+        return _word(base)
+    if get_origin(t) is Literal:
+        return "{" + ", ".join(sorted(repr(c) for c in get_args(t))) + "}", str
+    if get_origin(t) in (typing.Union, types.UnionType):
+        word, plain = _word(next(a for a in get_args(t) if a is not type(None)))
+        return (word.replace("{", "{None, ", 1) if word.startswith("{") else f"{word} or None"), plain
+    return _TYPE_NAMES.get(t, getattr(t, "__name__", str(t))), t
+
+
+def _shown(value: Any, plain: Any) -> str:
+    if value is None:
+        return "'None'" if plain in (int, str) else "None"
+    if isinstance(value, (tuple, list)):
+        return "[" + ",".join("None" if v is None else f"{v:g}" for v in value) + "]"
+    if isinstance(value, bool):
+        return str(int(value))
+    return f"{np.float32(value):.9g}" if plain is float else f"'{value}'"
+
+
+__all__ = ["AUX", "Call", "OPS", "Op", "OperatorArguments", "TENSOR", "UNTYPED", "get_op", "op", "operator_arguments"]

@@ -39,7 +39,7 @@ class Adam(Optimizer):
         array([0.9, 0.9], dtype=float32)
     """
 
-    _plain = True
+    is_pure_formula = True
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class AdaGrad(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(self, eps: float = 1e-7, **kwargs: Any):
         super().__init__(**kwargs)
@@ -120,7 +120,7 @@ class GroupAdaGrad(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(self, eps: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -153,7 +153,7 @@ class RMSProp(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class AdaDelta(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -230,7 +230,7 @@ class Adamax(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = True
+    is_pure_formula = True
 
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
@@ -258,11 +258,11 @@ class Nadam(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _in_turns = True
+    is_pure_formula = depends_on_order = True
     # By index, the number of its last update and `m_schedule` after that.
     _products: dict[Any, tuple[int, float]] | None = None
     # Where updates come in any order: by index, its turn, from 0, among how many arrays; see `_product`.
-    _turns: dict[Any, tuple[int, int]] | None = None
+    _update_positions: dict[Any, tuple[int, int]] | None = None
 
     def __init__(
         self,
@@ -306,8 +306,8 @@ class Nadam(Optimizer):
         if self._products is None:
             self._products = {}
         number, product = self._products.get(index, (0, 0.0))
-        if self._turns is not None:
-            self.m_schedule = self._product(t, *self._turns.get(index, (0, 1)))
+        if self._update_positions is not None:
+            self.m_schedule = self._product(t, *self._update_positions.get(index, (0, 1)))
         else:  # copies of a weight on other contexts are updated alike: the first of them makes the product longer
             self.m_schedule = product if number == t else self.m_schedule * now
         self._products[index] = t, self.m_schedule
@@ -340,7 +340,7 @@ class Ftrl(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
         super().__init__(**kwargs)
@@ -372,7 +372,7 @@ class FTML(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = True
+    is_pure_formula = True
 
     def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any):
         super().__init__(**kwargs)

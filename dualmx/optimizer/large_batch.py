@@ -25,7 +25,7 @@ class LAMB(ByImpl):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = True
+    is_pure_formula = True
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class LAMB(ByImpl):
         self.upper_bound = upper_bound
         self.bias_correction = bias_correction
         # MXNet takes this from a file of states, and its LAMB fails where it is 0.
-        several = max(1, min(45, AGGREGATION.integer())) if AGGREGATION.given() else 45
+        several = max(1, min(45, AGGREGATION.integer())) if AGGREGATION.is_set() else 45
         self.aggregate_num = 0 if defines_update_alone(type(self)) else several
 
     def create_state(self, index: Any, weight: NDArray) -> tuple[NDArray, NDArray]:
@@ -111,7 +111,7 @@ class LARS(SGD):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = False
+    is_pure_formula = has_constant_scalars = False
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class LARS(SGD):
         self.last_lr: float | None = None
         self.cur_lr: float | None = None
 
-    _decayed = ("_weight",)
+    _weight_decay_names = ("_weight",)
 
     def _get_lrs(self, indices: Sequence[Any]) -> list[float]:
         lr = self.learning_rate

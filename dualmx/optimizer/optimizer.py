@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..core.checks import number
+from ..core.argcheck import number
 from ..core.context import Context
 from ..core.dtypes import bfloat16
 from ..core.errors import ArgumentError, ArgumentTypeError
+from ..core.module_alias import lazy_reexport
 from ..core.registry import Registry
-from ..core.second_place import lazy_reexport
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray, zeros
 from ..op.registry import Call, get_op
@@ -91,10 +91,10 @@ class Optimizer:
 
     opt_registry = OPTIMIZERS
     lr: float | None
-    _plain = False  # an update applies the same formulas each time, and asks for no values
-    _steady = False  # and without a schedule also with the same numbers
-    _in_turns = False  # an update depends on how many arrays were updated before it
-    _noted: list[tuple[Call, tuple[float, ...]]] | None = None
+    is_pure_formula = False  # an update applies the same formulas each time, and asks for no values
+    has_constant_scalars = False  # and without a schedule also with the same numbers
+    depends_on_order = False  # an update depends on how many arrays were updated before it
+    _captured_formulas: list[tuple[Call, tuple[float, ...]]] | None = None
     _takes_lists = True  # its own `update` serves lists of parameters too
     _all_at_once = False  # and must have all parameters of a step in one call
 
@@ -181,11 +181,11 @@ class Optimizer:
         """Set factors of the rate by parameter index or name, after those that the Symbol's variables carry."""
         self.lr_mult = {**self._symbol_factors("__lr_mult__"), **args_lr_mult}
 
-    _decayed: tuple[str, ...] = ("_weight", "_gamma")
+    _weight_decay_names: tuple[str, ...] = ("_weight", "_gamma")
 
     def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
         """Set factors of the weight decay by index or name; known names that are no weight or gamma default to 0."""
-        undecayed = (n for n in self.idx2name.values() if not n.endswith(self._decayed))
+        undecayed = (n for n in self.idx2name.values() if not n.endswith(self._weight_decay_names))
         self.wd_mult = {**dict.fromkeys(undecayed, 0.0), **self._symbol_factors("__wd_mult__"), **args_wd_mult}
 
     def _symbol_factors(self, attribute: str) -> dict[str, float]:
@@ -223,7 +223,7 @@ class Optimizer:
                 raise ArgumentTypeError(f"{what}: weight or gradient of type {type(array).__name__}: expected NDArrays")
         if indices and weights[0]._data is None and indices[0] in self._index_update_count:
             # A loop that reads nothing would be one ever longer program: each pass over the parameters is one instead.
-            weights[0]._force(None)
+            weights[0]._realize(None)
         self._steps(indices, weights, grads, states, *self._count_and_ask(index))
 
     def _count_and_ask(self, index: Any) -> tuple[Sequence[float], Sequence[float]]:
@@ -281,10 +281,10 @@ class Optimizer:
 
     def _apply(self, call: Call, inputs: Sequence[NDArray], outs: Sequence[NDArray], numbers: Sequence[float]) -> None:
         """Record a formula of an update, with its numbers; or only note it, where that is asked for."""
-        if self._noted is None:
+        if self._captured_formulas is None:
             invoke_out(call, inputs, outs, numbers)
         else:
-            self._noted.append((call, tuple(numbers)))
+            self._captured_formulas.append((call, tuple(numbers)))
 
     @property
     def _clip(self) -> float:
@@ -302,7 +302,7 @@ class Optimizer:
             if n > self.num_update:
                 self.num_update = n
 
-    def _factors(self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]) -> list[float]:
+    def _multipliers(self, indices: Sequence[Any], attribute: str, table: Mapping[Any, float]) -> list[float]:
         out = []
         for i in indices:
             if i in self.param_dict:
@@ -320,13 +320,13 @@ class Optimizer:
     def _rates_from(self, lr: float, indices: Sequence[Any]) -> list[float]:
         if not self.param_dict and not self.lr_mult:
             return [lr] * len(indices)
-        return [lr * f for f in self._factors(indices, "lr_mult", self.lr_mult)]
+        return [lr * f for f in self._multipliers(indices, "lr_mult", self.lr_mult)]
 
     def _get_wds(self, indices: Sequence[Any]) -> list[float]:
         """Weight decays of the indices."""
         if not self.param_dict and not self.wd_mult:
             return [self.wd] * len(indices)
-        return [self.wd * f for f in self._factors(indices, "wd_mult", self.wd_mult)]
+        return [self.wd * f for f in self._multipliers(indices, "wd_mult", self.wd_mult)]
 
     def _get_lr(self, index: Any) -> float:
         return self._get_lrs([index])[0]

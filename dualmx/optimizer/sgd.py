@@ -64,7 +64,7 @@ class SGD(MasterCopy):
         array([0.9, 0.9], dtype=float32)
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
         super().__init__(**kwargs)
@@ -94,15 +94,15 @@ class SGD(MasterCopy):
             names.append(("mp_sgd" if master else "sgd") + ("_update" if mom is None else "_mom_update"))
         for (name, dense, _), which in fusible_indices(names, weights, grads).items():
             if dense and len(which) > 1:
-                self._many(name, which, weights, grads, states, lrs, wds)
+                self._fused_step(name, which, weights, grads, states, lrs, wds)
             else:
                 for i in which:
-                    self._one(name, weights[i], grads[i], states[i], lrs[i], wds[i])
+                    self._single_step(name, weights[i], grads[i], states[i], lrs[i], wds[i])
 
     def _static(self, name: str) -> dict[str, Any]:
         return {"momentum": self.momentum} if "_mom_" in name else {}
 
-    def _many(
+    def _fused_step(
         self,
         name: str,
         which: Sequence[int],
@@ -125,7 +125,7 @@ class SGD(MasterCopy):
         )
         self._apply(call, inputs, [weights[i] for i in which], (*[lrs[i] for i in which], self.rescale_grad))
 
-    def _one(self, name: str, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
+    def _single_step(self, name: str, weight: NDArray, grad: NDArray, state: Any, lr: float, wd: float) -> None:
         call = update_call(name, wd=wd, clip_gradient=self._clip, lazy_update=self.lazy_update, **self._static(name))
         self._apply(call, (weight, grad, *_arrays(state)), (weight,), (lr, self.rescale_grad))
 
@@ -150,7 +150,7 @@ class NAG(MasterCopy):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(self, momentum: float = 0.0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -176,7 +176,7 @@ class Signum(Optimizer):
         **kwargs: see `Optimizer`.
     """
 
-    _plain = _steady = True
+    is_pure_formula = has_constant_scalars = True
 
     def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)

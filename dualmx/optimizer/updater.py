@@ -7,11 +7,11 @@ from typing import Any
 
 from ..core.context import Context
 from ..ndarray import NDArray
-from ..ndarray.placement import shard_like
+from ..ndarray.sharding import shard_like
 from ..op.registry import Call
 from .hooks import is_asked, own_hooks
 from .optimizer import Optimizer
-from .states import dump_states, load_states
+from .state_file import dump_states, load_states
 
 
 def in_one_call(optimizer: Optimizer) -> bool:
@@ -102,16 +102,16 @@ class Updater:
         else:
             update_all(opt, indices, weights, grads, held)
 
-    def formulas(self, indices: list[Any], weights: list[NDArray]) -> list[tuple[Call, tuple[float, ...]]]:
+    def capture_formulas(self, indices: list[Any], weights: list[NDArray]) -> list[tuple[Call, tuple[float, ...]]]:
         """Return the formulas of the next update by dense gradients, with their numbers, instead of making it.
 
         It is counted. For optimizers that are `_plain`, without `multi_precision`.
         """
-        self.optimizer._noted = noted = []
+        self.optimizer._captured_formulas = noted = []
         try:
             self(indices, weights, weights)
         finally:
-            del self.optimizer._noted
+            del self.optimizer._captured_formulas
         return noted
 
     def sync_state_context(self, state: Any, context: Context) -> Any:

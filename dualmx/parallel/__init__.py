@@ -1,17 +1,17 @@
 """Arrays cut over meshes of devices, and processes that compute together and exchange arrays."""
 
-from ..compile.mesh import Mesh
+from ..compile.devices import Mesh
 from ..core.deprecated import former_names
-from ..ndarray.placement import shard
+from ..ndarray.sharding import shard
 from . import rpc
 from .collectives import all_gather, all_reduce, barrier, broadcast, join
-from .group import ProcessGroup
-from .mail import Handle
-from .memory import device_bytes
-from .rules import match_partition_rules
-from .schedule import Schedule
-from .sending import RecvHandle, irecv, isend, recv, send
-from .spread import all_gather_object, all_to_all, broadcast_object, gather, reduce, reduce_scatter, scatter
+from .device_memory import device_bytes
+from .mailbox import Handle
+from .p2p import RecvHandle, irecv, isend, recv, send
+from .partition_rules import match_partition_rules
+from .pipeline import Schedule
+from .process_group import ProcessGroup
+from .scatter_gather import all_gather_object, all_to_all, broadcast_object, gather, reduce, reduce_scatter, scatter
 from .world import (
     cross_rank,
     cross_size,

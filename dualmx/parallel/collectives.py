@@ -1,23 +1,104 @@
-"""Exchanges of arrays among the processes of a job."""
+"""Exchanges of arrays among the processes of a job.
+
+Sums of row_sparse arrays over processes: only rows that somebody has travel.
+
+Small arrays of one dtype travel together.
+"""
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray import NDArray
-from ..ndarray.function import Function
-from . import processes
-from .borrow import as_numpy_view, from_numpy_like
-from .buckets import with_fusion
-from .combine import check_op, scale
-from .group import ProcessGroup
-from .mail import Handle
+from ..ndarray import NDArray, array
+from ..ndarray.custom_op import Function
+from ..ndarray.zero_copy import as_numpy_view, from_numpy_like
+from ..sparse import RowSparseNDArray, row_sparse_array
+from . import jax_distributed
+from .mailbox import Handle
+from .process_group import ProcessGroup
+from .reduce_ops import check_op, scale
 from .world import group_of
+
+
+def all_reduce_rows(a: object, factor: float, group: ProcessGroup, what: str, name: str = "") -> RowSparseNDArray:
+    """Return the sum over a group of row_sparse arrays of one shape, times `factor`; rows are added in rank order.
+
+    Raises:
+        ArgumentError: not row_sparse, or shapes, dtypes or names differ. MXNetError: a member is gone.
+    """
+    if not isinstance(a, RowSparseNDArray):
+        raise ArgumentError(
+            f"{what}: a {getattr(a, 'stype', type(a).__name__)} array; expected dense or row_sparse ones"
+        )
+    values, rows = a.data.asnumpy(), a.indices.asnumpy().astype(np.int64)
+    if group.size == 1:
+        parts, places = [values], [rows]
+    else:
+        parts = group.run_in_order(lambda: group.all_gather(np.ascontiguousarray(values), False, what))
+        marked = np.concatenate([[zlib.crc32(name.encode())], rows])  # the name travels with the rows
+        places = group.run_in_order(lambda: group.all_gather(marked, False, what))
+        for rank, other in zip(group.ranks, places, strict=True):
+            if other[0] != marked[0]:
+                raise ArgumentError(f"{what}: the processes disagree: process {rank} sums something else than {name!r}")
+        places = [p[1:] for p in places]
+    found, position = np.unique(np.concatenate(places), return_inverse=True)
+    total = np.zeros((len(found), *values.shape[1:]), values.dtype)
+    begin = 0
+    for part in parts:
+        total[position[begin : begin + len(part)]] += part  # a process names each row once
+        begin += len(part)
+    if factor != 1:
+        total = (total * factor).astype(values.dtype)
+    pieces = (array(total, dtype=total.dtype, ctx=a.context), array(found, dtype=np.int64, ctx=a.context))
+    return row_sparse_array(pieces, shape=a.shape, ctx=a.context, dtype=values.dtype)
+
+
+UNFUSED_ABOVE = 1 << 20  # bytes from which an array is worth a message of its own
+BUCKET = 16 << 20  # most bytes that travel together
+
+
+def fusion_buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
+    """Return which arrays travel together: by dtype, whatever comes in between, in the order of the first of each.
+
+    Example:
+        >>> buckets([np.ones(2, np.float16), np.ones(2, np.float32), np.ones(3, np.float16), np.ones(4, np.float32)])
+        [[0, 2], [1, 3]]
+    """
+    made: list[list[int]] = []
+    open_at: dict[np.dtype, tuple[list[int], int]] = {}
+    for i, a in enumerate(arrays):
+        if a.nbytes >= UNFUSED_ABOVE:
+            made.append([i])
+            continue
+        held, size = open_at.get(a.dtype, ([], BUCKET))
+        if size + a.nbytes > BUCKET:
+            held, size = [], 0
+            made.append(held)
+        held.append(i)
+        open_at[a.dtype] = (held, size + a.nbytes)
+    return made
+
+
+def with_fusion(arrays: Sequence[np.ndarray], exchange: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+    """Return what an exchange that keeps shapes makes of each array."""
+    out: list[np.ndarray] = list(arrays)
+    for at in fusion_buckets(arrays):
+        if len(at) == 1:
+            out[at[0]] = exchange(arrays[at[0]])
+            continue
+        whole = exchange(np.concatenate([arrays[i].reshape(-1) for i in at]))
+        begin = 0
+        for i in at:
+            # A copy lies where devices can use it as it is.
+            out[i] = whole[begin : begin + arrays[i].size].reshape(arrays[i].shape).copy()
+            begin += arrays[i].size
+    return out
 
 
 def as_list(what: str, data: Any) -> tuple[list[NDArray], bool]:
@@ -52,7 +133,7 @@ def rank_in_group(group: ProcessGroup, what: str, name: str, number: Any) -> int
 
 def uses_xla(group: ProcessGroup, arrays: Sequence[NDArray]) -> bool:
     """Whether XLA exchanges these arrays: it joins all processes, and takes dense ones."""
-    return processes.size() == group.size > 1 and all(a.stype == "default" and a.size for a in arrays)
+    return jax_distributed.size() == group.size > 1 and all(a.stype == "default" and a.size for a in arrays)
 
 
 def check_same_call(group: ProcessGroup, what: str, kind: str, arrays: Sequence[NDArray], **more: Any) -> bool:
@@ -64,7 +145,7 @@ def check_same_call(group: ProcessGroup, what: str, kind: str, arrays: Sequence[
     signature = ", ".join(f"{np.dtype(a.dtype).name} {a.shape}" for a in arrays[:8])
     text = (f" of {signature}" if arrays else "") + (f" and {len(arrays) - 8} more" if len(arrays) > 8 else "")
     text += "".join(f", {k}={v}" for k, v in more.items())
-    return group.agree(what, {"k": kind, "t": text, "e": sum(math.prod(a.shape) for a in arrays)})
+    return group.check_same_call(what, {"k": kind, "t": text, "e": sum(math.prod(a.shape) for a in arrays)})
 
 
 class _DifferentiableCollective(Function):
@@ -118,7 +199,7 @@ def reduce_arrays(
     settings = {"op": op, "prescale": prescale, "postscale": postscale, **({"name": name} if name else {})}
     linear = op in ("sum", "average")
     if linear and uses_xla(group, arrays) and check_same_call(group, what, "all_reduce", arrays, **settings):
-        sums = processes.run_xla_collective("sum", what, [a if prescale == 1 else a * prescale for a in arrays])
+        sums = jax_distributed.run_xla_collective("sum", what, [a if prescale == 1 else a * prescale for a in arrays])
         factor = postscale / group.size if op == "average" else postscale
         return sums if factor == 1 else [s * factor for s in sums]
     found = with_fusion(
@@ -168,8 +249,6 @@ def all_reduce(
         check_op(what, op, np.dtype(a.dtype), prescale, postscale)
     sparse = [a for a in arrays if a.stype != "default"]
     if sparse:
-        from .rows import all_reduce_rows
-
         if len(sparse) < len(arrays) or op not in ("sum", "average"):
             raise ArgumentError(f"{what}: sparse arrays are summed or averaged, apart from dense ones")
         factor = prescale * (postscale / members.size if op == "average" else postscale)
@@ -187,7 +266,7 @@ def all_reduce(
         if members.size > 1:
             for a in arrays:
                 a.wait_to_read()
-            future = members.begin(lambda: there(arrays))
+            future = members.run_async(lambda: there(arrays))
             return Handle(lambda: write_out(future.result(), out, several, what), future.done)
         return Handle(lambda: write_out(there(arrays), out, several, what), lambda: True)
 
@@ -197,7 +276,7 @@ def all_reduce(
         return there(dys)
 
     results = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return write_out(list(results), out, several, what)
 
@@ -232,7 +311,7 @@ def all_gather(data: Any, join: bool = False, group: ProcessGroup | None = None)
     def there(xs: Sequence[NDArray]) -> list[NDArray]:
         if not join and uses_xla(members, xs):
             check_same_call(members, what, "all_gather", xs)
-            return processes.run_xla_collective("gather", what, xs)
+            return jax_distributed.run_xla_collective("gather", what, xs)
         results = []
         for x in xs:
             found = [as_numpy(x)] if members.size == 1 else members.all_gather(as_numpy(x), not join, what)
@@ -248,7 +327,7 @@ def all_gather(data: Any, join: bool = False, group: ProcessGroup | None = None)
         return [s[k : k + len(a)] for s, k, a in zip(sums, first, arrays, strict=True)]
 
     found = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return list(found) if several else found[0]
 
@@ -282,7 +361,7 @@ def broadcast(data: Any, root: int = 0, group: ProcessGroup | None = None, out: 
             return [x.copy() for x in xs]
         if uses_xla(members, xs):
             check_same_call(members, what, "broadcast", xs, root=root)
-            return processes.run_xla_collective("broadcast", what, xs, root)
+            return jax_distributed.run_xla_collective("broadcast", what, xs, root)
         found = with_fusion([as_numpy(x) for x in xs], lambda x: members.broadcast(x, root, what))
         return [from_numpy_like(np.array(v), x).tostype(x.stype) for v, x in zip(found, xs, strict=True)]
 
@@ -293,7 +372,7 @@ def broadcast(data: Any, root: int = 0, group: ProcessGroup | None = None, out: 
     if not arrays:
         return []
     found = _DifferentiableCollective(
-        lambda xs: members.run(lambda: there(xs)), lambda dys: members.run(lambda: back(dys))
+        lambda xs: members.run_in_order(lambda: there(xs)), lambda dys: members.run_in_order(lambda: back(dys))
     )(*arrays)
     return write_out(list(found), out, several, what)
 
@@ -309,11 +388,11 @@ def barrier(group: ProcessGroup | None = None) -> None:
     """
     members = group_of(group, "parallel.barrier")
     if members.size > 1:
-        members.run(lambda: members.barrier("parallel.barrier"))
-    elif processes.size() > 1 and group is None:
+        members.run_in_order(lambda: members.barrier("parallel.barrier"))
+    elif jax_distributed.size() > 1 and group is None:
         from ..ndarray import ones
 
-        processes.run_xla_collective("sum", "parallel.barrier", [ones((1,))])
+        jax_distributed.run_xla_collective("sum", "parallel.barrier", [ones((1,))])
 
 
 def join(group: ProcessGroup | None = None) -> int:
@@ -332,7 +411,16 @@ def join(group: ProcessGroup | None = None) -> int:
         0
     """
     members = group_of(group, "parallel.join")
-    return 0 if members.size == 1 else members.run(lambda: members.join("parallel.join"))
+    return 0 if members.size == 1 else members.run_in_order(lambda: members.join("parallel.join"))
 
 
-__all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "join"]
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_reduce_rows",
+    "barrier",
+    "broadcast",
+    "fusion_buckets",
+    "join",
+    "with_fusion",
+]

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import START_TIMEOUT
-from ..core.network import free_port
+from ..core.net import free_port
 from ..ps import Job, start_scheduler
-from ..ps.secret import user_secret_path
+from ..ps.van.handshake import user_secret_path
 
 Coordinator = Callable[[str, str, int], str]  # address to listen on, as others see it, number of processes
 
@@ -126,7 +126,7 @@ def rendezvous(where: str | None, size: int | None, rank: int | None, coordinato
         ArgumentError: `where` cannot be read, or numbers are missing. MXNetError: the address is taken.
     """
     if where is None:
-        if Job.described():
+        if Job.in_environment():
             return Rendezvous(Job.from_env())
         if os.environ.get("MASTER_ADDR") and _int("WORLD_SIZE") is not None:
             where = "env://"
@@ -159,7 +159,7 @@ def _own_host() -> str:
 
 
 def _at(host: str, port: int, place: _LauncherRank, coordinator: Coordinator) -> Rendezvous:
-    job = Job.at(host, port, place.size, 0, place.rank)
+    job = Job.with_scheduler(host, port, place.size, 0, place.rank)
     if place.rank:
         return Rendezvous(job)
     return Rendezvous(job, start_scheduler(job, lambda count: coordinator(job.bind_host(host), host, count)))

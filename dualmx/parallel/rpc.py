@@ -12,14 +12,14 @@ import numpy as np
 
 from ..core.deprecated import former_names
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
-from .group import ProcessGroup
-from .mail import Handle
-from .objects import decode, encode
+from .mailbox import Handle
+from .object_codec import decode, encode
+from .process_group import ProcessGroup
 from .world import new_group, rank, size
 
 _functions: dict[str, Callable[..., Any]] = {}
 # Modules that register functions of a prefix, and that a process which only answers may not have imported.
-_LATER = {"block": "dualmx.gluon.parallel.remote"}
+_LATER = {"block": "dualmx.gluon.parallel.remote_block"}
 _KINDS: dict[str, type[MXNetError]] = {"ArgumentError": ArgumentError, "ArgumentTypeError": ArgumentTypeError}
 
 
@@ -106,7 +106,7 @@ class _Service:
         self.values: dict[int, Any] = {}
         self.sending = threading.Lock()
 
-    def keep(self, value: Any) -> int:
+    def store_value(self, value: Any) -> int:
         """Return the number under which a value is kept from now on."""
         number = next(self.numbers)
         self.values[number] = value
@@ -118,7 +118,7 @@ class _Service:
             raise ArgumentError(f"rpc: process {rank()} has no value {number}; it was released")
         return self.values[number]
 
-    def answer(self, request: dict[str, Any]) -> np.ndarray:
+    def handle_call(self, request: dict[str, Any]) -> np.ndarray:
         """Call a function as asked for, and return what the caller is told."""
         name = str(request.get("name"))
         try:
@@ -127,7 +127,7 @@ class _Service:
                 table = args if isinstance(k, int) else named
                 table[k] = self.value(table[k])
             result = registered(name)(*args, **named)
-            return encode({"value": self.keep(result) if request["keep"] else result}, f"result of {name!r}")
+            return encode({"value": self.store_value(result) if request["keep"] else result}, f"result of {name!r}")
         except Exception as e:  # whatever a function raises is told to the caller
             text = str(e) if isinstance(e, MXNetError) else f"{type(e).__name__}: {e}"
             return encode({"error": f"process {rank()}, {name!r}: {text}", "kind": type(e).__name__}, "rpc")
@@ -138,7 +138,7 @@ class _Service:
         assert peers is not None
         channel, members = f"{group.name}:rpc", range(group.size)
         while not self.over:
-            if not peers.peek(channel, group.ranks):
+            if not peers.can_receive(channel, group.ranks):
                 with peers.changed:
                     peers.changed.wait(0.1)
                 continue
@@ -146,11 +146,11 @@ class _Service:
                 member, data = group.receive(members, channel, "rpc")
                 request = decode(data)
                 if isinstance(request, dict):
-                    said = self.answer(request)
+                    said = self.handle_call(request)
                     group.send(member, f"{group.name}:{request.get('reply')}:answer", _head(said), said)
             except MXNetError:
                 # The caller is gone, or what came was no request; others may still come.
-                if all(r in peers.gone for r in group.ranks if r != rank()):
+                if all(r in peers.lost_ranks for r in group.ranks if r != rank()):
                     return
 
 
@@ -252,7 +252,7 @@ def _send_call(to: int, name: str, args: Sequence[Any], named: dict[str, Any], k
     if group is None:
         if size() > 1:
             raise MXNetError(f"{what}: call rpc.start() first, in all processes")
-        told = _service.answer(decode(data))
+        told = _service.handle_call(decode(data))
         return Handle(lambda: _decode_result(told), lambda: True)
     with _service.sending:
         group.send(to, f"{group.name}:rpc", _head(data), data)
@@ -263,7 +263,7 @@ def _send_call(to: int, name: str, args: Sequence[Any], named: dict[str, Any], k
 
     def ready() -> bool:
         assert group.peers is not None
-        return group.peers.peek(channel, [group.ranks[to]])
+        return group.peers.can_receive(channel, [group.ranks[to]])
 
     return Handle(finish, ready)
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
 from ..core.knobs import COLLECTIVES, ON_WORKER_DEATH
-from ..op.joint import sum_processes_by
+from ..op.lowering_context import sum_processes_by
 from ..ps import Job, PeerLinks, current_worker, leave_job
-from . import coordinator, processes
-from .group import ProcessGroup
-from .mail import Mailbox
+from . import jax_distributed
+from .mailbox import Mailbox
+from .process_group import ProcessGroup
 from .rendezvous import remove_file, rendezvous
 
 # What torch.distributed and MPI call them.
@@ -72,11 +72,11 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
         if kind == "xla" and elastic:
             raise ArgumentError("parallel.init: XLA cannot do without a process; elastic jobs need backend='host'")
         if kind == "xla":
-            processes.check_not_started()
-        found = rendezvous(where, size, rank, coordinator.start_service)
+            jax_distributed.check_not_started()
+        found = rendezvous(where, size, rank, jax_distributed.start_service)
         if found is None or (found.job.workers == 1 and not elastic):
             if kind == "xla" and found is None and BACKENDS[backend] == "xla" and where is None:
-                processes.init_from_environment()
+                jax_distributed.init_from_environment()
             return
         if found.serve is not None:
             threading.Thread(target=found.serve, name="dualmx-scheduler", daemon=True).start()
@@ -85,10 +85,10 @@ def init(where: str | None = None, size: int | None = None, rank: int | None = N
         if found.serve is not None:
             remove_file(where)
         if kind == "xla":
-            address = coordinator.keep_connection(worker.coordinator())
-            processes.init_jax_distributed(address, worker.job.workers, worker.rank)
-            processes.attach_counters(worker.traffic)
-            processes.failure_detectors.append(lambda: next(iter(peers.gone.values()), ""))
+            address = jax_distributed.keep_connection(worker.coordinator())
+            jax_distributed.init_jax_distributed(address, worker.job.workers, worker.rank)
+            jax_distributed.attach_counters(worker.counters)
+            jax_distributed.failure_detectors.append(lambda: next(iter(peers.lost_ranks.values()), ""))
         _world.worker, _world.joined = worker, True
         _attach_peer_links(peers)
         sum_processes_by(_sums)
@@ -104,7 +104,7 @@ def _attach_peer_links(peers: PeerLinks) -> None:
 def _sums(key: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Sum arrays of one dtype over all processes, for operators that are under way."""
     whole = np.concatenate([a.reshape(-1) for a in arrays])
-    total = _world.group.sum_named(whole, key, f"exchange {key}")
+    total = _world.group.all_reduce_named(whole, key, f"exchange {key}")
     ends = np.cumsum([a.size for a in arrays])[:-1]
     return [part.reshape(a.shape) for part, a in zip(np.split(total, ends), arrays, strict=True)]
 
@@ -137,14 +137,14 @@ def is_initialized() -> bool:
 def rank(group: ProcessGroup | None = None) -> int:
     """Return the number of this process in the job, 0 if it is alone; or in a group, -1 if it is not in it."""
     if group is None and not _world.joined:
-        return processes.rank()
+        return jax_distributed.rank()
     return (group or _world.group).rank
 
 
 def size(group: ProcessGroup | None = None) -> int:
     """Return how many processes the job has, 1 if this one is alone; or a group."""
     if group is None and not _world.joined:
-        return processes.size()
+        return jax_distributed.size()
     return (group or _world.group).size
 
 
@@ -205,7 +205,7 @@ def group_of(group: Any, what: str) -> ProcessGroup:
         ArgumentError: not a group, or this process is no member. MXNetError: in a job that was not joined.
     """
     if group is None:
-        if not _world.joined and Job.described() and Job.from_env().workers > 1:
+        if not _world.joined and Job.in_environment() and Job.from_env().workers > 1:
             raise MXNetError(f"{what}: this process belongs to a job; call dualmx.parallel.init() first")
         return _world.group
     if not isinstance(group, ProcessGroup):
@@ -228,18 +228,18 @@ def is_elastic() -> bool:
 
 def lost_reason() -> str:
     """Return why a process of this group is gone; empty if all are there."""
-    return next(iter(_world.peers.gone.values()), "") if _world.peers is not None else ""
+    return next(iter(_world.peers.lost_ranks.values()), "") if _world.peers is not None else ""
 
 
 def has_waiting_processes() -> bool:
     """Return whether processes wait to take part, as far as this one knows; `regroup` lets them."""
-    return _world.joined and bool(_world.worker.newcomers)
+    return _world.joined and bool(_world.worker.waiting_workers)
 
 
 def leave_group() -> None:
     """Leave the group of an elastic job, so that all exchanges end that are under way; `regroup` begins the next."""
     if _world.peers is not None:
-        _world.peers.move()
+        _world.peers.leave_group()
 
 
 def regroup() -> None:

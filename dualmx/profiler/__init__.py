@@ -14,7 +14,8 @@ Example:
 
 from __future__ import annotations
 
-from .control import (
+from .annotations import Counter, Domain, Event, Frame, Marker, Task
+from .profiler import (
     dump,
     dump_profile,
     dumps,
@@ -27,7 +28,6 @@ from .control import (
     set_state,
     start_with_process,
 )
-from .objects import Counter, Domain, Event, Frame, Marker, Task
 
 __all__ = [
     "Counter", "Domain", "Event", "Frame", "Marker", "Task", "dump", "dump_profile", "dumps", "pause",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from ..compile.watch import CompileEvent, Listener, format_where
+from ..compile.events import CompileEvent, Listener, format_where
 from ..graph.trie import BACKWARD, OP, State, steps_of
 from ..op.registry import Call
 
@@ -48,16 +48,16 @@ class Program(NamedTuple):
 class Stat:
     """Count, total, least and greatest time (or value) of one name."""
 
-    __slots__ = ("count", "total", "least", "most")
+    __slots__ = ("count", "total", "min", "max")
 
     def __init__(self) -> None:
-        self.count, self.total, self.least, self.most = 0, 0.0, float("inf"), float("-inf")
+        self.count, self.total, self.min, self.max = 0, 0.0, float("inf"), float("-inf")
 
     def add(self, amount: float) -> None:
         """Count one more."""
         self.count += 1
         self.total += amount
-        self.least, self.most = min(self.least, amount), max(self.most, amount)
+        self.min, self.max = min(self.min, amount), max(self.max, amount)
 
 
 def program_of(state: State) -> Program:
@@ -66,12 +66,12 @@ def program_of(state: State) -> Program:
     operations = tuple(
         (
             s.call.op.name if s.call else "backward",
-            format_where(s.where),
+            format_where(s.user_line),
             ", ".join(f"{v.dtype}{list(v.shape)}" for v in s.outs),
         )
         for s in steps
     )
-    last = next((s.where for s in reversed(steps) if s.where), None)
+    last = next((s.user_line for s in reversed(steps) if s.user_line), None)
     context = str(steps[-1].outs[0].ctx) if steps and steps[-1].outs else ""
     lines: dict[str, dict[str, int]] = {}
     for name, where, _ in operations:
@@ -97,10 +97,10 @@ class Recorder(Listener):
         self.lock = threading.Lock()
         self.owner = os.getpid()
         self.programs: weakref.WeakKeyDictionary[State, Program] = weakref.WeakKeyDictionary()
-        self.fused: Tally[str] = Tally()
+        self.op_counts: Tally[str] = Tally()
         self.totals: dict[tuple[str, str], Stat] = {}
         self.values: dict[tuple[str, str], Stat] = {}
-        self.ends: dict[int, float] = {}
+        self.last_end_by_thread: dict[int, float] = {}
         self.numbers = itertools.count(1)
         self.clear()
 
@@ -114,7 +114,7 @@ class Recorder(Listener):
         with self.lock:
             self.totals.clear()
             self.values.clear()
-            self.fused.clear()
+            self.op_counts.clear()
 
     def add(self, event: Event) -> None:
         """Keep an event."""
@@ -150,9 +150,9 @@ class Recorder(Listener):
             "results": event.results,
             "donated": event.donated,
         }
-        self.span("compile", "compile", event.began, event.began + event.seconds, details)
+        self.span("compile", "compile", event.start, event.start + event.seconds, details)
 
-    def flushed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
         """Wait for the program, so that its duration is known, and record it with the names of its operations."""
         # A failed execution is reported where its result is read.
         with contextlib.suppress(Exception):
@@ -164,12 +164,12 @@ class Recorder(Listener):
                 program = self.programs[state] = program_of(state)
             alone = self.single and len(program.operations) == 1
             if not alone:
-                self.fused.update(program.counts)
+                self.op_counts.update(program.counts)
         me = threading.get_ident()
-        before = self.ends.get(me)
+        before = self.last_end_by_thread.get(me)
         if before is not None and before < began:
             self.span("record", "record", before, began)
-        self.ends[me] = ended
+        self.last_end_by_thread[me] = ended
         if alone:
             name, where, yields = program.operations[0]
             self.span(name, "operator", started, ended, {"where": where, "yields": yields})
@@ -187,7 +187,7 @@ class Recorder(Listener):
             self.span("execute", "execute", started, ended)
         self._note_memory(results)
 
-    def ran(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
+    def ran_eagerly(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
         """Record an operation that ran outside programs, and the run before it, which compiles what is new."""
         with contextlib.suppress(Exception):
             jax.block_until_ready(list(results))

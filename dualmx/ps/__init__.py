@@ -5,10 +5,10 @@ Knows NumPy only; optimizers are injected by `kvstore.server`.
 
 from __future__ import annotations
 
+from .current_worker import current_worker, leave_job
 from .job import Job
-from .peers import PeerLinks, PeerLost
-from .scheduler_node import run_scheduler, start_scheduler
-from .seat import current_worker, leave_job
+from .peer_links import PeerLinks, PeerLost
+from .scheduler import run_scheduler, start_scheduler
 from .server_node import ServerNode
 from .worker_node import WorkerNode
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import MXNetError
-from .frame import ERROR, REPLY, REQUEST, Message
-from .van import Van
+from .van.frame import ERROR, REPLY, REQUEST, Message
+from .van.van import Van
 
 
 class Peer:
@@ -25,12 +25,12 @@ class Peer:
         name: in words, for error texts.
         address: where it listens.
         link: the connection to it, -1 while there is none.
-        gone: why it is given up, "" while it is not.
+        failure: why it is given up, "" while it is not.
     """
 
     def __init__(self, name: str, address: dict[str, Any] | None = None, link: int = -1):
         self.name, self.address, self.link = name, address or {}, link
-        self.gone = ""
+        self.failure = ""
         self.lock = threading.RLock()
 
 
@@ -38,25 +38,25 @@ class Request:
     """A request under way.
 
     Attributes:
-        what: the request in words, for error texts.
+        description: the request in words, for error texts.
         message: what is sent, until it is answered.
         reply: the answer once it is there.
         error: why there will be none.
         done: answered or failed.
-        waits: what the peer says that it waits for.
-        into: memory that the answer's payload is received into, if it is as large and travels.
+        blocked_on: what the peer says that it waits for.
+        receive_buffer: memory that the answer's payload is received into, if it is as large and travels.
     """
 
     def __init__(self, number: int, peer: Peer, what: str, message: Message, into: np.ndarray | None = None):
-        self.number, self.peer, self.what, self.into = number, peer, what, into
+        self.number, self.peer, self.description, self.receive_buffer = number, peer, what, into
         self.message: Message | None = message
         self.reply: Message | None = None
         self.error: str | None = None
         self.done = False
-        self.waits = "all processes are alive, so one of them may wait for something else"
-        self.sent, self.times = time.monotonic(), 1  # the last time, and how often
+        self.blocked_on = "all processes are alive, so one of them may wait for something else"
+        self.sent, self.attempts = time.monotonic(), 1  # the last time, and how often
 
-    def forget(self) -> None:
+    def release_payload(self) -> None:
         """Let go of the answer's numbers, whose memory can be used again when nobody else has them."""
         if self.reply is not None:
             self.reply = _FORGOTTEN
@@ -73,21 +73,21 @@ class Customer:
         timeout: most seconds that `wait` waits; 0 for no limit.
 
     Attributes:
-        take: returns memory of a number of bytes that can be sent cheaply.
+        alloc: returns memory of a number of bytes that can be sent cheaply.
     """
 
     def __init__(self, van: Van, timeout: float = 0.0):
         self._van, self._timeout = van, timeout
-        self.take, self.shares, self.joined = van.take, van.shares, van.joined
-        van.where = self._where
-        self._open: dict[int, Request] = {}
+        self.alloc, self.shares, self.joined = van.alloc, van.shares_memory_with, van.map_contiguous
+        van.receive_buffer_for = self._receive_buffer_for
+        self._pending: dict[int, Request] = {}
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._sleeping = 0  # threads that wait to be notified
         self._failures = 0
         self._numbers = iter(range(1, 1 << 62))
 
-    def ask(
+    def send_request(
         self,
         peer: Peer,
         what: str,
@@ -96,18 +96,19 @@ class Customer:
         priority: int | None = None,
         into: np.ndarray | None = None,
     ) -> Request:
-        """Send a request, now or when there is a connection; for `priority` see `Message`, for `into` `Request`."""
+        """Send a request, now or when there is a connection; for `priority` see `Message`,
+        for `receive_buffer` `Request`."""
         with peer.lock:  # so that numbers arrive in their order
             number = next(self._numbers)
             ticket = Request(number, peer, what, Message(REQUEST, number, meta, payload, priority), into)
-            self._open[number] = ticket
-            if peer.gone:
-                self._finish(ticket, error=peer.gone)
+            self._pending[number] = ticket
+            if peer.failure:
+                self._finish(ticket, error=peer.failure)
             elif peer.link >= 0:
                 self._van.send(peer.link, ticket.message)  # type: ignore[arg-type]
         return ticket
 
-    def resume(self, peer: Peer, link: int, hello: dict[str, Any]) -> bool:
+    def reconnect(self, peer: Peer, link: int, hello: dict[str, Any]) -> bool:
         """Go on with `peer` by a new connection: introduce this process, then repeat what was not answered.
 
         False if the connection is down already, perhaps before anybody knew whose it was.
@@ -117,27 +118,27 @@ class Customer:
             before = [t for t in self.open() if t.peer is peer]
             number = next(self._numbers)
             greeting = Request(number, peer, f"joining {peer.name} again", Message(REQUEST, number, hello))
-            self._open[number] = greeting
+            self._pending[number] = greeting
             resumed = all(self._van.send(link, m) for t in (greeting, *before) if (m := t.message) is not None)
             if not resumed:
                 peer.link = -1
             return resumed
 
-    def repeat(self, after: float, longest: float) -> None:
+    def resend_overdue(self, after: float, longest: float) -> None:
         """Send requests again that were not answered for `after` seconds, later ones after up to `longest`."""
         now = time.monotonic()
         for ticket in self.open():
-            if now - ticket.sent < min(after * 2 ** (ticket.times - 1), longest):
+            if now - ticket.sent < min(after * 2 ** (ticket.attempts - 1), longest):
                 continue
             with ticket.peer.lock:
                 message = ticket.message
                 if message is not None and ticket.peer.link >= 0:
-                    ticket.sent, ticket.times = now, ticket.times + 1
+                    ticket.sent, ticket.attempts = now, ticket.attempts + 1
                     self._van.send(ticket.peer.link, message)
 
     def on_message(self, message: Message) -> None:
         """Take a reply or an error."""
-        ticket = self._open.get(message.request)
+        ticket = self._pending.get(message.request)
         if ticket is None:
             return
         if message.kind == REPLY:
@@ -146,40 +147,40 @@ class Customer:
             text = str(message.meta.get("text", "no reason given"))
             self._finish(ticket, error=text)
             if message.meta.get("final") is True:
-                self.give_up(ticket.peer, text)
+                self.fail_peer(ticket.peer, text)
 
-    def _where(self, link: int, request: int, nbytes: int) -> np.ndarray | None:
-        ticket = self._open.get(request)
-        into = ticket.into if ticket is not None and ticket.peer.link == link else None
+    def _receive_buffer_for(self, link: int, request: int, nbytes: int) -> np.ndarray | None:
+        ticket = self._pending.get(request)
+        into = ticket.receive_buffer if ticket is not None and ticket.peer.link == link else None
         return into if into is not None and into.nbytes == nbytes else None
 
-    def note(self, message: Message) -> str:
+    def set_blocked_on(self, message: Message) -> str:
         """Keep what a peer says that one of the requests waits for; returns it."""
-        text = message.take("text", str)
-        ticket = self._open.get(message.take("request", int))
+        text = message.field("text", str)
+        ticket = self._pending.get(message.field("request", int))
         if ticket is not None:
-            ticket.waits = text
+            ticket.blocked_on = text
         return text
 
-    def give_up(self, peer: Peer, reason: str) -> None:
+    def fail_peer(self, peer: Peer, reason: str) -> None:
         """End the open requests to `peer`, and all later ones, by an error."""
         with peer.lock:
-            peer.gone = peer.gone or reason
+            peer.failure = peer.failure or reason
         for ticket in self.open():
             if ticket.peer is peer:
-                self._finish(ticket, error=peer.gone)
+                self._finish(ticket, error=peer.failure)
 
-    def forked(self, peers: Sequence[Peer], reason: str) -> None:
+    def reset_after_fork(self, peers: Sequence[Peer], reason: str) -> None:
         """In a forked child: end all requests to `peers` by an error; locks may be held by threads of the parent."""
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         for peer in peers:
             peer.lock = threading.RLock()
-            self.give_up(peer, reason)
+            self.fail_peer(peer, reason)
 
     def _finish(self, ticket: Request, reply: Message | None = None, error: str | None = None) -> None:
         with self._lock:
-            self._open.pop(ticket.number, None)
+            self._pending.pop(ticket.number, None)
             if not ticket.done:
                 self._failures += error is not None
                 ticket.reply, ticket.error, ticket.message, ticket.done = reply, error, None, True
@@ -188,7 +189,7 @@ class Customer:
 
     def open(self) -> list[Request]:
         """Requests under way, in the order of their numbers."""
-        return sorted(self._open.values(), key=lambda t: t.number)
+        return sorted(self._pending.values(), key=lambda t: t.number)
 
     def wait(self, tickets: Sequence[Request], timeout: float | None = None) -> list[Message]:
         """Return the replies, in the order of the tickets; `timeout` takes the place of the customer's.
@@ -203,7 +204,7 @@ class Customer:
             waiting = None
             for ticket in tickets:
                 if ticket.error is not None:
-                    raise MXNetError(f"{ticket.what}: {ticket.error}")
+                    raise MXNetError(f"{ticket.description}: {ticket.error}")
                 if not ticket.done and waiting is None:
                     waiting = ticket
             if waiting is None:
@@ -213,10 +214,10 @@ class Customer:
                 until = until or time.monotonic() + limit
                 left = min(until - time.monotonic(), 1.0)
             if left <= 0:
-                self._open.pop(waiting.number, None)
+                self._pending.pop(waiting.number, None)
                 raise MXNetError(
-                    f"{waiting.what}: no answer from {waiting.peer.name} within {limit:g} s "
-                    f"(DUALMX_DIST_TIMEOUT); {waiting.waits}"
+                    f"{waiting.description}: no answer from {waiting.peer.name} within {limit:g} s "
+                    f"(DUALMX_DIST_TIMEOUT); {waiting.blocked_on}"
                 )
             if not self._van.drive(lambda one=waiting, n=failures: one.done or self._failures != n, left):
                 with self._lock:

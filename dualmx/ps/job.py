@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from ..core import knobs
 from ..core.encryption import check_encryption
 from ..core.errors import ArgumentError, MXNetError
-from ..core.network import address_of
+from ..core.net import address_of
 from ..core.open_files import raise_limit, remedy
-from .secret import load_secret
-from .sockets import SocketVan
-from .talking import LoggingVan
+from .van.debug_van import LoggingVan
+from .van.handshake import load_secret
+from .van.socket_van import SocketVan
 
 SPARE = 32  # files that a process opens beside its connections
 _REQUIRED = (knobs.ROOT_URI, knobs.ROOT_PORT, knobs.NUM_WORKER, knobs.NUM_SERVER)
@@ -28,17 +28,18 @@ class Job:
         uri, port: where the scheduler is.
         workers, servers: how many there are.
         task: wished rank, -1 for any.
-        interval, silence: seconds between signs of life, and of silence until a peer is dead.
+        interval, heartbeat_timeout: seconds between signs of life, and of silence until a peer is dead.
         timeout: most seconds of one wait. start: most seconds of the start.
         secret: known to all members.
         on_worker_death, on_server_death: `fail`, `wait`, and for workers `continue` and `elastic`.
-        comeback: seconds that the job waits for the return of one that died.
+        restart_timeout: seconds that the job waits for the return of one that died.
         group: least and greatest number of workers that exchange arrays in an elastic job; 0 for any number.
         journal: folder in which servers and the scheduler write down what they know, "" for none; `durable`: flushed
             to the disk.
         memory: most MiB of memory that a process shares with others of its host. tcp: no unix sockets.
         encrypt: what travels over TCP is encrypted: `auto` if it leaves the host, `1` all of it, `0` nothing.
-        drop: percent of messages that are lost, for tests; resend: seconds until what was not answered is repeated.
+        drop_percent: percent of messages that are lost, for tests; resend: seconds until what was not answered is
+        repeated.
     """
 
     role: str
@@ -49,23 +50,23 @@ class Job:
     secret: bytes
     task: int = -1
     interval: float = 1.0
-    silence: float = 4.0
+    heartbeat_timeout: float = 4.0
     timeout: float = 1800.0
     start: float = 120.0
     on_worker_death: str = "fail"
     on_server_death: str = "fail"
-    comeback: float = 120.0
+    restart_timeout: float = 120.0
     group: tuple[int, int] = (1, 0)
     journal: str = ""
     durable: bool = False
     memory: int = 4096
     tcp: bool = False
     encrypt: str = "auto"
-    drop: int = 0
+    drop_percent: int = 0
     resend: float = 1.0
 
     @staticmethod
-    def described() -> bool:
+    def in_environment() -> bool:
         """Whether the environment describes a job."""
         return bool(knobs.ROOT_URI.read())
 
@@ -84,10 +85,12 @@ class Job:
             )
         task = knobs.TASK_ID.integer() if knobs.TASK_ID.read() else -1
         counts = knobs.NUM_WORKER.integer(1), knobs.NUM_SERVER.integer()
-        return Job.at(knobs.ROOT_URI.read(), knobs.ROOT_PORT.port(1), *counts, task, knobs.ROLE.read())
+        return Job.with_scheduler(knobs.ROOT_URI.read(), knobs.ROOT_PORT.port(1), *counts, task, knobs.ROLE.read())
 
     @staticmethod
-    def at(uri: str, port: int, workers: int, servers: int = 0, task: int = -1, role: str = "worker") -> Job:
+    def with_scheduler(
+        uri: str, port: int, workers: int, servers: int = 0, task: int = -1, role: str = "worker"
+    ) -> Job:
         """Return the job whose scheduler is at `uri` and `port`; the environment tells the rest.
 
         Raises:
@@ -107,19 +110,19 @@ class Job:
             secret=load_secret(uri),
             task=task,
             interval=max(knobs.HEARTBEAT_INTERVAL.integer(), 1),
-            silence=knobs.HEARTBEAT_TIMEOUT.integer(),
+            heartbeat_timeout=knobs.HEARTBEAT_TIMEOUT.integer(),
             timeout=knobs.DIST_TIMEOUT.integer(),
             start=knobs.START_TIMEOUT.integer(1),
             on_worker_death=knobs.ON_WORKER_DEATH.read(),
             on_server_death=knobs.ON_SERVER_DEATH.read(),
-            comeback=knobs.RESTART_TIMEOUT.integer(1),
+            restart_timeout=knobs.RESTART_TIMEOUT.integer(1),
             group=(knobs.MIN_WORKERS.integer(1), knobs.MAX_WORKERS.integer()),
             journal=knobs.JOURNAL.read(),
             durable=knobs.JOURNAL_SYNC.read() == "1",
             memory=knobs.SHARED_MEMORY.integer(),
             tcp=knobs.TCP.read() == "1",
             encrypt=_encrypts(uri),
-            drop=knobs.DROP_MSG.integer(0, 99),
+            drop_percent=knobs.DROP_MSG.integer(0, 99),
             resend=knobs.RESEND_TIMEOUT.integer(1) / 1000,
         )
 
@@ -146,7 +149,7 @@ class Job:
                 f"process may have {may}. {remedy()}"
             )
         kind = LoggingVan if knobs.VERBOSE.read() == "2" else SocketVan
-        return kind(self.secret, self.interval, self.silence, self.memory << 20, self.tcp, self.encrypt)
+        return kind(self.secret, self.interval, self.heartbeat_timeout, self.memory << 20, self.tcp, self.encrypt)
 
     def own_host(self) -> str:
         """Return the address of this host as the others reach it.

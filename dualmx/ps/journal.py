@@ -18,8 +18,8 @@ from typing import Any
 
 from ..core.errors import FormatError, MXNetError
 from ..core.reader import Content
-from .decoder import Decoder
-from .frame import NOTICE, Message, encode
+from .van.decoder import Decoder
+from .van.frame import NOTICE, Message, encode
 
 MIN_LOG_BYTES = 64 << 20  # bytes of a journal before a snapshot takes its place
 _REMEDY = "it is damaged, or of another version; begin with an empty folder"
@@ -66,8 +66,8 @@ class Journal:
         """What is read, for errors: the files of a process."""
         return Content(b"", f"DUALMX_JOURNAL: {str(self._folder / self._name)!r}", "a journal", _REMEDY)
 
-    def read(self) -> Iterator[Message]:
-        """The records of the last snapshot and of its journal, oldest first; then `write` appends.
+    def replay(self) -> Iterator[Message]:
+        """The records of the last snapshot and of its journal, oldest first; then `append` appends.
 
         Raises:
             MXNetError: the folder cannot be used. FormatError: a damaged snapshot.
@@ -80,7 +80,7 @@ class Journal:
             if self._generation:
                 snapshot = self._path(self._generation, "snapshot")
                 self._set_limit(snapshot.stat().st_size)
-                yield from self._whole(snapshot)
+                yield from self._complete_record(snapshot)
             journal = self._path(self._generation, "journal")
             end = 0
             if journal.exists():
@@ -100,19 +100,19 @@ class Journal:
         decoder, at = Decoder(), 0
         with open(path, "rb", buffering=0) as f:
             while True:
-                room = decoder.room()
+                room = decoder.buffer()
                 n = f.readinto(room)
                 if not n:
                     return
                 at += n
                 try:
-                    message = decoder.filled(n)
+                    message = decoder.advance(n)
                 except FormatError:
                     return
                 if message is not None:
                     yield at, message
 
-    def _whole(self, path: Path) -> Iterator[Message]:
+    def _complete_record(self, path: Path) -> Iterator[Message]:
         end = 0
         for at, message in self._positions(path):
             end = at
@@ -120,7 +120,7 @@ class Journal:
         if end != path.stat().st_size:
             raise self.content.error(f"damaged snapshot {path.name}", end)
 
-    def write(self, meta: dict[str, Any], payload: Iterable[Any] = ()) -> bool:
+    def append(self, meta: dict[str, Any], payload: Iterable[Any] = ()) -> bool:
         """Append a record; True when it is time for a `snapshot`.
 
         Raises:
@@ -141,7 +141,7 @@ class Journal:
         return size
 
     def _wait_for_room(self, write: Callable[[], int]) -> int:
-        """Call `write` until it has room, or patience ends."""
+        """Call `append` until it has room, or patience ends."""
         began = reported = 0.0
         while True:
             try:

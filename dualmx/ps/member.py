@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .frame import Message
-from .pulse import WorkerStatus
+from .heartbeat import WorkerStatus
+from .van.frame import Message
 
 PRESENT = ("alive", "lost")
 NAMED = 8  # members that one text names at most
@@ -39,12 +39,12 @@ class Member:
 
     Attributes:
         link, request: its connection, and the request by which it registered.
-        wish: the rank that it asked for.
-        life: tells it from others that have or had its rank.
+        requested_rank: the rank that it asked for.
+        incarnation: tells it from others that have or had its rank.
         state: alive, lost (its connection broke), left, dead.
-        since: when it was lost or died, and `patience`: seconds that it may be lost.
-        end: why it is gone. crash: what it said itself.
-        pulse: what it tells with its signs of life.
+        since: when it was lost or died, and `grace_seconds`: seconds that it may be lost.
+        end_reason: why it is gone. crash: what it said itself.
+        status: what it tells with its signs of life.
         requests: numbers of further requests by which it registered, by this connection.
         back: it took the place of one that died.
         past: position, see `KVWorker.position`, up to which it comes to no barrier, as it was back later; -1 for none.
@@ -54,17 +54,17 @@ class Member:
     """
 
     def __init__(self, link: int, request: int, role: str, wish: int, life: int, address: dict[str, Any]):
-        self.link, self.request, self.role, self.wish, self.address = link, request, role, wish, address
-        self.life = life
+        self.link, self.request, self.role, self.requested_rank, self.address = link, request, role, wish, address
+        self.incarnation = life
         self.requests: list[int] = []
         self.back = self.early = self.parted = False
         self.past = self.skipped = -1
         self.rank = -1
         self.state = "alive"
-        self.since = self.patience = 0.0
-        self.end = ""
+        self.since = self.grace_seconds = 0.0
+        self.end_reason = ""
         self.crash = ""
-        self.pulse = WorkerStatus()
+        self.status = WorkerStatus()
 
     @property
     def name(self) -> str:
@@ -76,29 +76,29 @@ class Member:
         """Whether it may take part: it is there, or may be again at any moment."""
         return self.state in PRESENT
 
-    def told(self, now: float) -> dict[str, Any]:
+    def status_dict(self, now: float) -> dict[str, Any]:
         """What `dualmx status` is told of it."""
         return {
-            "role": self.role, "rank": self.rank, "state": self.state, "address": self.address, "end": self.end,
-            "since": round(now - self.since, 1) if self.since else 0.0, "pulse": self.pulse.told(now),
+            "role": self.role, "rank": self.rank, "state": self.state, "address": self.address, "end": self.end_reason,
+            "since": round(now - self.since, 1) if self.since else 0.0, "pulse": self.status.as_dict(now),
         }  # fmt: skip
 
     def record(self) -> dict[str, Any]:
         """What another scheduler must know of it."""
         return {
-            "op": "member", "role": self.role, "rank": self.rank, "life": self.life, "address": self.address,
-            "state": self.state, "end": self.end, "back": self.back, "past": self.past, "early": self.early,
+            "op": "member", "role": self.role, "rank": self.rank, "life": self.incarnation, "address": self.address,
+            "state": self.state, "end": self.end_reason, "back": self.back, "past": self.past, "early": self.early,
             "skipped": self.skipped,
         }  # fmt: skip
 
     @staticmethod
-    def of(record: Message, link: int) -> Member:
+    def from_record(record: Message, link: int) -> Member:
         """The member that a record tells of, without a connection: `link` stands for it until there is one."""
-        role, rank = record.take("role", str), record.take("rank", int)
-        made = Member(link, 0, role, rank, record.take("life", int), record.take("address", dict))
-        made.rank, made.state, made.end = rank, record.take("state", str), record.take("end", str)
-        made.back, made.early = record.take("back", bool), record.take("early", bool)
-        made.past, made.skipped = record.take("past", int), record.take("skipped", int)
+        role, rank = record.field("role", str), record.field("rank", int)
+        made = Member(link, 0, role, rank, record.field("life", int), record.field("address", dict))
+        made.rank, made.state, made.end_reason = rank, record.field("state", str), record.field("end", str)
+        made.back, made.early = record.field("back", bool), record.field("early", bool)
+        made.past, made.skipped = record.field("past", int), record.field("skipped", int)
         return made
 
 

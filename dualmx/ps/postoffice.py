@@ -1,674 +1,232 @@
-"""The postoffice: the scheduler knows all members, gives them ranks, holds barriers, and tells who died."""
+"""What a worker's and a server's place in a job have in common: the scheduler, who is gone, broken connections."""
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import FormatError, MXNetError
-from .assembly import GroupFormation
-from .frame import ERROR, NOTICE, PING, REPLY, REQUEST, Message
-from .journal import Journal, JournalError
-from .ledger import Place, SchedulerState
-from .member import Member, few, with_remedy
-from .van import NO_HEARTBEAT, RECONNECT_SECONDS, Van
+from .customer import Customer, Peer
+from .job import Job
+from .member import with_remedy
+from .van.debug_van import enable_logging
+from .van.frame import ERROR, NOTICE, REPLY, Message
+from .van.van import NO_HEARTBEAT, ConnectionRefused
 
 _log = logging.getLogger("dualmx.dist")
-MIN_RECONNECT_SECONDS = 5.0  # seconds that members have at least to connect to another scheduler
-MISMATCH_SECONDS = 2.0  # seconds that all workers may wait at different barriers
-PARTING = 2.0  # seconds in which members that have left may ask whether that was understood
-WAIT_LOG_SECONDS = 10.0  # seconds after which those who wait at a barrier are told for whom
+LEAVE_SECONDS = 10.0  # seconds that a process waits for a scheduler that is started again, before it ends
 
 
-class Barrier:
-    """A barrier that workers wait at.
+class Postoffice:
+    """What workers and servers have in common: a van, the scheduler, and who is gone.
 
     Attributes:
-        name, place: see `SchedulerState.has_passed`.
-        came: link and request of the workers that are there, by rank.
-        early: none of them has pushed anything yet.
+        incarnation: tells this process from others that have or had its place.
+        is_restarted: this process takes the place of one that died, or joins workers that began before.
+        live_workers: ranks of the workers when it joined.
     """
 
-    def __init__(self, name: str, place: Place):
-        self.name, self.place = name, place
-        self.came: dict[int, tuple[int, int]] = {}
-        self.early = True
+    def __init__(self, job: Job):
+        enable_logging()
+        self.job = job
+        self._van = job.van()
+        self._customer = Customer(self._van, job.timeout)
+        self.dead_peers: dict[tuple[str, int], str] = {}
+        self.dead: set[tuple[str, int]] = set()
+        self.rank = -1
+        self.incarnation = int.from_bytes(os.urandom(6), "big")
+        self.is_restarted = False
+        self.live_workers: set[int] = set()
+        self._barriers = 0
+        self._hello: dict[str, Any] = {}  # by which the scheduler knows this process, whatever connection it comes by
+        self._scheduler = Peer("the scheduler", {"host": job.uri, "port": job.port})
+        self._moved = threading.Condition()  # notified when a peer has another address, or this process leaves
+        self._closed = False
 
-    def has(self, member: Member) -> bool:
-        """Whether it need not wait for a worker: it is there, or came back behind it."""
-        behind = not self.name and (self.place[0] <= member.past or (member.early and self.early))
-        return member.rank in self.came or behind
+    def _join(self, address: dict[str, Any]) -> list[dict[str, Any]]:
+        """Register with the scheduler; returns the servers' addresses.
 
+        Raises:
+            MXNetError: there is no scheduler, or no place in its job.
+            SystemExit: the process before this one had finished, so that there is nothing to do.
+        """
+        job = self.job
+        self._hello = {
+            "op": "register",
+            "role": job.role,
+            "wish": job.task,
+            "life": self.incarnation,
+            "workers": job.workers,
+            "servers": job.servers,
+            "address": address,
+            "policy": job.policy,
+        }
+        ticket = self._customer.send_request(self._scheduler, f"joining the job as {job.role}", self._hello)
+        resumed = False
+        while not resumed:
+            link = self._van.connect(self._scheduler.address, job.start)
+            resumed = self._customer.reconnect(self._scheduler, link, self._hello)
+        reply = self._customer.wait([ticket], job.start + 10)[0]
+        if reply.meta.get("over") is True:
+            _log.warning("%s: the job, or its part in it, is finished; there is nothing left to do", job.role)
+            raise SystemExit(0)
+        self.rank = reply.field("rank", int)
+        self._hello = {"op": "rejoin", "role": job.role, "rank": self.rank, "life": self.incarnation}
+        self.is_restarted, self._barriers = reply.field("back", bool), reply.field("barriers", int)
+        self.live_workers = {rank for rank in reply.field("workers", list) if type(rank) is int}
+        os.environ["DMLC_RANK"] = str(self.rank)
+        servers = reply.field("servers", list)
+        if len(servers) != job.servers or not all(isinstance(s, dict) for s in servers):
+            raise FormatError("the scheduler sent no list of the servers")
+        known = ", ".join(f"server {i} at {s.get('host')}:{s.get('port')}" for i, s in enumerate(servers))
+        _log.info(
+            "%s %d: joined the job of the scheduler at %s:%d, with %s", job.role, self.rank, job.uri, job.port, known
+        )
+        return servers
 
-class Scheduler:
-    """Membership of a job of `workers` workers and `servers` servers.
+    def _scheduler_said(self, message: Message) -> None:
+        if message.kind in (REPLY, ERROR):
+            if "gone" in message.meta:
+                self._reconcile(message)
+            if message.meta.get("excluded") is True:
+                self._excluded(message.field("text", str))
+            self._customer.on_message(message)
+            return
+        if message.meta.get("op") == "waiting":
+            _log.warning("%s %d waits: %s", self.job.role, self.rank, self._customer.set_blocked_on(message))
+            return
+        op, role, rank = message.field("op", str), message.field("role", str), message.field("rank", int)
+        if op == "gone":
+            self.on_member_dead(role, rank, message.field("text", str), message.field("dead", bool))
+        elif op == "lost":
+            self.on_member_unreachable(role, rank)
+        elif op == "new":
+            self.on_member_joined(rank)
+        elif op == "asks":
+            self.on_join_request(rank)
+        elif op == "waits":
+            _log.warning("%s %d waits for %s", self.job.role, self.rank, message.field("text", str))
+        elif op == "back":
+            self.dead.discard((role, rank))
+            self.dead_peers.pop((role, rank), None)
+            self.on_member_back(role, rank, message.field("address", dict))
 
-    Args:
-        van: moves the messages.
-        workers, servers: members that the job has.
-        policy: what becomes of the job when a member of a role dies: `fail`, `wait`, `continue`, `elastic`.
-        comeback: seconds that the job waits, where the policy is to wait.
-        coordinator: starts what XLA's processes, as many as it is told, meet by, and returns its address.
-        journal: where changes are written down, to be read by `restore`.
-        group: least and greatest number of workers that exchange arrays in an elastic job; 0: any.
-    """
+    def _reconcile(self, message: Message) -> None:
+        """Take over the scheduler's view of the members, as notes of changes may have been lost with a connection."""
+        for rank, address in enumerate(message.field("servers", list)):
+            if isinstance(address, dict):
+                self.on_member_back("server", rank, address)
+        for rank in message.field("workers", list):
+            self.on_member_joined(rank)
+        absent = {(role, rank): (text, dead) for role, rank, text, dead in message.field("gone", list)}
+        for role, rank in [k for k in self.dead_peers if k[0] != "scheduler" and k not in absent]:
+            self.dead.discard((role, rank))
+            del self.dead_peers[role, rank]
+            if role == "worker":
+                self.on_member_back(role, rank, {})
+        for (role, rank), (text, dead) in absent.items():
+            if (role, rank) not in self.dead_peers:
+                self.on_member_dead(role, rank, text, dead)
 
-    def __init__(
-        self,
-        van: Van,
-        workers: int,
-        servers: int,
-        policy: Mapping[str, str] | None = None,
-        comeback: float = 120.0,
-        coordinator: Callable[[int], str] | None = None,
-        journal: Journal | None = None,
-        group: tuple[int, int] = (1, 0),
-    ):
-        self._van = van
-        self._policy = policy or {"worker": "fail", "server": "fail"}
-        self._comeback = comeback
-        self._ledger = SchedulerState(workers, servers, self._policy["worker"] == "elastic", journal)
-        self._wanted, self._members = self._ledger.wanted, self._ledger.members
-        self._attendance = self._ledger.attendance
-        self._assembly = GroupFormation(*group) if self._attendance is not None else None
-        self._coordinator, self._coordinates = coordinator, ""
-        self._met: dict[int, tuple[int, int, dict[str, Any]]] = {}  # rank -> (link, request, address)
-        self._barriers: dict[str, Barrier] = {}  # by their names, or what stands for the place of one without a name
-        self._skipping: dict[int, tuple[int, Message]] = {}  # at barriers whose numbers are not known yet, by rank
-        self._since: dict[str, float] = {}  # of barriers, when somebody came or all were told
-        self._crossed = 0.0  # since when all workers wait at different ones
-        self._last_gone: Member | None = None  # the worker that died or left last, and when it did so
-        self._last_end = 0.0
-        self._asked = 0.0  # since when a worker waits for the next batch
-        self._lock = threading.RLock()
-        self.over = threading.Event()
-        self.failed = ""
+    def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
+        """A member is lost, for good if `dead`; `text` says why."""
+        self.dead_peers.setdefault((role, rank), text)
+        if dead:
+            self.dead.add((role, rank))
 
-    def restore(self, patience: float) -> bool:
-        """Read the journal, and be where the scheduler that wrote it was; whether there was one.
+    def _excluded(self, text: str) -> None:
+        """The job goes on without this process."""
+
+    def on_member_joined(self, rank: int) -> None:
+        """One more worker joins the job."""
+
+    def on_join_request(self, rank: int) -> None:
+        """A worker wants to take part in the exchanges of the others."""
+
+    def on_member_unreachable(self, role: str, rank: int) -> None:
+        """The scheduler's connection to a member broke."""
+
+    def on_member_back(self, role: str, rank: int, address: dict[str, Any]) -> None:
+        """A member is there again."""
+
+    # -- connections that break
+
+    def reconnect_or_fail(
+        self, peer: Peer, link: int, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
+    ) -> None:
+        """Connect to `peer` again, on a thread, or call `lost` with the reason that it cannot be."""
+        with peer.lock:
+            if peer.link != link:
+                return  # another thread has connected meanwhile
+            peer.link = -1
+        if reason.startswith(NO_HEARTBEAT) and not waits:
+            lost(reason)
+            return
+        work = threading.Thread(target=self._reconnect_loop, args=(peer, reason, waits, hello, lost), daemon=True)
+        work.start()
+
+    def _reconnect_loop(
+        self, peer: Peer, reason: str, waits: bool, hello: dict[str, Any], lost: Callable[[str], None]
+    ) -> None:
+        until = time.monotonic() + (self.job.restart_timeout if waits else max(self.job.heartbeat_timeout, 1.0))
+        while not self._closed and not peer.failure:
+            try:
+                link = self._van.connect(peer.address, 0.2, patient=False)
+                if peer.link >= 0:  # by another thread
+                    self._van.drop(link)
+                    return
+                if self._customer.reconnect(peer, link, hello or self._hello):
+                    _log.warning("%s %d: connected to %s again, after: %s", self.job.role, self.rank, peer.name, reason)
+                    return
+            except ConnectionRefused:
+                if not waits:
+                    break
+            except (MXNetError, OSError):
+                pass
+            if time.monotonic() > until:
+                break
+            with self._moved:
+                self._moved.wait(0.1)
+        if not self._closed:
+            lost(reason + (f"; it did not come back within {self.job.restart_timeout:g} s" if waits else ""))
+
+    def _scheduler_broke(self, link: int, reason: str) -> None:
+        waits = self.job.on_server_death == "wait"
+        self.reconnect_or_fail(self._scheduler, link, reason, waits, {}, self._scheduler_died)
+
+    def _scheduler_died(self, reason: str) -> None:
+        text = with_remedy(f"the scheduler died: {reason}", "scheduler", self.job.on_server_death)
+        self.on_member_dead("scheduler", 0, text, True)
+        self._customer.fail_peer(self._scheduler, text)
+
+    def _farewell(self, patience: float, **more: Any) -> Message | None:
+        """Take leave of the scheduler; it has written that down when this returns, unless it is gone for good.
 
         Args:
-            patience: seconds that its members have to connect to this one.
+            patience: seconds for a scheduler that is started again at this moment.
+            more: what the scheduler is told.
 
-        Raises:
-            MXNetError: the journal is that of another job.
+        Returns:
+            its answer, if there was one.
         """
-        self._ledger.read()
-        now = time.monotonic()
-        for member in self._members.values():
-            if member.present or self._policy[member.role] == "wait" and member.state == "dead":
-                member.state, member.since, member.patience = "lost", now, patience
-                member.end = member.end or "it did not connect to the scheduler after its restart"
-        if not self._ledger.complete:
-            self._ledger.enter_job()
-        return self._ledger.complete
-
-    # -- messages, on the van's thread
-
-    def on_message(self, link: int, message: Message) -> None:
-        """Serve one message of a member."""
+        ticket = self._customer.send_request(self._scheduler, "leaving the job", {"op": "bye", **more})
         try:
-            with self._lock:
-                self._serve(link, message)
-        except JournalError as e:
-            self.failed = str(e)
-            self.over.set()
+            reply = self._customer.wait([ticket], patience)[0]
         except MXNetError as e:
-            self._van.answer(link, Message(ERROR, message.request, {"text": str(e), "final": True}))
+            _log.info("%s %d: %s", self.job.role, self.rank, e)
+            return None
+        if "workers" not in reply.meta:
+            self._van.send(self._scheduler.link, Message(NOTICE, 0, {"op": "parted"}))
+        return reply
 
-    def _serve(self, link: int, message: Message) -> None:
-        op = message.take("op", str)
-        if message.kind == REQUEST and op == "register":
-            self._register(link, message)
-        elif message.kind == REQUEST and op == "rejoin":
-            self._rejoin(link, message)
-        elif message.kind == REQUEST and op == "barrier":
-            self._barrier(link, message)
-        elif message.kind == REQUEST and op == "batch":
-            self._next_batch(link, message)
-        elif message.kind == REQUEST and op == "history":
-            self._tell_history(link, message)
-        elif message.kind == REQUEST and op == "meet":
-            self._meet(link, message)
-        elif message.kind == REQUEST and op == "assemble":
-            self._assemble(link, message)
-        elif message.kind == REQUEST and op == "coordinator":
-            self._van.answer(link, Message(REPLY, message.request, {"address": self._coordinated()}))
-        elif message.kind == REQUEST and op == "status":
-            self._van.answer(link, Message(REPLY, message.request, self.status()))
-        elif message.kind == REQUEST and op == "past":
-            self._pass(link, message)
-        elif op == "bye":
-            told = self._stays(link, message)
-            if not told:
-                self._leave(link)
-            if message.kind == REQUEST:
-                self._van.answer(link, Message(REPLY, message.request, told))
-        elif message.kind == NOTICE and op == "parted" and link in self._members:
-            self._members[link].parted = True
-        elif message.kind == NOTICE and op == "crash" and link in self._members:
-            self._members[link].crash = message.take("text", str)[:500]
-        elif message.kind == PING and link in self._members:
-            self._members[link].pulse.take(message)
-
-    def status(self) -> dict[str, Any]:
-        """Return what is known of the members, for `dualmx status`."""
-        now = time.monotonic()
-        members = [m.told(now) for m in sorted(self._members.values(), key=lambda m: (m.role, m.rank))]
-        waiting = [{"barrier": label, "ranks": sorted(b.came)} for label, b in self._barriers.items()]
-        told = {"wanted": self._wanted, "complete": self._ledger.complete, "members": members, "barriers": waiting}
-        if self._attendance is not None:
-            told["batch"] = {"number": self._attendance.number, "members": self._attendance.members}
-            waited = round(now - self._asked, 3) if self._asked else 0.0
-            told["late"] = {str(rank): waited for rank in self._attendance.waits_for() if waited}
-        return told
-
-    def on_down(self, link: int, reason: str) -> None:
-        """A link broke: its member is lost, unless it had taken its leave; dead, if it does not come again at once."""
-        with self._lock:
-            member = self._members.get(link)
-            if member is None or member.state != "alive":
-                return
-            if not self._ledger.complete:
-                del self._members[link]
-                return
-            member.state, member.since, member.end = "lost", time.monotonic(), member.crash or reason
-            member.patience = RECONNECT_SECONDS
-            if member.crash or reason.startswith(NO_HEARTBEAT):
-                self._bury(member)
-            else:
-                self._note(member, "lost", member.end)
-
-    def _bury(self, member: Member) -> None:
-        now = time.monotonic()
-        died = member.since if member.state == "lost" else now
-        member.state, member.since = "dead", now
-        self._ledger.enter(member)
-        _log.warning("scheduler: %s died: %s", member.name, member.end)
-        text = f"{member.name} died: {member.end}"
-        self._tell(member, with_remedy(text, member.role, self._policy[member.role]), True, died)
-
-    def _awaited(self, member: Member) -> bool:
-        """Dead, and the job waits for its return, or for another in its place when there is no worker left."""
-        policy = self._policy[member.role]
-        waits = policy == "wait" or (policy == "elastic" and member is self._last_gone)
-        return waits and member.state == "dead" and time.monotonic() - member.since < self._comeback
-
-    def _register(self, link: int, message: Message) -> None:
-        role, wish, life = message.take("role", str), message.take("wish", int), message.take("life", int)
-        address = message.take("address", dict)
-        counts = {"worker": message.take("workers", int), "server": message.take("servers", int)}
-        if role not in self._wanted:
-            raise FormatError(f"role {role!r}: expected worker or server")
-        if counts != self._wanted:
-            raise MXNetError(
-                f"the scheduler's job has {self._wanted['worker']} workers and {self._wanted['server']} servers, "
-                f"this {role}'s has {counts['worker']} and {counts['server']} (DMLC_NUM_WORKER, DMLC_NUM_SERVER)"
-            )
-        policy = message.meta.get("policy", self._policy)
-        if policy != self._policy:
-            raise MXNetError(
-                f"the scheduler's job has the policies {dict(self._policy)}, this {role}'s has {policy} "
-                "(DUALMX_ON_WORKER_DEATH, DUALMX_ON_SERVER_DEATH)"
-            )
-        known = next((m for m in self._members.values() if m.life == life and m.role == role), None)
-        if known is not None:
-            self._reregister(known, link, message.request)
-            return
-        member = Member(link, message.request, role, wish, life, address)
-        if self._ledger.complete:
-            if role == "worker" and self._attendance is not None:
-                self._admit(member)
-            else:
-                self._replace(member)
-            return
-        if sum(m.role == role for m in self._members.values()) >= self._wanted[role]:
-            raise MXNetError(f"the job has its {self._wanted[role]} {role}s already")
-        self._members[link] = member
-        if len(self._members) == sum(self._wanted.values()):
-            self._begin()
-
-    def _reregister(self, member: Member, link: int, request: int) -> None:
-        """A member asks again, as its connection broke before it was answered, or the scheduler was another one."""
-        if member.link == link:
-            member.requests.append(request)
-        else:
-            self._move(member, link)
-            member.request, member.requests = request, []
-        if self._ledger.complete:
-            if not (member.present or self._awaited(member)):
-                raise MXNetError(f"the job goes on without {member.name}: {member.end}")
-            self._revive(member)
-            self._welcome(member)
-
-    def _move(self, member: Member, link: int) -> None:
-        """A member has another connection."""
-        del self._members[member.link]
-        self._van.drop(member.link)
-        member.link = link
-        self._members[link] = member
-
-    def _revive(self, member: Member) -> None:
-        """A member that was lost is there again."""
-        if member.state != "alive":
-            member.state, member.crash = "alive", ""
-            self._note(member, "back", f"{member.name} is back")
-
-    def _replace(self, member: Member) -> None:
-        """Let a new process take the place of one that died; it may end if that one had finished."""
-        role = member.role
-        for old in self._members.values():
-            if old.role == role and old.state == "lost" and old.rank == member.wish:
-                self._bury(old)
-        places = [m for m in self._members.values() if m.role == role and self._awaited(m)]
-        chosen = next((m for m in places if m.rank == member.wish), places[0] if places else None)
-        if chosen is None:
-            ranks = {m.rank: m for m in self._members.values() if m.role == role and m.state == "left"}
-            if self._policy[role] == "wait" and member.wish in ranks:
-                self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
-                return
-            raise MXNetError(f"the job has its {self._wanted[role]} {role}s already, and waits for none to come back")
-        del self._members[chosen.link]
-        member.rank, member.back = chosen.rank, True
-        self._members[member.link] = member
-        self._ledger.enter(member)
-        _log.warning("scheduler: %s is back", member.name)
-        self._welcome(member)
-        self._note(member, "back", f"{member.name} is back")
-
-    def _admit(self, member: Member) -> None:
-        """Let one more worker join an elastic job; it gets a number that nobody had before.
-
-        It may end if all others have finished: servers end then, and need not hear of it in time.
-        """
-        last, others = self._last_gone, self._ledger.workers()
-        later = any(m.state == "alive" or (m.state == "lost" and m.since > self._last_end) for m in others)
-        if last is not None and last.state == "left" and not later:
-            self._van.answer(member.link, Message(REPLY, member.request, {"over": True}))
-            return
-        member.rank, member.back = 1 + max(m.rank for m in self._ledger.workers()), True
-        self._members[member.link] = member
-        self._ledger.enter(member)
-        _log.warning("scheduler: %s joins the job", member.name)
-        self._note(member, "new", f"{member.name} joins the job")
-        self._welcome(member)
-
-    def _next_batch(self, link: int, message: Message) -> None:
-        """A worker has ended a batch, and asks for the next."""
-        member = self._members.get(link)
-        if self._attendance is None or member is None or member.role != "worker":
-            raise MXNetError("only the workers of an elastic job ask for batches")
-        self._attendance.mark(message.take("marks", list))
-        told = self._attendance.ask(member.rank, message.take("ended", int), (link, message.request))
-        if told is not None:
-            self._van.answer(link, Message(REPLY, message.request, told))
-        else:
-            self._asked = self._asked or time.monotonic()
-            self._settle_batch()
-
-    def _tell_history(self, link: int, message: Message) -> None:
-        """Tell a newcomer of the batches before it came."""
-        self._worker(link, "ask for batches")
-        if self._attendance is None:
-            raise MXNetError("only elastic jobs have batches")
-        self._van.answer(link, Message(REPLY, message.request, self._attendance.page(message.take("start", int))))
-
-    def _settle_batch(self) -> None:
-        attendance = self._attendance
-        if attendance is None or not self._ledger.complete:
-            return
-        if attendance.settle(m.rank for m in self._ledger.workers() if m.present):
-            self._asked = 0.0
-            self._ledger.enter_batch()
-            for (link, request), told in attendance.answers():
-                self._van.answer(link, Message(REPLY, request, told))
-
-    def _rejoin(self, link: int, message: Message) -> None:
-        """A member whose connection broke has made another one."""
-        role, rank, life = message.take("role", str), message.take("rank", int), message.take("life", int)
-        if not self._ledger.complete:  # nobody is a member yet: its registration comes again behind this
-            self._van.answer(link, Message(REPLY, message.request))
-            return
-        member = next((m for m in self._members.values() if (m.role, m.rank, m.life) == (role, rank, life)), None)
-        if member is None or not (member.present or self._awaited(member)):
-            if member is not None:
-                member.parted = True
-            text = f"the job goes on without {role} {rank}: {member.end if member else 'not a member'}"
-            self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True, "excluded": True}))
-            return
-        if member.link != link:
-            self._move(member, link)
-        self._revive(member)
-        self._van.answer(link, Message(REPLY, message.request, self._view()))
-
-    def _view(self) -> dict[str, Any]:
-        """What a member must know of the others, whatever notes it has missed."""
-        ordered = sorted(self._members.values(), key=lambda m: m.rank)
-        gone = [[m.role, m.rank, m.end, m.state == "dead"] for m in ordered if not m.present]
-        workers = [m.rank for m in ordered if m.role == "worker" and (m.present or self._awaited(m))]
-        return {"servers": [m.address for m in ordered if m.role == "server"], "gone": gone, "workers": workers}
-
-    def _welcome(self, member: Member) -> None:
-        at, number = self._ledger.last
-        meta = {**self._view(), "rank": member.rank, "back": member.back}
-        if self._attendance is not None:
-            meta["gone"] = []  # they may be many by now, and are none of a newcomer's concern
-        meta["barriers"] = number if at == 0 else 0
-        for request in (member.request, *member.requests):
-            self._van.answer(member.link, Message(REPLY, request, meta))
-
-    def _begin(self) -> None:
-        for role, count in self._wanted.items():
-            members = [m for m in self._members.values() if m.role == role]
-            free = set(range(count))
-            for m in members:
-                if m.wish in free:
-                    m.rank = m.wish
-                    free.discard(m.wish)
-            for m in members:
-                if m.rank < 0:
-                    m.rank = min(free)
-                    free.discard(m.rank)
-        _log.info("scheduler: all are here:\n%s", self.table())
-        self._ledger.enter_all()
-        for m in self._members.values():
-            self._welcome(m)
-
-    def table(self) -> str:
-        """The members, one a line: role, rank, host, and the port of a server."""
-        ordered = sorted(self._members.values(), key=lambda m: (m.role, m.rank))
-        rows = [("role", "rank", "host", "port")]
-        rows += [(m.role, str(m.rank), str(m.address.get("host", "")), str(m.address.get("port", ""))) for m in ordered]
-        wide = max(len(row[2]) for row in rows)
-        return "\n".join(f"  {a:9} {b:>4}  {c:{wide}}  {d}".rstrip() for a, b, c, d in rows)
-
-    def _barrier(self, link: int, message: Message) -> None:
-        member = self._worker(link, "meet at a barrier")
-        at = message.take("at", int) if "at" in message.meta else 0
-        name, number = message.take("name", str), message.take("number", int)
-        if message.meta.get("skips") is True:
-            if not self._knows_skipped(member):
-                self._skipping[member.rank] = link, message
-                return
-            number += member.skipped
-        place = at, number
-        if self._ledger.has_passed(name, place):
-            self._van.answer(link, Message(REPLY, message.request))
-            return
-        label = name or f"#{place[1]}" + (f" after {place[0]} pushes" if place[0] else "")
-        barrier = self._barriers.setdefault(label, Barrier(name, place))
-        barrier.came[member.rank] = (link, message.request)
-        barrier.early &= message.meta.get("idle") is True
-        self._settle(label)
-        self._serve_skipping()
-
-    def _knows_skipped(self, member: Member) -> bool:
-        """Whether it is known how many barriers a worker left out that came back before it had pushed anything.
-
-        They have been passed when somebody waits who has pushed, and those behind them have not, as they lack this
-        worker. Nobody comes to them any more when all others have left them out, or are gone for good.
-        """
-        if member.skipped < 0:
-            behind = any(not b.name and not b.early for b in self._barriers.values())
-            others = (m for m in self._ledger.workers() if not m.early)
-            if not behind and any(m.present or self._awaited(m) for m in others):
-                return False
-            member.skipped = self._ledger.last[1]
-            self._ledger.enter(member)
-        return True
-
-    def _serve_skipping(self) -> None:
-        """Let workers wait at the barriers whose numbers have become known."""
-        for rank, (link, message) in list(self._skipping.items()):
-            member = self._members.get(link)
-            if member is None or self._knows_skipped(member):
-                del self._skipping[rank]
-            if member is not None and rank not in self._skipping:
-                self._barrier(link, message)
-
-    def _pass(self, link: int, message: Message) -> None:
-        """A worker that came back goes on behind some barriers: they wait for it no more."""
-        member = self._worker(link, "tell where they are")
-        member.past, member.early = message.take("at", int), message.take("early", bool)
-        self._ledger.enter(member)
-        self._van.answer(link, Message(REPLY, message.request))
-        for label in list(self._barriers):
-            self._settle(label)
-        self._serve_skipping()
-
-    def _worker(self, link: int, what: str) -> Member:
-        member = self._members.get(link)
-        if member is None or member.role != "worker":
-            raise MXNetError(f"only the workers of the job {what}")
-        return member
-
-    def _meet(self, link: int, message: Message) -> None:
-        """Tell all workers where the others listen, when all have said so."""
-        member = self._worker(link, "meet")
-        self._met[member.rank] = (link, message.request, message.take("address", dict))
-        self._introduce()
-
-    def _introduce(self) -> None:
-        gone = [m for m in self._ledger.workers() if m.state in ("dead", "left")]
-        if len(self._met) == self._wanted["worker"]:
-            addresses = [self._met[rank][2] for rank in sorted(self._met)]
-            for link, request, _ in self._met.values():
-                self._van.answer(link, Message(REPLY, request, {"addresses": addresses}))
-        elif gone:
-            for link, request, _ in self._met.values():
-                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
-        else:
-            return
-        self._met = {}
-
-    def _assemble(self, link: int, message: Message) -> None:
-        """A worker of an elastic job asks for the next group of those who exchange arrays."""
-        member = self._worker(link, "form groups")
-        if self._assembly is None:
-            raise MXNetError("only the workers of an elastic job form groups anew")
-        number, address = message.take("group", int), message.take("address", dict)
-        patience = message.take("patience", (int, float))
-        if self._assembly.ask(member.rank, number, address, (link, message.request), patience):
-            self._note(member, "asks", f"{member.name} wants to take part")
-        self._settle_assembly()
-
-    def _settle_assembly(self) -> None:
-        if self._assembly is None or not self._ledger.complete:
-            return
-        workers = self._ledger.workers()
-        here = [m.rank for m in workers if m.present]
-        self._assembly.settle(here, [m.rank for m in workers if m.state == "left"])
-        for (link, request), told in self._assembly.answers():
-            self._van.answer(link, Message(REPLY, request, told))
-        now = time.monotonic()
-        for link, text in self._assembly.to_tell(now, here):
-            self._van.answer(link, Message(NOTICE, 0, {"op": "waits", "role": "worker", "rank": 0, "text": text}))
-        for (link, request), text in self._assembly.overdue(now, here):
-            self._van.answer(link, Message(ERROR, request, {"text": text}))
-
-    def _coordinated(self) -> str:
-        if self._coordinator is None:
-            raise MXNetError("the scheduler of this job starts no coordinator")
-        self._coordinates = self._coordinates or self._coordinator(self._wanted["worker"])
-        return self._coordinates
-
-    def _settle(self, label: str) -> None:
-        barrier = self._barriers[label]
-        missing = [m for m in self._expected() if not barrier.has(m)]
-        if not missing:
-            self._ledger.pass_barrier(barrier.name, barrier.place)
-            for link, request in self._barriers.pop(label).came.values():
-                self._van.answer(link, Message(REPLY, request))
-            return
-        gone = [m for m in missing if m.state in ("dead", "left") and not self._awaited(m)]
-        if gone:
-            for link, request in self._barriers.pop(label).came.values():
-                self._van.answer(link, Message(ERROR, request, {"text": gone[0].end}))
-
-    def _expected(self) -> list[Member]:
-        """The workers for whom barriers wait."""
-        workers = self._ledger.workers()
-        if self._policy["worker"] == "wait" and any(m.back for m in workers):
-            # One that came back may have skipped a barrier, so that it or the others end with one less.
-            return [m for m in workers if m.state != "left"]
-        if self._policy["worker"] == "continue":
-            return [m for m in workers if m.state != "dead"]
-        if self._attendance is not None:
-            return [m for m in workers if m.present and self._takes_part(m)]
-        return workers
-
-    def _tell_who_is_missing(self, now: float) -> None:
-        """Tell those who wait at a barrier for long who is not there."""
-        self._since = {label: self._since.get(label, now) for label in self._barriers}
-        for label in [b for b, since in self._since.items() if now - since >= WAIT_LOG_SECONDS]:
-            barrier, self._since[label] = self._barriers[label], now
-            lacking = few([m.name for m in self._expected() if not barrier.has(m)])
-            text = f"the barrier {label} still lacks {lacking}"
-            for link, request in barrier.came.values():
-                self._van.answer(link, Message(NOTICE, 0, {"op": "waiting", "text": text, "request": request}))
-
-    def _takes_part(self, member: Member) -> bool:
-        """Whether a worker of an elastic job is no newcomer, who waits for nobody and for whom nobody waits."""
-        assert self._attendance is not None
-        number = self._attendance.number
-        return member.rank in self._attendance.members if number else member.rank < self._wanted["worker"]
-
-    def _leave(self, link: int) -> None:
-        member = self._members.get(link)
-        if member is not None and member.state == "alive":
-            member.state = "left"
-            self._ledger.enter(member)
-            self._tell(member, f"{member.name} has left the job", False, time.monotonic())
-
-    def _stays(self, link: int, message: Message) -> dict[str, Any]:
-        """What a server of an elastic job is told that must not leave yet: the workers of which it has not heard."""
-        member, workers = self._members.get(link), self._ledger.workers()
-        serves = self._attendance is not None and member is not None and member.role == "server"
-        if not serves or not any(m.present or self._awaited(m) for m in workers):
-            return {}
-        newest = message.take("newest", int)
-        return {"workers": [m.rank for m in workers if m.state == "alive" and m.rank > newest]}
-
-    def _note(self, about: Member, op: str, text: str, **more: Any) -> None:
-        note = {"op": op, "role": about.role, "rank": about.rank, "text": text, "address": about.address, **more}
-        for m in self._members.values():
-            if m.state == "alive" and m is not about:
-                self._van.answer(m.link, Message(NOTICE, 0, note))
-
-    def _tell(self, about: Member, text: str, dead: bool, at: float) -> None:
-        """Tell of a death that was at a certain time, although it was not sure then, or of a leave."""
-        about.end = text
-        if about.role == "worker" and at >= self._last_end:
-            self._last_gone, self._last_end = about, at
-        self._note(about, "gone", text, dead=dead)
-        for label in list(self._barriers):
-            self._settle(label)
-        self._serve_skipping()
-        if self._met:
-            self._introduce()
-        self._settle_batch()
-        self._settle_assembly()
-        self._maybe_over()
-
-    def _maybe_over(self) -> None:
-        if not any(m.present or self._awaited(m) for m in self._members.values()):
-            self.over.set()
-
-    # -- the scheduler's own thread
-
-    def run(self, start: float) -> None:
-        """Serve until the job is over.
-
-        Raises:
-            MXNetError: after `start` seconds members were still missing, or the journal cannot be written.
-        """
-        until = time.monotonic() + start
-        while not self.over.wait(0.1):
-            with self._lock:
-                if not self._ledger.complete:
-                    # Without servers, a script that never joins is none of the scheduler's concern.
-                    if time.monotonic() > until and (self._members or self._wanted["server"]):
-                        self._refuse(start)
-                    continue
-                self._watch()
-                ended = not any(m.present or self._awaited(m) for m in self._ledger.workers())
-                # Servers leave when no worker will come any more.
-                ended = ended or any(m.role == "server" and m.state == "left" for m in self._members.values())
-                if ended:
-                    for lost in [m for m in self._members.values() if m.state == "lost"]:
-                        self._bury(lost)
-            if ended:
-                self.over.wait(5.0 + len(self._members) / 25)  # servers end by themselves, when they have heard of all
-                break
-        until = time.monotonic() + PARTING
-        while self._policy["server"] == "wait" and time.monotonic() < until and not self._all_parted():
-            time.sleep(0.01)
-        if self.failed:
-            raise MXNetError(self.failed)
-
-    def _all_parted(self) -> bool:
-        """Whether nobody is left that may ask again, because the answer to its leave was lost."""
-        with self._lock:
-            return all(m.parted or m.state != "left" or link < 0 for link, m in self._members.items())
-
-    def close(self) -> None:
-        """Forget the job, when all members have been told that it is over."""
-        if not self.failed:
-            self._ledger.close()
-
-    def _watch(self) -> None:
-        """Those who were lost and did not come again are dead; those who were awaited in vain end what waits."""
-        now = time.monotonic()
-        for member in list(self._members.values()):
-            if member.state == "lost" and now - member.since > member.patience:
-                self._bury(member)
-        for label in list(self._barriers):
-            self._settle(label)
-        self._serve_skipping()
-        self._uncross(now)
-        self._tell_who_is_missing(now)
-        self._settle_assembly()
-        self._maybe_over()
-
-    def _uncross(self, now: float) -> None:
-        """End barriers that all workers wait at for good, because they do not wait at the same one."""
-        workers = [m for m in self._ledger.workers() if m.state != "left"]
-        at = {rank: label for label, barrier in self._barriers.items() for rank in barrier.came}
-        if len(self._barriers) < 2 or not all(m.state == "alive" and m.rank in at for m in workers):
-            self._crossed = 0.0
-        elif not self._crossed:
-            self._crossed = now
-        elif now - self._crossed > MISMATCH_SECONDS:
-            self._crossed = 0.0
-            told = few([f"worker {rank} at the barrier {label}" for rank, label in sorted(at.items())], "; ")
-            text = f"the workers wait for each other at different places: {told}; all must make the same calls in order"
-            for label in list(self._barriers):
-                for link, request in self._barriers.pop(label).came.values():
-                    self._van.answer(link, Message(ERROR, request, {"text": text}))
-
-    def _missing(self) -> str:
-        """Names of those who are not there, if all who are have asked for ranks."""
-        wishes = {(m.role, m.wish) for m in self._members.values()}
-        all_ = [(role, rank) for role, count in self._wanted.items() for rank in range(count)]
-        if not wishes <= set(all_) or len(wishes) < len(self._members):
-            return ""
-        missing = [f"{role} {rank}" for role, rank in all_ if (role, rank) not in wishes]
-        return f"; missing: {few(missing)}: see what they wrote last"
-
-    def _refuse(self, start: float) -> None:
-        here = {role: sum(m.role == role for m in self._members.values()) for role in self._wanted}
-        text = (
-            f"the job did not come together within {start:g} s (DUALMX_START_TIMEOUT): "
-            + ", ".join(f"{here[role]} of {count} {role}s" for role, count in self._wanted.items())
-            + self._missing()
-        )  # fmt: skip
-        for m in list(self._members.values()):
-            for request in (m.request, *m.requests):
-                self._van.answer(m.link, Message(ERROR, request, {"text": text}))
-        raise MXNetError(text)
+    def _leave(self) -> None:
+        self._closed = True
+        with self._moved:
+            self._moved.notify_all()
 
 
-__all__ = ["MIN_RECONNECT_SECONDS", "Scheduler"]
+__all__ = ["Postoffice"]

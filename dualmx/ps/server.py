@@ -1,25 +1,134 @@
-"""The server's side of key-value requests: checks what arrives, hands it to the stores, sends the answers."""
+"""The server's side of key-value requests: checks what arrives, hands it to the stores, sends the answers.
+
+What is in a worker's request, as the server reads it: each word is checked before anything is changed.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import is_not
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.errors import FormatError, MXNetError
-from .batch_store import ElasticStore, contribution_records, restore_contributions
-from .frame import ERROR, NOTICE, REPLY, REQUEST, HeaderTemplate, Message, SharedPayload
+from ..core.dtypes import NAMES, as_dtype
+from ..core.errors import ArgumentTypeError, FormatError, MXNetError
+from .codecs import Codec
+from .elastic_store import ElasticStore, contribution_records, restore_contributions
 from .journal import Journal, JournalError
-from .records import Record, bytes_of, restore_rounds, restore_shard, rounds_record, shard_record
-from .requests import parse_dense_pushes, parse_parts, parse_pushes, serve_put
-from .row_messages import parse_row_pull, row_reply
-from .store import CompletedRound, Key, PendingRequest, Shard, Store, UpdateFn, require
-from .van import Van
+from .row_requests import parse_row_pull, parse_row_push, row_reply
+from .store import (
+    CompletedRound,
+    Key,
+    PendingRequest,
+    Record,
+    Shard,
+    Store,
+    UpdateFn,
+    bytes_of,
+    require,
+    restore_rounds,
+    restore_shard,
+    rounds_record,
+    shard_record,
+)
+from .van.frame import ERROR, NOTICE, REPLY, REQUEST, HeaderTemplate, Message, SharedPayload
+from .van.van import Van
+
+MAX_PARTS = 1 << 20
+MAX_TERMS = 4096  # terms of one worker in a sum
+MODES = ("init", "fresh", "reset")
+
+
+def parse_parts(message: Message, *kinds: Any) -> list[Any]:
+    """Return the parts of a request as tuples, whose values are of `kinds`.
+
+    Raises:
+        FormatError: other parts, or too many.
+    """
+    parts = message.field("parts", list)
+    if len(parts) > MAX_PARTS:
+        raise FormatError(f"{len(parts)} parts in a message")
+    found = []
+    for part in parts:
+        good = isinstance(part, list) and len(part) == len(kinds) and all(map(isinstance, part, kinds))
+        if not good or [value for value in part if value is True or value is False]:
+            raise FormatError(f"message {message.meta.get('op')!r}: part {part!r}: not as expected")
+        found.append(tuple(part))
+    return found
+
+
+def serve_put(store: Store, message: Message, take: Callable[[int], np.ndarray]) -> None:
+    """Store the slices of a `put`, in memory of their own, which `take` returns.
+
+    Raises:
+        FormatError: no arrays, or other numbers than announced; nothing is stored then.
+    """
+    data = message.pieces()
+    made: list[tuple[Key, int, np.ndarray, tuple[int, ...]]] = []
+    for key, number, name, size, shape in parse_parts(message, (str, int), int, str, int, list):
+        if name not in NAMES or not all(type(n) is int and n >= 0 for n in shape) or size < 0:
+            raise FormatError(f"key {key!r}: {name}{shape}: no array")
+        try:
+            dtype = as_dtype(name)
+        except ArgumentTypeError as e:
+            raise FormatError(str(e)) from None
+        piece = data.read(size * dtype.itemsize)
+        if piece.nbytes != size * dtype.itemsize:
+            raise FormatError(f"key {key!r}: the numbers are missing")
+        value = take(piece.nbytes).view(dtype)
+        value[:] = np.frombuffer(piece, dtype)
+        made.append((key, number, value, tuple(shape)))
+    if data.left:
+        raise FormatError("more numbers than announced")
+    mode = message.meta.get("mode", "init")
+    if mode not in MODES:
+        raise FormatError(f"put: mode={mode!r}: expected one of {', '.join(MODES)}")
+    tables = message.meta.get("tables", [])
+    if not isinstance(tables, list):
+        raise FormatError(f"put: tables={tables!r}: expected keys")
+    for one in made:
+        store.put(*one, mode=mode, table=one[0] in tables)
+
+
+def parse_pushes(store: Store, message: Message) -> list[Any]:
+    """Return the slices, rounds and numbers of a push, of arrays or rows; `FormatError` as `parse_dense_pushes`."""
+    if message.meta.get("op") == "push rows":
+        return parse_row_push(store, message, parse_parts(message, (str, int), int, int, int))
+    return parse_dense_pushes(store, message)
+
+
+def parse_dense_pushes(store: Store, message: Message) -> list[tuple[Key, int, int, np.ndarray]]:
+    """Return the slices, rounds and numbers of a push of arrays.
+
+    Raises:
+        FormatError: slices that are not here, or other numbers than theirs.
+    """
+    data = message.pieces()
+    told, apart = message.meta.get("code"), message.meta.get("apart", 1)
+    code = None if told is None else Codec.from_meta(told)
+    if type(apart) is not int or not 1 <= apart <= MAX_TERMS or (apart > 1 and (code or not store.sync)):
+        raise FormatError(f"push: apart={apart!r}: expected up to {MAX_TERMS} terms for a synchronous store")
+    parts = []
+    for key, number, turn in parse_parts(message, (str, int), int, int):
+        value = store.shard(key, number).value
+        size = value.nbytes * apart if code is None else code.size(value.size)
+        piece = data.read(size)
+        if piece.nbytes != size:
+            raise FormatError(f"push of key {key!r}: {piece.nbytes} bytes, expected {size}")
+        if code is None:
+            numbers = np.frombuffer(piece, value.dtype)
+            numbers = numbers.reshape(apart, -1) if apart > 1 else numbers
+        else:
+            numbers = code.unpack(np.frombuffer(piece, np.uint8), value.size)
+        parts.append((key, number, turn, numbers))
+    if data.left:
+        raise FormatError(f"push: {data.left} bytes more than expected; was an array pushed as another type?")
+    return parts
+
 
 _log = logging.getLogger("dualmx.dist")
 WAIT_NOTICE_SECONDS = 10.0  # seconds between two notes to a worker whose request waits for others
@@ -47,16 +156,16 @@ class _Client:
 
     def __init__(self) -> None:
         self.link = -1
-        self.life = 0
-        self.answered: OrderedDict[int, None] = OrderedDict()
+        self.incarnation = 0
+        self.completed_ids: OrderedDict[int, None] = OrderedDict()
 
     def note(self, life: int, number: int) -> None:
-        if life != self.life:
-            self.life = life
-            self.answered.clear()
-        self.answered[number] = None
-        while len(self.answered) > DEDUP_WINDOW:
-            self.answered.popitem(last=False)
+        if life != self.incarnation:
+            self.incarnation = life
+            self.completed_ids.clear()
+        self.completed_ids[number] = None
+        while len(self.completed_ids) > DEDUP_WINDOW:
+            self.completed_ids.popitem(last=False)
 
 
 class KVServer:
@@ -77,7 +186,7 @@ class KVServer:
         workers: ranks that the job has or had.
         stores: by number.
         ranks: worker of each link.
-        gone: why workers are given up, by rank.
+        lost_workers: why workers are given up, by rank.
     """
 
     def __init__(
@@ -95,13 +204,13 @@ class KVServer:
         self.stores: dict[int, Store] = {}
         self.ranks: dict[int, int] = {}
         self.clients: dict[int, _Client] = {}
-        self.gone: dict[int, str] = {}
-        self.excluded: dict[int, str] = {}
-        self.left: set[int] = set()
-        self._parked: dict[int, PendingRequest] = {}
+        self.lost_workers: dict[int, str] = {}
+        self.removed_workers: dict[int, str] = {}
+        self.left_workers: set[int] = set()
+        self._pending: dict[int, PendingRequest] = {}
         self._rests = 0.0  # until when no notes are sent
-        self._answer = _NONE  # the last one
-        self._full = False
+        self._last_reply = _NONE  # the last one
+        self._snapshot_due = False
         self._replaying = False
         self.received = self.sent = 0  # bytes of arrays
 
@@ -112,18 +221,22 @@ class KVServer:
         self.received += message.size
         form = message.form
         try:
-            if form is None or form.found is None or not self._serve_again(link, message, form, *form.found):
+            if (
+                form is None
+                or form.cached_target is None
+                or not self._serve_cached(link, message, form, *form.cached_target)
+            ):
                 self._serve(link, message)
         except JournalError:
             raise  # what this server says would not outlive it
         except MXNetError as e:
             self._van.answer(link, Message(ERROR, message.request, {"text": str(e)}))
-        if self._full and self._journal is not None:
-            self._full = False
+        if self._snapshot_due and self._journal is not None:
+            self._snapshot_due = False
             self._journal.snapshot(self._records())
 
     def _serve(self, link: int, message: Message) -> None:
-        op = message.take("op", str)
+        op = message.field("op", str)
         if op == "hello":
             self._hello(link, message)
             return
@@ -133,89 +246,91 @@ class KVServer:
         rank = self.ranks.get(link)
         if rank is None:
             raise MXNetError("introduce yourself first")
-        number = message.take("store", int)
+        number = message.field("store", int)
         if op in ("push", "push rows", "pushpull"):
-            self._answer = _NONE  # so that updates may write where values lie that nobody looks at
+            self._last_reply = _NONE  # so that updates may write where values lie that nobody looks at
         if op in ("push", "push rows"):
             store = self._store(number)
             parts = parse_pushes(store, message)
-            self._gathered(store, rank, message)
-            who = self._park(link, message, len(parts), "push")
-            self._keep(message, store)
-            who.ended_by_errors(store.push, rank, parts, who)
+            self._log_elastic_push(store, rank, message)
+            who = self._pend(link, message, len(parts), "push")
+            self._cache_target(message, store)
+            who.finishing_on_error(store.push, rank, parts, who)
         elif op == "pushpull":
             store = self._store(number)
             parts = parse_dense_pushes(store, message)
-            who = self._park(link, message, len(parts), "push and pull")
-            self._keep(message, store)
-            who.ended_by_errors(store.push, rank, parts, who, pulls=True)
+            who = self._pend(link, message, len(parts), "push and pull")
+            self._cache_target(message, store)
+            who.finishing_on_error(store.push, rank, parts, who, pulls=True)
         elif op == "pull":
             store = self._store(number)
             wanted = parse_parts(message, (str, int), int, int)
-            who = self._park(link, message, len(wanted), "pull")
-            who.ended_by_errors(store.pull, wanted, who)
+            who = self._pend(link, message, len(wanted), "pull")
+            who.finishing_on_error(store.pull, wanted, who)
         elif op == "pull rows":
             store = self._store(number)
             parts = parse_parts(message, (str, int), int, int, int)
             wanted, rows = parse_row_pull(store, message, parts)
-            who = self._park(link, message, len(wanted), "pull of rows")
+            who = self._pend(link, message, len(wanted), "pull of rows")
             who.rows = rows
-            who.ended_by_errors(store.pull, wanted, who)
-        elif message.request in self.clients[rank].answered:
-            self._reply(link, message.request, self._resumed(rank, number, message) if op == "open" else {})
+            who.finishing_on_error(store.pull, wanted, who)
+        elif message.request in self.clients[rank].completed_ids:
+            self._reply(link, message.request, self._resume_info(rank, number, message) if op == "open" else {})
         else:
-            meta, payload = self._change(rank, op, number, message)
+            meta, payload = self._apply_change(rank, op, number, message)
             client = self.clients[rank]
             if op != "states":  # which can be told again
-                client.note(client.life, message.request)
+                client.note(client.incarnation, message.request)
             if op not in ("states", "command"):
-                self._write({**message.meta, "by": [rank, client.life, message.request]}, message.payload)
+                self._write({**message.meta, "by": [rank, client.incarnation, message.request]}, message.payload)
             self._reply(link, message.request, meta, payload)
 
-    def _keep(self, message: Message, store: Store) -> None:
+    def _cache_target(self, message: Message, store: Store) -> None:
         """Note which slice a message is about, for those that come after it."""
         if message.form is not None and type(store) is Store:
-            message.form.found = store, store.at(message.form.key, message.form.number)
+            message.form.cached_target = store, store.shard(message.form.key, message.form.number)
 
-    def _serve_again(self, link: int, message: Message, form: HeaderTemplate, store: Store, held: Shard) -> bool:
+    def _serve_cached(self, link: int, message: Message, form: HeaderTemplate, store: Store, held: Shard) -> bool:
         """Serve the next push of a slice; False if it is not as it was."""
         rank, pulls = self.ranks.get(link), form.meta["op"] == "pushpull"
         good = len(message.payload) == 1 and message.payload[0].nbytes == held.value.nbytes
-        if rank is None or not good or store.held.get((form.key, form.number)) is not held:
+        if rank is None or not good or store.shards.get((form.key, form.number)) is not held:
             return False
-        self._answer = _NONE
+        self._last_reply = _NONE
         who = PendingRequest(link, message.request, 1, "push and pull" if pulls else "push")
         who.since = who.noted = time.monotonic()
-        self._parked[id(who)] = who
+        self._pending[id(who)] = who
         numbers = np.frombuffer(message.payload[0], held.value.dtype)
         part = (form.key, form.number, message.meta["parts"][0][2], numbers)
         try:
             store.push(rank, [part], who, pulls)
         except BaseException:
-            who.over = True
+            who.finished = True
             raise
         return True
 
-    def _gathered(self, store: Store, rank: int, message: Message) -> None:
+    def _log_elastic_push(self, store: Store, rank: int, message: Message) -> None:
         """Write down a push that is answered before its batch is over."""
         if isinstance(store, ElasticStore):
-            self._write({**message.meta, "by": [rank, self.clients[rank].life, message.request]}, message.payload)
+            self._write(
+                {**message.meta, "by": [rank, self.clients[rank].incarnation, message.request]}, message.payload
+            )
 
     def _hello(self, link: int, message: Message) -> None:
-        rank, life = message.take("rank", int), message.take("life", int)
+        rank, life = message.field("rank", int), message.field("life", int)
         require(rank in self.workers or (self._elastic and rank > max(self.workers)), f"worker {rank}: no such rank")
         self.workers.add(rank)
-        if rank in self.gone or rank in self.excluded:
-            text = f"the job goes on without this worker: {self.gone.get(rank) or self.excluded[rank]}"
+        if rank in self.lost_workers or rank in self.removed_workers:
+            text = f"the job goes on without this worker: {self.lost_workers.get(rank) or self.removed_workers[rank]}"
             self._van.answer(link, Message(ERROR, message.request, {"text": text, "final": True}))
             return
         client = self.clients.setdefault(rank, _Client())
         if client.link != link and client.link in self.ranks:
             del self.ranks[client.link]
             self._van.drop(client.link)
-        if client.life != life:
-            client.life = life
-            client.answered.clear()
+        if client.incarnation != life:
+            client.incarnation = life
+            client.completed_ids.clear()
         client.link = link
         self.ranks[link] = rank
         self._reply(link, message.request)
@@ -226,33 +341,33 @@ class KVServer:
             raise MXNetError(f"there is no store {number} on this server")
         return store
 
-    def _change(self, rank: int, op: str, number: int, message: Message) -> Record:
+    def _apply_change(self, rank: int, op: str, number: int, message: Message) -> Record:
         """Do what changes the server's state by other things than rounds."""
         if op == "open":
-            self._open(number, message.take("sync", bool), _parse_staleness(message))
-            return self._resumed(rank, number, message), []
+            self._open(number, message.field("sync", bool), _parse_staleness(message))
+            return self._resume_info(rank, number, message), []
         store = self._store(number)
         step = message.meta.get("step")
         if step is not None:  # a preparation that a restarted worker repeats
-            if message.take("step", int) <= store.steps.get(rank, 0):
+            if message.field("step", int) <= store.setup_steps.get(rank, 0):
                 return {}, []
         done: Record = ({}, [])
         if op == "put":
-            serve_put(store, message, self._van.take)
+            serve_put(store, message, self._van.alloc)
         elif op == "end":
             require(isinstance(store, ElasticStore), "the store is not that of an elastic job")
             assert isinstance(store, ElasticStore)
-            store.end(message.take("batch", int), message.take("used", list))
+            store.commit_round(message.field("batch", int), message.field("used", list))
         elif op == "drop":
             for key, slice_ in parse_parts(message, (str, int), int):
-                store.held.pop((key, slice_), None)
-            store.whole = True
+                store.shards.pop((key, slice_), None)
+            store.unsliced = True
         else:
             require(self._control is not None, f"unknown request {op!r}")
             assert self._control is not None
             done = self._control(op, store, number, message)
         if step is not None:
-            store.steps[rank] = step
+            store.setup_steps[rank] = step
         return done
 
     def _open(self, number: int, sync: bool, slack: int | None) -> None:
@@ -260,24 +375,24 @@ class KVServer:
         if store is None:
             require(len(self.stores) < 4096, "too many stores")
             kind = ElasticStore if self._elastic and sync else Store
-            self.stores[number] = store = kind(self.workers, sync, self._done, self._failed, slack)
+            self.stores[number] = store = kind(self.workers, sync, self._send_values, self._send_error, slack)
             store.keep_previous = self._returns and sync
-            store.take, store.lends = self._van.take, self._van.lends
+            store.alloc, store.has_shm_readers = self._van.alloc, self._van.has_shm_readers
             if self._journal is not None and kind is Store:
-                store.record = lambda closed: self._write_closed(number, closed)
-            for rank, reason in self.gone.items():
-                if slack is not None and rank in self.left:
-                    store.exclude(rank)
-                store.lose(rank, reason)
-            for rank in self.excluded:
-                store.exclude(rank)
+                store.log_rounds = lambda closed: self._write_closed(number, closed)
+            for rank, reason in self.lost_workers.items():
+                if slack is not None and rank in self.left_workers:
+                    store.remove_worker(rank)
+                store.fail_worker(rank, reason)
+            for rank in self.removed_workers:
+                store.remove_worker(rank)
         same = "all workers must create the same stores in the same order"
         kind = "synchronous" if store.sync else "asynchronous"
         require(store.sync == sync, f"store {number} of another worker is {kind}; {same}")
         ahead = f"lets workers be {store.slack} pushes ahead, not {slack}"
         require(store.slack == slack, f"store {number} of another worker {ahead}; {same}")
 
-    def _resumed(self, rank: int, number: int, message: Message) -> dict[str, Any]:
+    def _resume_info(self, rank: int, number: int, message: Message) -> dict[str, Any]:
         """What a worker that came back must know of a store: how keys are placed, and which rounds it has completed.
 
         A push of a round that is not over is no more than the server remembers, which may die as well.
@@ -286,16 +401,16 @@ class KVServer:
             return {}
         store = self.stores[number]
         rounds: dict[Key, int] = {}
-        for held in store.held.values():
-            turn = held.closed if store.sync else held.seen.get(rank, 0)
+        for held in store.shards.values():
+            turn = held.completed_round if store.sync else held.last_push_of.get(rank, 0)
             rounds[held.key] = min(rounds.get(held.key, 1 << 62), turn)
-        return {"whole": store.whole, "rounds": [[k, t] for k, t in rounds.items()]}
+        return {"whole": store.unsliced, "rounds": [[k, t] for k, t in rounds.items()]}
 
     # -- what outlives the server
 
     def _write(self, meta: dict[str, Any], payload: Any) -> None:
         if self._journal is not None and not self._replaying:
-            self._full = self._journal.write(meta, payload) or self._full
+            self._snapshot_due = self._journal.append(meta, payload) or self._snapshot_due
 
     def _write_closed(self, number: int, closed: list[CompletedRound]) -> None:
         if not self._replaying:
@@ -304,18 +419,21 @@ class KVServer:
     def _records(self) -> Iterator[Record]:
         for number, store in self.stores.items():
             yield {"op": "open", "store": number, "sync": store.sync, "slack": store.slack}, []
-            steps = [[r, n] for r, n in store.steps.items()]
+            steps = [[r, n] for r, n in store.setup_steps.items()]
             batch = store.batch if isinstance(store, ElasticStore) else 0
-            yield {"op": "prepared", "store": number, "whole": store.whole, "steps": steps, "batch": batch}, []
-            for held in store.held.values():
+            yield {"op": "prepared", "store": number, "whole": store.unsliced, "steps": steps, "batch": batch}, []
+            for held in store.shards.values():
                 yield shard_record(number, held)
             if isinstance(store, ElasticStore):
                 yield from contribution_records(number, store)
             if self._control is not None:
                 yield from self._control.records(number)
         for rank, client in self.clients.items():
-            yield {"op": "answered", "rank": rank, "life": client.life, "numbers": list(client.answered)}, []
-        for rank, reason in self.excluded.items():
+            yield (
+                {"op": "answered", "rank": rank, "life": client.incarnation, "numbers": list(client.completed_ids)},
+                [],
+            )
+        for rank, reason in self.removed_workers.items():
             yield {"op": "exclude", "rank": rank, "text": reason}, []
 
     def restore(self) -> int:
@@ -325,7 +443,7 @@ class KVServer:
         count = 0
         self._replaying = True
         try:
-            for record in self._journal.read():
+            for record in self._journal.replay():
                 with self._journal.content.parsing():
                     self._replay(record)
                 count += 1
@@ -334,99 +452,99 @@ class KVServer:
         return count
 
     def _replay(self, record: Message) -> None:
-        op = record.take("op", str)
+        op = record.field("op", str)
         if op == "answered":
-            client = self.clients.setdefault(record.take("rank", int), _Client())
-            for number in record.take("numbers", list):
-                client.note(record.take("life", int), number)
+            client = self.clients.setdefault(record.field("rank", int), _Client())
+            for number in record.field("numbers", list):
+                client.note(record.field("life", int), number)
         elif op == "exclude":
-            self.exclude(record.take("rank", int), record.take("text", str))
+            self.exclude(record.field("rank", int), record.field("text", str))
         elif op == "prepared":
-            store = self._store(record.take("store", int))
-            store.whole = record.take("whole", bool)
-            store.steps = dict(record.take("steps", list))
+            store = self._store(record.field("store", int))
+            store.unsliced = record.field("whole", bool)
+            store.setup_steps = dict(record.field("steps", list))
             if isinstance(store, ElasticStore):
-                store.batch = record.take("batch", int)
+                store.batch = record.field("batch", int)
         elif op == "slice":
-            restore_shard(self._store(record.take("store", int)), record)
+            restore_shard(self._store(record.field("store", int)), record)
         elif op == "seated":
-            restore_contributions(self._store(record.take("store", int)), record)
+            restore_contributions(self._store(record.field("store", int)), record)
         elif op in ("push", "push rows"):
             self._push_again(record)
         elif op == "closed":
-            restore_rounds(self._store(record.take("store", int)), record)
+            restore_rounds(self._store(record.field("store", int)), record)
         else:
             by = record.meta.get("by")
-            self._change(by[0] if by else -1, op, record.take("store", int), record)
+            self._apply_change(by[0] if by else -1, op, record.field("store", int), record)
             if by:
                 self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
 
     def _push_again(self, record: Message) -> None:
-        store = self._store(record.take("store", int))
+        store = self._store(record.field("store", int))
         parts = parse_pushes(store, record)
         try:
-            store.push(record.take("by", list)[0], parts, PendingRequest(-1, 0, len(parts), "push"))
+            store.push(record.field("by", list)[0], parts, PendingRequest(-1, 0, len(parts), "push"))
         except MXNetError:
             pass  # it was refused before as well
 
     # -- answers
 
-    def _park(self, link: int, message: Message, parts: int, what: str) -> PendingRequest:
+    def _pend(self, link: int, message: Message, parts: int, what: str) -> PendingRequest:
         who = PendingRequest(link, message.request, parts, what)
         who.since = who.noted = time.monotonic()
         priority = message.meta.get("priority")
         who.priority = priority if type(priority) is int else 0
-        self._parked[id(who)] = who
+        self._pending[id(who)] = who
         return who
 
     def _reply(self, link: int, request: int, meta: dict[str, Any] | None = None, payload: Any = ()) -> None:
         self._van.answer(link, Message(REPLY, request, meta or {}, payload))
 
-    def _done(self, who: PendingRequest) -> None:
-        self._parked.pop(id(who), None)
+    def _send_values(self, who: PendingRequest) -> None:
+        self._pending.pop(id(who), None)
         meta, found = ({}, who.values) if who.rows is None else row_reply(who)
-        last, payload, size = self._answer
+        last, payload, size = self._last_reply
         # The payload of the worker that was answered before, if it got the same, has its checksum already.
         if len(last) != len(found) or any(map(is_not, last, found)):
             values = [v for v in found if v is not None and v.size]
             payload = SharedPayload(map(bytes_of, values))
             size = values[0].nbytes if len(values) == 1 else sum([v.nbytes for v in values])
-            self._answer = found, payload, size
+            self._last_reply = found, payload, size
         self.sent += size
         self._van.answer(who.link, Message(REPLY, who.request, meta, payload, who.priority))
 
-    def _failed(self, who: PendingRequest, reason: str) -> None:
-        self._parked.pop(id(who), None)
+    def _send_error(self, who: PendingRequest, reason: str) -> None:
+        self._pending.pop(id(who), None)
         self._van.answer(who.link, Message(ERROR, who.request, {"text": reason}))
 
     # -- members
 
-    def lose(self, rank: int, reason: str, left: bool = False) -> None:
-        """Worker `rank` has left (`left`) or is given up: rounds that lack it end in an error.
+    def fail_worker(self, rank: int, reason: str, left: bool = False) -> None:
+        """Worker `rank` has left (`left_workers`) or is given up: rounds that lack it end in an error.
 
         Stores with slack do not wait for one that has left.
         """
-        if rank not in self.gone:
-            self.gone[rank] = reason
+        if rank not in self.lost_workers:
+            self.lost_workers[rank] = reason
             if left:
-                self.left.add(rank)
+                self.left_workers.add(rank)
             for store in self.stores.values():
                 if left and store.slack is not None:
-                    store.exclude(rank)
-                if rank not in self.excluded:
-                    store.lose(rank, reason)
+                    store.remove_worker(rank)
+                if rank not in self.removed_workers:
+                    store.fail_worker(rank, reason)
 
-    def expect(self, rank: int) -> None:
+    def add_worker(self, rank: int) -> None:
         """One more worker takes part."""
         self.workers.add(rank)
 
     def exclude(self, rank: int, reason: str) -> None:
         """Go on without worker `rank`."""
-        if rank not in self.excluded and rank not in self.gone:
-            self.excluded[rank] = reason
+        if rank not in self.removed_workers and rank not in self.lost_workers:
+            self.removed_workers[rank] = reason
             self._write({"op": "exclude", "rank": rank, "text": reason}, [])
             for store in self.stores.values():
-                store.exclude(rank)
+                store.remove_worker(rank)
 
     def status(self) -> dict[str, Any]:
         """Return rounds, bytes moved, and who lets others wait, for `dualmx status`.
@@ -434,44 +552,45 @@ class KVServer:
         `late` has the seconds that the longest request has waited for each worker.
         """
         now, late = time.monotonic(), {}
-        held = [(store, h) for store in self.stores.values() for h in store.held.values()]
+        held = [(store, h) for store in self.stores.values() for h in store.shards.values()]
         for store, h in held:
-            seat = h.rounds.get(h.closed + 1, {})
-            for _, _, who in h.waiting if store.sync else ():
+            seat = h.contributions.get(h.completed_round + 1, {})
+            for _, _, who in h.waiters if store.sync else ():
                 for rank in (r for r in store.workers if r not in seat):
                     late[rank] = max(late.get(rank, 0.0), now - who.since)
-        pushed = {str(r): max((h.pushed_by(r) for _, h in held), default=0) for r in sorted(self.workers)}
+        pushed = {str(r): max((h.last_round_of(r) for _, h in held), default=0) for r in sorted(self.workers)}
         return {
             "stores": len(self.stores), "keys": len({(id(store), h.key) for store, h in held}),
-            "rounds": max((h.closed for _, h in held), default=0), "received": self.received, "sent": self.sent,
+            "rounds": max((h.completed_round for _, h in held), default=0), "received": self.received,
+            "sent": self.sent,
             "memory": sum(h.value.nbytes for _, h in held), "pushed": pushed,
             "late": {str(rank): round(seconds, 3) for rank, seconds in late.items()},
         }  # fmt: skip
 
-    def tick(self) -> None:
+    def send_wait_notices(self) -> None:
         """Tell workers whose requests wait for long what they wait for, for a part of the time at most."""
         began = time.monotonic()
         if began < self._rests:
             return
         before = began - WAIT_NOTICE_SECONDS
         due: list[PendingRequest] = []
-        for who in self._parked.values():  # those that were told, or came, the longest ago are the first
-            if not who.over and (who.noted > before or len(due) == NOTES):
+        for who in self._pending.values():  # those that were told, or came, the longest ago are the first
+            if not who.finished and (who.noted > before or len(due) == NOTES):
                 break
             due.append(who)
         texts: dict[int, str] = {}  # by slice
         for who in due:
-            del self._parked[id(who)]
-            held = None if who.over else who.store.awaited(who)
+            del self._pending[id(who)]
+            held = None if who.finished else who.store.awaited(who)
             if held is not None:
                 text = texts.get(id(held)) or texts.setdefault(id(held), who.store.lacks(held))
                 self._van.answer(who.link, Message(NOTICE, 0, {"op": "waiting", "text": text, "request": who.request}))
         now = time.monotonic()
         self._rests = now + REST * (now - began)
         for who in due:
-            if not who.over:
+            if not who.finished:
                 who.noted = now
-                self._parked[id(who)] = who
+                self._pending[id(who)] = who
 
 
 def _parse_staleness(message: Message) -> int | None:
@@ -481,4 +600,13 @@ def _parse_staleness(message: Message) -> int | None:
     return slack
 
 
-__all__ = ["KVServer", "Record", "RequestHandler", "UpdateFn"]
+__all__ = [
+    "KVServer",
+    "Record",
+    "RequestHandler",
+    "UpdateFn",
+    "parse_dense_pushes",
+    "parse_parts",
+    "parse_pushes",
+    "serve_put",
+]

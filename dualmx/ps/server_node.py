@@ -12,14 +12,14 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .drops import repeat, with_message_drops
-from .frame import NOTICE, Message
 from .job import Job
 from .journal import Journal
 from .member import with_remedy
-from .node import LEAVE_SECONDS, Postoffice
+from .postoffice import LEAVE_SECONDS, Postoffice
 from .server import KVServer, RequestHandler
-from .van import NO_HEARTBEAT, RECONNECT_SECONDS, AddressInUse
+from .van.debug_van import repeat, with_message_drops
+from .van.frame import NOTICE, Message
+from .van.van import NO_HEARTBEAT, RECONNECT_SECONDS, AddressInUse
 from .worker import ROUND_OPS
 
 _log = logging.getLogger("dualmx.dist")
@@ -38,13 +38,13 @@ class ServerNode(Postoffice):
 
     def __init__(self, job: Job, control: RequestHandler | None = None):
         super().__init__(job)
-        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._turn, self._counting = threading.Lock(), threading.Lock()  # whoever serves has the turn
-        self._waiting = 0  # things in `_work` that are not done
-        self._quick = 0  # small requests that were served quickly, one after another
+        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._serve_lock, self._counting = threading.Lock(), threading.Lock()  # whoever serves has the turn
+        self._n_tasks = 0  # things in `_tasks` that are not done
+        self._fast_streak = 0  # small requests that were served quickly, one after another
         self._crashes: dict[int, str] = {}
         self._suspected: dict[int, float] = {}  # workers whose connection to the scheduler broke, and when
-        self._missing: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
+        self._unreachable: dict[int, tuple[float, str]] = {}  # workers without a connection: until when, and why
         self._kept = 0.0  # when housekeeping was done last
         self._departed: dict[int, str] = {}  # workers that have left the job, as the scheduler knows
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
@@ -54,15 +54,17 @@ class ServerNode(Postoffice):
             own = job.own_host()
             address = {**self._listen(job.bind_host(own)), "host": own}
             self._join({**address, "port": knobs.ADVERTISED_PORT.port() or address["port"]})
-            if job.drop:
-                self._van.on_message = with_message_drops(self._on_message, job.drop, f"server {self.rank}")
+            if job.drop_percent:
+                self._van.on_message = with_message_drops(self._on_message, job.drop_percent, f"server {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
             if job.journal and job.on_server_death == "wait":
-                self._journal = Journal(job.journal, self.rank, job.durable, "server", job.comeback, self._van.pulse)
+                self._journal = Journal(
+                    job.journal, self.rank, job.durable, "server", job.restart_timeout, self._van.send_heartbeats
+                )
             returns = job.on_worker_death == "wait"
             self.kv = KVServer(self._van, job.workers, control, self._journal, returns, job.elastic)
             if job.elastic:
-                self.kv.workers = self.present
+                self.kv.workers = self.live_workers
         except BaseException:
             self._van.close()
             raise
@@ -85,131 +87,132 @@ class ServerNode(Postoffice):
             except FormatError as e:
                 _log.error("server %d: %s", self.rank, e)
         elif message.kind == NOTICE and message.meta.get("op") == "bye":
-            self._hand(lambda: self._bye(link))
+            self._post(lambda: self._bye(link))
         elif message.kind == NOTICE and message.meta.get("op") == "crash":
             self._crashes[link] = str(message.meta.get("text"))[:500]
-        elif not self._serve_at_once(link, message):
-            self._hand(lambda: self._serve(link, message))
+        elif not self._serve_inline(link, message):
+            self._post(lambda: self._serve(link, message))
 
-    def _hand(self, work: Callable[[], None]) -> None:
+    def _post(self, work: Callable[[], None]) -> None:
         """Let the server's own thread do something, after all that it was handed before."""
         with self._counting:
-            self._waiting += 1
-        self._work.put(work)
+            self._n_tasks += 1
+        self._tasks.put(work)
 
-    def _serve_at_once(self, link: int, message: Message) -> bool:
+    def _serve_inline(self, link: int, message: Message) -> bool:
         """Serve a small request on the thread that received it, which saves waking another one.
 
         Only where others like it were quick, so that the van is not kept from its connections.
         """
-        if self._quick < QUICK or self._waiting or message.size > SMALL:
+        if self._fast_streak < QUICK or self._n_tasks or message.size > SMALL:
             return False
-        if not self._turn.acquire(blocking=False):
+        if not self._serve_lock.acquire(blocking=False):
             return False
         try:
-            if self._waiting:
+            if self._n_tasks:
                 return False
             self._serve(link, message)
         except Exception as e:
-            self._hand(partial(_raise, e))
+            self._post(partial(_raise, e))
         finally:
-            self._turn.release()
+            self._serve_lock.release()
         return True
 
     def _serve(self, link: int, message: Message) -> None:
         began = time.monotonic()
         self.kv.on_message(link, message)
         quick = message.meta.get("op") in ROUND_OPS and time.monotonic() - began < 0.01
-        self._quick = self._quick + 1 if quick and self._journal is None else 0
+        self._fast_streak = self._fast_streak + 1 if quick and self._journal is None else 0
 
     def _on_down(self, link: int, reason: str) -> None:
         if link == self._scheduler.link:
             self._scheduler_broke(link, reason)
             return
         crash = self._crashes.pop(link, "")
-        self._hand(lambda: self._down(link, crash or reason, bool(crash)))
+        self._post(lambda: self._down(link, crash or reason, bool(crash)))
 
     # -- workers that come and go; on the server's own thread
 
     def _bye(self, link: int) -> None:
         rank = self.kv.ranks.get(link)
         if rank is not None:
-            self.kv.lose(rank, f"worker {rank} has left the job", left=True)
+            self.kv.fail_worker(rank, f"worker {rank} has left the job", left=True)
 
     def _down(self, link: int, reason: str, sure: bool) -> None:
         rank = self.kv.ranks.pop(link, None)
         if rank is not None and self.kv.clients[rank].link == link:
             sure = sure or reason.startswith(NO_HEARTBEAT) or time.monotonic() - self._suspected.get(rank, -9.0) < 2.0
-            self._miss(rank, f"worker {rank} died: {reason}", sure)
+            self._mark_unreachable(rank, f"worker {rank} died: {reason}", sure)
 
-    def _miss(self, rank: int, reason: str, sure: bool) -> None:
+    def _mark_unreachable(self, rank: int, reason: str, sure: bool) -> None:
         """Worker `rank` has no connection; `sure` if it is dead."""
-        if rank in self.kv.gone or rank in self.kv.excluded:
+        if rank in self.kv.lost_workers or rank in self.kv.removed_workers:
             return
         if rank in self._departed:
-            self.kv.lose(rank, self._departed[rank], left=True)
+            self.kv.fail_worker(rank, self._departed[rank], left=True)
             return
         waits = self.job.on_worker_death == "wait"
         if sure and not waits:
             self._give_up(rank, reason)
-        elif rank not in self._missing:
-            patience = self.job.comeback if waits else RECONNECT_SECONDS
-            self._missing[rank] = (time.monotonic() + patience, reason)
+        elif rank not in self._unreachable:
+            patience = self.job.restart_timeout if waits else RECONNECT_SECONDS
+            self._unreachable[rank] = (time.monotonic() + patience, reason)
             if waits:
                 _log.warning("server %d: %s; waiting for its return", self.rank, reason)
 
     def _give_up(self, rank: int, reason: str) -> None:
-        self._missing.pop(rank, None)
+        self._unreachable.pop(rank, None)
         if self.job.on_worker_death == "continue":
             self.kv.exclude(rank, reason)
         elif self.job.on_worker_death == "wait":
-            self.kv.lose(rank, f"{reason}; it did not come back within {self.job.comeback:g} s")
+            self.kv.fail_worker(rank, f"{reason}; it did not come back within {self.job.restart_timeout:g} s")
         else:
-            self.kv.lose(rank, with_remedy(reason, "worker", self.job.on_worker_death))
+            self.kv.fail_worker(rank, with_remedy(reason, "worker", self.job.on_worker_death))
 
-    def _shaky(self, role: str, rank: int) -> None:
+    def on_member_unreachable(self, role: str, rank: int) -> None:
         if role == "worker":
-            self._hand(lambda: self._suspect(rank))
+            self._post(lambda: self._mark_suspect(rank))
 
-    def _trust(self, rank: int) -> None:
+    def _clear_suspect(self, rank: int) -> None:
         self._suspected.pop(rank, None)
 
-    def _suspect(self, rank: int) -> None:
+    def _mark_suspect(self, rank: int) -> None:
         self._suspected[rank] = time.monotonic()
-        if rank in self._missing:
-            self._miss(rank, self._missing[rank][1], True)
+        if rank in self._unreachable:
+            self._mark_unreachable(rank, self._unreachable[rank][1], True)
 
-    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+    def on_member_back(self, role: str, rank: int, address: dict[str, Any]) -> None:
         if role == "worker":
-            self._hand(lambda: self._trust(rank))
+            self._post(lambda: self._clear_suspect(rank))
 
-    def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
-        super()._lost(role, rank, text, dead)
+    def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
+        """See `Postoffice`."""
+        super().on_member_dead(role, rank, text, dead)
         if role == "worker" and dead:
-            self._hand(lambda: self._miss(rank, text, True))
+            self._post(lambda: self._mark_unreachable(rank, text, True))
         elif role == "worker":
-            self._hand(lambda: self._maybe_unmet(rank, text))
-        self._hand(lambda: None)
+            self._post(lambda: self._maybe_unmet(rank, text))
+        self._post(lambda: None)
 
     def _maybe_unmet(self, rank: int, text: str) -> None:
         """A worker that is not connected cannot say goodbye here; one that is has its own link for that."""
         self._departed[rank] = text
         if not self._connected(rank):
-            self.kv.lose(rank, text, left=True)
+            self.kv.fail_worker(rank, text, left=True)
 
     def _connected(self, rank: int) -> bool:
         client = self.kv.clients.get(rank)
         return client is not None and client.link in self.kv.ranks
 
-    def _joined(self, rank: int) -> None:
-        self._hand(lambda: self.kv.expect(rank))
+    def on_member_joined(self, rank: int) -> None:
+        self._post(lambda: self.kv.add_worker(rank))
 
     def _check(self) -> None:
         """Those who came back are not missed; those who did not in time are given up."""
         now = time.monotonic()
-        for rank, (until, reason) in list(self._missing.items()):
+        for rank, (until, reason) in list(self._unreachable.items()):
             if self._connected(rank):
-                del self._missing[rank]
+                del self._unreachable[rank]
             elif now > until:
                 self._give_up(rank, reason)
 
@@ -217,26 +220,28 @@ class ServerNode(Postoffice):
         """Serve, on this thread, until all workers have left or died."""
         try:
             if self.kv.restore():
-                if not self.back:
+                if not self.is_restarted:
                     raise MXNetError(
                         f"DUALMX_JOURNAL={self.job.journal!r}: the folder holds the journal of another job; "
                         "give an empty folder"
                     )
                 _log.warning("server %d: took over from the journal in %s", self.rank, self.job.journal)
-            if self.back:
+            if self.is_restarted:
                 self._expect_all()
             while True:
-                while self.kv.workers - self.kv.gone.keys() - self.kv.excluded.keys():
-                    self._next()
-                    if ("scheduler", 0) in self.gone and self.kv.workers - self.kv.clients.keys():
-                        raise MXNetError(self.gone["scheduler", 0])  # before all workers came: nobody can join any more
+                while self.kv.workers - self.kv.lost_workers.keys() - self.kv.removed_workers.keys():
+                    self._run_task()
+                    if ("scheduler", 0) in self.dead_peers and self.kv.workers - self.kv.clients.keys():
+                        raise MXNetError(
+                            self.dead_peers["scheduler", 0]
+                        )  # before all workers came: nobody can join any more
                 reply = self._farewell(LEAVE_SECONDS, newest=max(self.kv.workers, default=-1))
                 if reply is None or "workers" not in reply.meta:
                     break
-                for rank in reply.take("workers", list):  # which joined meanwhile
-                    self.kv.expect(rank)
-                self._next()  # the job waits for others, as the last worker has died
-            if self._journal is not None and self.kv.left >= self.kv.workers:
+                for rank in reply.field("workers", list):  # which joined meanwhile
+                    self.kv.add_worker(rank)
+                self._run_task()  # the job waits for others, as the last worker has died
+            if self._journal is not None and self.kv.left_workers >= self.kv.workers:
                 self._journal.remove()
         except MXNetError as e:
             self._van.send(self._scheduler.link, Message(NOTICE, 0, {"op": "crash", "text": str(e)[:500]}))
@@ -249,36 +254,38 @@ class ServerNode(Postoffice):
 
     def _expect_all(self) -> None:
         """After a restart, wait for the workers to connect again, but for those that have left meanwhile."""
-        patience = self.job.comeback if self.job.on_worker_death == "wait" else max(self.job.silence, 2.0)
+        patience = (
+            self.job.restart_timeout if self.job.on_worker_death == "wait" else max(self.job.heartbeat_timeout, 2.0)
+        )
         for rank in sorted(self.kv.workers):
-            if rank in self.present:
+            if rank in self.live_workers:
                 why = f"worker {rank} did not connect to server {self.rank} after its restart"
-                self._missing[rank] = (time.monotonic() + patience, why)
+                self._unreachable[rank] = (time.monotonic() + patience, why)
             else:
-                self.kv.lose(rank, f"worker {rank} has left the job", left=True)
+                self.kv.fail_worker(rank, f"worker {rank} has left the job", left=True)
 
-    def _next(self) -> None:
+    def _run_task(self) -> None:
         """Do what comes next, and look after what waits for long."""
         try:
-            work = self._work.get(timeout=0.1 if self._missing else 1.0)
+            work = self._tasks.get(timeout=0.1 if self._unreachable else 1.0)
         except queue.Empty:
             work = None
-        while not self._turn.acquire(timeout=0.5):
-            self._van.pulse()  # a request that was to be quick is not
+        while not self._serve_lock.acquire(timeout=0.5):
+            self._van.send_heartbeats()  # a request that was to be quick is not
         try:
             if work is not None:
                 work()
             if time.monotonic() - self._kept >= HOUSEKEEPING:
-                self._van.pulse()  # the thread that does so may not get its turn on a busy host
-                if self._missing:
+                self._van.send_heartbeats()  # the thread that does so may not get its turn on a busy host
+                if self._unreachable:
                     self._check()
-                self.kv.tick()
+                self.kv.send_wait_notices()
                 self._kept = time.monotonic()
         finally:
-            self._turn.release()
+            self._serve_lock.release()
             if work is not None:
                 with self._counting:
-                    self._waiting -= 1
+                    self._n_tasks -= 1
 
 
 def _raise(error: Exception) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core.reader import Content
 from .customer import Customer, Peer
-from .pulse import COUNTS
-from .sockets import SocketVan
+from .heartbeat import COUNTS
+from .van.socket_van import SocketVan
 
 SECONDS = 5.0
 MIN_LATE_SECONDS = 0.5  # seconds that others wait until a worker is called a straggler
@@ -40,7 +40,7 @@ def query_status(uri: str, port: int, secret: bytes, seconds: float = 1.0, encry
 
     def down(link: int, reason: str) -> None:
         if link in peers:
-            customer.give_up(peers[link], f"the connection broke: {reason}")
+            customer.fail_peer(peers[link], f"the connection broke: {reason}")
 
     van.on_down = down
     van.start()
@@ -51,13 +51,15 @@ def query_status(uri: str, port: int, secret: bytes, seconds: float = 1.0, encry
         return peer
 
     def look(servers: dict[int, Peer]) -> tuple[float, dict[int, dict[str, Any]]]:
-        tickets = [customer.ask(p, f"the state of server {rank}", {"op": "status"}) for rank, p in servers.items()]
+        tickets = [
+            customer.send_request(p, f"the state of server {rank}", {"op": "status"}) for rank, p in servers.items()
+        ]
         replies = customer.wait(tickets) if tickets else []
         return time.monotonic(), {rank: m.meta for rank, m in zip(servers, replies, strict=True)}
 
     try:
         scheduler = connect("the scheduler", {"host": uri, "port": port})
-        job = customer.wait([customer.ask(scheduler, "the state of the job", {"op": "status"})])[0].meta
+        job = customer.wait([customer.send_request(scheduler, "the state of the job", {"op": "status"})])[0].meta
         with _answered(f"{uri}:{port}").parsing():
             alive = [m for m in job["members"] if m["role"] == "server" and m["state"] == "alive" and job["complete"]]
             addresses = {int(m["rank"]): dict(m["address"]) for m in alive}

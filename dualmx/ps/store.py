@@ -2,6 +2,8 @@
 
 A round of a slice is closed when every worker of the job has pushed it. Pushes are told apart by (key, slice, worker,
 round), so one that arrives twice counts once, and they are summed by rank, so the sum does not depend on who was first.
+
+What a server's journal says of slices and of rounds that are over, and back.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtypes import is_float
+from ..core.dtypes import as_dtype, is_float
 from ..core.errors import FormatError, MXNetError
 from .member import few
-from .rows import IndexedSlices, MutableTable, RowRequest, Value, dense, select_rows, sum_pushes
+from .sparse_rows import INDEX, IndexedSlices, MutableTable, RowRequest, Value, dense, select_rows, sum_pushes
+from .van.frame import Message
 
 Key = int | str
 Gradient = np.ndarray | IndexedSlices
@@ -31,8 +34,8 @@ class PendingRequest:
         link, request: where the answer goes.
         values: values to answer with, by position, for a pull.
         rows: rows that are asked for, by position; None for a pull of everything.
-        left: parts that are not ready.
-        what: the request in words.
+        unready_parts: parts that are not ready.
+        description: the request in words.
         priority: of the answer.
         since: when it came, and `noted`: when its worker was last told what it waits for, at first the same.
         store, slices, turns: what it waits for: a round of each slice.
@@ -41,21 +44,21 @@ class PendingRequest:
     store: Store
 
     def __init__(self, link: int, request: int, parts: int, what: str):
-        self.link, self.request, self.left, self.what = link, request, parts, what
+        self.link, self.request, self.unready_parts, self.description = link, request, parts, what
         self.values: list[Any] = [None] * parts
         self.rows: list[RowRequest] | None = None
         self.since = self.noted = 0.0
         self.slices: Sequence[Shard] = ()
         self.turns: Sequence[int] = ()
         self.priority = 0
-        self.over = False
+        self.finished = False
 
-    def ended_by_errors(self, work: Callable[..., None], *args: Any, **more: Any) -> None:
+    def finishing_on_error(self, work: Callable[..., None], *args: Any, **more: Any) -> None:
         """Call `work`; the request is over if it raises, which is its answer."""
         try:
             work(*args, **more)
         except BaseException:
-            self.over = True
+            self.finished = True
             raise
 
 
@@ -66,10 +69,10 @@ class Shard:
         key, number: which slice of which key.
         value: its numbers (n,); an array is replaced, never changed in place.
         shape: shape of the whole array, and `width`: elements of a row of it.
-        table: the array was stored as row_sparse.
-        closed: rounds done.
-        previous: the numbers before the last round, for a worker that comes back and has not seen that round.
-        seen: last round that each worker has pushed, where pushes are rounds of their own.
+        is_row_sparse: the array was stored as row_sparse.
+        completed_round: rounds done.
+        previous_value: the numbers before the last round, for a worker that comes back and has not seen that round.
+        last_push_of: last round that each worker has pushed, where pushes are rounds of their own.
     """
 
     value: Value
@@ -77,17 +80,17 @@ class Shard:
     def __init__(self, key: Key, number: int, value: Value, shape: tuple[int, ...]):
         self.key, self.number, self.value, self.shape = key, number, value, shape
         self.width = math.prod(shape[1:])
-        self.table = False
-        self.closed = 0
-        self.previous: Value | None = None
-        self.seen: dict[int, int] = {}
-        self.rounds: dict[int, dict[int, Gradient]] = {}
-        self.waiting: list[tuple[int, int, PendingRequest]] = []  # (round, position or -1 for a push, who)
+        self.is_row_sparse = False
+        self.completed_round = 0
+        self.previous_value: Value | None = None
+        self.last_push_of: dict[int, int] = {}
+        self.contributions: dict[int, dict[int, Gradient]] = {}
+        self.waiters: list[tuple[int, int, PendingRequest]] = []  # (round, position or -1 for a push, who)
 
-    def pushed_by(self, rank: int) -> int:
+    def last_round_of(self, rank: int) -> int:
         """Last round that a worker has pushed."""
-        waiting = (turn for turn, seat in self.rounds.items() if rank in seat)
-        return max(self.closed, self.seen.get(rank, 0), *waiting)
+        waiting = (turn for turn, seat in self.contributions.items() if rank in seat)
+        return max(self.completed_round, self.last_push_of.get(rank, 0), *waiting)
 
 
 class Store:
@@ -102,17 +105,17 @@ class Store:
 
     Attributes:
         apply: makes new values of sums; without it the sums are the new values.
-        adds: `apply` takes lists of terms too, and adds them up itself.
-        record: called with rounds that were closed, before anybody is told.
+        updater_sums: `apply` takes lists of terms too, and adds them up itself.
+        log_rounds: called with rounds that were closed, before anybody is told.
         keep_previous: keep the values before the last round.
-        whole: keys are kept in one piece.
-        take: returns memory of a number of bytes for sums and values.
-        lends: whether workers see that memory where it lies; if none does, values may lie anywhere.
-        steps: how many one-time preparations each worker has made.
-        gathers: a push is answered when it has arrived.
+        unsliced: keys are kept in one piece.
+        alloc: returns memory of a number of bytes for sums and values.
+        has_shm_readers: whether workers see that memory where it lies; if none does, values may lie anywhere.
+        setup_steps: how many one-time preparations each worker has made.
+        acks_on_arrival: a push is answered when it has arrived.
     """
 
-    gathers = False
+    acks_on_arrival = False
 
     def __init__(
         self,
@@ -124,17 +127,17 @@ class Store:
     ):
         self.workers = sorted(workers)
         self.sync, self.slack = sync, slack
-        self.held: dict[tuple[Key, int], Shard] = {}
-        self.gone: dict[int, str] = {}
+        self.shards: dict[tuple[Key, int], Shard] = {}
+        self.lost_workers: dict[int, str] = {}
         self.apply: UpdateFn | None = None
-        self.adds = False
-        self.record: Callable[[list[CompletedRound]], None] | None = None
+        self.updater_sums = False
+        self.log_rounds: Callable[[list[CompletedRound]], None] | None = None
         self.keep_previous = False
-        self.whole = False
-        self.steps: dict[int, int] = {}
-        self.take: Callable[[int], np.ndarray] = _take
-        self.lends: Callable[[], bool] = _never_shared
-        self.broken: str | None = None
+        self.unsliced = False
+        self.setup_steps: dict[int, int] = {}
+        self.alloc: Callable[[int], np.ndarray] = _take
+        self.has_shm_readers: Callable[[], bool] = _never_shared
+        self.failure: str | None = None
         self._done, self._failed = done, failed
 
     # -- arrays
@@ -146,17 +149,17 @@ class Store:
 
         One of the same array that has another size is a part of what is kept in one piece now.
         """
-        old = self.held.get((key, number))
+        old = self.shards.get((key, number))
         if old is not None and mode == "reset":
-            old.value, old.previous = value, None
+            old.value, old.previous_value = value, None
         elif old is None or mode == "fresh" or (old.shape == shape and old.value.size != value.size):
-            self.held[key, number] = made = Shard(key, number, value, shape)
-            made.table = table
+            self.shards[key, number] = made = Shard(key, number, value, shape)
+            made.is_row_sparse = table
 
-    def at(self, key: Key, number: int) -> Shard:
+    def shard(self, key: Key, number: int) -> Shard:
         """Return a slice; `FormatError` if it is not here."""
         try:
-            return self.held[key, number]
+            return self.shards[key, number]
         except (KeyError, TypeError):
             raise FormatError(f"slice {number} of key {key!r} is not on this server") from None
 
@@ -172,11 +175,11 @@ class Store:
         Raises:
             FormatError: numbers of another size or dtype; nothing is changed then. MXNetError: an update failed before.
         """
-        if self.broken is not None:
-            raise MXNetError(self.broken)
+        if self.failure is not None:
+            raise MXNetError(self.failure)
         slices = []
         for key, number, _, data in parts:
-            held = self.held.get((key, number)) or self.at(key, number)
+            held = self.shards.get((key, number)) or self.shard(key, number)
             if data.shape[-1:] != held.value.shape or data.dtype != held.value.dtype:
                 raise FormatError(
                     f"push of key {key!r}: {data.dtype.name}[{data.size}], expected "
@@ -187,57 +190,59 @@ class Store:
         answered: list[int] = []
         request.store, request.slices, request.turns = self, slices, answered
         for position, (held, (_, _, turn, data)) in enumerate(zip(slices, parts, strict=True)):
-            answered.append(0 if self.gathers else turn if self.sync else self._awaited(turn))
-            held.waiting.append((answered[position], position if pulls else -1, request))
+            answered.append(0 if self.acks_on_arrival else turn if self.sync else self._round_to_await(turn))
+            held.waiters.append((answered[position], position if pulls else -1, request))
             if self.sync:
-                self._seat(held, turn, rank, data)
-                self._advance(held, ready)
-            elif turn > held.seen.get(rank, 0):
-                held.seen[rank] = turn
+                self._add_contribution(held, turn, rank, data)
+                self._complete_rounds(held, ready)
+            elif turn > held.last_push_of.get(rank, 0):
+                held.last_push_of[rank] = turn
                 ready.append((held, turn, rank, data))
         if ready:
-            self.close(ready)
-        if self.broken is not None:
-            raise MXNetError(self.broken)
-        if request.left == 0:
+            self.apply_rounds(ready)
+        if self.failure is not None:
+            raise MXNetError(self.failure)
+        if request.unready_parts == 0:
             self._finish(request)
         for held, turn in zip(slices, answered, strict=True):
-            if not self.sync or self.gone or turn <= held.closed:  # else nobody was waiting for it
-                self._settle(held)
+            if not self.sync or self.lost_workers or turn <= held.completed_round:  # else nobody was waiting for it
+                self._answer_waiters(held)
 
-    def _awaited(self, turn: int) -> int:
+    def _round_to_await(self, turn: int) -> int:
         """The round that must be over before a worker that has pushed `turn` rounds is answered."""
         return turn if self.sync else 0 if self.slack is None else turn - self.slack
 
-    def _slowest(self, held: Shard) -> int:
+    def _slowest_round(self, held: Shard) -> int:
         """How often the slowest worker has pushed a slice."""
-        return min((held.seen.get(rank, 0) for rank in self.workers), default=0)
+        return min((held.last_push_of.get(rank, 0) for rank in self.workers), default=0)
 
-    def _seat(self, held: Shard, turn: int, rank: int, data: Gradient) -> None:
+    def _add_contribution(self, held: Shard, turn: int, rank: int, data: Gradient) -> None:
         """Note a push, unless it is there or its round is over."""
-        if turn > held.closed:
-            held.rounds.setdefault(turn, {}).setdefault(rank, data)
+        if turn > held.completed_round:
+            held.contributions.setdefault(turn, {}).setdefault(rank, data)
 
-    def _advance(self, held: Shard, ready: list[CompletedRound]) -> None:
+    def _complete_rounds(self, held: Shard, ready: list[CompletedRound]) -> None:
         """Close the rounds of a slice that lack nobody."""
-        while (seat := held.rounds.get(held.closed + 1)) and len(seat) >= len(self.workers):
+        while (seat := held.contributions.get(held.completed_round + 1)) and len(seat) >= len(self.workers):
             if not seat.keys() >= set(self.workers):
                 return
-            held.closed += 1
-            ready.append((held, held.closed, -1, self._summed(held.rounds.pop(held.closed))))
+            held.completed_round += 1
+            ready.append(
+                (held, held.completed_round, -1, self._round_sum(held.contributions.pop(held.completed_round)))
+            )
 
-    def _summed(self, seat: dict[int, Gradient]) -> Gradient | list[Gradient]:
+    def _round_sum(self, seat: dict[int, Gradient]) -> Gradient | list[Gradient]:
         """The sum of a round; its terms where the update adds them up, which saves a walk through memory."""
-        if self.adds and self.record is None:
+        if self.updater_sums and self.log_rounds is None:
             terms = list(map(seat.__getitem__, sorted(seat)))
             for term in terms:
                 if isinstance(term, IndexedSlices) or term.ndim > 1:
                     break
             else:
                 return terms
-        return _sum(seat, self.take)
+        return _sum(seat, self.alloc)
 
-    def close(self, ready: list[CompletedRound]) -> None:
+    def apply_rounds(self, ready: list[CompletedRound]) -> None:
         """Store sums, or update by them, in the order of their rounds."""
         while ready:
             batch, later = (ready, []) if len(ready) == 1 else _split_repeats(ready)
@@ -253,117 +258,121 @@ class Store:
                     return
             for (held, turn, rank, _), value in zip(batch, values, strict=True):
                 same = value is held.value and isinstance(value, MutableTable)
-                held.previous = (value.previous() if same else held.value) if self.keep_previous else None
+                held.previous_value = (value.previous() if same else held.value) if self.keep_previous else None
                 held.value = value
                 if rank < 0:
-                    held.closed = turn
+                    held.completed_round = turn
                 else:
-                    held.seen[rank] = turn
+                    held.last_push_of[rank] = turn
                     if self.slack is not None:
-                        held.closed = self._slowest(held)
-            if self.record is not None:
-                self.record(batch)
+                        held.completed_round = self._slowest_round(held)
+            if self.log_rounds is not None:
+                self.log_rounds(batch)
             ready = later
 
     def _give_up(self, reason: str) -> None:
-        self.broken = reason
-        for held in list(self.held.values()):
-            for _, _, who in held.waiting:
-                if not who.over:
-                    who.over = True
+        self.failure = reason
+        for held in list(self.shards.values()):
+            for _, _, who in held.waiters:
+                if not who.finished:
+                    who.finished = True
                     self._failed(who, reason)
-            held.waiting = []
+            held.waiters = []
 
     # -- pulls
 
     def pull(self, parts: list[tuple[Key, int, int]], who: PendingRequest) -> None:
         """Answer `who` with the values `(key, slice, round)` once these rounds are closed."""
-        require(self.broken is None, str(self.broken))
-        slices = [self.at(key, number) for key, number, _ in parts]
-        turns = [self._awaited(turn) for _, _, turn in parts]
+        require(self.failure is None, str(self.failure))
+        slices = [self.shard(key, number) for key, number, _ in parts]
+        turns = [self._round_to_await(turn) for _, _, turn in parts]
         who.store, who.slices, who.turns = self, slices, turns
         for position, (held, turn) in enumerate(zip(slices, turns, strict=True)):
-            held.waiting.append((turn, position, who))
+            held.waiters.append((turn, position, who))
         for held in slices:
-            self._settle(held)
+            self._answer_waiters(held)
 
-    def _settle(self, held: Shard) -> None:
+    def _answer_waiters(self, held: Shard) -> None:
         """Tell those who wait for rounds that are closed, and those whose rounds can never be."""
         still = []
-        for turn, position, who in held.waiting:
-            if who.over:
+        for turn, position, who in held.waiters:
+            if who.finished:
                 continue
-            if turn <= held.closed:
+            if turn <= held.completed_round:
                 if position >= 0:
-                    behind = self.sync and turn == held.closed - 1 and held.previous is not None
-                    value = held.previous if behind and held.previous is not None else held.value
+                    behind = self.sync and turn == held.completed_round - 1 and held.previous_value is not None
+                    value = held.previous_value if behind and held.previous_value is not None else held.value
                     if who.rows is not None:
                         who.values[position] = select_rows(value, who.rows[position], held.width)
                     else:
                         who.values[position] = value if type(value) is np.ndarray else dense(value)
-                who.left -= 1
-                if who.left == 0:
-                    who.over = True
+                who.unready_parts -= 1
+                if who.unready_parts == 0:
+                    who.finished = True
                     self._done(who)
-            elif (lost := self._lost(held)) is not None:
-                who.over = True
-                self._failed(who, f"round {held.closed + 1} of key {held.key!r} cannot be completed: {lost}")
+            elif (lost := self._blocking_loss(held)) is not None:
+                who.finished = True
+                self._failed(who, f"round {held.completed_round + 1} of key {held.key!r} cannot be completed: {lost}")
             else:
                 still.append((turn, position, who))
-        held.waiting = still
+        held.waiters = still
 
     def _finish(self, who: PendingRequest) -> None:
-        if not who.over:
-            who.over = True
+        if not who.finished:
+            who.finished = True
             self._done(who)
 
-    def _lost(self, held: Shard) -> str | None:
+    def _blocking_loss(self, held: Shard) -> str | None:
         """Why the next round of a slice will never be closed."""
-        if not self.gone:
+        if not self.lost_workers:
             return None
         if self.slack is not None:
-            behind = (r for r in sorted(self.gone) if r in self.workers and held.seen.get(r, 0) <= held.closed)
-            return next((self.gone[r] for r in behind), None)
-        seat = held.rounds.get(held.closed + 1, {})
-        return next((reason for rank, reason in sorted(self.gone.items()) if rank not in seat), None)
+            behind = (
+                r
+                for r in sorted(self.lost_workers)
+                if r in self.workers and held.last_push_of.get(r, 0) <= held.completed_round
+            )
+            return next((self.lost_workers[r] for r in behind), None)
+        seat = held.contributions.get(held.completed_round + 1, {})
+        return next((reason for rank, reason in sorted(self.lost_workers.items()) if rank not in seat), None)
 
-    def lose(self, rank: int, reason: str) -> None:
+    def fail_worker(self, rank: int, reason: str) -> None:
         """Worker `rank` will push no more: end what waits for it. Without rounds (async) nobody does."""
-        self.gone.setdefault(rank, reason)
+        self.lost_workers.setdefault(rank, reason)
         if self.sync or self.slack is not None:
-            for held in list(self.held.values()):
-                self._settle(held)
+            for held in list(self.shards.values()):
+                self._answer_waiters(held)
 
-    def exclude(self, rank: int) -> None:
+    def remove_worker(self, rank: int) -> None:
         """Go on without worker `rank`; what it has pushed counts."""
         if rank not in self.workers:
             return
         self.workers.remove(rank)
         if self.slack is not None and self.workers:
-            for held in list(self.held.values()):
-                held.closed = self._slowest(held)
-                self._settle(held)
+            for held in list(self.shards.values()):
+                held.completed_round = self._slowest_round(held)
+                self._answer_waiters(held)
         if self.sync and self.workers:
             ready: list[CompletedRound] = []
-            for held in self.held.values():
-                self._advance(held, ready)
-            self.close(ready)
-            for held in list(self.held.values()):
-                self._settle(held)
+            for held in self.shards.values():
+                self._complete_rounds(held, ready)
+            self.apply_rounds(ready)
+            for held in list(self.shards.values()):
+                self._answer_waiters(held)
 
     def awaited(self, who: PendingRequest) -> Shard | None:
         """A slice whose round a request waits for, if there is one."""
-        return next((h for h, turn in zip(who.slices, who.turns, strict=True) if turn > h.closed), None)
+        return next((h for h, turn in zip(who.slices, who.turns, strict=True) if turn > h.completed_round), None)
 
     def lacks(self, held: Shard) -> str:
         """Whose pushes the next round of a slice lacks, in words."""
-        seat = held.rounds.get(held.closed + 1, {})
+        seat = held.contributions.get(held.completed_round + 1, {})
         if self.slack is not None:
-            seat = {r: None for r in self.workers if held.seen.get(r, 0) > held.closed}
+            seat = {r: None for r in self.workers if held.last_push_of.get(r, 0) > held.completed_round}
         ranks = few([str(r) for r in self.workers if r not in seat])
-        return f"round {held.closed + 1} of key {held.key!r} still lacks the push of worker {ranks}"
+        return f"round {held.completed_round + 1} of key {held.key!r} still lacks the push of worker {ranks}"
 
-    def missing(self, who: PendingRequest) -> str | None:
+    def describe_wait(self, who: PendingRequest) -> str | None:
         """What a waiting request waits for, in words."""
         held = self.awaited(who)
         return None if held is None else self.lacks(held)
@@ -424,4 +433,77 @@ def require(condition: bool, text: str) -> None:
         raise MXNetError(text)
 
 
-__all__ = ["PendingRequest", "Shard", "Store", "require"]
+Record = tuple[dict[str, Any], list[Any]]
+
+
+def bytes_of(value: np.ndarray) -> Any:
+    """The bytes of an array, where they lie."""
+    return value.view(np.uint8).data
+
+
+def rounds_record(number: int, closed: list[CompletedRound]) -> Record:
+    """Rounds of store `number` that are over, with their sums."""
+    parts: list[list[Any]] = []
+    payload: list[Any] = []
+    for held, turn, rank, total in closed:
+        pieces = [total.ids, total.values] if isinstance(total, IndexedSlices) else [total]
+        count = [len(total.ids)] if isinstance(total, IndexedSlices) else []
+        parts.append([held.key, held.number, turn, rank, total.dtype.name, *count])
+        payload += [bytes_of(p) for p in pieces if p.size]
+    return {"op": "closed", "store": number, "parts": parts}, payload
+
+
+def shard_record(number: int, held: Shard) -> Record:
+    """A slice of store `number`."""
+    values = [dense(v) for v in (held.value, held.previous_value) if v is not None]
+    meta = {
+        "op": "slice", "store": number, "key": held.key, "number": held.number, "dtype": held.value.dtype.name,
+        "shape": list(held.shape), "two": len(values) == 2, "closed": held.completed_round,
+        "seen": [[r, t] for r, t in held.last_push_of.items()], "table": held.is_row_sparse,
+    }  # fmt: skip
+    return meta, [v.view(np.uint8) for v in values if v.size]
+
+
+def restore_shard(store: Store, record: Message) -> None:
+    """Put back what `shard_record` told of."""
+    dtype = as_dtype(record.field("dtype", str))
+    values = np.frombuffer(record.data(), dtype).copy() if record.payload else np.empty(0, dtype)
+    size = values.size
+    shape = tuple(record.field("shape", list))
+    key, number = record.field("key", (str, int)), record.field("number", int)
+    two = record.meta.get("two") is True
+    held = Shard(key, number, values[: size // 2] if two else values, shape)
+    held.previous_value = values[size // 2 :] if two else None
+    held.completed_round = record.field("closed", int)
+    held.last_push_of = dict(record.field("seen", list))
+    held.is_row_sparse = record.meta.get("table") is True
+    store.shards[key, number] = held
+
+
+def restore_rounds(store: Store, record: Message) -> None:
+    """Close again what `rounds_record` told of."""
+    data = record.pieces()
+    closed: list[CompletedRound] = []
+    for key, number, turn, rank, name, *count in record.field("parts", list):
+        held, dtype = store.shard(key, number), as_dtype(name)
+        ids = np.frombuffer(data.read(count[0] * INDEX.itemsize), INDEX) if count else None
+        size = held.value.size if ids is None else len(ids) * held.width
+        total = np.frombuffer(data.read(size * dtype.itemsize), dtype)
+        if ids is not None:
+            total = IndexedSlices(ids, total.reshape(-1, held.width), held.value.size)
+        closed.append((held, turn, rank, total))
+    store.apply_rounds(closed)
+
+
+__all__ = [
+    "PendingRequest",
+    "Record",
+    "Shard",
+    "Store",
+    "bytes_of",
+    "require",
+    "restore_rounds",
+    "restore_shard",
+    "rounds_record",
+    "shard_record",
+]

@@ -1,4 +1,7 @@
-"""The worker's side of key-value requests: slices arrays over the servers and puts the answers together."""
+"""The worker's side of key-value requests: slices arrays over the servers and puts the answers together.
+
+What a worker waits for: pushes and values under way, and stores that are being opened.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,171 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.errors import MXNetError
-from .answers import KeyInfo, OpenFuture, PullFuture, PushFuture, SingleShardFuture
-from .codes import Codec
+from .codecs import Codec
 from .customer import Customer, Peer, Request
-from .frame import MAX_PAYLOAD, HeaderTemplate
-from .placement import slice_key
+from .sharding import Slice, slice_key
 from .store import Key
+from .van.frame import MAX_PAYLOAD, HeaderTemplate
 
 if TYPE_CHECKING:
-    from .batches import ElasticWorker
+    from .elastic_worker import ElasticWorker
+
+if TYPE_CHECKING:
+    pass
+
+
+class KeyInfo(NamedTuple):
+    """A key as a worker knows it.
+
+    Attributes:
+        shape, dtype: of the array.
+        slices: where its parts are.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    slices: list[Slice]
+
+
+class SingleShardFuture:
+    """The value of one slice, which is a whole array, under way; see `PullFuture`."""
+
+    def __init__(self, worker: KVWorker, known: KeyInfo, ticket: Request):
+        self._worker, self._known, self._ticket = worker, known, ticket
+
+    def value(self, key: Key) -> np.ndarray:
+        """See `PullFuture.value`."""
+        known, ticket = self._known, self._ticket
+        reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
+        piece = reply.payload[0] if len(reply.payload) == 1 else reply.data()
+        slice_ = known.slices[0]
+        if piece.nbytes != (slice_.stop - slice_.start) * known.dtype.itemsize:
+            raise _short_reply(key, slice_.server)
+        ticket.release_payload()
+        return np.frombuffer(piece, known.dtype).reshape(known.shape)
+
+
+def _short_reply(key: Key, server: int) -> MXNetError:
+    return MXNetError(f"kvstore.pull of key {key!r}: server {server} sent too few numbers")
+
+
+class OpenFuture:
+    """A store that is being opened."""
+
+    def __init__(self, worker: KVWorker, store: int, tickets: list[Request]):
+        self._worker, self._store, self._tickets = worker, store, tickets
+
+    def wait(self) -> tuple[int, bool]:
+        """Wait; returns the rounds that this worker has completed before it died, and whether keys are in one piece.
+
+        Keys whose rounds differ by one were in the midst of a round: it is made again, with the same weights, and what
+        the servers have of it already is not counted twice.
+        """
+        replies = self._worker.wait(self._tickets)
+        found: dict[Key, int] = {}
+        for reply in replies:
+            for key, turn in reply.meta.get("rounds", ()):
+                found[key] = min(found.get(key, turn), turn)
+        least = min(found.values(), default=0)
+        together = max(found.values(), default=0) - least <= 1
+        for key, turn in found.items():
+            self._worker._resumed[self._store, key] = least if together else turn
+        return least, any(r.meta.get("whole") is True for r in replies)
+
+
+class PushFuture:
+    """Pushes that are sent together.
+
+    Attributes:
+        requests: of what was sent.
+    """
+
+    def __init__(self, worker: KVWorker):
+        self._worker = worker
+        self.requests: list[Request] | None = None
+
+    def requests_after_flush(self) -> list[Request]:
+        """The tickets, after sending what was not sent yet."""
+        if self.requests is None:
+            self._worker.flush()
+        return self.requests or []
+
+
+class PullFuture:
+    """Values under way."""
+
+    def __init__(
+        self, worker: KVWorker, store: int, tickets: list[Request], parts: Sequence[Any], wholes: dict[Key, np.ndarray]
+    ):
+        self._worker, self._store = worker, store
+        self.tickets, self._assembled = tickets, wholes
+        self._asked = [[(part[0], part[1]) for part in asked] for _, asked, _, _ in parts]
+        self._where: dict[Key, list[tuple[int, int]]] = {}  # tickets that have slices of a key, and which
+        for i, asked in enumerate(self._asked):
+            for key, number in asked:
+                self._where.setdefault(key, []).append((i, number))
+        self._pieces: dict[tuple[Key, int], memoryview] = {}
+        self._received: set[int] = set()
+
+    def _take(self, i: int) -> None:
+        """Wait for an answer, and take it apart."""
+        ticket = self.tickets[i]
+        reply = ticket.reply if ticket.reply is not None else self._worker.wait([ticket])[0]
+        self._received.add(i)
+        if (
+            ticket.receive_buffer is not None
+            and len(reply.payload) == 1
+            and reply.payload[0].obj is ticket.receive_buffer
+        ):
+            ticket.release_payload()
+            return
+        data = reply.pieces()
+        for key, number in self._asked[i]:
+            known = self._worker.keys[self._store, key]
+            s = known.slices[number]
+            size = (s.stop - s.start) * known.dtype.itemsize
+            self._pieces[key, number] = piece = data.read(size)
+            if piece.nbytes != size:
+                raise _short_reply(key, s.server)
+        ticket.release_payload()
+
+    def value(self, key: Key) -> np.ndarray:
+        """Wait for the array of a key, in its shape; it may be in memory that is read by others. It is given once.
+
+        Raises:
+            MXNetError: see `Customer.wait`; or an answer of the wrong size.
+        """
+        known = self._worker.keys[self._store, key]
+        if len(known.slices) == 1:
+            i, number = self._where[key][0]
+            if i not in self._received:
+                self._take(i)
+            return np.frombuffer(self._pieces.pop((key, number)), known.dtype).reshape(known.shape)
+        whole, loose = self._assembled.pop(key, None), {}
+        for i, number in self._where[key]:
+            if i not in self._received:
+                self._take(i)
+            if (key, number) in self._pieces:  # it was not received into its place
+                loose[number] = self._pieces.pop((key, number))
+        if whole is None:
+            joined = self._worker.joined([loose[s.number] for s in known.slices])
+            if joined is not None:
+                return joined.view(known.dtype).reshape(known.shape)
+            whole = self._worker.take(math.prod(known.shape) * known.dtype.itemsize).view(known.dtype)
+        for number, piece in loose.items():
+            s = known.slices[number]
+            whole[s.start : s.stop] = np.frombuffer(piece, known.dtype)
+        return whole.reshape(known.shape)
+
+    def values(self) -> dict[Key, np.ndarray]:
+        """Wait for all arrays; see `value`."""
+        return {key: self.value(key) for key in self._where}
+
 
 ROUND_OPS = {  # requests that concern rounds, in words
     "push": "push", "push rows": "push", "pull": "pull", "pushpull": "push and pull", "pull rows": "row_sparse_pull",
@@ -40,35 +194,35 @@ class KVWorker:
     Attributes:
         keys: what is known of the keys of stores.
         rounds: how often each key was pushed.
-        back: this worker takes the place of one that died.
+        is_restarted: this worker takes the place of one that died.
         on_first_push: called before this worker pushes for the first time, with its `position` and whether it
             was `idle`.
         lockstep: whether a synchronous store is open, whose rounds all workers push alike.
-        batches: in elastic jobs, which batch pushes belong to; None in others.
+        elastic: in elastic jobs, which batch pushes belong to; None in others.
     """
 
     def __init__(self, customer: Customer, servers: Sequence[Peer], bound: int, rank: int = 0, life: int = 0):
         self._customer, self.servers, self._bound = customer, list(servers), bound
-        self.take, self.joined, self.wait = customer.take, customer.joined, customer.wait
-        self.hello = {"op": "hello", "rank": rank, "life": life}
-        self.back = self.lockstep = False
+        self.take, self.joined, self.wait = customer.alloc, customer.joined, customer.wait
+        self.introduction = {"op": "hello", "rank": rank, "life": life}
+        self.is_restarted = self.lockstep = False
         self.on_first_push: Callable[[int, bool], None] | None = None
-        self.batches: ElasticWorker | None = None
+        self.elastic: ElasticWorker | None = None
         self._synchronous: set[int] = set()
         self.keys: dict[tuple[int, Key], KeyInfo] = {}
         self.rounds: dict[tuple[int, Key], int] = {}
         self._resumed: dict[tuple[int, Key], int] = {}
         self._lock = threading.RLock()
-        self._queued: KVWorker._Batches | None = None
+        self._outbox: KVWorker.MessageBatcher | None = None
         self._queued_since = 0.0
         self._waiting = threading.Event()
         self._watched = False  # the flusher looks after what is queued
         self._flusher: threading.Thread | None = None
-        self._ahead: dict[tuple[int, Key], PullFuture | SingleShardFuture] = {}  # asked for before they are pulled
-        self._habit: set[tuple[int, Key]] = set()  # pulled after each push
-        self._unread: dict[int, dict[Key, None]] = {}  # pushed and not pulled since, in order
-        self._steps: dict[int, int] = {}
-        self._forms: dict[tuple[str, int, Key], HeaderTemplate] = {}
+        self._prefetched: dict[tuple[int, Key], PullFuture | SingleShardFuture] = {}  # asked for before they are pulled
+        self._prefetch_keys: set[tuple[int, Key]] = set()  # pulled after each push
+        self._unpulled: dict[int, dict[Key, None]] = {}  # pushed and not pulled since, in order
+        self._setup_steps: dict[int, int] = {}
+        self._header_templates: dict[tuple[str, int, Key], HeaderTemplate] = {}
 
     def shares(self, server: int) -> bool:
         """Whether a server and this process see memory of each other."""
@@ -89,9 +243,9 @@ class KVWorker:
     ) -> Request:
         """Send a request to one server, after what was queued; for `priority` and `into` see `Customer.ask`."""
         with self._lock:
-            if self._queued is not None:
+            if self._outbox is not None:
                 self.flush()
-            return self._customer.ask(self.servers[server], what, meta, payload, priority, into)
+            return self._customer.send_request(self.servers[server], what, meta, payload, priority, into)
 
     def ask_all(self, what: str, meta: dict[str, Any], payload: Sequence[Any] = ()) -> list[Request]:
         """Send the same request to all servers."""
@@ -107,24 +261,26 @@ class KVWorker:
         """Whether neither this worker nor the one before it has pushed anything."""
         return not any(self.rounds.values())
 
-    def step(self, store: int) -> int:
+    def next_setup_step(self, store: int) -> int:
         """Count a one-time preparation of a store; one that a restarted worker repeats has the same number."""
-        self._steps[store] = self._steps.get(store, 0) + 1
-        return self._steps[store]
+        self._setup_steps[store] = self._setup_steps.get(store, 0) + 1
+        return self._setup_steps[store]
 
     def open(self, store: int, sync: bool, what: str, slack: int | None = None) -> OpenFuture:
         """Ask for a store on all servers; it is made by the first who asks. See `Store` for `sync` and `slack`."""
-        if self.batches is not None and sync:
-            self.batches.stores.append(store)
+        if self.elastic is not None and sync:
+            self.elastic.stores.append(store)
         elif sync:
             self._synchronous.add(store)
             self.lockstep = True
-        meta = {"op": "open", "store": store, "sync": sync, "slack": slack, "back": self.back}
+        meta = {"op": "open", "store": store, "sync": sync, "slack": slack, "back": self.is_restarted}
         return OpenFuture(self, store, self.ask_all(what, meta))
 
     # -- keys
 
-    def know(self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, whole: bool = False) -> KeyInfo:
+    def register_key(
+        self, store: int, key: Key, shape: tuple[int, ...], dtype: np.dtype, whole: bool = False
+    ) -> KeyInfo:
         """Note a key and decide where its slices are; the same on every worker."""
         width = math.prod(shape[1:])
         slices = slice_key(key, math.prod(shape), dtype.itemsize, len(self.servers), self._bound, whole, width)
@@ -139,7 +295,7 @@ class KVWorker:
 
     def put(self, store: int, arrays: dict[Key, np.ndarray], mode: str = "init", **more: Any) -> list[Request]:
         """Store the values of known keys; see `Store.put`."""
-        sent = self._Batches(self, "init", {"op": "put", "store": store, "mode": mode, **more})
+        sent = self.MessageBatcher(self, "init", {"op": "put", "store": store, "mode": mode, **more})
         for key, array in arrays.items():
             known, flat = self.keys[store, key], _flat(array)
             for s in known.slices:
@@ -151,9 +307,9 @@ class KVWorker:
         """Push gradients for the next round of their keys; with `code` packed."""
         with self._lock:
             self.flush()
-            return self._pushing(store, arrays, code, self._Batches(self, "push", _push(store, code))).send()
+            return self._add_pushes(store, arrays, code, self.MessageBatcher(self, "push", _push(store, code))).send()
 
-    def queue(
+    def push_coalesced(
         self, store: int, arrays: dict[Key, np.ndarray], code: Codec | None = None, terms: int = 1, priority: int = 0
     ) -> PushFuture:
         """As `push`, but small arrays wait for others: until the next request, or for a moment.
@@ -164,29 +320,29 @@ class KVWorker:
         Keys that are pulled after each push are asked for at once: the value of a round tells that it is over.
         """
         with self._lock:
-            if self._queued is not None and not self._queued.keys.keys().isdisjoint(arrays):
+            if self._outbox is not None and not self._outbox.keys.keys().isdisjoint(arrays):
                 self.flush()
             meta, usual = _push(store, code, terms), True
             for key in arrays:
-                if self._ahead:
-                    self._in_vain(store, key)
-                usual = usual and (store, key) in self._habit
+                if self._prefetched:
+                    self._cancel_prefetch(store, key)
+                usual = usual and (store, key) in self._prefetch_keys
             if usual:
                 meta["op"] = "pushpull"
-            if self._queued is None or self._queued.meta != meta:
-                if self._queued is not None:
+            if self._outbox is None or self._outbox.meta != meta:
+                if self._outbox is not None:
                     self.flush()
-                self._queued = self._Batches(self, ROUND_OPS[meta["op"]], meta)
+                self._outbox = self.MessageBatcher(self, ROUND_OPS[meta["op"]], meta)
                 self._queued_since = time.monotonic()
                 if not self._watched:
                     self._wake()
-            self._queued.priority = priority
-            batches = self._pushing(store, arrays, code, self._queued)
-            if batches.size >= self._Batches.LIMIT * len(self.servers):
+            self._outbox.priority = priority
+            batches = self._add_pushes(store, arrays, code, self._outbox)
+            if batches.size >= self.MessageBatcher.LIMIT * len(self.servers):
                 self.flush()
             return batches.queued
 
-    def _pushing(self, store: int, arrays: dict[Key, np.ndarray], code: Codec | None, sent: Any) -> Any:
+    def _add_pushes(self, store: int, arrays: dict[Key, np.ndarray], code: Codec | None, sent: Any) -> Any:
         for key, array in arrays.items():
             turn = self.next_round(store, key)
             slices, flat = self.keys[store, key].slices, _flat(array)
@@ -206,64 +362,64 @@ class KVWorker:
             tell, self.on_first_push = self.on_first_push, None
             tell(self.position, self.idle)
         turn = self.rounds[store, key] + 1
-        if self.batches is not None and store in self.batches.stores:
-            turn = self.batches.pushes()
+        if self.elastic is not None and store in self.elastic.stores:
+            turn = self.elastic.round_of_push()
         self.rounds[store, key] = turn
-        if self._ahead:
-            self._in_vain(store, key)
-        self._unread.setdefault(store, {})[key] = None
+        if self._prefetched:
+            self._cancel_prefetch(store, key)
+        self._unpulled.setdefault(store, {})[key] = None
         return turn
 
     def last_round(self, store: int, key: Key) -> int:
         """The round whose value a pull of a key asks for."""
-        if self.batches is not None and store in self.batches.stores:
-            return self.batches.number - 1
+        if self.elastic is not None and store in self.elastic.stores:
+            return self.elastic.number - 1
         return self.rounds[store, key]
 
-    def _in_vain(self, store: int, key: Key) -> None:
+    def _cancel_prefetch(self, store: int, key: Key) -> None:
         """A key that is pushed was not pulled since its last push, so what was asked for is not wanted."""
-        if self._ahead.pop((store, key), None) is not None:
-            self._habit.discard((store, key))
+        if self._prefetched.pop((store, key), None) is not None:
+            self._prefetch_keys.discard((store, key))
 
     def flush(self) -> None:
         """Send what was queued."""
         with self._lock:
-            batches, self._queued = self._queued, None
+            batches, self._outbox = self._outbox, None
             if batches is not None:
                 if len(batches.later) == 1 and not batches.parts and len(batches.meta) == 2:
-                    self._send_one(batches)
+                    self._send_single(batches)
                     return
-                batches.queued.tickets = batches.send()
+                batches.queued.requests = batches.send()
                 if batches.meta["op"] == "pushpull":
                     store = batches.meta["store"]
-                    pulled = PullFuture(self, store, batches.queued.tickets, batches.parts, batches.wholes)
+                    pulled = PullFuture(self, store, batches.queued.requests, batches.parts, batches.wholes)
                     for key in batches.keys:
-                        self._ahead[store, key] = pulled
+                        self._prefetched[store, key] = pulled
 
-    def _send_one(self, batches: _Batches) -> None:
-        """Send a push of one array in one slice, as it is: what `_Batches.send` does, with the least work."""
+    def _send_single(self, batches: KVWorker.MessageBatcher) -> None:
+        """Send a push of one array in one slice, as it is: what `MessageBatcher.send` does, with the least work."""
         ((priority, server, (key, number, turn), data),) = batches.later
         meta, store = batches.meta, batches.meta["store"]
-        form = self._forms.get((meta["op"], store, key))
+        form = self._header_templates.get((meta["op"], store, key))
         if form is None:
-            form = self._forms[meta["op"], store, key] = HeaderTemplate(meta, key, number)
+            form = self._header_templates[meta["op"], store, key] = HeaderTemplate(meta, key, number)
         told = form.with_round(turn)
         if priority:
             told = {**told, "priority": priority}
         what = f"kvstore.{batches.what} of key {key!r}, round {turn}, at server {server}"
-        ticket = self._customer.ask(self.servers[server], what, told, (data,), priority)
-        batches.queued.tickets = [ticket]
+        ticket = self._customer.send_request(self.servers[server], what, told, (data,), priority)
+        batches.queued.requests = [ticket]
         if meta["op"] == "pushpull":
-            self._ahead[store, key] = SingleShardFuture(self, self.keys[store, key], ticket)
+            self._prefetched[store, key] = SingleShardFuture(self, self.keys[store, key], ticket)
 
     def _wake(self) -> None:
         if self._flusher is None:
-            self._flusher = threading.Thread(target=self._flush_late, name="dualmx-flush", daemon=True)
+            self._flusher = threading.Thread(target=self._flush_loop, name="dualmx-flush", daemon=True)
             self._flusher.start()
         self._watched = True
         self._waiting.set()
 
-    def _flush_late(self) -> None:
+    def _flush_loop(self) -> None:
         """Send what was queued and is followed by nothing."""
         pause = COALESCE_SECONDS
         while True:
@@ -272,9 +428,9 @@ class KVWorker:
             pause = COALESCE_SECONDS
             with self._lock:
                 since = time.monotonic() - self._queued_since
-                if self._queued is not None and since < COALESCE_SECONDS:
+                if self._outbox is not None and since < COALESCE_SECONDS:
                     pause = COALESCE_SECONDS - since
-                elif self._queued is not None:
+                elif self._outbox is not None:
                     self.flush()
                 elif since >= 4 * COALESCE_SECONDS:  # till then, what is queued wakes nobody
                     self._watched = False
@@ -285,7 +441,7 @@ class KVWorker:
 
         With a `priority` the request may overtake pushes, which changes nothing where rounds are waited for.
         """
-        sent = self._Batches(self, "pull", {"op": "pull", "store": store}, priority)
+        sent = self.MessageBatcher(self, "pull", {"op": "pull", "store": store}, priority)
         for key in keys:
             known = self.keys[store, key]
             for s in known.slices:
@@ -293,51 +449,53 @@ class KVWorker:
                 sent.add(s.server, [key, s.number, self.last_round(store, key)], None, size)
         return PullFuture(self, store, sent.send(), sent.parts, sent.wholes)
 
-    def fetch(self, store: int, keys: Sequence[Key], ahead: bool, priority: int = 0) -> Callable[[Key], np.ndarray]:
+    def pull_prefetched(
+        self, store: int, keys: Sequence[Key], ahead: bool, priority: int = 0
+    ) -> Callable[[Key], np.ndarray]:
         """As `pull`; returns what waits for the value of a key.
 
         With `ahead`, the other keys that are pulled after each push are asked for by the way: a round of a store has
         one value, whoever asks when.
         """
         with self._lock:
-            queued = self._queued
+            queued = self._outbox
             if queued is not None:
                 if queued.meta["store"] == store and queued.keys.keys() == set(keys):
                     queued.what, queued.meta = ROUND_OPS["pushpull"], {**queued.meta, "op": "pushpull"}
                 self.flush()
-            if ahead and len(keys) == 1 and (store, keys[0]) in self._ahead:
-                self._habit.add((store, keys[0]))
-                self._unread[store].pop(keys[0], None)
-                return self._ahead.pop((store, keys[0])).value
-            missing = [k for k in keys if (store, k) not in self._ahead]
+            if ahead and len(keys) == 1 and (store, keys[0]) in self._prefetched:
+                self._prefetch_keys.add((store, keys[0]))
+                self._unpulled[store].pop(keys[0], None)
+                return self._prefetched.pop((store, keys[0])).value
+            missing = [k for k in keys if (store, k) not in self._prefetched]
             if missing:
-                unread = self._unread.get(store, {})
-                more = [k for k in unread if (store, k) in self._habit and k not in keys]
-                more = [k for k in more if (store, k) not in self._ahead]
+                unread = self._unpulled.get(store, {})
+                more = [k for k in unread if (store, k) in self._prefetch_keys and k not in keys]
+                more = [k for k in more if (store, k) not in self._prefetched]
                 pulled = self.pull(store, [*missing, *more], priority if ahead else None)
                 for key in (*missing, *more):
-                    self._ahead[store, key] = pulled
+                    self._prefetched[store, key] = pulled
             for key in keys:
                 if ahead:
-                    self._habit.add((store, key))
-                self._unread.get(store, {}).pop(key, None)
-            found = {k: self._ahead.pop((store, k)) for k in dict.fromkeys(keys)}
+                    self._prefetch_keys.add((store, key))
+                self._unpulled.get(store, {}).pop(key, None)
+            found = {k: self._prefetched.pop((store, k)) for k in dict.fromkeys(keys)}
         return lambda key: found[key].value(key)
 
-    def forget(self) -> None:
+    def drop_prefetched(self) -> None:
         """Values that were asked for by the way may have changed."""
         with self._lock:
-            self._ahead.clear()
+            self._prefetched.clear()
 
     def drop(self, store: int, keys: Sequence[Key], first: int = 0, **more: Any) -> list[Request]:
         """Make the servers forget the slices of keys from number `first` on; from now on keys are kept in one piece."""
-        sent = self._Batches(self, "drop", {"op": "drop", "store": store, **more})
+        sent = self.MessageBatcher(self, "drop", {"op": "drop", "store": store, **more})
         for key in keys:
             for s in self.keys[store, key].slices[first:]:
                 sent.add(s.server, [key, s.number], None)
         return sent.send()
 
-    class _Batches:
+    class MessageBatcher:
         """Gathers parts into one message per server, or several where they grow large.
 
         Attributes:
@@ -428,4 +586,4 @@ def _flat(array: np.ndarray) -> np.ndarray:
     return flat if flat.flags.c_contiguous else np.ascontiguousarray(flat)
 
 
-__all__ = ["KVWorker"]
+__all__ = ["KVWorker", "KeyInfo", "OpenFuture", "PullFuture", "PushFuture", "SingleShardFuture"]

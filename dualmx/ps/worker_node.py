@@ -9,17 +9,17 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import FormatError, MXNetError
-from .batches import ElasticWorker
 from .customer import Peer
-from .drops import repeat, with_message_drops
-from .frame import NOTICE, REPLY, Message
+from .elastic_worker import ElasticWorker
+from .heartbeat import ExchangeCounters
 from .job import Job
 from .journal import Journal
 from .member import with_remedy
-from .node import LEAVE_SECONDS, Postoffice
-from .peers import PeerLinks
-from .pulse import ExchangeCounters
-from .van import ConnectionRefused
+from .peer_links import PeerLinks
+from .postoffice import LEAVE_SECONDS, Postoffice
+from .van.debug_van import repeat, with_message_drops
+from .van.frame import NOTICE, REPLY, Message
+from .van.van import ConnectionRefused
 from .worker import KVWorker
 
 _log = logging.getLogger("dualmx.dist")
@@ -35,9 +35,9 @@ class WorkerNode(Postoffice):
     Attributes:
         rank: of this worker.
         kv: sends arrays to the servers.
-        traffic: counts exchanges with other workers.
+        counters: counts exchanges with other workers.
         journals: what this worker writes down, to be removed when it leaves.
-        newcomers: numbers of workers that want to take part in the exchanges of an elastic job.
+        waiting_workers: numbers of workers that want to take part in the exchanges of an elastic job.
     """
 
     def __init__(self, job: Job):
@@ -45,14 +45,14 @@ class WorkerNode(Postoffice):
         self._servers: list[Peer] = []
         self._addresses: dict[int, dict[str, Any]] = {}  # of servers that took the place of others
         self._peers: PeerLinks | None = None
-        self._former: PeerLinks | None = None  # those of the group before, until all have left it
-        self._listens: dict[str, Any] = {}
-        self.newcomers: set[int] = set()
+        self._previous_group: PeerLinks | None = None  # those of the group before, until all have left it
+        self._listen_address: dict[str, Any] = {}
+        self.waiting_workers: set[int] = set()
         self.journals: list[Journal] = []
         self._at, self._met = 0, False  # where the last barrier without a name was, and whether there was one
         self._skips = False  # barriers are counted from the first push on: how many were before it is not known here
-        self.traffic = ExchangeCounters()
-        self._van.sign = self._sign
+        self.counters = ExchangeCounters()
+        self._van.heartbeat_payload = self._sign
         self._van.on_message, self._van.on_down = self._on_message, self._on_down
         self._van.start()
         try:
@@ -61,32 +61,32 @@ class WorkerNode(Postoffice):
             for rank, address in list(self._addresses.items()):
                 self._servers[rank].address = address
             bound = knobs.BIGARRAY_BOUND.integer(1)
-            self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.life)
-            self.kv.back = self.back
-            if self.back and not job.elastic:
+            self.kv = KVWorker(self._customer, self._servers, bound, self.rank, self.incarnation)
+            self.kv.is_restarted = self.is_restarted
+            if self.is_restarted and not job.elastic:
                 self.kv.on_first_push = self._began
             if job.elastic:
                 calls = self._next_batch, self._history, self._end_batch
-                self.kv.batches = ElasticWorker(self.rank, job.workers, self.back, *calls)
+                self.kv.elastic = ElasticWorker(self.rank, job.workers, self.is_restarted, *calls)
             first = self.rank % max(len(self._servers), 1)  # each begins at another one, so that none has all at once
             for peer in (*self._servers[first:], *self._servers[:first]):
-                while not self._customer.resume(peer, self._reach(peer), self.kv.hello):
+                while not self._customer.reconnect(peer, self._connect_server(peer), self.kv.introduction):
                     pass
             self.kv.wait([t for t in self._customer.open() if t.peer in self._servers])
-            if job.drop:
-                self._van.on_message = with_message_drops(self._on_message, job.drop, f"worker {self.rank}")
+            if job.drop_percent:
+                self._van.on_message = with_message_drops(self._on_message, job.drop_percent, f"worker {self.rank}")
                 repeat(self._customer, job.resend, lambda: self._closed)
         except BaseException:
             self._closed = True
             self._van.close()
             raise
 
-    def _reach(self, peer: Peer) -> int:
+    def _connect_server(self, peer: Peer) -> int:
         """Connect to a server, or to the one that takes its place meanwhile."""
         until = time.monotonic() + self.job.start
         while True:
-            if peer.gone:
-                raise MXNetError(f"joining {peer.name}: {peer.gone}")
+            if peer.failure:
+                raise MXNetError(f"joining {peer.name}: {peer.failure}")
             try:
                 return self._van.connect(peer.address, self.job.start, self.job.on_server_death != "wait")
             except ConnectionRefused:
@@ -104,17 +104,17 @@ class WorkerNode(Postoffice):
             elif any(peers.on_message(link, message) for peers in self._linked()):
                 pass
             elif message.kind == NOTICE:
-                _log.warning("worker %d waits: %s", self.rank, self._customer.note(message))
+                _log.warning("worker %d waits: %s", self.rank, self._customer.set_blocked_on(message))
             else:
                 self._customer.on_message(message)
         except FormatError as e:
             _log.error("worker %d: %s", self.rank, e)
 
     def _sign(self, link: int) -> dict[str, Any]:
-        return self.traffic.told() if link == self._scheduler.link and self.rank >= 0 else {}
+        return self.counters.heartbeat_payload() if link == self._scheduler.link and self.rank >= 0 else {}
 
     def _linked(self) -> list[PeerLinks]:
-        return [peers for peers in (self._peers, self._former) if peers is not None]
+        return [peers for peers in (self._peers, self._previous_group) if peers is not None]
 
     def _on_down(self, link: int, reason: str) -> None:
         if self._closed:
@@ -127,27 +127,28 @@ class WorkerNode(Postoffice):
             if link == peer.link:
                 waits = self.job.on_server_death == "wait"
                 lost = partial(self._server_died, rank)
-                self._broke(peer, link, reason, waits, self.kv.hello, lost)
+                self.reconnect_or_fail(peer, link, reason, waits, self.kv.introduction, lost)
 
     def _server_died(self, rank: int, reason: str) -> None:
         text = with_remedy(f"server {rank} died: {reason}", "server", self.job.on_server_death)
-        self._lost("server", rank, text, True)
-        self._customer.give_up(self._servers[rank], text)
+        self.on_member_dead("server", rank, text, True)
+        self._customer.fail_peer(self._servers[rank], text)
 
-    def _lost(self, role: str, rank: int, text: str, dead: bool) -> None:
-        super()._lost(role, rank, text, dead)
+    def on_member_dead(self, role: str, rank: int, text: str, dead: bool) -> None:
+        """See `Postoffice`."""
+        super().on_member_dead(role, rank, text, dead)
         if role == "worker":
-            self.newcomers.discard(rank)
+            self.waiting_workers.discard(rank)
             if dead and self._peers is not None:
                 self._peers.lost_worker(rank, text)
         if role == "server" and rank < len(self._servers) and self.job.on_server_death != "wait":
-            self._customer.give_up(self._servers[rank], text)
+            self._customer.fail_peer(self._servers[rank], text)
 
     def _excluded(self, text: str) -> None:
         for peer in self._servers:  # which serve it no more, and may have ended
-            self._customer.give_up(peer, text)
+            self._customer.fail_peer(peer, text)
 
-    def _returned(self, role: str, rank: int, address: dict[str, Any]) -> None:
+    def on_member_back(self, role: str, rank: int, address: dict[str, Any]) -> None:
         if role == "server":
             self._addresses[rank] = address
             if rank < len(self._servers):
@@ -163,16 +164,16 @@ class WorkerNode(Postoffice):
         """
         if self._peers is None:
             own = self.job.own_host()
-            self._peers = PeerLinks(self._van, self.rank, self.job.workers, self.job.timeout, traffic=self.traffic)
+            self._peers = PeerLinks(self._van, self.rank, self.job.workers, self.job.timeout, traffic=self.counters)
             address = self._peers.listen(self.job.bind_host(own), own)
-            found = self._asked("meet", "meeting the other workers", address=address).take("addresses", list)
+            found = self._asked("meet", "meeting the other workers", address=address).field("addresses", list)
             if len(found) != self.job.workers or not all(isinstance(a, dict) for a in found):
                 raise FormatError("the scheduler sent no list of the workers")
             self._peers.connect(found, self.job.start)
         return self._peers
 
-    def _asks(self, rank: int) -> None:
-        self.newcomers.add(rank)
+    def on_join_request(self, rank: int) -> None:
+        self.waiting_workers.add(rank)
 
     def regroup(self) -> PeerLinks:
         """Link this worker of an elastic job directly to all others that take part now, which do the same.
@@ -184,27 +185,27 @@ class WorkerNode(Postoffice):
         own, timeout = self.job.own_host(), self.job.timeout
         former = self._peers
         if former is not None:
-            former.move()
-        peers = PeerLinks(self._van, -1, 0, timeout, former.group if former is not None else 0, self.traffic)
-        self._former, self._peers = former, peers
-        self._listens = self._listens or peers.listen(self.job.bind_host(own), own)
-        meta = {"op": "assemble", "group": peers.group, "address": self._listens, "patience": timeout}
-        ticket = self._customer.ask(self._scheduler, "forming a group of the workers", meta)
+            former.leave_group()
+        peers = PeerLinks(self._van, -1, 0, timeout, former.group if former is not None else 0, self.counters)
+        self._previous_group, self._peers = former, peers
+        self._listen_address = self._listen_address or peers.listen(self.job.bind_host(own), own)
+        meta = {"op": "assemble", "group": peers.group, "address": self._listen_address, "patience": timeout}
+        ticket = self._customer.send_request(self._scheduler, "forming a group of the workers", meta)
         told = self._customer.wait([ticket], timeout + 10 if timeout else 0)[0]
         if told.meta.get("over") is True:
             _log.warning("worker %d: the others have finished; there is nothing left to do", self.rank)
             raise SystemExit(0)
-        workers, addresses = told.take("workers", list), told.take("addresses", list)
+        workers, addresses = told.field("workers", list), told.field("addresses", list)
         if self.rank not in workers or len(addresses) != len(workers):
             raise FormatError("the scheduler sent no list of the workers")
-        peers.seated(told.take("group", int), workers.index(self.rank), workers)
-        self.newcomers.difference_update(workers)
-        for role, rank in list(self.gone):  # what was told of before the group was known here
+        peers.set_ranks(told.field("group", int), workers.index(self.rank), workers)
+        self.waiting_workers.difference_update(workers)
+        for role, rank in list(self.dead_peers):  # what was told of before the group was known here
             if role == "worker":
-                peers.lost_worker(rank, self.gone[role, rank])
+                peers.lost_worker(rank, self.dead_peers[role, rank])
         if former is not None:
             former.close()  # all have asked for this group, so that nobody reads there any more
-        self._former = None
+        self._previous_group = None
         peers.connect(addresses, self.job.start)
         return peers
 
@@ -214,10 +215,10 @@ class WorkerNode(Postoffice):
         Raises:
             MXNetError: the scheduler is gone, or starts none.
         """
-        return self._asked("coordinator", "starting XLA's coordinator").take("address", str)
+        return self._asked("coordinator", "starting XLA's coordinator").field("address", str)
 
     def _asked(self, op: str, what: str, **more: Any) -> Message:
-        ticket = self._customer.ask(self._scheduler, what, {"op": op, **more})
+        ticket = self._customer.send_request(self._scheduler, what, {"op": op, **more})
         return self._customer.wait([ticket], self.job.start + 10)[0]
 
     def _next_batch(self, ended: int, marks: list[Any]) -> Message:
@@ -227,12 +228,14 @@ class WorkerNode(Postoffice):
             self.kv.flush()
             self._customer.wait(self._customer.open())  # the servers have all that was pushed
         meta = {"op": "batch", "ended": ended, "marks": marks}
-        return self._customer.wait([self._customer.ask(self._scheduler, what, meta)])[0]
+        return self._customer.wait([self._customer.send_request(self._scheduler, what, meta)])[0]
 
     def _history(self, start: int) -> Message:
         """Ask the scheduler what was before this worker came."""
         meta = {"op": "history", "start": start}
-        return self._customer.wait([self._customer.ask(self._scheduler, "the batches before this one", meta)])[0]
+        return self._customer.wait([self._customer.send_request(self._scheduler, "the batches before this one", meta)])[
+            0
+        ]
 
     def _end_batch(self, batch: int, used: list[int], stores: list[int]) -> None:
         """Tell the servers whose pushes count; all workers tell the same."""
@@ -249,19 +252,19 @@ class WorkerNode(Postoffice):
             MXNetError: a worker or the scheduler is gone.
         """
         self.kv.flush()
-        self.kv.forget()
+        self.kv.drop_prefetched()
         at = self.kv.position if self.job.on_worker_death == "wait" else 0
         if not name:
             if at != self._at:
                 self._at, self._barriers = at, 0
-            elif self.back and self.kv.lockstep and not self._met:
+            elif self.is_restarted and self.kv.lockstep and not self._met:
                 self._barriers = 0  # those of the process before it are passed without waiting
             self._met = True
             self._barriers += 1
         what = f"barrier {name or self._barriers}"
         meta = {"op": "barrier", "name": name, "at": at, "number": self._barriers, "idle": self.kv.idle}
         meta["skips"] = self._skips and not name
-        self._customer.wait([self._customer.ask(self._scheduler, what, meta)])
+        self._customer.wait([self._customer.send_request(self._scheduler, what, meta)])
 
     def _began(self, at: int, idle: bool) -> None:
         """A worker that came back pushes: it comes to no barrier of those before, at which others may wait for it.
@@ -275,13 +278,13 @@ class WorkerNode(Postoffice):
             if not lockstep:
                 self._barriers, self._skips = 0, True
             meta = {"op": "past", "at": at if lockstep else -1, "early": not lockstep}
-            self._customer.ask(self._scheduler, "telling where this worker is", meta)
+            self._customer.send_request(self._scheduler, "telling where this worker is", meta)
 
     def forked(self) -> None:
         """In a forked child: the place is the parent's, and every call that needs it is an error."""
         self._closed = True
         self.kv.forked()
-        self._customer.forked([*self._servers, self._scheduler], FORK_ERROR)
+        self._customer.reset_after_fork([*self._servers, self._scheduler], FORK_ERROR)
         for peers in self._linked():
             peers.forked(FORK_ERROR)
 
@@ -302,7 +305,7 @@ class WorkerNode(Postoffice):
                     self._customer.wait(self._customer.open())
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
-            self._farewell(self.job.comeback if self.job.on_server_death == "wait" else LEAVE_SECONDS)
+            self._farewell(self.job.restart_timeout if self.job.on_server_death == "wait" else LEAVE_SECONDS)
             for journal in self.journals:
                 journal.remove()
             self._leave()
@@ -312,7 +315,7 @@ class WorkerNode(Postoffice):
                 self._van.send(peer.link, Message(NOTICE, 0, {"op": "bye"}))
             self._van.close()
             for peer in (*self._servers, self._scheduler):
-                self._customer.give_up(peer, "this worker has left the job")
+                self._customer.fail_peer(peer, "this worker has left the job")
 
 
 __all__ = ["WorkerNode"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..checkpoint import load_checkpoint, save_checkpoint
 from ..ndarray import NDArray
-from .base import BaseRNNCell
+from .cell import BaseRNNCell
 
 Cells = BaseRNNCell | Sequence[BaseRNNCell]
 

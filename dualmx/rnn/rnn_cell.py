@@ -2,13 +2,17 @@
 
 import numpy as np
 
-from .base import BaseRNNCell
-from .cells import GRUCell, LSTMCell, RNNCell
-from .containers import BidirectionalCell, SequentialRNNCell
-from .conv_cells import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
-from .fused import FusedRNNCell
-from .modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
-from .params import RNNParams
+from .cell import BaseRNNCell, GRUCell, LSTMCell, RNNCell, RNNParams
+from .cell_wrappers import (
+    BidirectionalCell,
+    DropoutCell,
+    FusedRNNCell,
+    ModifierCell,
+    ResidualCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
+from .conv_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
 
 # Types that MXNet names here.
 numeric_types = (float, int, np.generic)

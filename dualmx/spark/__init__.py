@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import MXNetError
-from .running import run
+from .runner import run
 from .store import FilesystemStore, HDFSStore, LocalStore, Store
 
 if TYPE_CHECKING:

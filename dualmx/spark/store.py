@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..io.columns import arrow
+from ..io.arrow_columns import arrow
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 

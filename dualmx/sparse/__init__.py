@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..ndarray.trace import engine
+from ..ndarray.recorder import engine
 from . import creation, graph_kernels, kernels, operators  # noqa: F401
 from .base import STYPES, BaseSparseNDArray, NotSupportedForSparseNDArray
 from .creation import array, csr_matrix, empty, row_sparse_array, rows_of_table, with_storage, zeros
@@ -18,8 +18,8 @@ from .dispatch import (
     store,
 )
 from .kernels import KEEP_ZEROS
+from .lazy_update import write_rows
 from .row_sparse import RowSparseNDArray
-from .update import write_rows
 
 engine.sparse = creation
 

@@ -9,14 +9,14 @@ from typing import Any, NoReturn, Self
 import jax
 import numpy as np
 
-from ..core.checks import context as as_context
+from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
 from ..graph.trie import aval
-from ..ndarray.array import NDArray, make_variable
 from ..ndarray.creation import array_from_numpy
 from ..ndarray.handle import copy_to_context, invoke, is_tracked
+from ..ndarray.ndarray import NDArray, make_variable
 from ..ndarray.serialize import SparseBody
 from ..op.registry import OPS, Call
 
@@ -72,8 +72,8 @@ class BaseSparseNDArray(NDArray):
     @classmethod
     def _blank(cls, shape: tuple[int, ...], dtype: Any, ctx: Context) -> Self:
         self = object.__new__(cls)
-        self._v = aval(tuple(int(n) for n in shape), np.dtype(dtype), ctx)
-        self._tr = self._data = self._x = None
+        self._value = aval(tuple(int(n) for n in shape), np.dtype(dtype), ctx)
+        self._trace = self._data = self._meta = None
         self.dense = None
         return self
 
@@ -81,7 +81,7 @@ class BaseSparseNDArray(NDArray):
     def of_dense(cls, array: NDArray) -> Self:
         """Return a sparse array that stands for `array`, and changes with it."""
         self = cls._blank(array.shape, array.dtype, array.context)
-        self.dense, self._x = array, array._x
+        self.dense, self._meta = array, array._meta
         return self
 
     # -- made by subclasses
@@ -91,11 +91,11 @@ class BaseSparseNDArray(NDArray):
         """Return the sparse array with the non-zero elements or rows of `values`."""
         raise NotImplementedError
 
-    def pieces(self) -> Self:
+    def materialized(self) -> Self:
         """Return the array held in pieces: itself, or what `dense` holds now."""
         return self if self.dense is None else self.of_numpy(self.dense.asnumpy(), self.context)
 
-    def densified(self) -> NDArray:
+    def to_dense(self) -> NDArray:
         """Return the dense array with the same elements."""
         raise NotImplementedError
 
@@ -103,7 +103,7 @@ class BaseSparseNDArray(NDArray):
         """Return an array of the same structure with other stored values."""
         raise NotImplementedError
 
-    def become(self, other: Self) -> None:
+    def replace_with(self, other: Self) -> None:
         """Take over the pieces of `other`, of the same shape, dtype and context."""
         raise NotImplementedError
 
@@ -147,19 +147,19 @@ class BaseSparseNDArray(NDArray):
 
     # -- the engine's view: wherever a dense value is needed, the dense array is recorded in its place
 
-    def _force(self, into: Any) -> Any:
-        dense = self.densified()
-        if into is not None and dense._data is None and dense._tr is into:
-            self._tr, self._v = into, dense._v
+    def _realize(self, into: Any) -> Any:
+        dense = self.to_dense()
+        if into is not None and dense._data is None and dense._trace is into:
+            self._trace, self._value = into, dense._value
             return None
         return dense._array()
 
     def _array(self) -> jax.Array:
-        return self.densified()._array()
+        return self.to_dense()._array()
 
     def _changed(self) -> None:
         """Forget the dense value that a pending program knows."""
-        self._tr, self._v = None, self._v.aval
+        self._trace, self._value = None, self._value.aval
 
     # -- conversion
 
@@ -172,7 +172,7 @@ class BaseSparseNDArray(NDArray):
         if stype not in STYPES:
             raise MXNetError(f"cast_storage: stype={stype!r}: expected one of {', '.join(STYPES)}")
         if stype == "default":
-            return self.densified()
+            return self.to_dense()
         if stype != self._stype:
             raise ArgumentError(
                 f"cast_storage from {self._stype} to {stype} is not supported; go by way of tostype('default')"
@@ -181,7 +181,7 @@ class BaseSparseNDArray(NDArray):
 
     def asnumpy(self) -> np.ndarray:
         """Return a dense NumPy array."""
-        return self.densified().asnumpy()
+        return self.to_dense().asnumpy()
 
     def asscalar(self) -> NoReturn:
         """Not defined for sparse arrays."""
@@ -197,12 +197,12 @@ class BaseSparseNDArray(NDArray):
     def astype(self, dtype: Any, copy: bool = True) -> NDArray:
         """Return the array cast to `dtype`, in the same storage type."""
         target = as_dtype(dtype)
-        if target == self._v.dtype and not copy:
+        if target == self._value.dtype and not copy:
             return self
         call = OPS["Cast"].call(dtype=target.name)
-        return self.mapped(call)
+        return self.map_values(call)
 
-    def mapped(self, call: Call, runtime: Sequence[float] = ()) -> NDArray:
+    def map_values(self, call: Call, runtime: Sequence[float] = ()) -> NDArray:
         """Apply an element-wise call that keeps zeros to the stored values."""
         if self.dense is not None:
             return self.of_dense(invoke(call, (self.dense,), runtime)[0])
@@ -214,10 +214,10 @@ class BaseSparseNDArray(NDArray):
         if self.dense is not None:
             self.dense[:] = invoke(call, (self.dense, factor))[0]
         else:
-            self._put_stored(invoke(call, (self._held(), factor))[0])
+            self._put_stored(invoke(call, (self._raw_values(), factor))[0])
         self._changed()
 
-    def _held(self) -> NDArray:
+    def _raw_values(self) -> NDArray:
         """The stored values as they are, rows of equal number apart."""
         raise NotImplementedError
 
@@ -226,7 +226,7 @@ class BaseSparseNDArray(NDArray):
 
     def copy(self) -> NDArray:
         """Return a copy of the same storage type."""
-        return self.mapped(OPS["_copy"].call())
+        return self.map_values(OPS["_copy"].call())
 
     def copyto(self, other: Any) -> NDArray:
         """Copy into a dense array or one of the same storage type, or to a new array on a context.
@@ -235,14 +235,14 @@ class BaseSparseNDArray(NDArray):
             ArgumentTypeError: the other sparse storage type. ArgumentError: the shapes differ.
         """
         if isinstance(other, Context):
-            return self.on(other)
+            return self.to_context(other)
         if not isinstance(other, NDArray):
             raise ArgumentTypeError(f"copyto: other={other!r}: expected an NDArray or a Context")
         if other is self:
             warnings.warn("copyto: source and target are the same array; nothing is copied", stacklevel=2)
             return False  # type: ignore[return-value]
         if other.stype == "default":
-            return self.densified().copyto(other)
+            return self.to_dense().copyto(other)
         if other.stype != self._stype:
             raise ArgumentTypeError(f"copyto: cannot copy a {self._stype} array into a {other.stype} one")
         assert isinstance(other, BaseSparseNDArray)
@@ -258,25 +258,25 @@ class BaseSparseNDArray(NDArray):
         if source.shape != self.shape:
             raise ArgumentError(f"assignment to a {self._stype} array of shape {self.shape}: got {source.shape}")
         if self.dense is not None:
-            value = source.densified() if isinstance(source, BaseSparseNDArray) else source
+            value = source.to_dense() if isinstance(source, BaseSparseNDArray) else source
             value.copyto(self.dense)
         else:
             if not isinstance(source, type(self)):
                 source = self.of_numpy(source.asnumpy(), self.context)
-            made = source.pieces()
-            if made._v.dtype != self._v.dtype:
-                made = made.astype(self._v.dtype)
-            self.become(made.on(self.context) if made.context is not self.context else made.copy())  # type: ignore
+            made = source.materialized()
+            if made._value.dtype != self._value.dtype:
+                made = made.astype(self._value.dtype)
+            self.replace_with(made.to_context(self.context) if made.context is not self.context else made.copy())  # type: ignore
         self._changed()
 
-    def on(self, ctx: Context) -> NDArray:
+    def to_context(self, ctx: Context) -> NDArray:
         """Return a copy on `ctx`."""
         raise NotImplementedError
 
     def as_in_context(self, context: Context) -> NDArray:
         """Return the array on `context`; the same object if it is there already."""
         context = as_context(context)
-        return self if context is self.context else self.on(context)
+        return self if context is self.context else self.to_context(context)
 
     as_in_ctx = as_in_context
     to_device = as_in_context
@@ -312,10 +312,10 @@ class BaseSparseNDArray(NDArray):
         from .creation import zeros
 
         if self.dense is None:
-            self.dense = self.densified()
+            self.dense = self.to_dense()
         grad = zeros(stype or self._stype, self.shape, self.context, self.dtype)
         make_variable(self.dense, grad, grad_req)
-        self._x = self.dense._x
+        self._meta = self.dense._meta
 
     @property
     def tracked(self) -> bool:
@@ -328,17 +328,17 @@ class BaseSparseNDArray(NDArray):
 
     def backward(self, out_grad: Any = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array; see `NDArray.backward`."""
-        seed = out_grad.densified() if isinstance(out_grad, BaseSparseNDArray) else out_grad
-        self.densified().backward(seed, retain_graph, train_mode)
+        seed = out_grad.to_dense() if isinstance(out_grad, BaseSparseNDArray) else out_grad
+        self.to_dense().backward(seed, retain_graph, train_mode)
 
-    def take_gradient(self, lookups: Sequence[tuple[NDArray, NDArray]], add: bool) -> None:
+    def set_row_grad(self, lookups: Sequence[tuple[NDArray, NDArray]], add: bool) -> None:
         """Hold, or add, the gradient of a table from pairs (ids, gradient of the rows looked up)."""
         raise NotImplementedError
 
-    def take_dense(self, gradient: NDArray, add: bool) -> None:
+    def set_dense_grad(self, gradient: NDArray, add: bool) -> None:
         """Hold, or add, a gradient that was computed densely."""
-        total = self.densified() + gradient if add else gradient
-        self.dense, self._x = total, None
+        total = self.to_dense() + gradient if add else gradient
+        self.dense, self._meta = total, None
         self._changed()
 
     # -- pickling
@@ -350,9 +350,9 @@ class BaseSparseNDArray(NDArray):
     def __setstate__(self, state: dict[str, Any]) -> None:
         ctx = Context.parse(state["ctx"])
         made = self.of_body(SparseBody(self._stype, state["shape"], state["data"], state["aux"]), ctx)
-        for name in ("_v", "_tr", "_data", "_x", "dense"):
+        for name in ("_value", "_trace", "_data", "_meta", "dense"):
             setattr(self, name, getattr(made, name))
-        self.become(made)
+        self.replace_with(made)
 
     @classmethod
     def of_body(cls, body: SparseBody, ctx: Context | None = None) -> Self:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checks import context as as_context
+from ..core.argcheck import DType, Shape
+from ..core.argcheck import context as as_context
 from ..core.context import Context, current_context
 from ..core.dtypes import as_dtype
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError
-from ..core.types import DType, Shape
 from ..ndarray import creation as dense
-from ..ndarray.array import NDArray
 from ..ndarray.handle import is_tracked
+from ..ndarray.ndarray import NDArray
+from ..ndarray.recorder import local
 from ..ndarray.serialize import SparseBody
-from ..ndarray.trace import local
 from .base import STYPES, BaseSparseNDArray
 from .csr import CSRNDArray, indptr_of
 from .row_sparse import RowSparseNDArray
@@ -187,7 +187,7 @@ def row_sparse_array(
                 f"row_sparse_array: data of shape {rows.shape} with {len(ids)} indices does not fit the shape "
                 f"{lengths}; expected {(len(ids), *lengths[1:])}"
             )
-        return RowSparseNDArray.of_host(lengths, rows, ids, ctx)
+        return RowSparseNDArray.from_numpy_parts(lengths, rows, ids, ctx)
     if isinstance(arg1, RowSparseNDArray):
         _checked_shape("row_sparse_array", shape, arg1.shape)
         return array(arg1, ctx, dtype)
@@ -221,7 +221,7 @@ def zeros(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | N
     if stype == "csr":
         pointer = np.zeros((shape[0] if shape else 0) + 1, np.int32)
         return CSRNDArray.of_host(shape, np.zeros(0, kind), np.zeros(0), pointer, ctx)
-    return RowSparseNDArray.of_host(shape, np.zeros((0, *shape[1:]), kind), np.zeros(0), ctx)
+    return RowSparseNDArray.from_numpy_parts(shape, np.zeros((0, *shape[1:]), kind), np.zeros(0), ctx)
 
 
 def empty(stype: str, shape: Shape, ctx: Context | None = None, dtype: DType | None = None) -> Any:
@@ -241,7 +241,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: DType | None = N
         'csr'
     """
     if isinstance(source_array, BaseSparseNDArray):
-        made = source_array.on(current_context() if ctx is None else as_context(ctx))
+        made = source_array.to_context(current_context() if ctx is None else as_context(ctx))
         return made if dtype is None else made.astype(dtype)
     if isinstance(source_array, NDArray):
         raise ArgumentError("sparse.array: the source is dense; convert it with tostype('csr') or ('row_sparse')")

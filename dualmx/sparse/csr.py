@@ -9,10 +9,10 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, MXNetError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke
+from ..ndarray.ndarray import NDArray
 from ..ndarray.serialize import SparseBody
-from ..op import components as part
+from ..op import sparse_components as part
 from .base import BaseSparseNDArray, component, leading_rows, moved, pad_to, padded_size
 from .row_sparse import RowSparseNDArray
 
@@ -30,10 +30,10 @@ class CSRNDArray(BaseSparseNDArray):
         ([1.0, 2.0, 3.0], [1, 0, 1], [0, 1, 3])
     """
 
-    __slots__ = ("values", "columns", "pointer", "count")
+    __slots__ = ("values", "column_ids", "pointer", "count")
     _stype = "csr"
     values: NDArray
-    columns: NDArray
+    column_ids: NDArray
     pointer: NDArray
     count: int
 
@@ -41,7 +41,7 @@ class CSRNDArray(BaseSparseNDArray):
     def of(cls, shape: tuple[int, ...], values: NDArray, columns: NDArray, pointer: NDArray, count: int) -> Self:
         """Return the array of padded pieces."""
         self = cls._blank(shape, values.dtype, values.context)
-        self.values, self.columns, self.pointer, self.count = values, columns, pointer, count
+        self.values, self.column_ids, self.pointer, self.count = values, columns, pointer, count
         return self
 
     @classmethod
@@ -70,35 +70,40 @@ class CSRNDArray(BaseSparseNDArray):
         values, columns, pointer = self.host()
         return SparseBody("csr", self.shape, values, (pointer, columns))
 
-    def become(self, other: Self) -> None:
-        self.values, self.columns, self.pointer, self.count = other.values, other.columns, other.pointer, other.count
+    def replace_with(self, other: Self) -> None:
+        self.values, self.column_ids, self.pointer, self.count = (
+            other.values,
+            other.column_ids,
+            other.pointer,
+            other.count,
+        )
         self.dense = other.dense
 
     def host(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values, columns and row pointer as NumPy arrays, the latter two of int64."""
-        held = self.pieces()
-        columns, pointer = (a.asnumpy().astype(np.int64) for a in (held.columns, held.pointer))
+        held = self.materialized()
+        columns, pointer = (a.asnumpy().astype(np.int64) for a in (held.column_ids, held.pointer))
         return held.values.asnumpy()[: held.count], columns[: held.count], pointer
 
-    def lines(self) -> np.ndarray:
+    def row_ids(self) -> np.ndarray:
         """The row of each stored element."""
-        pointer = self.pieces().pointer.asnumpy()
+        pointer = self.materialized().pointer.asnumpy()
         return np.repeat(np.arange(len(pointer) - 1), np.diff(pointer))
 
-    def densified(self) -> NDArray:
+    def to_dense(self) -> NDArray:
         if self.dense is not None:
             return self.dense
         if len(self.shape) != 2:
             raise MXNetError(f"a csr array has 2 axes; this one has shape {self.shape}")
-        return invoke(part.csr_dense.call(width=self.shape[1]), (self.values, self.columns, self.pointer))[0]
+        return invoke(part.csr_dense.call(width=self.shape[1]), (self.values, self.column_ids, self.pointer))[0]
 
     def with_values(self, values: NDArray) -> Self:
-        return self.of(self.shape, values, self.columns, self.pointer, self.count)
+        return self.of(self.shape, values, self.column_ids, self.pointer, self.count)
 
     def _stored(self) -> NDArray:
-        return self.pieces().values
+        return self.materialized().values
 
-    def _held(self) -> NDArray:
+    def _raw_values(self) -> NDArray:
         return self.values
 
     def _put_stored(self, values: NDArray) -> None:
@@ -107,12 +112,12 @@ class CSRNDArray(BaseSparseNDArray):
     @property
     def nnz(self) -> int:
         """Number of stored elements."""
-        return self.pieces().count
+        return self.materialized().count
 
     @property
     def data(self) -> NDArray:
         """The stored values, a copy of shape (nnz,)."""
-        held = self.pieces()
+        held = self.materialized()
         return leading_rows(held.values, held.count)
 
     @property
@@ -132,18 +137,18 @@ class CSRNDArray(BaseSparseNDArray):
         values, columns, pointer = self.host()
         return csr_matrix((values, columns, pointer), shape=self.shape, dtype=self.dtype)
 
-    def on(self, ctx: Context) -> NDArray:
+    def to_context(self, ctx: Context) -> NDArray:
         if self.dense is not None:
             return self.of_dense(self.dense.copyto(ctx))
         values = self.values.copy() if ctx is self.context else moved(self.values, ctx)
-        return self.of(self.shape, values, moved(self.columns, ctx), moved(self.pointer, ctx), self.count)
+        return self.of(self.shape, values, moved(self.column_ids, ctx), moved(self.pointer, ctx), self.count)
 
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, (int, np.integer)):
             if not -self.shape[0] <= key < self.shape[0]:
                 raise ArgumentError(f"index {key} is out of bounds for axis 0 of length {self.shape[0]}")
             line = int(key) % self.shape[0]
-            return self.part(line, line + 1)
+            return self.submatrix(line, line + 1)
         if isinstance(key, slice):
             if key.step not in (None, 1):
                 raise ArgumentError(f"a csr array can be sliced with step 1 only, got {key!r}")
@@ -152,12 +157,12 @@ class CSRNDArray(BaseSparseNDArray):
             begin, end, _ = key.indices(self.shape[0])
             if begin >= end:
                 raise ArgumentError(f"slice {key!r} of axis 0 of length {self.shape[0]} is empty")
-            return self.part(begin, end)
+            return self.submatrix(begin, end)
         if isinstance(key, tuple):
             raise ArgumentError(f"a csr array can be indexed along axis 0 only, got {key!r}")
         raise ArgumentError(f"a csr array takes an int or a slice, got {key!r}")
 
-    def part(self, begin: int, end: int, first: int = 0, last: int | None = None) -> NDArray:
+    def submatrix(self, begin: int, end: int, first: int = 0, last: int | None = None) -> NDArray:
         """Return the rows `begin` to `end` and the columns `first` to `last` as a csr array."""
         width = self.shape[1] if last is None else last
         if self.dense is not None and self.tracked:
@@ -192,7 +197,7 @@ class CSRNDArray(BaseSparseNDArray):
         if pointer[0] != 0 or pointer[-1] != len(values) or (full and (pointer[1:] < pointer[:-1]).any()):
             return f"indptr of a csr array must rise from 0 to the number of stored elements, {len(values)}"
         if full and len(columns):
-            lines = self.lines()
+            lines = self.row_ids()
             same = lines[1:] == lines[:-1]
             if columns.min() < 0 or columns.max() >= self.shape[1] or (same & (columns[1:] <= columns[:-1])).any():
                 return (
@@ -201,14 +206,16 @@ class CSRNDArray(BaseSparseNDArray):
                 )
         return None
 
-    def take_gradient(self, lookups: Sequence[tuple[NDArray, NDArray]], add: bool) -> None:
-        rows = RowSparseNDArray.of_host(self.shape, np.zeros((0, *self.shape[1:]), self.dtype), np.zeros(0), None)
-        rows.take_gradient(lookups, False)
-        self.take_dense(rows.densified(), add)
+    def set_row_grad(self, lookups: Sequence[tuple[NDArray, NDArray]], add: bool) -> None:
+        rows = RowSparseNDArray.from_numpy_parts(
+            self.shape, np.zeros((0, *self.shape[1:]), self.dtype), np.zeros(0), None
+        )
+        rows.set_row_grad(lookups, False)
+        self.set_dense_grad(rows.to_dense(), add)
 
 
 def indptr_of(lines: np.ndarray, count: int) -> np.ndarray:
-    """Row pointer of elements whose rows, in ascending order, are `lines`."""
+    """Row pointer of elements whose rows, in ascending order, are `row_ids`."""
     return np.concatenate([[0], np.cumsum(np.bincount(lines, minlength=count))])
 
 

@@ -11,7 +11,7 @@ from ..core import knobs
 from ..core.errors import ArgumentError, MXNetError
 from ..graph.program import ProgramCall
 from ..ndarray import handle
-from ..ndarray.array import NDArray
+from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
 from .base import BaseSparseNDArray
 from .creation import of_array
@@ -70,7 +70,7 @@ def invoke(call: Call, ins: Sequence[NDArray], runtime: Sequence[float] = ()) ->
 def _invoke_dense(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) -> list[NDArray]:
     """Record a call on dense arrays; auxiliary inputs are written back in their own storage type."""
     # Before the call is recorded: what makes them dense may execute what is pending.
-    dense = [a.densified() if isinstance(a, BaseSparseNDArray) else a for a in ins]
+    dense = [a.to_dense() if isinstance(a, BaseSparseNDArray) else a for a in ins]
     outs = handle.invoke(call, dense, runtime)
     for i in call.aux_positions(len(ins)) if ins else ():
         state = ins[i]
@@ -84,7 +84,7 @@ def _invoke_dense(call: Call, ins: Sequence[NDArray], runtime: Sequence[float]) 
 
 def invoke_out(call: Call, ins: Sequence[NDArray], outs: Sequence[NDArray], runtime: Sequence[float] = ()) -> None:
     """Record a call whose outputs overwrite arrays of any storage type; see `ndarray.invoke_out`."""
-    from .update import lazy_update
+    from .lazy_update import lazy_update
 
     for a in (*ins, *outs):
         if a.is_sparse:
@@ -104,7 +104,7 @@ def store(out: NDArray, value: NDArray, what: str) -> None:
     if isinstance(out, BaseSparseNDArray):
         out.assign(value if value.stype in ("default", out.stype) else value.tostype("default"))
     else:
-        dense = value.densified() if isinstance(value, BaseSparseNDArray) else value
+        dense = value.to_dense() if isinstance(value, BaseSparseNDArray) else value
         handle.assign(out, dense, what)
 
 
@@ -159,7 +159,7 @@ def needs_stepwise(call: Call, ins: Sequence[NDArray]) -> bool:
     if _makes_sparse(call):
         return True
     for a in ins:
-        if a.is_sparse or (a._x is not None and a._x.req in ("rows", "rows_add")):
+        if a.is_sparse or (a._meta is not None and a._meta.grad_req in ("rows", "rows_add")):
             return True
     return False
 

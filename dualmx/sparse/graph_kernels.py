@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, ArgumentTypeError, DtypeError
-from ..core.seeds import rng_streams
-from ..ndarray.array import NDArray
+from ..core.rng import rng_streams
 from ..ndarray.creation import array_from_numpy
+from ..ndarray.ndarray import NDArray
 from ..op.registry import Call
 from .csr import CSRNDArray
 from .dispatch import kernel
@@ -22,8 +22,8 @@ Edges = list[tuple[np.ndarray, np.ndarray]]  # for each row: columns and values
 def _graph(call: Call, given: NDArray, numbered: bool = True) -> CSRNDArray:
     if not isinstance(given, CSRNDArray):
         raise ArgumentTypeError(f"{call.op.name}: the graph is {given.stype}: expected a csr matrix")
-    if numbered and given._v.dtype != np.int64:
-        raise DtypeError(f"{call.op.name}: the graph has dtype {given._v.dtype}: expected int64")
+    if numbered and given._value.dtype != np.int64:
+        raise DtypeError(f"{call.op.name}: the graph has dtype {given._value.dtype}: expected int64")
     return given
 
 
@@ -61,7 +61,7 @@ def _renumbered(edges: Edges) -> Edges:
 def getnnz(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Numbers of stored elements."""
     graph = _graph(call, ins[0], numbered=False)
-    (shape, dtype), *_ = call.infer(((graph.shape, graph._v.dtype),))
+    (shape, dtype), *_ = call.infer(((graph.shape, graph._value.dtype),))
     pointer = _rows(graph)[2]
     counts = pointer[-1:] if call.params["axis"] is None else np.diff(pointer)
     return [array_from_numpy(counts.astype(dtype).reshape(shape), graph.context)]
@@ -71,7 +71,7 @@ def getnnz(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
 def edge_id(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Values of edges, -1 for those that are not there."""
     graph = _graph(call, ins[0], numbered=False)
-    call.infer(tuple((a.shape, a._v.dtype) for a in ins))
+    call.infer(tuple((a.shape, a._value.dtype) for a in ins))
     values, columns, pointer = _rows(graph)
     starts, ends = (a.asnumpy().astype(np.int64) for a in ins[1:])
     found = np.full(len(starts), -1, values.dtype)
@@ -185,7 +185,7 @@ def neighbor_sample(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
 @kernel("_contrib_dgl_graph_compact")
 def graph_compact(call: Call, ins: Ins, runtime: Any) -> list[NDArray]:
     """Sampled graphs without their empty rows and columns."""
-    call.infer(tuple((a.shape, a._v.dtype) for a in ins))
+    call.infer(tuple((a.shape, a._value.dtype) for a in ins))
     half, made = len(ins) // 2, list[tuple[Edges, int, CSRNDArray]]()
     for given, named, size in zip(ins[:half], ins[half:], call.params["graph_sizes"], strict=True):
         graph, vertices = _graph(call, given), _vertices(call, named)

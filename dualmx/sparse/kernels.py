@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.errors import ArgumentError
 from ..ndarray import handle
-from ..ndarray.array import NDArray
-from ..op import components as part
+from ..ndarray.ndarray import NDArray
+from ..op import sparse_components as part
 from ..op.registry import OPS, Call
 from . import dispatch
 from .base import BaseSparseNDArray, component, pad_to, padded_size
@@ -32,7 +32,7 @@ KEEP_ZEROS = (
 
 def dense_of(a: NDArray) -> NDArray:
     """The dense array with the elements of `a`."""
-    return a.densified() if isinstance(a, BaseSparseNDArray) else a
+    return a.to_dense() if isinstance(a, BaseSparseNDArray) else a
 
 
 def tracked(ins: Ins) -> bool:
@@ -54,7 +54,7 @@ def elementwise(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     """One operand of which zeros stay zeros: the call on the stored elements."""
     (a,) = ins
     assert isinstance(a, BaseSparseNDArray)
-    return [a.mapped(call, runtime)]
+    return [a.map_values(call, runtime)]
 
 
 def _keeps_zero(name: str, scalar: float) -> bool:
@@ -122,7 +122,7 @@ def square_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     if axis in ((1,), (-1,)) and call.params["keepdims"] and a.ndim == 2:
         if tracked(ins):
             return dense_fallback(call, ins, runtime, "row_sparse")
-        return [a.settled().with_values(handle.invoke(call, (a.settled().rows,))[0])]
+        return [a.coalesced().with_values(handle.invoke(call, (a.coalesced().rows,))[0])]
     return handle.invoke(call, (dense_of(a),))
 
 
@@ -136,7 +136,7 @@ def csr_sum(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     call.infer(((a.shape, np.dtype(a.dtype)),))
     axes = tuple(n % 2 for n in (p["axis"] or (0, 1)))
     sums = part.csr_sum.call(shape=a.shape, axis=axes[0])
-    found = handle.invoke(sums, (a.values, a.columns, a.pointer))[0]
+    found = handle.invoke(sums, (a.values, a.column_ids, a.pointer))[0]
     if len(axes) > 1:
         found = found.sum()
     if call.op.name == "mean":
@@ -152,9 +152,9 @@ def norm(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     (a,) = ins
     if call.params.get("axis") or call.params.get("keepdims") or tracked(ins) or not isinstance(a, BaseSparseNDArray):
         return None
-    held = a.pieces()
+    held = a.materialized()
     if isinstance(held, RowSparseNDArray):
-        held = held.settled()
+        held = held.coalesced()
         rows = handle.invoke(part.valid_rows.call(length=a.shape[0]), (held.rows, held.ids))[0]
         return handle.invoke(call, (rows,))
     return handle.invoke(call, (held._stored(),))
@@ -175,7 +175,7 @@ def slice_rule(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
             raise ArgumentError(f"slice: begin={p['begin']}, end={p['end']}: nothing is left of shape {a.shape}")
         bounds.append((begin, end))
     (top, bottom), (left, right) = bounds
-    return [a.part(top, bottom, left, right)]
+    return [a.submatrix(top, bottom, left, right)]
 
 
 # -- two operands
@@ -199,14 +199,14 @@ def sparse_binary(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
         call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
         raise ArgumentError(f"{call!r}: shapes {a.shape} and {b.shape} differ")
     if isinstance(a, RowSparseNDArray) and isinstance(b, RowSparseNDArray):
-        return [_rows_both(call, a.settled(), b.settled())]
+        return [_rows_both(call, a.coalesced(), b.coalesced())]
     if isinstance(a, CSRNDArray) and isinstance(b, CSRNDArray):
         return [_csr_both(call, a, b)]
     return None
 
 
 def _rows_both(call: Call, a: RowSparseNDArray, b: RowSparseNDArray) -> NDArray:
-    found = [x.ids.asnumpy()[: x.stored] for x in (a, b)]
+    found = [x.ids.asnumpy()[: x.n_stored_rows] for x in (a, b)]
     ids = np.union1d(*found).astype(np.int32)
     size = padded_size(len(ids), a.shape[0])
     sides = []
@@ -219,7 +219,7 @@ def _rows_both(call: Call, a: RowSparseNDArray, b: RowSparseNDArray) -> NDArray:
 
 def _csr_both(call: Call, a: CSRNDArray, b: CSRNDArray) -> NDArray:
     width = a.shape[1]
-    hosts = [(x.host(), x.lines()) for x in (a, b)]
+    hosts = [(x.host(), x.row_ids()) for x in (a, b)]
     keys = [lines * width + columns for (_, columns, _), lines in hosts]
     places = np.union1d(*keys)
     size = padded_size(len(places))
@@ -255,11 +255,11 @@ def on_stored_elements(call: Call, ins: Ins, runtime: Rates, which: int) -> list
     call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
     other = dense_of(ins[1 - which])
     if isinstance(sparse, RowSparseNDArray):
-        held: Any = sparse.settled()
+        held: Any = sparse.coalesced()
         seen = handle.invoke(part.rows_gather.call(), (held.ids, other))[0]
     elif isinstance(sparse, CSRNDArray) and other.ndim == 2:
-        held = sparse.pieces()
-        seen = handle.invoke(part.csr_sample.call(), (other, held.columns, held.pointer))[0]
+        held = sparse.materialized()
+        seen = handle.invoke(part.csr_sample.call(), (other, held.column_ids, held.pointer))[0]
     else:
         return None
     sides = (held._stored(), seen) if which == 0 else (seen, held._stored())
@@ -302,7 +302,7 @@ def add_n(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     flat: list[NDArray] = []
     for a in ins:
         assert isinstance(a, RowSparseNDArray)
-        held = a if a.dense is None else a.pieces()
+        held = a if a.dense is None else a.materialized()
         flat += (held.ids, held.rows)
     ids, rows = handle.invoke(part.concat_rows.call(num_args=len(flat)), flat)
     return [RowSparseNDArray.of(ins[0].shape, rows, ids, None)]
@@ -334,13 +334,13 @@ def embedding(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     if table.tracked and table.table is not None:
         return handle.invoke(call, (ids, table.table))
     if table.dense is None:
-        held = table.settled().ascending()
+        held = table.coalesced().sorted_by_id()
         if held.rows.shape[0] < table.shape[0]:
             call.infer(((ids.shape, np.dtype(ids.dtype)), (table.shape, np.dtype(table.dtype))))
             wanted = ids.clip(0, table.shape[0] - 1)
             at = handle.invoke(part.rows_find.call(), (held.ids, wanted))[0]
             return handle.invoke(part.take_rows_or_zero.call(), (held.rows, at))
-    return handle.invoke(call, (ids, table.densified()))
+    return handle.invoke(call, (ids, table.to_dense()))
 
 
 @kernel("take")
@@ -371,7 +371,7 @@ def dot(call: Call, ins: Ins, runtime: Rates) -> list[NDArray] | None:
     if isinstance(a, CSRNDArray) and storages(ins)[1] != "csr" and not p["transpose_b"] and b.ndim == 2:
         call.infer(tuple((x.shape, np.dtype(x.dtype)) for x in ins))
         if not a.tracked:
-            return [as_stype(_csr_dot(a.pieces(), b, turned), stype)]
+            return [as_stype(_csr_dot(a.materialized(), b, turned), stype)]
     elif isinstance(a, CSRNDArray) and b.ndim != 2:
         raise ArgumentError(f"dot: rhs of shape {b.shape}: the product with a csr array needs 2 axes")
     return dense_fallback(call, ins, runtime, stype)
@@ -388,21 +388,21 @@ def _dot_storage(call: Call, ins: Ins) -> str:
 
 
 def _csr_dot(a: CSRNDArray, b: NDArray, turned: bool) -> NDArray:
-    pieces = (a.columns, a.pointer)
+    pieces = (a.column_ids, a.pointer)
     if turned:
         call = part.csr_transposed_dot.call(width=a.shape[1])
         ids, rows = handle.invoke(call, (a.values, dense_of(b), *pieces))
         made = RowSparseNDArray.of((a.shape[1], b.shape[1]), rows, ids, None)
         # What gradients flow through is held densely.
-        return RowSparseNDArray.of_dense(made.densified()) if handle.is_tracked(rows) else made
+        return RowSparseNDArray.of_dense(made.to_dense()) if handle.is_tracked(rows) else made
     if isinstance(b, RowSparseNDArray) and b.table is not None and b.tracked:
         b = b.table
     if isinstance(b, RowSparseNDArray) and b.dense is None:
-        held = b.settled().ascending()
-        at = handle.invoke(part.rows_find.call(), (held.ids, a.columns))[0]
+        held = b.coalesced().sorted_by_id()
+        at = handle.invoke(part.rows_find.call(), (held.ids, a.column_ids))[0]
         seen = handle.invoke(part.take_rows_or_zero.call(), (held.rows, at))[0]
     else:
-        seen = handle.invoke(part.rows_gather.call(), (a.columns, dense_of(b)))[0]
+        seen = handle.invoke(part.rows_gather.call(), (a.column_ids, dense_of(b)))[0]
     return handle.invoke(part.csr_combine.call(), (a.values, seen, a.pointer))[0]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.creation import array
+from ..ndarray.ndarray import NDArray
 from ..ndarray.operators import ScalarCalls
 from ..op.registry import OPS
 from .base import BaseSparseNDArray

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError
-from ..ndarray.array import NDArray
 from ..ndarray.handle import invoke, is_tracked
+from ..ndarray.ndarray import NDArray
+from ..ndarray.recorder import local
 from ..ndarray.serialize import SparseBody
-from ..ndarray.trace import local
-from ..op import components as part
+from ..op import sparse_components as part
 from ..op.registry import OPS
 from .base import BaseSparseNDArray, component, leading_rows, moved, pad_to, padded_size
 
@@ -50,7 +50,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return self
 
     @classmethod
-    def of_host(cls, shape: tuple[int, ...], rows: np.ndarray, ids: np.ndarray, ctx: Context | None) -> Self:
+    def from_numpy_parts(cls, shape: tuple[int, ...], rows: np.ndarray, ids: np.ndarray, ctx: Context | None) -> Self:
         """Return the array of NumPy pieces."""
         size = padded_size(len(ids), shape[0])
         where = pad_to(np.asarray(ids, np.int32), size, shape[0])
@@ -66,20 +66,20 @@ class RowSparseNDArray(BaseSparseNDArray):
     def of_numpy(cls, values: np.ndarray, ctx: Context) -> Self:
         """Return the array of the rows of `values` that are not zero."""
         ids = np.flatnonzero((values != 0).reshape(len(values), -1).any(1))
-        return cls.of_host(values.shape, values[ids], ids, ctx)
+        return cls.from_numpy_parts(values.shape, values[ids], ids, ctx)
 
     @classmethod
     def of_body(cls, body: SparseBody, ctx: Context | None = None) -> Self:
-        return cls.of_host(body.shape, body.data, body.aux[0], ctx)
+        return cls.from_numpy_parts(body.shape, body.data, body.aux[0], ctx)
 
     def body(self) -> SparseBody:
         return SparseBody("row_sparse", self.shape, self.data.asnumpy(), (self.indices.asnumpy(),))
 
-    def become(self, other: Self) -> None:
+    def replace_with(self, other: Self) -> None:
         self.rows, self.ids, self.count, self.dense = other.rows, other.ids, other.count, other.dense
         self.table = None
 
-    def densified(self) -> NDArray:
+    def to_dense(self) -> NDArray:
         if self.dense is not None:
             return self.dense
         if self.tracked:
@@ -95,18 +95,18 @@ class RowSparseNDArray(BaseSparseNDArray):
         return self.of((self.shape[0], *values.shape[1:]), values, self.ids, self.count)
 
     def _stored(self) -> NDArray:
-        return self.settled().rows
+        return self.coalesced().rows
 
-    def _held(self) -> NDArray:
+    def _raw_values(self) -> NDArray:
         return self.rows
 
     def _put_stored(self, values: NDArray) -> None:
         self.rows = values
 
-    def settled(self) -> Self:
+    def coalesced(self) -> Self:
         """Return the array in pieces with each row once; rows of equal number are summed, which waits for them."""
         if self.dense is not None:
-            return self.pieces()
+            return self.materialized()
         if self.count is None:
             found = self.ids.asnumpy()
             ids, slots = np.unique(found, return_inverse=True)
@@ -121,30 +121,30 @@ class RowSparseNDArray(BaseSparseNDArray):
         return self
 
     @property
-    def stored(self) -> int:
+    def n_stored_rows(self) -> int:
         """Number of stored rows."""
-        count = self.settled().count
+        count = self.coalesced().count
         assert count is not None
         return count
 
     @property
     def nnz(self) -> int:
         """Number of stored elements."""
-        return self.stored * int(np.prod(self.shape[1:]))
+        return self.n_stored_rows * int(np.prod(self.shape[1:]))
 
     @property
     def data(self) -> NDArray:
         """The stored rows, a copy of shape (k, \\*shape[1:])."""
-        held = self.settled()
-        return leading_rows(held.rows, held.stored)
+        held = self.coalesced()
+        return leading_rows(held.rows, held.n_stored_rows)
 
     @property
     def indices(self) -> NDArray:
         """The numbers of the stored rows, int64 of shape (k,)."""
-        held = self.settled()
-        return component(held.ids.asnumpy()[: held.stored].astype(np.int64), self.context)
+        held = self.coalesced()
+        return component(held.ids.asnumpy()[: held.n_stored_rows].astype(np.int64), self.context)
 
-    def on(self, ctx: Context) -> NDArray:
+    def to_context(self, ctx: Context) -> NDArray:
         if self.dense is not None:
             return self.of_dense(self.dense.copyto(ctx))
         rows = self.rows.copy() if ctx is self.context else moved(self.rows, ctx)
@@ -164,12 +164,12 @@ class RowSparseNDArray(BaseSparseNDArray):
         if self.dense is not None:
             rows = invoke(part.take_rows_or_zero.call(), (self.dense, wanted))[0]
         else:
-            held = self.settled().ascending()
+            held = self.coalesced().sorted_by_id()
             at = invoke(part.rows_find.call(), (held.ids, wanted))[0]
             rows = invoke(part.take_rows_or_zero.call(), (held.rows, at))[0]
         return self.of(self.shape, rows, wanted, len(ids))
 
-    def ascending(self) -> Self:
+    def sorted_by_id(self) -> Self:
         """Return the array with its rows in ascending order, as everything but a user's own pieces is."""
         ids = self.ids.asnumpy()
         if (ids[1:] >= ids[:-1]).all():
@@ -196,11 +196,11 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def clear(self) -> None:
         """Store no row any more."""
-        rows = np.zeros((0, *self.shape[1:]), self._v.dtype)
+        rows = np.zeros((0, *self.shape[1:]), self._value.dtype)
         if self.dense is not None and is_tracked(self.dense):
             self.dense[:] = 0
         else:
-            self.become(self.of_host(self.shape, rows, np.zeros(0), self.context))
+            self.replace_with(self.from_numpy_parts(self.shape, rows, np.zeros(0), self.context))
         self._changed()
 
     def _problem(self, full: bool) -> str | None:
@@ -216,16 +216,16 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     # -- gradients
 
-    def take_gradient(self, lookups: Sequence[tuple[NDArray, NDArray]], add: bool) -> None:
+    def set_row_grad(self, lookups: Sequence[tuple[NDArray, NDArray]], add: bool) -> None:
         flat = [a for pair in lookups for a in pair]
         call = part.rows_of_lookups.call(num_rows=self.shape[0], num_args=len(flat))
         ids, rows = invoke(call, flat)
         if add and self.dense is not None:
             made = self.of(self.shape, rows, ids, None)
-            self.take_dense(made.densified(), True)
+            self.set_dense_grad(made.to_dense(), True)
             return
         if add and self.count != 0:
-            held = self.settled() if self.ids.shape[0] > _GROWTH * ids.shape[0] else self
+            held = self.coalesced() if self.ids.shape[0] > _GROWTH * ids.shape[0] else self
             ids, rows = invoke(part.concat_rows.call(num_args=4), (held.ids, held.rows, ids, rows))
         self.rows, self.ids, self.count, self.dense, self.table = rows, ids, None, None, None
         self._changed()

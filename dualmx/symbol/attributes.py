@@ -1,4 +1,7 @@
-"""String attributes of nodes: the scope that sets them for all nodes made inside it, and the hidden keys."""
+"""String attributes of nodes: the scope that sets them for all nodes made inside it, and the hidden keys.
+
+Parameter values as MXNet's symbol files write them: text that both MXNet and `Op.parse` read back.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,12 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.errors import ArgumentError, MXNetError
+import numpy as np
+
+from ..core import np_mode
+from ..core.dtypes import DTYPE_TO_FLAG, as_dtype
+from ..core.errors import ArgumentError, MXNetError, suggest
+from ..op.schema import to_dtype, to_shape
 
 # Keys that users write plainly and that are stored between double underscores, out of the operator's parameters.
 HIDDEN_KEYS = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage", "profiler_scope")
@@ -40,7 +48,7 @@ class AttrScope(metaclass=_Current):
         for key, value in kwargs.items():
             if not isinstance(value, str):
                 raise ArgumentError(f"AttrScope: {key}={value!r}: attributes are strings; write {key}={str(value)!r}")
-        self._own = kwargs
+        self._attrs = kwargs
         self._attr: dict[str, str] = dict(kwargs)
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
@@ -48,7 +56,7 @@ class AttrScope(metaclass=_Current):
         return {**self._attr, **(attr or {})}
 
     def __enter__(self) -> AttrScope:
-        self._attr = {**AttrScope.current._attr, **self._own}
+        self._attr = {**AttrScope.current._attr, **self._attrs}
         _active.stack.append(self)
         return self
 
@@ -88,3 +96,85 @@ def user_visible(attrs: Mapping[str, str]) -> dict[str, str]:
         if is_dunder(key) and key[2:-2] in HIDDEN_KEYS:
             out[key[2:-2]] = value
     return out
+
+
+def param_text(value: Any) -> str:
+    """Return the text of a parameter value: `"(3, 3)"`, `"True"`, `"1e-05"`, `"float16"`, `"None"`.
+
+    Example:
+        >>> to_text([np.int64(3), 3]), to_text(np.float16), to_text(0.5)
+        ('[3, 3]', 'float16', '0.5')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.generic):
+        return str(value)
+    if isinstance(value, (type, np.dtype)):
+        return as_dtype(value).name
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(param_text(v) for v in value)
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if hasattr(value, "dumps"):
+        return value.dumps()
+    return str(value)
+
+
+_STYPE_FLAGS = {"default": "0", "row_sparse": "1", "csr": "2"}
+
+
+def variable_attrs(shape: Any, lr_mult: Any, wd_mult: Any, dtype: Any, init: Any, stype: Any) -> dict[str, str]:
+    """Return the attributes that `Variable`'s keywords set; those that are `None` set nothing.
+
+    Raises:
+        ArgumentError: unknown storage type. ArgumentTypeError: unknown dtype.
+    """
+    attrs: dict[str, str] = {}
+    if shape is not None:
+        attrs["__shape__"] = param_text(shape)
+    if lr_mult is not None:
+        attrs["__lr_mult__"] = param_text(lr_mult)
+    if wd_mult is not None:
+        attrs["__wd_mult__"] = param_text(wd_mult)
+    if dtype is not None:
+        attrs["__dtype__"] = str(DTYPE_TO_FLAG[as_dtype(dtype)])
+    if init is not None:
+        attrs["__init__"] = param_text(init)
+    if stype is not None:
+        if stype not in _STYPE_FLAGS:
+            raise ArgumentError(f"Variable: stype={stype!r}: {suggest(str(stype), _STYPE_FLAGS)}")
+        attrs["__storage_type__"] = _STYPE_FLAGS[stype]
+    return attrs
+
+
+def parse_partial_shape(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """A shape in which -1 is unknown, and 0 too without NumPy semantics, where `()` is unknown altogether: `None`."""
+    if np_mode.shape.get():
+        return tuple(max(d, -1) for d in shape)
+    return tuple(max(d, 0) for d in shape) or None
+
+
+def parse_shape(text: str) -> tuple[int, ...] | None:
+    """Read a `__shape__` attribute; see `parse_partial_shape`. An absent shape is `None`.
+
+    Raises:
+        ArgumentError: the text is not a shape.
+    """
+    if text.strip() in ("", "None"):
+        return None
+    try:
+        return parse_partial_shape(to_shape(text))
+    except ValueError:
+        raise ArgumentError(f"attribute __shape__={text!r}: expected a tuple of integers") from None
+
+
+def parse_dtype(text: str) -> np.dtype | None:
+    """Read a `__dtype__` attribute (MXNet's flag, or a name); -1 is `None`.
+
+    Raises:
+        ArgumentTypeError: the text names no dtype.
+    """
+    return None if text.strip() in ("", "-1", "None") else as_dtype(to_dtype(text.strip()))

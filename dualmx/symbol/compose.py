@@ -8,10 +8,9 @@ from typing import Any
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..op.registry import Op
 from ..op.schema import AUX
-from .attributes import AttrScope, is_dunder, json_key
+from .attributes import AttrScope, is_dunder, json_key, param_text
 from .names import NameManager
 from .node import Entry, Node, arity_param, copy_graph, input_names, present_inputs, topological
-from .text import param_text
 
 ZERO, ONE = '["zero", {}]', '["one", {}]'
 STATE_INIT = {"moving_mean": ZERO, "moving_avg": ZERO, "moving_var": ONE}
@@ -91,12 +90,12 @@ def create_entries(
     params = op.parse(raw)
     attrs.update((k, param_text(v)) for k, v in raw.items())
 
-    settled = op.settled_names(params)
-    counted = len(settled) or (int(params[arity]) * op.each if arity else 0)
+    settled = op.fixed_input_names(params)
+    counted = len(settled) or (int(params[arity]) * op.inputs_per_arg if arity else 0)
     count = max(counted, len(sequence)) if op.variadic else len(present_inputs(op, params))
     if op.variadic and count == 0:
         raise ArgumentError(f"{op.name}: it needs at least one input symbol")
-    if op.attached and count > counted:
+    if op.paired_inputs and count > counted:
         raise ArgumentError(f"{op.name}: {arity}={params[arity or '']}: expected {counted} inputs, got {count}")
     names = input_names(op, params, count)
     symbols.update(zip(names, sequence, strict=False))

@@ -4,11 +4,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from ..core.argcheck import Axes, Floats, Shape
 from ..core.context import Context
-from ..core.types import Axes, Floats, Shape
-from ..namespace.contrib_functions import adamw_update as adamw_update
-from ..namespace.contrib_functions import mp_adamw_update as mp_adamw_update
-from ..namespace.contrib_functions import rand_zipfian as rand_zipfian
+from ..namespace.contrib import adamw_update as adamw_update
+from ..namespace.contrib import mp_adamw_update as mp_adamw_update
+from ..namespace.contrib import rand_zipfian as rand_zipfian
 from .control import cond as cond
 from .control import foreach as foreach
 from .control import while_loop as while_loop

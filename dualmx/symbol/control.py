@@ -7,16 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from ..core.checks import integer
+from ..core.argcheck import integer
 from ..core.errors import ArgumentError, ArgumentTypeError
 from ..op.registry import OPS
-from .attributes import AttrScope, json_key
+from .attributes import AttrScope, json_key, param_text
 from .compose import create_entries, single_entry
 from .names import NameManager
 from .node import Entry, Node, topological
 from .subgraph import Subgraph, SubgraphOp
 from .symbol import Symbol, var
-from .text import param_text
 
 SCOPE = "__subgraph_name__"
 _counters: dict[str, itertools.count[int]] = {}
@@ -91,7 +90,7 @@ class _SubgraphTracer:
         for node in order:
             if node.op is not None and id(node) in inner:
                 inputs = [moved(e, made) for e in node.inputs]
-                made[id(node)] = node.rebuilt(inputs)
+                made[id(node)] = node.with_inputs(inputs)
         graph = Subgraph([moved(e, made) for e in heads])
         return graph, [position[id(v)] for v in graph.variables]
 

@@ -1,8 +1,12 @@
-"""`Executor`: a symbol bound to arrays, run forward and backward through the lazy engine."""
+"""`Executor`: a symbol bound to arrays, run forward and backward through the lazy engine.
+
+Recording an executor's forward pass, apart from the gradients that users record on the same arrays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +14,136 @@ import numpy as np
 from ..core.context import Context
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
 from ..ndarray import NDArray, array, invoke, zeros
-from ..ndarray.handle import assign
+from ..ndarray.handle import ArrayMeta, assign, invalidate_views, is_tracked, ref, to_jax_array
+from ..ndarray.recorder import engine, local
 from ..ndarray.tape import backward as run_backward
-from .host import PythonNodeOp
+from ..op.registry import Call
+from ..sparse import BaseSparseNDArray
+from .eager_fallback import EagerGraph, execute, lower_or_fallback
+from .inference import output_stypes
 from .node import topological
-from .replay import RecordedForward, recorded_training, without_recording
-from .stepwise import execute, lower_or_fallback
-from .storage import output_stypes
+from .python_nodes import PythonNodeOp
 
 if TYPE_CHECKING:
     from .node import Node
     from .symbol import Symbol
+
+# How gradients that are stored by rows are requested.
+ROW_SPARSE_REQS = {"write": "rows", "add": "rows_add"}
+
+
+@contextmanager
+def _mode(recording: bool, training: bool) -> Iterator[None]:
+    before = (local.recording, local.training)
+    local.record_depth += recording
+    local.recording, local.training = recording, training
+    local.trace.set_recording(recording)
+    try:
+        yield
+    finally:
+        local.record_depth -= recording
+        local.recording, local.training = before
+        local.trace.set_recording(before[0])
+
+
+@contextmanager
+def recorded_training(training: bool = True) -> Iterator[None]:
+    """Record in training mode; what is pending runs first, so that every step begins with the same empty program."""
+    if not local.record_depth:
+        for trace in list(local.traces.values()):
+            engine.flush(trace)
+    with _mode(True, training):
+        yield
+
+
+@contextmanager
+def without_recording() -> Iterator[None]:
+    """Run in inference mode, recording nothing."""
+    with _mode(False, False):
+        yield
+
+
+class RecordedForward:
+    """One forward pass in training mode, and the variables through which its gradients reach the bound arrays.
+
+    The bound arrays are not made variables themselves: users may record their own gradients on them. Each pass reads
+    their present values under variables of its own.
+    """
+
+    def __init__(
+        self,
+        call: Call | EagerGraph,
+        ctx: Context,
+        args: Sequence[NDArray],
+        grads: Sequence[NDArray | None],
+        reqs: Sequence[str],
+    ):
+        self.call, self.ctx, self.args = call, ctx, list(args)
+        self.grad_targets = [
+            (grad, req) if grad is not None and req != "null" else None for grad, req in zip(grads, reqs, strict=True)
+        ]
+        self.has_variables = any(t is not None for t in self.grad_targets)
+        self._states: list[NDArray] = []
+        self._alive: list[NDArray] = []
+        self._heads: list[NDArray] | None = None
+
+    def run(self, states: Sequence[NDArray]) -> list[NDArray]:
+        """Record the forward pass, update `states`, and return the outputs; call inside `recorded_training`."""
+        self._states = list(states)
+        for state in states:
+            if is_tracked(state):  # by an earlier pass whose backward never came: this one's is not to lead back to it
+                to_jax_array(state)
+                invalidate_views(state)
+        inputs = [self._input(arg, target) for arg, target in zip(self.args, self.grad_targets, strict=True)]
+        here = [s.as_in_context(self.ctx) for s in states]
+        outputs = execute(self.call, [*inputs, *here], self.ctx)
+        for state, used in zip(states, here, strict=True):
+            if used is not state:
+                used.copyto(state)
+        for at in self.call.aux_positions(len(inputs) + len(here)):
+            if at < len(inputs) and inputs[at] is not self.args[at]:
+                assign(self.args[at], inputs[at].detach(), "forward")
+        self._heads = outputs
+        self._alive = inputs if self._needs_eager() else []
+        return outputs
+
+    def _needs_eager(self) -> bool:
+        return isinstance(self.call, EagerGraph) or engine.naive
+
+    def _input(self, arg: NDArray, target: tuple[NDArray, str] | None) -> NDArray:
+        value = arg.as_in_context(self.ctx)
+        if target is None:
+            return value.detach() if is_tracked(value) else value
+        if isinstance(value, BaseSparseNDArray):
+            return type(value).of_dense(self._input(value.to_dense(), target))
+        trace = local.trace if local.trace.ctx is self.ctx else local.use_trace(self.ctx)
+        variable: Any = object.__new__(type(value))
+        variable._value, variable._trace, variable._data, variable._meta = (
+            trace.leaf_of(value),
+            trace,
+            None,
+            ArrayMeta(),
+        )
+        grad, req = target
+        variable._meta.grad, variable._meta.grad_req = grad, ROW_SPARSE_REQS[req] if grad.is_sparse else req
+        if self._needs_eager():  # programs end in between, and gradients come back to this value
+            trace.handles.append(ref(variable))
+        # Otherwise not among the trace's handles: the value is not asked for again, so its buffer may be donated.
+        trace.mark_variable(variable)
+        return variable
+
+    def heads(self) -> list[NDArray]:
+        """Return the recorded outputs for one backward; later calls record the forward pass again, leaving states."""
+        heads, self._heads = self._heads, None
+        if heads is None:
+            with without_recording():
+                states = [s.copy() for s in self._states]
+            with recorded_training():
+                self.run(states)
+            heads, self._heads = self._heads, None
+        assert heads is not None
+        return heads
+
 
 GRAD_REQS = ("write", "add", "null")
 # Heads that define their own gradient: `backward` needs no head gradient for them.
@@ -91,10 +214,10 @@ class Executor:
         self._grad_req = list(reqs)
         self._group2ctx = dict(group2ctx or {})
         self._calls: dict[Any, Any] = {}
-        self._made: dict[Any, Any] = {}
+        self._host_operators: dict[Any, Any] = {}
         self._outputs: list[NDArray] = []
-        self._replay: RecordedForward | None = None
-        self._losses_only = all(needs_no_gradient(n) for n, _ in symbol.entries)
+        self._recorded_forward: RecordedForward | None = None
+        self._heads_need_no_grad = all(needs_no_gradient(n) for n, _ in symbol.entries)
         self._monitor: tuple[Callable[[str, NDArray], Any], bool] | None = None
 
     # ---- arrays by name
@@ -164,7 +287,7 @@ class Executor:
         key = (train, internals)
         if key not in self._calls:
             symbol = self._symbol.get_internals() if internals else self._symbol
-            self._calls[key] = lower_or_fallback(symbol, train, made=self._made)
+            self._calls[key] = lower_or_fallback(symbol, train, made=self._host_operators)
         return self._calls[key]
 
     def forward(self, is_train: bool = False, **kwargs: Any) -> list[NDArray]:
@@ -179,21 +302,21 @@ class Executor:
             ArgumentTypeError: unknown argument, or a value that is no array. ArgumentError: wrong shape.
         """
         for name, value in kwargs.items():
-            self._feed(name, value)
-        self._replay = None
-        self._watch(is_train)
+            self._set_input(name, value)
+        self._recorded_forward = None
+        self._run_monitor(is_train)
         if is_train:
             with recorded_training():
-                self._replay = self._recorded(True)
-                made = self._replay.run(self.aux_arrays)
+                self._recorded_forward = self._recorded(True)
+                made = self._recorded_forward.run(self.aux_arrays)
         else:
             with without_recording():
                 inputs = [a.as_in_context(self._ctx) for a in (*self.arg_arrays, *self.aux_arrays)]
                 made = execute(self._call(False), inputs, self._ctx)
-        self._show(made)
+        self._publish_outputs(made)
         return list(self._outputs)
 
-    def _show(self, made: list[NDArray]) -> None:
+    def _publish_outputs(self, made: list[NDArray]) -> None:
         """Write new outputs to the arrays that were handed out; where their kinds differ, hand out the new ones."""
         shown = self._outputs
         if list(map(_kind, shown)) != list(map(_kind, made)):
@@ -206,7 +329,7 @@ class Executor:
     def _recorded(self, train: bool) -> RecordedForward:
         return RecordedForward(self._call(train), self._ctx, self.arg_arrays, self.grad_arrays, self._grad_req)
 
-    def _feed(self, name: str, value: Any) -> None:
+    def _set_input(self, name: str, value: Any) -> None:
         try:
             target = self.arg_arrays[self._arg_names.index(name)]
         except ValueError:
@@ -242,18 +365,18 @@ class Executor:
         if not any(g is not None and r != "null" for g, r in zip(self.grad_arrays, self._grad_req, strict=True)):
             return
         seeds = self._seeds(out_grads)
-        if self._replay is None:
+        if self._recorded_forward is None:
             with recorded_training(training=False):
-                self._replay = self._recorded(False)
-                made = self._replay.run(self.aux_arrays)
-            self._show(made)
-        heads = self._replay.heads()
-        if heads and self._replay.has_variables:
+                self._recorded_forward = self._recorded(False)
+                made = self._recorded_forward.run(self.aux_arrays)
+            self._publish_outputs(made)
+        heads = self._recorded_forward.heads()
+        if heads and self._recorded_forward.has_variables:
             run_backward(heads, seeds)
 
     def _seeds(self, out_grads: Any) -> list[NDArray | None]:
         names = self._output_names
-        if out_grads is None and self._losses_only:
+        if out_grads is None and self._heads_need_no_grad:
             return [None] * len(names)
         if out_grads is None:
             given: list[Any] = []
@@ -384,7 +507,7 @@ class Executor:
         """Whether it is called for variables too; `None` if there is no such function."""
         return None if self._monitor is None else self._monitor[1]
 
-    def _watch(self, is_train: bool) -> None:
+    def _run_monitor(self, is_train: bool) -> None:
         if self._monitor is None:
             return
         callback, monitor_all = self._monitor

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ..core.types import Axes, DType, Holes, Shape
+from ..core.argcheck import Axes, DType, Holes, Shape
 from .symbol import Symbol
 
 class Fluent:

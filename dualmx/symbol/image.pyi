@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.types import Floats, Shape
+from ..core.argcheck import Floats, Shape
 from .symbol import Symbol
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import MXNetError
 from ..core.knobs import MIRROR
-from ..graph.passes.infer import infer_shapes, is_known, unknown_size
+from ..graph.infer import infer_shapes, is_known, unknown_size
 from ..graph.program import Instr, ProgramCall, program_call, run_and_collect
 from ..op.registry import Call, Op
 from ..op.schema import UNTYPED, Input
@@ -58,7 +58,7 @@ def graph_call(symbol: SymbolBase, train: bool, states_only: bool = False) -> tu
             unfinished[len(instrs)] = node
         instrs.append(Instr(call, ins, outs, train and is_mirrored(node)))
         slots.update(((id(node), i), outs[i]) for i in range(call.n_outputs))
-        for at, slot in zip(call.aux_at, outs[call.n_outputs :], strict=True):
+        for at, slot in zip(call.aux_offsets, outs[call.n_outputs :], strict=True):
             state = node.inputs[at][0]
             if state.op is None and (id(state) in held or node.op.variadic or not states_only):
                 aux[number[id(state)]] = slots[id(state), 0] = slot

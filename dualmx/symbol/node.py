@@ -50,7 +50,7 @@ class Node:
             self._call = self.op.bind(self.params)
         return self._call
 
-    def rebuilt(self, inputs: Sequence[Entry]) -> Node:
+    def with_inputs(self, inputs: Sequence[Entry]) -> Node:
         """Return a node of the same operator, name and attributes on other inputs."""
         return Node(self.op, self.name, inputs, self.params, self.attrs, self.alias)
 
@@ -106,11 +106,11 @@ def input_names(op: Op, params: Mapping[str, Any], count: int) -> list[str]:
     """Names of the first `count` inputs of `op`; those of a variadic op are mostly `arg0`, `arg1`, …"""
     if not op.variadic:
         return [i.name for i in present_inputs(op, params)][:count]
-    settled = op.settled_names(params)
+    settled = op.fixed_input_names(params)
     if settled:
         return settled[:count]
-    if op.attached:
-        return op.counted_names(count)
+    if op.paired_inputs:
+        return op.variadic_input_names(count)
     rest = [i.name for i in op.inputs[1:]]
     first = "arg" if "num_args" in op.params else f"{op.inputs[0].name}_"
     return [f"{first}{i}" for i in range(count - len(rest))] + rest
@@ -156,5 +156,5 @@ def copy_graph(entries: Sequence[Entry], substitutions: Mapping[int, Entry] | No
 
     for node in topological(entries):
         if id(node) not in substitutions:
-            made[id(node)] = node.rebuilt([moved(e) for e in node.inputs])
+            made[id(node)] = node.with_inputs([moved(e) for e in node.inputs])
     return [moved(e) for e in entries]

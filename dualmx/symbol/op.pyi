@@ -4,9 +4,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from ..core.argcheck import Axes, DType, Floats, Holes, Shape
 from ..core.context import Context
-from ..core.types import Axes, DType, Floats, Holes, Shape
-from .custom import Custom as Custom
+from .python_ops import Custom as Custom
 from .symbol import Symbol
 
 __all__ = [

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..core.types import Shape
+from ..core.argcheck import Shape
 from ..namespace.symbol_random import exponential as exponential
 from ..namespace.symbol_random import gamma as gamma
 from ..namespace.symbol_random import generalized_negative_binomial as generalized_negative_binomial

@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ..core.types import Axes, DType, Holes
+from ..core.argcheck import Axes, DType, Holes
 from .symbol import Symbol
 
 __all__ = [

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.dtypes import as_dtype
 from ..core.errors import MXNetError
-from ..graph.passes.infer import ParamNamespace, infer_shapes, merge
-from ..graph.passes.infer_dtype import infer_dtypes
+from ..graph.infer import ParamNamespace, infer_shapes, merge
+from ..graph.infer_dtype import infer_dtypes
 from ..op.registry import Call, Op
 from ..op.subgraph import BASES, N_GRAPHS, LoweredGraph, input_positions, scanned_inputs, shape_ties
 from .node import Entry, Node, split_variables, topological
@@ -70,7 +70,7 @@ class SubgraphOp(Op):
         def outer(position: int, shape: Any) -> Any:
             return (length, *shape) if position in scanned_inputs(self.name, p) and shape is not None else shape
 
-        for graph, ins, heads in self._parts(p):
+        for graph, ins, heads in self._graph_inputs(p):
             given = {id(v): inner(i, found[f"data{i}"]) for v, i in zip(graph.variables, ins, strict=True)
                      if found.get(f"data{i}")}  # fmt: skip
             shapes = infer_shapes(graph.order, {k: s or None for k, s in given.items()})
@@ -87,7 +87,7 @@ class SubgraphOp(Op):
     def _dtypes(self, p: Any, known: Inferred) -> dict[str, str]:
         """Dtypes of inputs and outputs that follow through the graphs."""
         found = dict(known)
-        for graph, ins, heads in self._parts(p):
+        for graph, ins, heads in self._graph_inputs(p):
             given = {id(v): as_dtype(found[f"data{i}"]) for v, i in zip(graph.variables, ins, strict=True)
                      if f"data{i}" in found}  # fmt: skip
             dtypes: dict[Any, np.dtype] = infer_dtypes(graph.order, given)
@@ -100,7 +100,7 @@ class SubgraphOp(Op):
                     found.setdefault(name, dtypes[key].name)
         return found
 
-    def _parts(self, p: Any) -> Iterator[tuple[Subgraph, tuple[int, ...], list[tuple[int | None, int | None]]]]:
+    def _graph_inputs(self, p: Any) -> Iterator[tuple[Subgraph, tuple[int, ...], list[tuple[int | None, int | None]]]]:
         """Each graph with the inputs of its variables, and per head: the input it is tied to, and its output."""
         last = len(self.subgraphs) - 1
         for which, graph in enumerate(self.subgraphs):

@@ -7,21 +7,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..compile.mesh import parse_spec
+from ..compile.devices import parse_spec
 from ..core.errors import ArgumentError, ArgumentTypeError, MXNetError, suggest
+from ..core.module_alias import lazy_reexport
 from ..core.reader import read_file
-from ..core.second_place import lazy_reexport
 from ..op.registry import Op
 from .arithmetic import Arithmetic, NotImplementedForSymbol
-from .attributes import AttrScope, is_dunder, json_key, user_visible
-from .binding import Binding
+from .attributes import AttrScope, is_dunder, json_key, param_text, user_visible, variable_attrs
+from .bind import Binding
 from .compose import compose, create_entries
 from .fluent import Fluent
 from .inference import Inference
-from .json_read import from_json
-from .json_write import to_json
+from .json import from_json, to_json
 from .node import Node, copy_graph, split_variables, topological
-from .text import param_text, variable_attrs
 
 # Graph partitioners of MXNet; scripts name them, and XLA does their work without being told.
 BACKENDS = ("MKLDNN", "MKLDNN_QUANTIZE", "TensorRT")

@@ -11,7 +11,14 @@ from .arrays import (
     default_context,
     default_dtype,
     environment,
+    get_identity_mat,
+    get_identity_mat_batch,
     list_gpus,
+    new_matrix_with_real_eigvals_2d,
+    new_matrix_with_real_eigvals_nd,
+    new_orthonormal_matrix_2d,
+    new_sym_matrix_with_real_eigvals_2d,
+    new_sym_matrix_with_real_eigvals_nd,
     rand_coord_2d,
     rand_ndarray,
     rand_shape_2d,
@@ -61,15 +68,6 @@ from .files import (
     is_aarch64_run,
     is_cd_run,
     is_op_runnable,
-)
-from .matrices import (
-    get_identity_mat,
-    get_identity_mat_batch,
-    new_matrix_with_real_eigvals_2d,
-    new_matrix_with_real_eigvals_nd,
-    new_orthonormal_matrix_2d,
-    new_sym_matrix_with_real_eigvals_2d,
-    new_sym_matrix_with_real_eigvals_nd,
 )
 from .optimizers import compare_optimizer
 from .sparse import create_sparse_array, create_sparse_array_zd, rand_sparse_ndarray, shuffle_csr_column_indices

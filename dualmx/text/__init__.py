@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .counts import count_tokens_from_str
-from .vocabulary import Vocabulary
+from .vocabulary import Vocabulary, count_tokens_from_str
 
 __all__ = ["Vocabulary", "count_tokens_from_str"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ArgumentError, MXNetError
-from ..ps.codes import CODECS
+from ..ps.codecs import CODECS
 
 
 def resnet50() -> list[int]:
@@ -73,7 +73,7 @@ def measure(kv: Any, name: str, sizes: Sequence[int], o: argparse.Namespace, fir
 
     GB/s counts what a worker sends and receives: 2 × bytes / time. The error is the greatest relative one of a sum.
     """
-    from ..kvstore.summing import AllReduceStore
+    from ..kvstore.horovod import AllReduceStore
     from ..namespace import nd
     from ..ndarray import full, waitall
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..core.errors import MXNetError
 from ..core.knobs import INTERFACE, KNOBS, SECRET
-from ..launch.hosts import read_hosts
+from ..launch.hostfile import read_hosts
 from ..launch.plan import JobPlan
-from ..launch.probing import HostConnections, format_problems, probe_command, probing
+from ..launch.preflight import HostConnections, format_problems, probe_command, probing
 from ..launch.ssh import questions
 
 HERE = "here"

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..core.errors import MXNetError
 from ..image.iterator import read_list
-from ..io import codec
-from ..io.records import MXIndexedRecordIO, offsets, pack
+from ..io import image_codec
+from ..io.recordio import MXIndexedRecordIO, offsets, pack
 
 Entry = tuple[int, np.ndarray, str]
 
@@ -104,7 +104,7 @@ def record(entry: Entry, o: argparse.Namespace) -> bytes:
     if o.pass_through:
         return pack(header, content)
     try:
-        image = codec.decode(content, o.color, rgb=False)
+        image = image_codec.decode(content, o.color, rgb=False)
     except MXNetError as e:
         raise MXNetError(f"im2rec: {path!r}: {e}") from None
     h, w = image.shape[:2]
@@ -115,8 +115,8 @@ def record(entry: Entry, o: argparse.Namespace) -> bytes:
         h = w = edge
     if o.resize:
         size = (w * o.resize // h, o.resize) if h < w else (o.resize, h * o.resize // w)
-        image = codec.resize(image, *size)
-    return pack(header, codec.encode(image, o.quality, o.encoding))
+        image = image_codec.resize(image, *size)
+    return pack(header, image_codec.encode(image, o.quality, o.encoding))
 
 
 def make_records(lists: Path, o: argparse.Namespace) -> int:

@@ -12,10 +12,10 @@ from typing import Any
 
 from ..core import knobs
 from ..core.errors import MXNetError
+from ..core.job_status import running_jobs
 from ..core.reader import Content
-from ..core.running import running_jobs
-from ..ps.secret import load_secret
 from ..ps.status import MIN_LATE_SECONDS, query_status
+from ..ps.van.handshake import load_secret
 from .status_page import awaited, figures_of, missing, size, speeds
 
 CLEAR = "\x1b[H\x1b[2J"  # empties a terminal

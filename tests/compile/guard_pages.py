@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from dualmx.compile.onednn import plan
-from dualmx.compile.onednn.library import handlers
+from dualmx.compile.cpu.onednn import primitives
+from dualmx.compile.cpu.onednn.bindings import handlers
 
 _CHANNELS = (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33, 48, 63, 64, 65, 96, 100, 128, 130, 256)
 _SIZES = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 17, 23, 28, 32, 33, 48, 56, 64, 100)
@@ -47,14 +47,14 @@ def _axis(draw: random.Random) -> tuple[int, ...] | None:
     return size, kernel, result, stride, dilate, low, max(need, 0)
 
 
-def convolution(seed: int) -> plan.ConvSpec:
+def convolution(seed: int) -> primitives.ConvSpec:
     """The convolution of a seed."""
     draw = random.Random(seed)
     kind, n = draw.randrange(3), draw.choice((1, 1, 2, 2, 2, 2, 3))
     while True:
         batch, groups = draw.choice((1, 1, 2, 3, 4, 5, 8, 16, 17, 32)), 1
         inputs, outputs = draw.choices(_CHANNELS, k=2)
-        if kind == plan.FORWARD and draw.random() < 0.3:
+        if kind == primitives.FORWARD and draw.random() < 0.3:
             groups = draw.choice((2, 3, 4, 8, 16, 32, 64))
             inputs, outputs = (groups * m for m in draw.choice(((1, 1), draw.choices((1, 2, 3, 4, 8, 16), k=2))))
         axes = [_axis(draw) for _ in range(n)]
@@ -67,10 +67,10 @@ def convolution(seed: int) -> plan.ConvSpec:
             continue
         spatial = tuple(range(2, n + 2))
         order = draw.choice(((0, 1, *spatial), (0, 1, *spatial), (1, 0, *spatial), (*spatial, 1, 0), (0, *spatial, 1)))
-        return plan.ConvSpec(kind, groups, data, filters, result, stride, dilate, low, high, order)
+        return primitives.ConvSpec(kind, groups, data, filters, result, stride, dilate, low, high, order)
 
 
-def expected(c: plan.ConvSpec, data: np.ndarray, filters: np.ndarray, result: np.ndarray) -> np.ndarray:
+def expected(c: primitives.ConvSpec, data: np.ndarray, filters: np.ndarray, result: np.ndarray) -> np.ndarray:
     """What a convolution computes of two of these, by NumPy in their type."""
     batch, groups = c.data[0], c.groups
     padded = np.zeros((*c.data[:2], *(map(sum, zip(c.data[2:], c.low, c.high, strict=True)))), data.dtype)
@@ -83,14 +83,14 @@ def expected(c: plan.ConvSpec, data: np.ndarray, filters: np.ndarray, result: np
     for k in itertools.product(*map(range, c.filters[2:])):
         window = zip(k, c.dilate, c.result[2:], c.stride, strict=True)
         at = (..., *(slice(i * d, i * d + (t - 1) * s + 1, s) for i, d, t, s in window))
-        if c.kind == plan.FORWARD:
+        if c.kind == primitives.FORWARD:
             out += np.einsum("ngc...,goc->ngo...", data[at], filters[(..., *k)], optimize=True)
-        elif c.kind == plan.DATA:
+        elif c.kind == primitives.DATA:
             out[at] += np.einsum("ngo...,goc->ngc...", result, filters[(..., *k)], optimize=True)
         else:
             flat = (a.reshape(*a.shape[:3], -1) for a in (result, data[at]))
             out[(..., *k)] = np.einsum("ngot,ngct->goc", *flat, optimize=True)
-    if c.kind == plan.DATA:
+    if c.kind == primitives.DATA:
         out = out.reshape(padded.shape)[inner]
     return out.reshape((c.result, c.data, c.filters)[c.kind])
 
@@ -124,16 +124,16 @@ def computing(path: Path | None = None) -> Any:
     return compute
 
 
-def wrong(compute: Any, c: plan.ConvSpec, seed: int, at_end: bool) -> str:
+def wrong(compute: Any, c: primitives.ConvSpec, seed: int, at_end: bool) -> str:
     """What is wrong with the result, empty if nothing is."""
     draw = np.random.RandomState(seed)
     data, filters, result = (draw.randn(*s).astype("f") for s in (c.data, c.filters, c.result))
     want = expected(c, *(a.astype("d") for a in (data, filters, result)))
     stored = [np.moveaxis(data, 1, -1), filters.transpose(c.order), np.moveaxis(result, 1, -1)]
     out = (2, 0, 1)[c.kind]
-    want = want.transpose(c.order) if c.kind == plan.FILTERS else np.moveaxis(want, 1, -1)
+    want = want.transpose(c.order) if c.kind == primitives.FILTERS else np.moveaxis(want, 1, -1)
     operands = [np.ascontiguousarray(a) for i, a in enumerate(stored) if i != out]
-    if c.kind == plan.DATA:
+    if c.kind == primitives.DATA:
         operands.reverse()  # the result comes first
     text, message = c.text().encode(), ctypes.create_string_buffer(512)
     with contextlib.ExitStack() as stack:
@@ -152,7 +152,7 @@ def _try(first: int, last: int, everything: bool) -> None:
     compute = computing()
     for seed in range(first, last):
         c = convolution(seed)
-        if plan.faulty(c) and not everything:
+        if primitives.faulty(c) and not everything:
             continue
         print(seed, flush=True)
         for at_end in (True, False):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from dualmx.compile.layout import sink_transposes
+from dualmx.compile.cpu.transpose_sinking import sink_transposes
 
 
 def last(x):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.onednn import ffi, plan
-from dualmx.op.backend import LARGE
+from dualmx.compile.cpu.onednn import ffi_handlers, primitives
+from dualmx.op.lowering_context import LARGE
 
-pytestmark = pytest.mark.skipif(not ffi.available(), reason=f"left to XLA: {ffi.unavailable()}")
+pytestmark = pytest.mark.skipif(not ffi_handlers.available(), reason=f"left to XLA: {ffi_handlers.unavailable()}")
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def texts(monkeypatch):
         call = made(target, *shapes, **more)
         return lambda *values, text="kept": (
             seen.append(text),
-            call(*values, **({} if target == ffi.KEEP else {"text": text})),
+            call(*values, **({} if target == ffi_handlers.KEEP else {"text": text})),
         )[1]
 
     monkeypatch.setattr(jax.ffi, "ffi_call", noted)
@@ -36,7 +36,7 @@ def texts(monkeypatch):
 @pytest.fixture
 def kinds(texts):
     """The kinds of the convolutions among them, when called."""
-    return lambda: [plan.ConvSpec.parse(t).kind for t in texts]
+    return lambda: [primitives.ConvSpec.parse(t).kind for t in texts]
 
 
 def step(operator, shape, weight, dtype, **params):
@@ -83,19 +83,19 @@ def compare(operator, shape, weight, **params):
 )
 def test_convolution_and_its_gradients(kinds, shape, weight, params):
     compare(mx.nd.Convolution, shape, weight, **params)
-    assert set(kinds()) == {plan.FORWARD, plan.DATA, plan.FILTERS}
+    assert set(kinds()) == {primitives.FORWARD, primitives.DATA, primitives.FILTERS}
 
 
 def test_forward_passes_are_not_taken_for_gradients(kinds):
     """As which oneDNN would compute those of filters larger than the result by slow kernels."""
     x, w = mx.nd.ones((4, 512, 1, 1)), mx.nd.ones((512, 512, 3, 3))
     y = mx.nd.Convolution(x, w, kernel=(3, 3), pad=(1, 1), num_filter=512, no_bias=True)
-    assert (y.asnumpy() == 512).all() and set(kinds()) == {plan.FORWARD}
+    assert (y.asnumpy() == 512).all() and set(kinds()) == {primitives.FORWARD}
 
 
 def test_gradients_of_padded_filters_of_one_point(kinds):
     compare(mx.nd.Convolution, (16, 64, 20, 20), (64, 64, 1, 1), pad=(1, 1))
-    assert set(kinds()) == {plan.FORWARD, plan.DATA, plan.FILTERS}
+    assert set(kinds()) == {primitives.FORWARD, primitives.DATA, primitives.FILTERS}
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_gradients_of_padded_filters_of_one_point(kinds):
 )
 def test_gradients_of_filters_that_onednn_gets_wrong_are_left_to_xla(kinds, shape, weight, params):
     compare(mx.nd.Convolution, shape, weight, **params)
-    assert plan.FORWARD in kinds() and plan.FILTERS not in kinds()
+    assert primitives.FORWARD in kinds() and primitives.FILTERS not in kinds()
 
 
 @pytest.mark.parametrize("groups", [4, 32])
 def test_groups(kinds, groups):
     compare(mx.nd.Convolution, (4, 32, 50, 50), (64, 32 // groups, 3, 3), num_group=groups, pad=(1, 1))
-    assert plan.FORWARD in kinds()
+    assert primitives.FORWARD in kinds()
 
 
 @pytest.mark.parametrize("params", [{"stride": (2, 2), "pad": (1, 1), "adj": (1, 1)}, {"pad": (1, 1)}])
 def test_transposed(kinds, params):
     compare(mx.nd.Deconvolution, (4, 16, 16, 16), (16, 32, 3, 3), filters=32, **params)
-    assert kinds()[0] == plan.DATA and len(kinds()) > 1
+    assert kinds()[0] == primitives.DATA and len(kinds()) > 1
 
 
 def test_gradients_of_gradients(kinds):
@@ -138,7 +138,7 @@ def test_gradients_of_gradients(kinds):
 
     want = second("float64")
     np.testing.assert_allclose(second("float32"), want, atol=1e-5 * np.abs(want).max())
-    assert plan.DATA in kinds()
+    assert primitives.DATA in kinds()
 
 
 def test_a_hybridized_network_that_keeps_channels_first(kinds):
@@ -166,7 +166,7 @@ def test_a_hybridized_network_that_keeps_channels_first(kinds):
         return found
 
     np.testing.assert_allclose(losses("float32"), losses("float64"), rtol=1e-5)
-    assert kinds().count(plan.FILTERS) >= 2
+    assert kinds().count(primitives.FILTERS) >= 2
 
 
 @pytest.mark.parametrize("rows", [(1024,), (32, 32)])
@@ -193,7 +193,7 @@ def test_small_convolutions_stay_with_xla(kinds):
 @pytest.mark.slow
 def test_switched_off():
     code = (
-        "import dualmx as mx\nfrom dualmx.compile.onednn import ffi\nffi.handlers = None\n"
+        "import dualmx as mx\nfrom dualmx.compile.cpu.onednn import ffi\nffi.handlers = None\n"
         "print(mx.nd.Convolution(mx.nd.ones((4, 16, 20, 20)), mx.nd.ones((32, 16, 3, 3)), kernel=(3, 3), "
         "num_filter=32, no_bias=True).sum().asscalar())"
     )
@@ -204,14 +204,16 @@ def test_switched_off():
 
 
 def test_a_failure_inside_the_library_is_an_error_with_a_remedy():
-    wrong = plan.ConvSpec(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 4), (1,), (1,), (0,), (0,), (0, 1, 2))
-    call = jax.ffi.ffi_call(ffi.CONVOLUTION, jax.ShapeDtypeStruct((1, 4, 3), np.float32))
+    wrong = primitives.ConvSpec(
+        primitives.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 4), (1,), (1,), (0,), (0,), (0, 1, 2)
+    )
+    call = jax.ffi.ffi_call(ffi_handlers.CONVOLUTION, jax.ShapeDtypeStruct((1, 4, 3), np.float32))
     with pytest.raises(Exception, match="MXNET_MKLDNN_ENABLED=0"):
         call(np.zeros((1, 5, 2), "f"), np.zeros((3, 2, 3), "f"), text=wrong.text()).block_until_ready()
 
 
 def test_threshold_counts_operations():
-    c = plan.ConvSpec(plan.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), (1,), (1,), (0,), (0,), (0, 1, 2))
+    c = primitives.ConvSpec(primitives.FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), (1,), (1,), (0,), (0,), (0, 1, 2))
     assert c.flops() == 2 * 9 * 6 < LARGE
 
 
@@ -226,7 +228,7 @@ from concurrent.futures import ThreadPoolExecutor
 import ctypes
 import jax
 import numpy as np
-from dualmx.compile.onednn import ffi, plan
+from dualmx.compile.cpu.onednn import ffi, plan
 assert ffi.available()
 most, plans = (ctypes.c_int64.in_dll(ffi._loaded[0], f"dualmx_onednn_{n}") for n in ("most", "plans"))
 most.value = 3
@@ -250,10 +252,10 @@ def test_short_rows_of_many_channels_are_rearranged():
     def of(n, channels, side):
         one, image = (1, 1), (n, channels, side, side)
         filters = (channels, channels, 3, 3)
-        return plan.ConvSpec(plan.FORWARD, 1, image, filters, image, one, one, one, one, (0, 1, 2, 3))
+        return primitives.ConvSpec(primitives.FORWARD, 1, image, filters, image, one, one, one, one, (0, 1, 2, 3))
 
-    assert plan.short(of(32, 512, 4)) and plan.short(of(4, 512, 7))
-    assert not plan.short(of(4, 256, 14)) and not plan.short(of(32, 128, 8))
+    assert primitives.short(of(32, 512, 4)) and primitives.short(of(4, 512, 7))
+    assert not primitives.short(of(4, 256, 14)) and not primitives.short(of(32, 128, 8))
 
 
 @pytest.mark.parametrize("hybrid", [False, True])

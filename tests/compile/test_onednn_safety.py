@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dualmx.compile.onednn import build, ffi, library, plan
+from dualmx.compile.cpu.onednn import bindings, build, ffi_handlers, primitives
 from tests.compile import guard_pages
 
-pytestmark = pytest.mark.skipif(not ffi.available(), reason=f"left to XLA: {ffi.unavailable()}")
+pytestmark = pytest.mark.skipif(not ffi_handlers.available(), reason=f"left to XLA: {ffi_handlers.unavailable()}")
 
 _COMPUTE = """
 import sys, threading
 from pathlib import Path
-from dualmx.compile.onednn import plan
+from dualmx.compile.cpu.onednn import plan
 from tests.compile.guard_pages import computing, wrong
 
 c, compute = plan.Convolution.parse(sys.argv[1]), computing(Path(sys.argv[2]))
@@ -127,7 +127,7 @@ def test_generator_of_dcgan(form):
 def test_a_program_that_ends_while_a_convolution_is_prepared():
     """XLA's threads need nothing of an interpreter that shuts down."""
     code = (
-        "import jax, numpy as np\nfrom dualmx.compile.onednn import ffi, plan\nffi.available()\n"
+        "import jax, numpy as np\nfrom dualmx.compile.cpu.onednn import ffi, plan\nffi.available()\n"
         "for w in range(600, 606):\n"
         "    two = [(1, 1)] * 2 + [(0, 0)] * 2\n"
         "    c = plan.Convolution(0, 1, (1, 3, w, w), (8, 3, 3, 3), (1, 8, w - 2, w - 2), *two, (0, 1, 2, 3))\n"
@@ -155,7 +155,7 @@ def test_many_arrays_between_guard_pages(isa, monkeypatch):
 def test_what_is_left_to_xla_is_wrong_or_reads_beyond_its_arrays(text, isa):
     if isa == "AVX512_CORE" and "avx512bw" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this processor has no AVX-512")
-    assert plan.faulty(plan.ConvSpec.parse(text))
+    assert primitives.faulty(primitives.ConvSpec.parse(text))
     done = run(_COMPUTE + _VERDICT, text, build.target(), ONEDNN_MAX_CPU_ISA=isa)
     assert done.returncode == -11 or "wrong by" in done.stdout, done.stderr
 
@@ -166,17 +166,17 @@ def test_handlers_of_another_source_are_not_loaded(tmp_path, monkeypatch):
     first = build.build()
     build.SOURCE.write_text("int second;")
     with pytest.raises(OSError, match="was not built: python "):
-        library.handlers()
+        bindings.handlers()
     second = build.build()
     assert second != first and list(tmp_path.glob("*.so")) == [second]
     with pytest.raises(AttributeError):
-        library.handlers()
+        bindings.handlers()
 
 
 @pytest.mark.slow
 def test_without_handlers_xla_computes():
     code = (
-        "from pathlib import Path\nfrom dualmx.compile.onednn import build, ffi\n"
+        "from pathlib import Path\nfrom dualmx.compile.cpu.onednn import build, ffi\n"
         "build.target = lambda: Path('/nowhere/handlers.so')\nimport dualmx as mx\n"
         "y = mx.nd.Convolution(mx.nd.ones((4, 16, 20, 20)), mx.nd.ones((32, 16, 3, 3)), kernel=(3, 3), "
         "num_filter=32, no_bias=True)\nprint((y == 144).asnumpy().all(), ffi.unavailable())"
@@ -186,9 +186,9 @@ def test_without_handlers_xla_computes():
 
 
 def test_an_interface_of_xla_that_the_handlers_do_not_know(monkeypatch):
-    monkeypatch.setattr(library, "_interface", lambda: (1, 0))
+    monkeypatch.setattr(bindings, "_interface", lambda: (1, 0))
     with pytest.raises(OSError, match="XLA's interface"):
-        library.handlers()
+        bindings.handlers()
 
 
 def test_no_compiler(tmp_path, monkeypatch):

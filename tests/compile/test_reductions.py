@@ -9,7 +9,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import nd
-from dualmx.compile.reductions import two_stage_reduction
+from dualmx.compile.cpu.two_stage_reductions import two_stage_reduction
 
 SHAPES = [((8, 64, 300), (0, 1)), ((1026, 130), 0), ((1021, 257), 0), ((4, 33, 16, 64), (0, 1, 2)), ((70, 2000), 0)]
 

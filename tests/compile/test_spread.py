@@ -10,7 +10,7 @@ from jax import make_jaxpr
 from jax import numpy as jnp
 
 import dualmx as mx
-from dualmx.compile.spread import has_broadcast_dot
+from dualmx.compile.cpu.xla_workarounds import has_broadcast_dot
 
 draw = np.random.default_rng(0)
 X, COLUMN = draw.standard_normal((6, 5)).astype(np.float32), draw.standard_normal((5, 1)).astype(np.float32)

@@ -133,7 +133,7 @@ def test_all_workers_skip_a_step_in_which_one_overflows() -> None:
 
 def test_servers_cannot_be_left_waiting() -> None:
     _, trainer = scaled_trainer(kvstore=None)
-    trainer._connect()
+    trainer._init_store()
     trainer._kvstore, trainer._update_on_kvstore = Servers(), True
     with pytest.raises(mx.MXNetError, match="update_on_kvstore=False"):
         trainer.step(1)

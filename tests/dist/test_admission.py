@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.ps import admission
-from dualmx.ps import secret as handshake
-from dualmx.ps.sockets import SocketVan
-from dualmx.ps.tls import Encryption
+from dualmx.ps.van import admission, handshake
+from dualmx.ps.van.encryption import Encryption
+from dualmx.ps.van.socket_van import SocketVan
 
 SECRET = b"a secret of the tests, long enough"
 HELLO = handshake.HELLO.pack(handshake.MAGIC, handshake.VERSION, 0, bytes(32))
@@ -123,7 +122,7 @@ def test_the_oldest_that_does_not_finish_makes_room(evicts: bool, said: bytes, m
         if evicts:
             assert vans[1].connect(address, 10.0)
         else:
-            monkeypatch.setattr("dualmx.ps.sockets.SECONDS", 0.2)
+            monkeypatch.setattr("dualmx.ps.van.socket_van.SECONDS", 0.2)
             with pytest.raises(MXNetError, match="cannot connect to .* within 0.3 s: the other end does not finish"):
                 vans[1].connect(address, 0.3)
     finally:
@@ -156,8 +155,8 @@ def test_the_end_of_a_connection_before_any_hello_is_no_other_secret() -> None:
 LISTENER = """
 import resource, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from dualmx.ps.sockets import SocketVan
-from dualmx.ps.tls import Encryption
+from dualmx.ps.van.socket_van import SocketVan
+from dualmx.ps.van.encryption import Encryption
 van = SocketVan(sys.argv[1].encode(), memory=0, tcp=True)
 van.on_message = lambda link, message: None
 van.on_down = lambda link, reason: None

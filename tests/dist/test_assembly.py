@@ -12,30 +12,30 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import WorkerNode
-from dualmx.ps.assembly import GroupFormation
-from dualmx.ps.frame import NOTICE, Message
-from dualmx.ps.peers import PeerLinks, PeerLost
+from dualmx.ps.elastic_rounds import GroupFormation
+from dualmx.ps.peer_links import PeerLinks, PeerLost
+from dualmx.ps.van.frame import NOTICE, Message
 from tests.dist.test_members import Running
 
 
 def formed(assembly: GroupFormation, present: set[int], left: set[int] = frozenset()) -> list[Any]:  # type: ignore[assignment]
-    assembly.settle(present, left)
-    return [told for _, told in assembly.answers()]
+    assembly.try_form(present, left)
+    return [told for _, told in assembly.pop_replies()]
 
 
 def asking(assembly: GroupFormation, *ranks: int, number: int = 0) -> None:
     for rank in ranks:
-        assembly.ask(rank, number, {"port": rank}, (rank, 1))
+        assembly.request_group(rank, number, {"port": rank}, (rank, 1))
 
 
 def test_a_group_waits_for_those_of_the_one_before_and_takes_others_along() -> None:
     a = GroupFormation()
     asking(a, 1, 0)
-    assert formed(a, {0, 1, 2}) == [] and a.waits_for({0, 1, 2}) == [2]
+    assert formed(a, {0, 1, 2}) == [] and a.missing({0, 1, 2}) == [2]
     asking(a, 2)
     first = formed(a, {0, 1, 2})
     assert first == [{"group": 1, "workers": [0, 1, 2], "addresses": [{"port": k} for k in range(3)]}] * 3
-    assert a.ask(7, 0, {}, (7, 1)) and not a.ask(2, 1, {}, (2, 2))
+    assert a.request_group(7, 0, {}, (7, 1)) and not a.request_group(2, 1, {}, (2, 2))
     assert formed(a, {0, 1, 2, 7, 8}) == []
     asking(a, 1, number=1)
     assert [told["workers"] for told in formed(a, {1, 2, 7, 8})] == [[1, 2, 7]] * 3  # 0 is gone, 8 has not asked
@@ -65,16 +65,20 @@ def test_a_scheduler_that_was_started_again_goes_on_with_higher_numbers() -> Non
 
 def test_those_who_wait_too_long_are_told_for_whom(monkeypatch: pytest.MonkeyPatch) -> None:
     a = GroupFormation()
-    a.ask(0, 0, {}, (10, 1), 5.0)
+    a.request_group(0, 0, {}, (10, 1), 5.0)
     formed(a, {0, 1})
     now = time.monotonic()
     both = {0, 1}
-    assert a.overdue(now + 4, both) == [] and a.to_tell(now + 4, both) == []
+    assert a.pop_expired(now + 4, both) == [] and a.wait_notices(now + 4, both) == []
     told = [(10, "worker 1")]
-    assert a.to_tell(now + 11, both) == told and a.to_tell(now + 12, both) == [] and a.to_tell(now + 22, both) == told
-    ((request, text),) = a.overdue(now + 6, both)
+    assert (
+        a.wait_notices(now + 11, both) == told
+        and a.wait_notices(now + 12, both) == []
+        and a.wait_notices(now + 22, both) == told
+    )
+    ((request, text),) = a.pop_expired(now + 6, both)
     assert request == (10, 1) and text == "worker 1 did not come to the next group within 5 s (DUALMX_DIST_TIMEOUT)"
-    assert a.overdue(now + 6, both) == []
+    assert a.pop_expired(now + 6, both) == []
 
 
 def test_a_group_has_a_least_and_a_greatest_number() -> None:
@@ -82,17 +86,24 @@ def test_a_group_has_a_least_and_a_greatest_number() -> None:
     asking(a, 0, 1, 2)
     assert formed(a, {0, 1, 2})[0]["workers"] == [0, 1, 2]
     for spare in (3, 4):
-        assert not a.ask(spare, 0, {"port": spare}, (spare, 1), 5.0)  # nobody is to make room for them
+        assert not a.request_group(spare, 0, {"port": spare}, (spare, 1), 5.0)  # nobody is to make room for them
     late = time.monotonic() + 60
-    assert formed(a, {0, 1, 2, 3, 4}) == [] == a.overdue(late, {0, 1, 2, 3, 4}) == a.to_tell(late, {0, 1, 2, 3, 4})
+    assert (
+        formed(a, {0, 1, 2, 3, 4})
+        == []
+        == a.pop_expired(late, {0, 1, 2, 3, 4})
+        == a.wait_notices(late, {0, 1, 2, 3, 4})
+    )
     asking(a, 0, 2, number=1)
     assert [told["workers"] for told in formed(a, {0, 2, 3, 4})] == [[0, 2, 3]] * 3
-    a.ask(3, 2, {"port": 3}, (3, 2), 5.0)
+    a.request_group(3, 2, {"port": 3}, (3, 2), 5.0)
     assert [told["workers"] for told in formed(a, {3, 4})] == [[3, 4]] * 2  # two are enough
-    a.ask(4, 3, {"port": 4}, (4, 2), 5.0)
+    a.request_group(4, 3, {"port": 4}, (4, 2), 5.0)
     assert formed(a, {4}) == []
     lacks = "1 more of the 2 that a group needs"
-    assert a.to_tell(late, {4}) == [(4, lacks)] and a.overdue(late, {4})[0][1].startswith(f"{lacks} did not come")
+    assert a.wait_notices(late, {4}) == [(4, lacks)] and a.pop_expired(late, {4})[0][1].startswith(
+        f"{lacks} did not come"
+    )
     asking(a, 4, 9, number=3)
     assert formed(a, {4, 9})[0]["workers"] == [4, 9]
     asking(a, 5, 6)
@@ -116,9 +127,9 @@ def test_whatever_happens_everybody_who_is_there_is_in_the_same_group_in_the_end
             elif alive - asked:
                 rank = rng.choice(sorted(alive - asked))
                 asked.add(rank)
-                assembly.ask(rank, knows[rank], {"port": rank}, (rank, 1))
-            assembly.settle(alive)
-            for (rank, _), told in assembly.answers():
+                assembly.request_group(rank, knows[rank], {"port": rank}, (rank, 1))
+            assembly.try_form(alive)
+            for (rank, _), told in assembly.pop_replies():
                 assert told["group"] > knows[rank] and rank in told["workers"]
                 knows[rank] = told["group"]
                 asked.discard(rank)
@@ -145,12 +156,12 @@ def test_what_comes_before_a_process_knows_its_group_is_kept_in_order() -> None:
     for number in range(3):
         assert told(peers, 9, op="to", c="x", n=number)
     assert not told(peers, 8, op="to", c="x")
-    peers.seated(5, 0, [3, 6])
-    assert [peers.take("x", [1], "test")[1].meta["n"] for _ in range(3)] == [0, 1, 2]
+    peers.set_ranks(5, 0, [3, 6])
+    assert [peers.receive("x", [1], "test")[1].meta["n"] for _ in range(3)] == [0, 1, 2]
     peers.lost_worker(6, "worker 6 died")
     peers.lost_worker(99, "of another group")
     with pytest.raises(PeerLost, match="worker 6 died"):
-        peers.take("x", [1], "test")
+        peers.receive("x", [1], "test")
 
 
 @pytest.mark.parametrize("number", [3, 4])
@@ -158,7 +169,7 @@ def test_links_of_former_groups_are_dropped(number: int) -> None:
     wire = Wire()
     peers = PeerLinks(wire, -1, 0, 0, group=4)  # type: ignore[arg-type]
     assert told(peers, 9, op="peer", rank=1, group=number) and wire.dropped == [9]
-    peers.seated(5, 0, [0, 1])
+    peers.set_ranks(5, 0, [0, 1])
     assert told(peers, 8, op="peer", rank=1, group=number) and wire.dropped == [9, 8]
 
 
@@ -190,7 +201,7 @@ def all_say(peers: dict[int, PeerLinks]) -> None:
     for one in peers.values():
         for other in range(one.size):
             if other != one.rank:
-                assert one.take("word", [other], "test")[1].meta["from"] == other
+                assert one.receive("word", [other], "test")[1].meta["from"] == other
 
 
 def test_workers_regroup_without_the_dead_and_with_newcomers(running: Running) -> None:
@@ -199,7 +210,7 @@ def test_workers_regroup_without_the_dead_and_with_newcomers(running: Running) -
     running.workers[1].crash("of the test")
     running.workers[1]._van.close()
     with pytest.raises(PeerLost, match="process 1 died: of the test"):
-        first[0].take("word", [1], "test")
+        first[0].receive("word", [1], "test")
     second = regroup(running, 0, 2)
     assert {r: (p.rank, p.size) for r, p in second.items()} == {0: (0, 2), 2: (1, 2)}
     all_say(second)
@@ -208,25 +219,25 @@ def test_workers_regroup_without_the_dead_and_with_newcomers(running: Running) -
     running.join("newcomer")
     running.go("joins", lambda: second.__setitem__(3, running.workers[3].regroup()))
     until = time.monotonic() + 10
-    while not all(running.workers[rank].newcomers for rank in (0, 2)):
+    while not all(running.workers[rank].waiting_workers for rank in (0, 2)):
         assert time.monotonic() < until
         time.sleep(0.02)
     third = regroup(running, 0, 2)
     running.join("joins")
     third[3] = second[3]
     assert {r: (p.rank, p.size) for r, p in third.items()} == {0: (0, 3), 2: (1, 3), 3: (2, 3)}
-    assert not any(running.workers[rank].newcomers for rank in (0, 2))
+    assert not any(running.workers[rank].waiting_workers for rank in (0, 2))
     all_say(third)
     assert not running.errors
 
 
 def test_who_waits_for_a_worker_that_has_left_the_group_is_told(running: Running) -> None:
     first = regroup(running, 0, 1, 2)
-    first[1].move()
+    first[1].leave_group()
     with pytest.raises(PeerLost, match="process 1 has left the group"):
-        first[0].take("word", [1], "test")
+        first[0].receive("word", [1], "test")
     with pytest.raises(PeerLost, match="process 1 has left the group itself"):
-        first[1].take("word", [0], "test")
+        first[1].receive("word", [0], "test")
 
 
 def test_a_worker_that_does_not_come_is_named(running: Running) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dualmx.core.network import free_port
-from dualmx.ps import secret as handshake
+from dualmx.core.net import free_port
+from dualmx.ps.van import handshake
 from tests.dist.test_jobs import ENV, JOBS, Hand
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import ArgumentError, FormatError
-from dualmx.kvstore.config import (
+from dualmx.kvstore.optimizer_config import (
     ELEMENTWISE,
     build_schedule,
     from_config,

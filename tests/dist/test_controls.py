@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import FormatError, MXNetError
-from dualmx.ps import WorkerNode, decoder, frame, secret
-from dualmx.ps.batch_store import ElasticStore
-from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import NOTICE, Message, encode
+from dualmx.ps import WorkerNode
+from dualmx.ps.elastic_store import ElasticStore
 from dualmx.ps.journal import Journal
-from dualmx.ps.node import Postoffice
-from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.postoffice import Postoffice
+from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.server import KVServer
-from dualmx.ps.simulator import SimNetwork
 from dualmx.ps.store import PendingRequest, Store
+from dualmx.ps.van import decoder, frame, handshake
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.simulator import SimNetwork
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 
@@ -45,7 +46,7 @@ def waits(running: Running, ends: bool) -> bool:
 def test_a_push_that_lacks_a_dead_worker_ends(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promise 1. The control is told nothing, and gives up after its own time."""
     if not told:
-        monkeypatch.setattr(Store, "lose", lambda self, rank, reason: None)
+        monkeypatch.setattr(Store, "fail_worker", lambda self, rank, reason: None)
     cluster = Cluster(0)
     tickets = cluster.workers[0].push(0, {"b": gradient(0, 1, "b")})
     cluster.net.kill(cluster.worker_vans[2])
@@ -75,12 +76,12 @@ def test_broken_connections_are_made_again(again: bool, two: Running, monkeypatc
         def broke(self: Postoffice, peer: Any, link: int, reason: str, waits: bool, hello: Any, lost: Any) -> None:
             lost(reason)
 
-        monkeypatch.setattr(Postoffice, "_broke", broke)
+        monkeypatch.setattr(Postoffice, "reconnect_or_fail", broke)
     worker = two.workers[0]
     before = worker._servers[0].link
     worker._van._links[before].sock.shutdown(2)  # type: ignore[attr-defined]
     until = time.monotonic() + 5
-    while worker._servers[0].link == before and not worker._servers[0].gone and time.monotonic() < until:
+    while worker._servers[0].link == before and not worker._servers[0].failure and time.monotonic() < until:
         time.sleep(0.01)
     ask = [lambda: worker.kv.wait(worker.kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))]
     if again:
@@ -100,9 +101,9 @@ def test_a_damaged_frame_is_noticed(checked: bool, monkeypatch: pytest.MonkeyPat
     decoder = Decoder()
     if checked:
         with pytest.raises(FormatError, match="damaged frame"):
-            decoder.whole(memoryview(sent))
+            decoder.decode_complete(memoryview(sent))
     else:
-        message, _ = decoder.whole(memoryview(sent))
+        message, _ = decoder.decode_complete(memoryview(sent))
         assert message is not None and np.frombuffer(message.data(), np.float32)[-1] != 3
 
 
@@ -119,7 +120,7 @@ class Elastic:
         self.store.push(rank, parts, PendingRequest(0, 0, len(parts), "push"))
 
     def values(self) -> list[float]:
-        return [float(self.store.at(key, 0).value[0]) for key in ("a", "b")]  # type: ignore[index]
+        return [float(self.store.shard(key, 0).value[0]) for key in ("a", "b")]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("settled", [True, False])
@@ -129,11 +130,11 @@ def test_a_batch_of_a_worker_counts_as_a_whole(settled: bool) -> None:
     job.push(0, "a", "b")
     job.push(1, "a", "b")
     job.push(2, "a")
-    job.store.end(1, [0, 1] if settled else range(3))
+    job.store.commit_round(1, [0, 1] if settled else range(3))
     assert job.values() == ([11, 11] if settled else [111, 11])
     job.push(0, "a")
-    job.store.end(1, [0, 1, 2])  # comes again, from another worker
-    job.store.end(2, [0, 1])
+    job.store.commit_round(1, [0, 1, 2])  # comes again, from another worker
+    job.store.commit_round(2, [0, 1])
     assert job.values()[0] == 1
 
 
@@ -174,9 +175,9 @@ def test_the_journal_of_another_job_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("watched", [True, False])
 def test_who_waits_at_different_places_is_told(watched: bool, two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Promise 6."""
-    monkeypatch.setattr("dualmx.ps.postoffice.MISMATCH_SECONDS", 0.2)
+    monkeypatch.setattr("dualmx.ps.scheduler.MISMATCH_SECONDS", 0.2)
     if not watched:
-        monkeypatch.setattr(Scheduler, "_uncross", lambda self, now: None)
+        monkeypatch.setattr(Scheduler, "_fail_mismatched_barriers", lambda self, now: None)
     two.go("other", lambda: two.workers[1].barrier("there"))
     two.go("one", lambda: two.workers[0].barrier("here"))
     two.threads["one"].join(15.0 if watched else 2.0)
@@ -192,7 +193,7 @@ def test_who_waits_at_a_barrier_for_long_is_told(
     told: bool, two: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Promise 7. The error of a worker that gives up has the reason as well."""
-    monkeypatch.setattr("dualmx.ps.postoffice.WAIT_LOG_SECONDS", 0.1 if told else 60.0)
+    monkeypatch.setattr("dualmx.ps.scheduler.WAIT_LOG_SECONDS", 0.1 if told else 60.0)
     two.workers[0]._customer._timeout = 3.0
     with caplog.at_level("WARNING"), pytest.raises(MXNetError, match=r"within 3 s \(DUALMX_DIST_TIMEOUT\)") as failed:
         two.workers[0].barrier("here")
@@ -205,16 +206,16 @@ def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch)
     """Promise 7."""
     monkeypatch.setattr("dualmx.ps.server.WAIT_NOTICE_SECONDS", -1.0)
     if not told:
-        monkeypatch.setattr(KVServer, "tick", lambda self: None)
+        monkeypatch.setattr(KVServer, "send_wait_notices", lambda self: None)
     cluster = Cluster(0)
     notes: list[str] = []
     take = cluster.worker_vans[1].on_message
-    note = cluster.workers[1]._customer.note
+    note = cluster.workers[1]._customer.set_blocked_on
     cluster.worker_vans[1].on_message = lambda link, m: notes.append(note(m)) if m.kind == NOTICE else take(link, m)
     tickets = cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
     for kv in cluster.servers:
         cluster.net.run()
-        kv.tick()
+        kv.send_wait_notices()
     cluster.net.run()
     assert bool(notes) is told
     with pytest.raises(MXNetError) as failed:
@@ -226,7 +227,7 @@ def test_who_waits_for_long_is_told(told: bool, monkeypatch: pytest.MonkeyPatch)
 def test_a_wrong_secret_does_not_get_in(proven: bool, two: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Security. The control takes any proof."""
     if not proven:
-        monkeypatch.setattr(secret.hmac, "compare_digest", lambda a, b: True)
+        monkeypatch.setattr(handshake.hmac, "compare_digest", lambda a, b: True)
     with pytest.raises(MXNetError, match="another secret" if proven else "has its 2 workers already"):
         WorkerNode(replace(two.job, secret=b"not the secret of this job"))
 
@@ -243,6 +244,6 @@ def test_announced_sizes_are_bounded(bounded: bool, monkeypatch: pytest.MonkeyPa
     forged += frame._CRC.pack(frame.zlib.crc32(forged))
     if bounded:
         with pytest.raises(FormatError, match="too large|bytes"):
-            Decoder().whole(memoryview(forged))
+            Decoder().decode_complete(memoryview(forged))
     else:
-        assert Decoder().whole(memoryview(forged)) == (None, 0)
+        assert Decoder().decode_complete(memoryview(forged)) == (None, 0)

@@ -13,12 +13,12 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.drops import with_message_drops
-from dualmx.ps.frame import NOTICE, REQUEST, Message
-from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer
-from dualmx.ps.simulator import SimNetwork
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Store
+from dualmx.ps.van.debug_van import with_message_drops
+from dualmx.ps.van.frame import NOTICE, REQUEST, Message
+from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker
 
 ROOT = Path(__file__).parents[2]
@@ -43,9 +43,9 @@ class Cluster:
             own.on_down = lambda link, reason: None
             worker = KVWorker(customer, [Peer("server 0", link=own.connect(van.listen("", 0), 1.0))], 10, rank)
             self.workers.append((worker, customer))
-            self.wait(worker, worker.ask_all("hello", worker.hello))
+            self.wait(worker, worker.ask_all("hello", worker.introduction))
             self.wait(worker, worker.open(0, sync, "open")._tickets)
-            worker.know(0, "n", (4,), np.dtype(np.float32))
+            worker.register_key(0, "n", (4,), np.dtype(np.float32))
         first = self.workers[0][0]
         self.wait(first, first.put(0, {"n": np.zeros(4, np.float32)}))
         kv.stores[0].apply = lambda batch: [dense(held.value) + total for held, total in batch]
@@ -56,7 +56,7 @@ class Cluster:
             if all(t.done for t in tickets):
                 return worker.wait(tickets)
             for _, customer in self.workers:
-                customer.repeat(0.0, 0.0)
+                customer.resend_overdue(0.0, 0.0)
         raise MXNetError("no answer, however often it was asked for")
 
     def count(self) -> list[float]:
@@ -82,7 +82,7 @@ def test_control_a_server_that_does_not_tell_pushes_apart(monkeypatch: pytest.Mo
 
     def forgetful(self: Store, rank: int, parts: Any, who: Any, pulls: bool = False) -> None:
         for key, number, _, _ in parts:
-            self.at(key, number).seen.clear()
+            self.shard(key, number).last_push_of.clear()
         before(self, rank, parts, who, pulls)
 
     monkeypatch.setattr(Store, "push", forgetful)
@@ -90,7 +90,7 @@ def test_control_a_server_that_does_not_tell_pushes_apart(monkeypatch: pytest.Mo
 
 
 def test_control_nobody_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Customer, "repeat", lambda self, after, longest: None)
+    monkeypatch.setattr(Customer, "resend_overdue", lambda self, after, longest: None)
     with pytest.raises(MXNetError, match="no answer"):
         Cluster(0, True, 30).count()
 

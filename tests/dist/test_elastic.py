@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.kvstore.elastic import ElasticSampler, SamplePool, batch_sizes
-from dualmx.ps.attendance import NEWCOMER, ElasticRounds
-from dualmx.ps.batches import ElasticWorker, RoundRecord
-from dualmx.ps.frame import REPLY, Message
+from dualmx.kvstore.elastic_sampler import ElasticSampler, SamplePool, batch_sizes
+from dualmx.ps.elastic_rounds import NEWCOMER, ElasticRounds
+from dualmx.ps.elastic_worker import ElasticWorker, RoundRecord
+from dualmx.ps.van.frame import REPLY, Message
 from tests.dist.test_restarts import ROOT, members
 
 JOB = Path(__file__).parent / "jobs" / "elastic.py"
@@ -61,31 +61,31 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
     epochs = 4
 
     def settle() -> None:
-        if attendance.settle(alive):
-            for (rank, _), told in attendance.answers():
+        if attendance.try_complete(alive):
+            for (rank, _), told in attendance.pop_replies():
                 pool, batches = pools[rank]
                 over = [RoundRecord(told["batch"] - 1, before, told["used"])] if alive[rank] else []
                 if rank in new:
                     new.discard(rank)
-                    batches._remember(Message(REPLY, 0, told))
+                    batches._load_history(Message(REPLY, 0, told))
                     epoch, first = batches.marks["order"]
                     over, marks[rank] = batches.after(first - 1), ["order", epoch, first]
                     pool = SamplePool(41, 3, True, 5, epoch)
                 else:
-                    batches.over += over
+                    batches.history += over
                 for one in over:
-                    pool.use(one.members, one.used)
+                    pool.mark_used(one.members, one.counted)
                     if pool.epoch > marks[rank][1]:
                         marks[rank] = ["order", pool.epoch, one.number + 1]
                 pools[rank] = pool, batches
                 asked.discard(rank)
             if attendance.number > 1:
-                for rank in pools[attendance.members[0]][1].over[-1].used:
+                for rank in pools[attendance.members[0]][1].history[-1].counted:
                     used.update((epoch_then[0], int(r)) for r in shares_then[0][rank])
             here = attendance.members
             epochs_seen = {pools[r][0].epoch for r in here}
             assert len(epochs_seen) == 1 and len({pools[r][0].rows.tobytes() for r in here}) == 1
-            epoch_then[0], shares_then[0] = epochs_seen.pop(), pools[here[0]][0].shares(here)
+            epoch_then[0], shares_then[0] = epochs_seen.pop(), pools[here[0]][0].next_shares(here)
 
     epoch_then, shares_then = [0], [{}]  # type: ignore[var-annotated]
     while epoch_then[0] < epochs:
@@ -108,7 +108,7 @@ def simulated(seed: int) -> Counter[tuple[int, int]]:
                     NEWCOMER if alive[rank] == NEWCOMER and rank not in attendance.members else attendance.number
                 )
                 attendance.mark([] if rank in new else [marks[rank]])
-                attendance.ask(rank, alive[rank], (rank, next(requests)))
+                attendance.request_round(rank, alive[rank], (rank, next(requests)))
                 alive[rank] = max(alive[rank], 0)
         settle()
     return used
@@ -119,14 +119,14 @@ def expected() -> Counter[tuple[int, int]]:
 
 
 def test_every_sample_counts_once_in_whatever_order_workers_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmx.ps.attendance.PAGE", 3)
+    monkeypatch.setattr("dualmx.ps.elastic_rounds.PAGE", 3)
     for seed in range(60):
         assert simulated(seed) == expected(), seed
 
 
 def test_control_without_giving_samples_of_the_dead_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    use = SamplePool.use
-    monkeypatch.setattr(SamplePool, "use", lambda self, members, used: use(self, members, members))
+    use = SamplePool.mark_used
+    monkeypatch.setattr(SamplePool, "mark_used", lambda self, members, used: use(self, members, members))
     assert sum(simulated(seed) != expected() for seed in range(20)) > 10
 
 

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.launch.command import main
-from dualmx.ps import Job, WorkerNode, certificate
-from dualmx.ps import secret as handshake
-from dualmx.ps.frame import NOTICE, Message, encode
-from dualmx.ps.sockets import SocketVan
+from dualmx.launch.cli import main
+from dualmx.ps import Job, WorkerNode
 from dualmx.ps.status import query_status
-from dualmx.ps.tls import Encryption
+from dualmx.ps.van import certificate, handshake
+from dualmx.ps.van.encryption import Encryption
+from dualmx.ps.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.socket_van import SocketVan
 from tests.dist.outside import ADDRESS, Wire, outside, records
 from tests.dist.test_members import SECRET, Running, _rounds
 from tests.dist.test_signs import trickle
@@ -302,9 +302,9 @@ def test_without_the_package_a_job_of_several_hosts_says_what_to_do(
     monkeypatch.setenv("DUALMX_ENCRYPT", encrypt)
     if said:
         with pytest.raises(MXNetError, match="pip install cryptography on every host.*DUALMX_ENCRYPT=0"):
-            Job.at(uri, 9000, 1)
+            Job.with_scheduler(uri, 9000, 1)
     else:
-        assert Job.at(uri, 9000, 1).encrypt == encrypt
+        assert Job.with_scheduler(uri, 9000, 1).encrypt == encrypt
 
 
 def test_the_launcher_says_so_before_it_starts_anything(
@@ -318,7 +318,7 @@ def test_the_launcher_says_so_before_it_starts_anything(
 def test_a_job_without_a_secret_encrypts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DUALMX_INSECURE", "1")
     monkeypatch.delenv("DUALMX_SECRET", raising=False)
-    assert not Encryption(Job.at(ADDRESS, 9000, 1).secret).possible
+    assert not Encryption(Job.with_scheduler(ADDRESS, 9000, 1).secret).possible
     monkeypatch.setenv("DUALMX_ENCRYPT", "1")
     with pytest.raises(MXNetError, match="DUALMX_ENCRYPT=1 needs a secret"):
-        Job.at(ADDRESS, 9000, 1)
+        Job.with_scheduler(ADDRESS, 9000, 1)

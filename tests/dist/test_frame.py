@@ -13,22 +13,22 @@ import pytest
 import xxhash
 
 from dualmx.core.errors import FormatError
-from dualmx.ps import frame
-from dualmx.ps.codes import Codec
-from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import Message, encode, encode_for_link
-from dualmx.ps.placement import MAX_SLICE, home_server, slice_key
-from dualmx.ps.sockets import SocketVan
+from dualmx.ps.codecs import Codec
+from dualmx.ps.sharding import MAX_SLICE, home_server, slice_key
+from dualmx.ps.van import frame
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.frame import Message, encode, encode_for_link
+from dualmx.ps.van.socket_van import SocketVan
 
 
 def decode(raw: bytes, chunk: int = 7) -> list[Message]:
     decoder, found = Decoder(), []
     while raw:
-        room = decoder.room()
+        room = decoder.buffer()
         n = min(room.nbytes, chunk, len(raw))
         room[:n] = raw[:n]
         raw = raw[n:]
-        message = decoder.filled(n)
+        message = decoder.advance(n)
         if message is not None:
             found.append(message)
     assert decoder.idle
@@ -79,9 +79,9 @@ def header(version: int = frame.VERSION, kind: int = 0, meta: int = 0, payload: 
 )
 def test_headers_out_of_bounds_allocate_nothing(raw: bytes, text: str) -> None:
     decoder = Decoder()
-    decoder.room()[:] = raw
+    decoder.buffer()[:] = raw
     with pytest.raises(FormatError, match=text):
-        decoder.filled(len(raw))
+        decoder.advance(len(raw))
 
 
 @pytest.mark.parametrize("text", [b"[1]", b"nonsense", b"[" * 100_000])
@@ -100,7 +100,7 @@ def test_values_of_meta_data_are_checked() -> None:
     message = Message(frame.NOTICE, 0, json.loads('{"op": "x", "rank": true, "store": "0"}'))
     for name in ("rank", "store", "missing"):
         with pytest.raises(FormatError, match=name):
-            message.take(name, int)
+            message.field(name, int)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 7, 8, 9, 100, 1001])
@@ -148,7 +148,9 @@ def test_requests_for_a_slice_are_known_again(fast: bool) -> None:
     decoder = Decoder()
 
     def read(meta: dict) -> Message:
-        message, size = decoder.whole(memoryview(b"".join(encode(Message(frame.REQUEST, 5, meta, [b"abcd"]), fast))))
+        message, size = decoder.decode_complete(
+            memoryview(b"".join(encode(Message(frame.REQUEST, 5, meta, [b"abcd"]), fast)))
+        )
         assert message is not None and size and bytes(message.data()) == b"abcd" and message.size == 4
         return message
 
@@ -200,7 +202,7 @@ def test_a_checksum_behind_a_large_frame_is_that_of_its_bytes(sizes: tuple[int, 
     first, second = decode(raw + raw, 50_000)
     for found in (first, second):
         pieces = found.pieces()
-        assert all((np.frombuffer(pieces.take(p.nbytes), np.uint8) == p).all() for p in parts)
+        assert all((np.frombuffer(pieces.read(p.nbytes), np.uint8) == p).all() for p in parts)
 
 
 def test_what_was_changed_while_it_was_sent_is_noticed() -> None:
@@ -238,7 +240,7 @@ def test_only_xxh3_comes_late_and_frames_of_any_size_may_have_it_so() -> None:
     head = frame.HEADER.pack(frame.MAGIC, frame.VERSION, frame.NOTICE, frame.XXH3 | frame.TRAILING_CHECKSUM, 0, 0, 0, 0)
     none = head + zlib.crc32(head).to_bytes(4, "little") + frame.TRAILER.pack(xxhash.xxh3_64_intdigest(b""))
     assert [m.data().nbytes for m in decode(none + small + none, 1000)] == [0, 1 << 18, 0]
-    assert Decoder().whole(memoryview(none)) == (None, 0)
+    assert Decoder().decode_complete(memoryview(none)) == (None, 0)
 
 
 @pytest.mark.parametrize("chunk", [100_000, 300_000, 1 << 20])
@@ -265,14 +267,14 @@ def test_parts_of_odd_sizes_begin_where_programs_take_them(sizes: tuple[int, ...
     decoder = Decoder(None, lambda kind, request, size: memory[base : base + size])
     message = None
     while message is None:
-        room = decoder.room()
+        room = decoder.buffer()
         n = min(room.nbytes, 9_999, len(raw))
         room[:n] = raw[:n]
         raw = raw[n:]
-        message = decoder.filled(n)
+        message = decoder.advance(n)
     assert not raw and message.meta == {"op": "push"}
     pieces = message.pieces()
-    taken = [np.frombuffer(pieces.take(n), np.uint8) for n in sizes]
+    taken = [np.frombuffer(pieces.read(n), np.uint8) for n in sizes]
     assert pieces.left == 0 and all((t == p).all() for t, p in zip(taken, parts, strict=True))
     assert all(t.ctypes.data % 64 == 0 and np.shares_memory(t, memory) for t in taken)
 
@@ -305,7 +307,7 @@ def test_links_send_checksums_of_large_frames_last(
             made.append(isinstance(sent, frame.StreamedFrame))
         return sent
 
-    monkeypatch.setattr("dualmx.ps.sockets.encode_for_link", noted)
+    monkeypatch.setattr("dualmx.ps.van.socket_van.encode_for_link", noted)
     secret = b"a secret of the tests, long enough"
     reader, writer = (SocketVan(secret, memory=0, tcp=True, encrypt=encrypt) for _ in range(2))
     heard: list[bytes] = []

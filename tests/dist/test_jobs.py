@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualmx.core.network import free_port
+from dualmx.core.net import free_port
 
 ROOT = Path(__file__).parents[2]
 JOBS = Path(__file__).parent / "jobs"

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.ps import ServerNode, shared
+from dualmx.ps import ServerNode
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import REPLY, Message
-from dualmx.ps.joined import ContiguousMapper
-from dualmx.ps.placement import slice_key
-from dualmx.ps.simulator import SimNetwork
+from dualmx.ps.sharding import slice_key
+from dualmx.ps.van import shared_memory
+from dualmx.ps.van.frame import REPLY, Message
+from dualmx.ps.van.shared_memory import ContiguousMapper
+from dualmx.ps.van.simulator import SimNetwork
 from tests.dist.test_members import Running
 
-PAGE = shared.PAGE
+PAGE = shared_memory.PAGE
 
 
 @pytest.fixture(params=["tcp", "one host"])
@@ -37,16 +38,16 @@ def test_arrays_of_many_shapes_arrive_whole(job: Running, shape: tuple[int, ...]
     big = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     for kv in (a, b):
         kv.wait(kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))
-        kv.know(0, "big", big.shape, big.dtype)
-        kv.know(0, "small", (3,), big.dtype)
+        kv.register_key(0, "big", big.shape, big.dtype)
+        kv.register_key(0, "small", (3,), big.dtype)
     a.wait(a.put(0, {"big": big, "small": np.ones(3, np.float32)}))
     kept = []
     for turn in range(1, 6):
         for kv in (a, b):
-            kv.queue(0, {"big": big * turn})
-            kv.queue(0, {"small": np.ones(3, np.float32)})
+            kv.push_coalesced(0, {"big": big * turn})
+            kv.push_coalesced(0, {"small": np.ones(3, np.float32)})
         for kv in (a, b):
-            values = {key: kv.fetch(0, [key], True)(key) for key in ("big", "small")}
+            values = {key: kv.pull_prefetched(0, [key], True)(key) for key in ("big", "small")}
             assert (values["big"] == big * turn + big * turn).all() and values["big"].shape == shape
             assert (values["small"] == 2).all()
             kept.append((turn, values["big"]))
@@ -59,10 +60,10 @@ def test_where_slices_are_received(job: Running) -> None:
     big = np.arange(2_000_000, dtype=np.float32)
     for kv in (a, b):
         kv.wait(kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))
-        kv.know(0, "big", big.shape, big.dtype)
+        kv.register_key(0, "big", big.shape, big.dtype)
     a.wait(a.put(0, {"big": big}))
     pulled = a.pull(0, ["big"])
-    into = [t.into for t in pulled.tickets]
+    into = [t.receive_buffer for t in pulled.tickets]
     value = pulled.value("big")
     if job.job.tcp:
         assert all(i is not None and np.shares_memory(i, value) for i in into)
@@ -75,58 +76,61 @@ def test_memory_of_an_answer_is_that_of_its_own_request_and_connection() -> None
     van = SimNetwork().van()
     customer = Customer(van)
     memory = np.zeros(64, np.uint8)
-    ticket = customer.ask(Peer("server 0", link=-1), "a pull", {}, into=memory)
+    ticket = customer.send_request(Peer("server 0", link=-1), "a pull", {}, into=memory)
     ticket.peer.link = 7
-    assert van.where is not None
-    assert van.where(7, ticket.number, 64) is memory
-    assert van.where(8, ticket.number, 64) is None  # a connection that was given up
-    assert van.where(7, ticket.number, 63) is None and van.where(7, ticket.number + 1, 64) is None
+    assert van.receive_buffer_for is not None
+    assert van.receive_buffer_for(7, ticket.number, 64) is memory
+    assert van.receive_buffer_for(8, ticket.number, 64) is None  # a connection that was given up
+    assert (
+        van.receive_buffer_for(7, ticket.number, 63) is None
+        and van.receive_buffer_for(7, ticket.number + 1, 64) is None
+    )
     customer.on_message(Message(REPLY, ticket.number))
-    assert van.where(7, ticket.number, 64) is None  # answered: what comes again goes elsewhere
+    assert van.receive_buffer_for(7, ticket.number, 64) is None  # answered: what comes again goes elsewhere
 
 
-def lender(limit: int = 8 << 20) -> tuple[shared.Arena, int, shared.RemoteArena]:
-    arena = shared.Arena(limit)
+def lender(limit: int = 8 << 20) -> tuple[shared_memory.Arena, int, shared_memory.RemoteArena]:
+    arena = shared_memory.Arena(limit)
     reader = arena.reader()
-    return arena, reader, shared.RemoteArena(os.dup(arena.fd), reader)
+    return arena, reader, shared_memory.RemoteArena(os.dup(arena.fd), reader)
 
 
-def lent(one: tuple[shared.Arena, int, shared.RemoteArena], values: np.ndarray) -> memoryview:
+def lent(one: tuple[shared_memory.Arena, int, shared_memory.RemoteArena], values: np.ndarray) -> memoryview:
     arena, reader, loans = one
-    block = arena.take(values.nbytes)
+    block = arena.alloc(values.nbytes)
     assert block is not None
     block[:] = values
-    return loans.view(list(*arena.lend([block.data], reader))).data
+    return loans.view(list(*arena.share([block.data], reader))).data
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_pieces_of_several_lenders_are_one_array_without_a_copy() -> None:
     one, two = lender(), lender()
     draw = np.random.default_rng(1)
     parts = [draw.integers(0, 256, n).astype(np.uint8) for n in (16 * PAGE, 40 * PAGE, 10 * PAGE + 100)]
     pieces = [lent(w, p) for w, p in zip((one, two, one), parts, strict=True)]
     windows = ContiguousMapper()
-    whole = windows.join(pieces, [one[2], two[2]])
+    whole = windows.map(pieces, [one[2], two[2]])
     assert whole is not None and not whole.flags.writeable
     assert whole.tobytes() == b"".join(p.tobytes() for p in parts)
-    again = windows.join(pieces, [two[2], one[2]])
+    again = windows.map(pieces, [two[2], one[2]])
     assert again is not None and again.ctypes.data == whole.ctypes.data
-    np.frombuffer(one[0]._map, np.uint8)[shared.TABLE] ^= 255  # it is the lender's own memory
+    np.frombuffer(one[0]._map, np.uint8)[shared_memory.TABLE] ^= 255  # it is the lender's own memory
     assert whole[0] == parts[0][0] ^ 255
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_loans_come_back_when_the_joined_array_is_dropped() -> None:
     one = lender()
     pieces = [lent(one, np.full(16 * PAGE, i, np.uint8)) for i in (1, 2)]
     windows = ContiguousMapper()
-    whole = windows.join(pieces, [one[2]])
+    whole = windows.map(pieces, [one[2]])
     assert whole is not None
     part = whole[PAGE : 20 * PAGE]
-    lies = np.frombuffer(one[0]._map, np.uint8).ctypes.data + shared.TABLE  # the first block
+    lies = np.frombuffer(one[0]._map, np.uint8).ctypes.data + shared_memory.TABLE  # the first block
 
     def free(blocks: int) -> bool:
-        taken = [t for _ in range(blocks) if (t := one[0].take(16 * PAGE)) is not None]
+        taken = [t for _ in range(blocks) if (t := one[0].alloc(16 * PAGE)) is not None]
         return lies in [t.ctypes.data for t in taken]
 
     del pieces, whole
@@ -136,25 +140,25 @@ def test_loans_come_back_when_the_joined_array_is_dropped() -> None:
     assert free(6)  # the four and these two
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_what_cannot_be_seen_as_one_is_left_to_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     one = lender()
     whole, odd = lent(one, np.ones(16 * PAGE, np.uint8)), lent(one, np.ones(16 * PAGE + 64, np.uint8))
     windows = ContiguousMapper()
-    assert windows.join([odd, whole], [one[2]]) is None  # the first does not fill its pages
-    assert windows.join([whole, odd[64:]], [one[2]]) is None  # the second does not begin with one
-    assert windows.join([whole, np.ones(PAGE, np.uint8).data], [one[2]]) is None  # nobody has lent it
-    assert windows.join([whole, odd], []) is None
-    assert windows.join([whole, odd], [one[2]]) is not None
+    assert windows.map([odd, whole], [one[2]]) is None  # the first does not fill its pages
+    assert windows.map([whole, odd[64:]], [one[2]]) is None  # the second does not begin with one
+    assert windows.map([whole, np.ones(PAGE, np.uint8).data], [one[2]]) is None  # nobody has lent it
+    assert windows.map([whole, odd], []) is None
+    assert windows.map([whole, odd], [one[2]]) is not None
 
 
-@pytest.mark.skipif(not shared.available(), reason="this system has no memory files")
+@pytest.mark.skipif(not shared_memory.available(), reason="this system has no memory files")
 def test_windows_are_bounded_and_forgotten_with_their_lender(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmx.ps.joined.WINDOWS", 2)
+    monkeypatch.setattr("dualmx.ps.van.shared_memory.WINDOWS", 2)
     one = lender()
     pieces = [lent(one, np.full(2 * PAGE, i, np.uint8)) for i in range(4)]
     windows = ContiguousMapper()
-    found = [windows.join([pieces[i], pieces[(i + 1) % 4]], [one[2]]) for i in range(4)]
+    found = [windows.map([pieces[i], pieces[(i + 1) % 4]], [one[2]]) for i in range(4)]
     assert len(windows._windows) == 2
     windows.forget(one[2])
     assert not windows._windows
@@ -188,7 +192,7 @@ def test_a_server_that_dies_while_slices_travel_is_named() -> None:
     running.join("worker 0")
     kv = running.workers[0].kv
     kv.wait(kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))
-    kv.know(0, "big", (2_000_000,), np.dtype(np.float32))
+    kv.register_key(0, "big", (2_000_000,), np.dtype(np.float32))
     kv.wait(kv.put(0, {"big": np.ones(2_000_000, np.float32)}))
     kv.rounds[0, "big"] = 1  # of a round that is never over
     pulled = kv.pull(0, ["big"])

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
-from dualmx.core.network import free_port
-from dualmx.ps import Job, ServerNode, WorkerNode, dialing, run_scheduler, shared, sockets
-from dualmx.ps import secret as handshake
-from dualmx.ps.frame import NOTICE, Message, encode
+from dualmx.core.net import free_port
+from dualmx.ps import Job, ServerNode, WorkerNode, run_scheduler
 from dualmx.ps.journal import Journal
-from dualmx.ps.secret import load_secret, user_secret_path
+from dualmx.ps.van import handshake, shared_memory, socket_van
+from dualmx.ps.van.frame import NOTICE, Message, encode
+from dualmx.ps.van.handshake import load_secret, user_secret_path
 
 SECRET = b"a secret of the tests, long enough"
 
@@ -96,7 +96,7 @@ def test_values_travel_in_slices(two: Running) -> None:
     big = np.random.default_rng(0).standard_normal((1001, 1000)).astype(np.float32)
     for kv in (a, b):
         kv.wait(kv.ask_all("open", {"op": "open", "store": 0, "sync": True}))
-        kv.know(0, "big", big.shape, big.dtype)
+        kv.register_key(0, "big", big.shape, big.dtype)
     a.wait(a.put(0, {"big": big}))
     assert [s.server for s in a.keys[0, "big"].slices] == [0, 1]
     assert (b.pull(0, ["big"]).values()["big"] == big).all()
@@ -147,7 +147,7 @@ def test_a_peer_that_only_pretends_learns_nothing_and_is_not_heard(two: Running)
             while more := _receive(s):
                 answer += more
             assert len(answer) in sizes  # at most the greeting of the other end
-    assert two.workers[0].gone == {}
+    assert two.workers[0].dead_peers == {}
 
 
 def _receive(s: socket.socket) -> bytes:
@@ -193,8 +193,8 @@ def test_connections_that_break_all_the_time_change_no_bit(two: Running) -> None
     kvs = [two.workers[i].kv for i in (0, 1)]
     start = np.arange(4000, dtype=np.float32)
     for kv in kvs:
-        kv.open(0, True, "open").done()
-        kv.know(0, "w", start.shape, start.dtype)
+        kv.open(0, True, "open").wait()
+        kv.register_key(0, "w", start.shape, start.dtype)
     kvs[0].wait(kvs[0].put(0, {"w": start}))
     cut, last, stop = [0], [np.zeros(0)] * 2, threading.Event()
 
@@ -251,15 +251,15 @@ def test_a_job_that_ends_well_leaves_no_journal_and_that_of_another_is_refused(t
     for left_over in (False, True):
         if left_over:
             other = Journal(tmp_path, 0)
-            assert list(other.read()) == []
-            other.write({"op": "open", "store": 0, "sync": True, "slack": None})
+            assert list(other.replay()) == []
+            other.append({"op": "open", "store": 0, "sync": True, "slack": None})
             other.close()
         running = Running(1, 1)
         running.job = replace(running.job, journal=str(tmp_path), on_server_death="wait")
         running.whole()
         if not left_over:
             kv = running.workers[0].kv
-            kv.open(0, True, "open").done()
+            kv.open(0, True, "open").wait()
             assert [p.stat().st_size > 0 for p in tmp_path.iterdir()] == [True, True]
             running.end()
             assert not running.errors and not list(tmp_path.iterdir())
@@ -316,7 +316,7 @@ def test_nothing_waits_for_ever(two: Running) -> None:
 
 
 def test_a_link_over_tcp_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (sockets, dialing):
+    for module in (socket_van, socket_van):
         monkeypatch.setattr(module, "host_identity", lambda: "")
     running = Running(1, 1)
     running.whole()
@@ -373,7 +373,7 @@ def test_the_environment_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
         Job.from_env()
     monkeypatch.setenv("DMLC_PS_ROOT_PORT", "9091")
     job = Job.from_env()
-    assert (job.workers, job.servers, job.task, job.port, job.silence) == (3, 2, 1, 9091, 4)
+    assert (job.workers, job.servers, job.task, job.port, job.heartbeat_timeout) == (3, 2, 1, 9091, 4)
     monkeypatch.setenv("PS_DROP_MSG", "100")
     with pytest.raises(ArgumentError, match="PS_DROP_MSG=100: expected an integer from 0 to 99"):
         Job.from_env()
@@ -393,9 +393,9 @@ def _rounds(running: Running) -> None:
         f"k{n}": np.random.default_rng(n).standard_normal(n).astype(np.float32) for n in (1, 5000, 40_000, 2_100_000)
     }
     for kv in kvs:
-        kv.open(0, True, "open").done()
+        kv.open(0, True, "open").wait()
         for key, a in arrays.items():
-            kv.know(0, key, a.shape, a.dtype)
+            kv.register_key(0, key, a.shape, a.dtype)
     kvs[0].wait(kvs[0].put(0, arrays))
     for turn in range(1, 4):
         for rank, kv in enumerate(kvs):
@@ -422,91 +422,100 @@ def test_small_pushes_wait_for_company_but_not_for_ever(two: Running) -> None:
     kvs = [two.workers[i].kv for i in (0, 1)]
     keys: list[Any] = ["a", "b", "c"]
     for kv in kvs:
-        kv.open(0, True, "open").done()
+        kv.open(0, True, "open").wait()
         for key in keys:
-            kv.know(0, key, (3,), np.dtype(np.float32))
+            kv.register_key(0, key, (3,), np.dtype(np.float32))
     kvs[0].wait(kvs[0].put(0, dict.fromkeys(keys, np.zeros(3, np.float32))))
     for turn in range(1, 5):
         ones = np.full(3, turn, np.float32)
         for key in keys:
-            kvs[0].queue(0, {key: ones})  # followed by nothing: it is sent after a moment
-            kvs[1].queue(0, {key: ones})
+            kvs[0].push_coalesced(0, {key: ones})  # followed by nothing: it is sent after a moment
+            kvs[1].push_coalesced(0, {key: ones})
         for key in keys[: 1 + turn % 3]:  # the habit of pulling all of them is given up and taken again
-            value = kvs[1].fetch(0, [key], ahead=True)(key)
+            value = kvs[1].pull_prefetched(0, [key], ahead=True)(key)
             assert value.tolist() == [2.0 * turn] * 3
-    pushed = kvs[1].queue(0, {"a": ones})
-    assert kvs[1].wait(pushed.sent() if kvs[0].queue(0, {"a": ones}) else [])  # sent at the latest when it is asked for
-    values = kvs[1].fetch(0, keys, ahead=False)
+    pushed = kvs[1].push_coalesced(0, {"a": ones})
+    assert kvs[1].wait(
+        pushed.requests_after_flush() if kvs[0].push_coalesced(0, {"a": ones}) else []
+    )  # sent at the latest when it is asked for
+    values = kvs[1].pull_prefetched(0, keys, ahead=False)
     assert [values(k)[0] for k in keys] == [8.0, 8.0, 8.0]
 
 
 def test_small_pushes_leave_by_themselves_after_a_rest_too(two: Running) -> None:
     kvs = [two.workers[i].kv for i in (0, 1)]
     for kv in kvs:
-        kv.open(0, True, "open").done()
-        kv.know(0, "a", (3,), np.dtype(np.float32))
+        kv.open(0, True, "open").wait()
+        kv.register_key(0, "a", (3,), np.dtype(np.float32))
     kvs[0].wait(kvs[0].put(0, {"a": np.zeros(3, np.float32)}))
     for turn, rest in enumerate((0.0, 0.3, 0.0, 0.05, 0.3), 1):
         time.sleep(rest)
-        pushed = [kv.queue(0, {"a": np.full(3, turn, np.float32)}) for kv in kvs]
+        pushed = [kv.push_coalesced(0, {"a": np.full(3, turn, np.float32)}) for kv in kvs]
         until = time.monotonic() + 5
-        while not all(q.tickets is not None and all(t.done for t in q.tickets) for q in pushed):
+        while not all(q.requests is not None and all(t.done for t in q.requests) for q in pushed):
             assert time.monotonic() < until, f"the push of round {turn} was not sent"
             time.sleep(0.01)
 
 
 def test_memory_is_used_again_when_nobody_looks_at_it() -> None:
-    arena = shared.Arena(1 << 20)
-    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
-    first = arena.take(100_000)
+    arena = shared_memory.Arena(1 << 20)
+    loans = shared_memory.RemoteArena(os.dup(arena.fd), reader := arena.reader())
+    first = arena.alloc(100_000)
     assert first is not None
     first[:] = 7
-    (loan,) = arena.lend([first.data], reader)
-    assert not isinstance(loan, int) and loan[1] % shared.PAGE == 0
+    (loan,) = arena.share([first.data], reader)
+    assert not isinstance(loan, int) and loan[1] % shared_memory.PAGE == 0
     seen = loans.view(list(loan))
     where = first.ctypes.data
     del first
     part = seen[10:20]
     del seen
-    again = arena.take(100_000)
+    again = arena.alloc(100_000)
     assert again is not None and again.ctypes.data != where and (part == 7).all()
     del part
-    reused = arena.take(100_000)
+    reused = arena.alloc(100_000)
     assert reused is not None and reused.ctypes.data == where
-    assert isinstance(arena.lend([np.ones(50_000, np.uint8).data], reader)[0], tuple)
-    assert arena.take(2 << 20) is None and arena.lend([np.ones(2 << 20, np.uint8).data], reader) == [2 << 20]
-    for wrong in ([0, 0, 8], [-1, shared.TABLE, 8], [0, shared.TABLE, 1 << 40], [0, shared.TABLE], "all", [0, 1.5, 2]):
+    assert isinstance(arena.share([np.ones(50_000, np.uint8).data], reader)[0], tuple)
+    assert arena.alloc(2 << 20) is None and arena.share([np.ones(2 << 20, np.uint8).data], reader) == [2 << 20]
+    for wrong in (
+        [0, 0, 8],
+        [-1, shared_memory.TABLE, 8],
+        [0, shared_memory.TABLE, 1 << 40],
+        [0, shared_memory.TABLE],
+        "all",
+        [0, 1.5, 2],
+    ):
         with pytest.raises(FormatError, match="shared memory"):
             loans.view(wrong)
 
 
 def test_memory_that_was_lent_twice_is_used_again_when_both_loans_are_back() -> None:
-    arena = shared.Arena(1 << 20)
-    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
-    first = arena.take(100_000)
+    arena = shared_memory.Arena(1 << 20)
+    loans = shared_memory.RemoteArena(os.dup(arena.fd), reader := arena.reader())
+    first = arena.alloc(100_000)
     assert first is not None
     where = first.ctypes.data
-    seen = [loans.view(list(*arena.lend([first.data], reader))) for _ in range(2)]
+    seen = [loans.view(list(*arena.share([first.data], reader))) for _ in range(2)]
     del first
     for left in (1, 0):
         seen.pop()
-        taken = arena.take(100_000)
+        taken = arena.alloc(100_000)
         assert taken is not None and (taken.ctypes.data == where) == (left == 0)
 
 
 def test_parts_of_a_message_share_a_loan() -> None:
-    arena = shared.Arena(8 << 20)
-    loans = shared.RemoteArena(os.dup(arena.fd), reader := arena.reader())
-    block = arena.take(200_000)
+    arena = shared_memory.Arena(8 << 20)
+    loans = shared_memory.RemoteArena(os.dup(arena.fd), reader := arena.reader())
+    block = arena.alloc(200_000)
     assert block is not None
     block[:] = np.arange(200_000) % 251
     strange = [np.full(n, i, np.uint8) for i, n in enumerate((64, 640, 100, 64_000))]
     parts = [strange[0], strange[1], block[:50_000], block[50_000:90_000], block[90_064:], strange[2], strange[3]]
-    places = arena.lend([p.data for p in parts], reader)
+    places = arena.share([p.data for p in parts], reader)
     assert len(places) == 5
     found = [loans.view(list(p)) for p in places if not isinstance(p, int)]
     assert b"".join(f.tobytes() for f in found) == b"".join(p.tobytes() for p in parts)
-    assert all(f.ctypes.data % shared.CACHE_LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
+    assert all(f.ctypes.data % shared_memory.CACHE_LINE in (0, 50_000 % 64, 90_064 % 64) for f in found)
     assert (
-        arena.lend([p.data for p in (strange[0], strange[1], block, strange[2])], reader)[0] == 704
+        arena.share([p.data for p in (strange[0], strange[1], block, strange[2])], reader)[0] == 704
     )  # too few to lend

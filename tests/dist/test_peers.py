@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dualmx.ps.frame import NOTICE, Message
-from dualmx.ps.peers import PeerLinks, PeerLost
+from dualmx.ps.peer_links import PeerLinks, PeerLost
+from dualmx.ps.van.frame import NOTICE, Message
 
 
 class Wire:
@@ -32,7 +32,7 @@ def linked() -> tuple[PeerLinks, Wire]:
 
 def said(peers: PeerLinks) -> str:
     with pytest.raises(PeerLost) as raised:
-        peers.take("c", [1], "all_reduce")
+        peers.receive("c", [1], "all_reduce")
     return str(raised.value)
 
 

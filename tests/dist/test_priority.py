@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmx.ps.certificate import contexts
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import NOTICE, REPLY, REQUEST, Message, encode_for_link
-from dualmx.ps.link import MAX_COMMITTED, Link
-from dualmx.ps.secret import HandshakeResult
 from dualmx.ps.server import KVServer
-from dualmx.ps.simulator import SimNetwork, SimVan
-from dualmx.ps.tls import CHUNK, Tls
+from dualmx.ps.van.certificate import contexts
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.encryption import CHUNK, Tls
+from dualmx.ps.van.frame import NOTICE, REPLY, REQUEST, Message, encode_for_link
+from dualmx.ps.van.handshake import HandshakeResult
+from dualmx.ps.van.link import MAX_COMMITTED, Link
+from dualmx.ps.van.simulator import SimNetwork, SimVan
 from dualmx.ps.worker import KVWorker
 
 
@@ -34,7 +34,7 @@ class Wire:
         customer = Customer(own, timeout=1.0)
         own.on_message = lambda link, message: customer.on_message(message)
         self.worker = KVWorker(customer, [Peer("server 0", link=own.connect(server.listen("", 0), 1.0))], 1 << 20)
-        self.settle(self.worker.ask_all("hello", self.worker.hello))
+        self.settle(self.worker.ask_all("hello", self.worker.introduction))
         self.settle(self.worker.open(0, True, "open")._tickets)
 
     def settle(self, tickets: Any) -> None:
@@ -43,7 +43,7 @@ class Wire:
 
     def know(self, arrays: dict[str, np.ndarray]) -> None:
         for key, array in arrays.items():
-            self.worker.know(0, key, array.shape, array.dtype)
+            self.worker.register_key(0, key, array.shape, array.dtype)
         self.settle(self.worker.put(0, arrays))
         self.said.clear()
         self.told.clear()
@@ -74,7 +74,7 @@ def test_small_arrays_leave_in_the_order_of_their_priorities() -> None:
     arrays = {key: np.zeros(3, np.float32) for key in "abcd"}
     wire.know(arrays)
     for key, priority in (("a", -3), ("b", 0), ("c", -1), ("d", 0)):
-        wire.worker.queue(0, {key: arrays[key]}, priority=priority)
+        wire.worker.push_coalesced(0, {key: arrays[key]}, priority=priority)
     wire.worker.flush()
     (message,) = wire.said
     assert [part[0] for part in message.meta["parts"]] == ["b", "d", "c", "a"]
@@ -85,13 +85,13 @@ def test_messages_and_their_answers_have_the_priority_of_what_is_first_in_them()
     arrays = {key: np.zeros((1 << 20) - 1, np.float32) for key in "ab"}  # too large to share a message
     wire.know(arrays)
     for key, priority in (("a", 1), ("b", 7)):
-        wire.worker.queue(0, {key: arrays[key]}, priority=priority)
+        wire.worker.push_coalesced(0, {key: arrays[key]}, priority=priority)
     wire.worker.flush()
     assert [(m.meta["parts"][0][0], m.priority) for m in wire.said] == [("b", 7), ("a", 1)]
     wire.net.run()
     assert [(m.kind, m.priority) for m in wire.told] == [(REPLY, 7), (REPLY, 1)]
     wire.said.clear()
-    value = wire.worker.fetch(0, ["a"], ahead=True, priority=5)
+    value = wire.worker.pull_prefetched(0, ["a"], ahead=True, priority=5)
     assert [(m.meta["op"], m.priority) for m in wire.said] == [("pull", 5)]
     wire.net.run()
     assert value("a").shape == ((1 << 20) - 1,)
@@ -108,14 +108,14 @@ def order(priorities: list[int | None], encrypted: bool = False, late: bool = Fa
     with near, far:
         for number, priority in enumerate(priorities):
             kind = NOTICE if priority is None else REQUEST
-            link.put(encode_for_link(Message(kind, number, {}, (payload,)), True, late=late), priority)
+            link.enqueue(encode_for_link(Message(kind, number, {}, (payload,)), True, late=late), priority)
             if not number:
-                assert not link.push()  # the socket takes no more of it now
+                assert not link.flush()  # the socket takes no more of it now
         while True:
-            if link.waits and link.push():
+            if link.has_output and link.flush():
                 near.shutdown(socket.SHUT_WR)
             try:
-                n = far.recv_into(decoder.room()) if there is None else there.recv_into(decoder.room(), scratch)
+                n = far.recv_into(decoder.buffer()) if there is None else there.recv_into(decoder.buffer(), scratch)
             except BlockingIOError:
                 continue
             if not n:
@@ -137,7 +137,7 @@ def shaken(near: socket.socket, far: socket.socket) -> tuple[Tls, Tls]:
 
 
 def fed(decoder: Decoder, n: int) -> list[int]:
-    message = decoder.filled(n)
+    message = decoder.advance(n)
     return [] if message is None else [message.request]
 
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.core import figures
+from dualmx.core import job_status
 from dualmx.core.errors import ArgumentTypeError, FormatError
-from dualmx.core.network import free_port
+from dualmx.core.net import free_port
 from dualmx.gluon.contrib.estimator import LoggingHandler
-from dualmx.ps.frame import PING, Message
-from dualmx.ps.postoffice import Scheduler
-from dualmx.ps.pulse import ExchangeCounters, WorkerStatus
-from dualmx.ps.sockets import SocketVan
+from dualmx.ps.heartbeat import ExchangeCounters, WorkerStatus
+from dualmx.ps.scheduler import Scheduler
 from dualmx.ps.status import _stragglers, query_status
+from dualmx.ps.van.frame import PING, Message
+from dualmx.ps.van.socket_van import SocketVan
 
 
 def told(at: float, rounds: int = 0, **more: Any) -> Message:
@@ -29,19 +29,19 @@ def told(at: float, rounds: int = 0, **more: Any) -> Message:
 
 @pytest.fixture
 def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "_latest", {})
+    monkeypatch.setattr(job_status, "_latest", {})
 
 
 def test_speeds_are_those_of_the_last_seconds() -> None:
     pulse = WorkerStatus()
-    assert pulse.told(0.0) == {}
+    assert pulse.as_dict(0.0) == {}
     for second in range(21):
-        pulse.take(told(float(second), 10 * min(second, 18)))
-    found = pulse.told(time.monotonic())
+        pulse.update(told(float(second), 10 * min(second, 18)))
+    found = pulse.as_dict(time.monotonic())
     assert (found["rounds"], found["sent"], found["received"]) == (180, 1440, 180)
     assert found["rounds_per_s"] == 6.0 and found["sent_per_s"] == 48.0  # (180 - 150) rounds of 5 s
-    pulse.take(told(3.0, 2))  # another process in the place of that one
-    assert pulse.told(time.monotonic())["rounds_per_s"] == 0.0
+    pulse.update(told(3.0, 2))  # another process in the place of that one
+    assert pulse.as_dict(time.monotonic())["rounds_per_s"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -56,40 +56,44 @@ def test_speeds_are_those_of_the_last_seconds() -> None:
 def test_signs_of_life_that_say_something_else_are_refused(wrong: dict[str, Any]) -> None:
     pulse = WorkerStatus()
     with pytest.raises(FormatError):
-        pulse.take(Message(PING, 0, {**told(1.0).meta, **wrong}))
-    assert pulse.told(0.0) == {}
+        pulse.update(Message(PING, 0, {**told(1.0).meta, **wrong}))
+    assert pulse.as_dict(0.0) == {}
 
 
 def test_numbers_that_are_not_finite_are_none() -> None:
     pulse = WorkerStatus()
-    pulse.take(told(1.0, figures={"loss": float("nan"), "norm": float("inf"), "a\x1b[2J" + "b" * 80: 0.5}))
-    assert pulse.told(0.0)["figures"] == {"loss": None, "norm": None, "a [2J" + "b" * 59: 0.5}
+    pulse.update(told(1.0, figures={"loss": float("nan"), "norm": float("inf"), "a\x1b[2J" + "b" * 80: 0.5}))
+    assert pulse.as_dict(0.0)["figures"] == {"loss": None, "norm": None, "a [2J" + "b" * 59: 0.5}
 
 
 def test_the_longest_wait_is_told(no_figures: None) -> None:
     traffic = ExchangeCounters()
-    assert "wait" not in traffic.told() and "figures" not in traffic.told()
+    assert "wait" not in traffic.heartbeat_payload() and "figures" not in traffic.heartbeat_payload()
     now = time.monotonic()
-    traffic.wait_for([2], "parallel.recv", now - 3)
-    other = threading.Thread(target=lambda: traffic.wait_for([1], "parallel.barrier", now - 9))
+    traffic.begin_wait([2], "parallel.recv", now - 3)
+    other = threading.Thread(target=lambda: traffic.begin_wait([1], "parallel.barrier", now - 9))
     other.start()
     other.join()
-    assert traffic.told()["wait"] == {"seconds": pytest.approx(9, abs=1), "in": "parallel.barrier", "for": [1]}
-    traffic.go_on()
-    assert traffic.told()["wait"]["for"] == [1]
+    assert traffic.heartbeat_payload()["wait"] == {
+        "seconds": pytest.approx(9, abs=1),
+        "in": "parallel.barrier",
+        "for": [1],
+    }
+    traffic.end_wait()
+    assert traffic.heartbeat_payload()["wait"]["for"] == [1]
 
 
 def test_figures_are_few_and_the_latest(no_figures: None) -> None:
     for i in range(20):
         mx.callback.report(f"figure {i}", i)
     mx.callback.report("figure 5", mx.nd.array([0.25]))
-    assert figures.latest_metrics() == {
+    assert job_status.latest_metrics() == {
         **{f"figure {i}": float(i) for i in range(6, 20)},
         "figure 4": 4.0,
         "figure 5": 0.25,
     }
     mx.callback.report("n" * 100, 1)
-    assert "n" * 64 in figures.latest_metrics() and "figure 4" not in figures.latest_metrics()
+    assert "n" * 64 in job_status.latest_metrics() and "figure 4" not in job_status.latest_metrics()
     for wrong in ("low", None, mx.nd.ones((2,))):
         with pytest.raises((ArgumentTypeError, mx.MXNetError)):
             mx.callback.report("loss", wrong)  # type: ignore[arg-type]
@@ -101,12 +105,12 @@ def test_callbacks_report_what_they_write(no_figures: None) -> None:
     param = mx.model.BatchEndParam(epoch=0, nbatch=0, eval_metric=metric, locals=None)
     mx.callback.log_train_metric(1)(param)
     mx.callback.LogValidationMetricsCallback()(param)
-    assert figures.latest_metrics() == {"accuracy": 0.5, "validation accuracy": 0.5}
+    assert job_status.latest_metrics() == {"accuracy": 0.5, "validation accuracy": 0.5}
     meter = mx.callback.Speedometer(2, frequent=1)
     meter(param)
     metric.update([mx.nd.array([0, 0])], [mx.nd.array([[1, 0], [1, 0]])])
     meter(param._replace(nbatch=1))
-    assert figures.latest_metrics()["accuracy"] == 0.75
+    assert job_status.latest_metrics()["accuracy"] == 0.75
 
 
 def test_the_estimator_and_keras_report_what_they_write(no_figures: None) -> None:
@@ -114,13 +118,13 @@ def test_the_estimator_and_keras_report_what_they_write(no_figures: None) -> Non
     metric.update(None, [mx.nd.array([0.25, 0.75])])
     handler = LoggingHandler(metrics=[metric])
     handler.epoch_end(SimpleNamespace(logger=logging.getLogger("estimator")))
-    assert figures.latest_metrics() == {"training loss": 0.5}
+    assert job_status.latest_metrics() == {"training loss": 0.5}
     model = mx.keras.Sequential([mx.keras.layers.Dense(1)])
     model.compile("sgd", "mse", metrics=["mae"])
     x = np.ones((8, 2), np.float32)
     history = model.fit(x, x[:, :1], epochs=2, batch_size=4, verbose=0, validation_data=(x, x[:, :1])).history
     wanted = {"training loss": 0.5, **{name: values[-1] for name, values in history.items()}}
-    assert figures.latest_metrics() == wanted and {"loss", "mae", "val_loss"} <= wanted.keys()
+    assert job_status.latest_metrics() == wanted and {"loss", "mae", "val_loss"} <= wanted.keys()
 
 
 def test_who_waits_as_well_does_not_hold_up_the_others() -> None:
@@ -141,7 +145,7 @@ def test_a_van_tells_with_every_sign_of_life_although_it_sends_other_things() ->
     there.on_message, there.on_down = lambda link, message: heard.append(message), lambda link, why: None
     here.on_message, here.on_down = lambda link, message: None, lambda link, why: None
     counts = iter(range(1000))
-    here.sign = lambda link: {"op": "pulse", "number": next(counts)}  # type: ignore[method-assign]
+    here.heartbeat_payload = lambda link: {"op": "pulse", "number": next(counts)}  # type: ignore[method-assign]
     try:
         there.start()
         here.start()

@@ -16,22 +16,23 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import compression
-from dualmx.kvstore.config import to_config
+from dualmx.kvstore.optimizer_config import to_config
 from dualmx.kvstore.residuals import Residuals
-from dualmx.kvstore.server import OptimizerRequests
+from dualmx.kvstore.server_updates import OptimizerRequests
 from dualmx.launch.plan import JobPlan
 from dualmx.launch.process import JobMember as Launched
-from dualmx.launch.returns import RestartPolicy
-from dualmx.ps import Job, ServerNode, WorkerNode, dialing, journal, postoffice, start_scheduler
-from dualmx.ps.batch_store import ElasticStore
+from dualmx.launch.restart import RestartPolicy
+from dualmx.ps import Job, ServerNode, WorkerNode, journal, scheduler, start_scheduler
 from dualmx.ps.customer import Peer
-from dualmx.ps.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.elastic_store import ElasticStore
 from dualmx.ps.journal import Journal, JournalError
-from dualmx.ps.ledger import SchedulerState
-from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.scheduler import Scheduler
+from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
 from dualmx.ps.store import Shard, Store
-from dualmx.ps.van import Van
+from dualmx.ps.van import socket_van
+from dualmx.ps.van.frame import ERROR, NOTICE, REPLY, REQUEST, Message
+from dualmx.ps.van.van import Van
 from tests.dist.test_members import Running
 from tests.dist.test_simulated import Cluster, gradient
 
@@ -197,13 +198,13 @@ def test_a_worker_without_which_the_job_went_on_waits_for_no_server() -> None:
     job.whole()
     try:
         worker = job.workers[0]
-        ticket = worker._customer.ask(worker._servers[0], "a push", {"op": "of nobody"})
+        ticket = worker._customer.send_request(worker._servers[0], "a push", {"op": "of nobody"})
         refusal = {"text": "the job goes on without worker 0: silent", "final": True, "excluded": True}
         worker._van.on_message(worker._scheduler.link, Message(ERROR, 0, refusal))
         with pytest.raises(MXNetError, match="the job goes on without worker 0: silent"):
             worker.kv.wait([ticket, *worker.kv.ask_all("another one", {"op": "of nobody"})])
         with pytest.raises(MXNetError, match="joining server 0: the job goes on without worker 0"):
-            worker._reach(worker._servers[0])
+            worker._connect_server(worker._servers[0])
     finally:
         job.end()
 
@@ -222,16 +223,16 @@ def test_a_worker_that_was_silent_for_long_is_told_that_the_job_went_on(tmp_path
 def test_the_next_scheduler_of_an_elastic_job_knows_where_epochs_began(tmp_path: Path) -> None:
     """Seed 488: a worker that joined just after a scheduler's death began another order of the samples."""
     first = SchedulerState(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
-    assert first.attendance is not None
-    first.read()
-    first.attendance.mark([["train", 0, 1]])
-    first.attendance.ask(0, 0, (1, 1))
-    assert first.attendance.settle({0})
-    first.enter_batch()
+    assert first.elastic_rounds is not None
+    first.replay()
+    first.elastic_rounds.mark([["train", 0, 1]])
+    first.elastic_rounds.request_round(0, 0, (1, 1))
+    assert first.elastic_rounds.try_complete({0})
+    first.log_round()
     second = SchedulerState(2, 1, True, Journal(tmp_path, 0, role="scheduler"))
-    second.read()
-    assert second.attendance is not None and second.attendance.number == 1
-    assert second.attendance.marks == {"train": (0, 1)}
+    second.replay()
+    assert second.elastic_rounds is not None and second.elastic_rounds.number == 1
+    assert second.elastic_rounds.marks == {"train": (0, 1)}
 
 
 @pytest.mark.parametrize("last", ["killed", "left"])
@@ -239,7 +240,7 @@ def test_the_scheduler_waits_for_others_where_the_last_worker_has_died(
     last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the order of what happened, not by that in which it became sure."""
-    monkeypatch.setattr(postoffice, "RECONNECT_SECONDS", -1.0)
+    monkeypatch.setattr(scheduler, "RECONNECT_SECONDS", -1.0)
     office = Office(tmp_path, {"worker": "elastic", "server": "wait"})
     office.come_together()
     if last == "killed":
@@ -277,7 +278,7 @@ def test_who_joins_when_the_last_worker_has_died_goes_on(tmp_path: Path) -> None
     assert reply is not None and reply.meta["rank"] == 2
     reply = office.answer(office.ask(3, "bye", newest=1))
     assert reply is not None and reply.meta == {"workers": [2]}
-    office.scheduler._bury(office.scheduler._members[2])
+    office.scheduler._mark_dead(office.scheduler._members[2])
     office.ask(4, "bye")
     reply = office.answer(office.ask(3, "bye", newest=2))
     assert reply is not None and reply.meta == {}
@@ -289,15 +290,15 @@ def test_a_server_serves_who_joined_while_the_others_left(monkeypatch: pytest.Mo
     job.job = replace(job.job, on_worker_death="elastic")
     job.whole()
     joined, parted = threading.Event(), threading.Event()
-    original = WorkerNode._reach
+    original = WorkerNode._connect_server
 
     def reach(self: WorkerNode, peer: Peer) -> int:
         joined.set()
         parted.wait(10)
         return original(self, peer)
 
-    monkeypatch.setattr(WorkerNode, "_reach", reach)
-    monkeypatch.setattr(ServerNode, "_joined", lambda self, rank: None)  # the note is lost
+    monkeypatch.setattr(WorkerNode, "_connect_server", reach)
+    monkeypatch.setattr(ServerNode, "on_member_joined", lambda self, rank: None)  # the note is lost
     job.worker(1)
     assert joined.wait(10)
     job.workers.pop(0).close()
@@ -326,7 +327,7 @@ def test_nobody_is_waited_for_when_the_last_worker_left_after_another_had_died(m
     def reach(self: WorkerNode, peer: Peer) -> int:
         raise MXNetError("of the test")
 
-    monkeypatch.setattr(WorkerNode, "_reach", reach)
+    monkeypatch.setattr(WorkerNode, "_connect_server", reach)
     with pytest.raises(MXNetError, match="of the test"):
         WorkerNode(job.job)  # it has joined, and no server knows it
     job.workers.pop(0).close()
@@ -360,7 +361,7 @@ def test_the_launcher_starts_nobody_again_when_the_job_is_over(killed: str) -> N
     returns = RestartPolicy(JobPlan(["true"], 2, 1, policy=WAITS, restarts=9))
     try:
         returns.decide([members[killed]], list(members.values()))
-        assert returns.forgiven(members[killed]) and not returns.pending
+        assert returns.tolerates(members[killed]) and not returns.pending
     finally:
         returns.close()
 
@@ -453,7 +454,7 @@ def test_a_successor_that_left_a_barrier_out_waits_for_nobody_who_is_gone_for_go
     office.ask(1, "crash", NOTICE, text="of the test")
     office.scheduler.on_down(1, "killed")
     assert office.answer(waits) is None
-    monkeypatch.setattr(office.scheduler, "_comeback", 0.0)
+    monkeypatch.setattr(office.scheduler, "_restart_timeout", 0.0)
     office.scheduler._watch()
     reply = office.answer(waits)
     assert reply is not None and reply.kind == ERROR and "worker 0 died: of the test" in reply.meta["text"]
@@ -488,7 +489,7 @@ def test_an_array_in_one_piece_takes_the_place_of_its_first_slice() -> None:
     store = Store([0], True, print, print)
     for size, shape in ((4, (8,)), (8, (8,)), (8, (8,)), (5, (5,))):
         store.put("w", 0, np.full(size, size, np.float32), shape)
-    assert store.at("w", 0).value.tolist() == [8.0] * 8
+    assert store.shard("w", 0).value.tolist() == [8.0] * 8
 
 
 def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,17 +502,17 @@ def test_a_push_of_a_round_that_is_not_over_is_made_again(monkeypatch: pytest.Mo
     worker = cluster.workers[0]
     worker.push(0, {k: gradient(0, 2, k) for k in "wb"})
     cluster.net.run()
-    worker.back = True
+    worker.is_restarted = True
     for last in (1, 2):
         opening = worker.open(0, True, "open")
         cluster.net.run()
-        assert opening.done()[0] == last
-        monkeypatch.setattr(KVServer, "_resumed", _remembered)  # the control: it relies on what may be lost
+        assert opening.wait()[0] == last
+        monkeypatch.setattr(KVServer, "_resume_info", _remembered)  # the control: it relies on what may be lost
 
 
 def _remembered(self: KVServer, rank: int, number: int, message: Message) -> dict[str, Any]:
-    slices: list[Shard] = list(self.stores[number].held.values())
-    return {"whole": False, "rounds": [[h.key, h.pushed_by(rank)] for h in slices]}
+    slices: list[Shard] = list(self.stores[number].shards.values())
+    return {"whole": False, "rounds": [[h.key, h.last_round_of(rank)] for h in slices]}
 
 
 @pytest.mark.parametrize("kind", ["2bit", "1bit", "fp16"])
@@ -564,19 +565,19 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(os, "writev", writev)
     meanwhile: list[int] = []
     first = Journal(tmp_path, 0, patience=9.0, meanwhile=lambda: meanwhile.append(1))
-    assert list(first.read()) == []
+    assert list(first.replay()) == []
     for i in range(3):
         full[0] = 6 * (i == 1)
-        first.write({"op": "n", "i": i}, [np.full(50, i, np.float32)])
+        first.append({"op": "n", "i": i}, [np.full(50, i, np.float32)])
     assert len(meanwhile) == 3
-    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]
     full[0] = 1
     first.snapshot([({"op": "n", "i": 9}, [])])  # there is none of it
-    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]
     first._patience, full[0] = 0.0, 1 << 30
     with pytest.raises(JournalError, match=r"DUALMX_JOURNAL=.*No space left on device; .*make room"):
-        first.write({"op": "n", "i": 3})
-    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 2]
+        first.append({"op": "n", "i": 3})
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 2]
     first.remove()
     assert not list(tmp_path.iterdir())
 
@@ -604,7 +605,7 @@ def test_a_connection_to_itself_is_none(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(socket, "create_connection", create_connection)
     with pytest.raises(ConnectionRefusedError):
-        dialing.connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
+        socket_van.connect_socket({"host": "127.0.0.1", "port": 9}, 1.0)
 
 
 def test_who_is_lost_and_what_can_be_done(tmp_path: Path) -> None:

@@ -14,14 +14,14 @@ import pytest
 
 from dualmx.core.errors import FormatError, MXNetError
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
-from dualmx.ps.placement import slice_key
-from dualmx.ps.row_messages import pull_rows, push_rows
-from dualmx.ps.rows import IndexedSlices, MutableTable, TableSnapshot, checked_ids, dense, sum_pushes
+from dualmx.ps.row_requests import pull_rows, push_rows
 from dualmx.ps.server import KVServer, Record
-from dualmx.ps.simulator import SimNetwork
+from dualmx.ps.sharding import slice_key
+from dualmx.ps.sparse_rows import IndexedSlices, MutableTable, TableSnapshot, checked_ids, dense, sum_pushes
 from dualmx.ps.store import Shard, Store
+from dualmx.ps.van.frame import Message
+from dualmx.ps.van.simulator import SimNetwork
 from dualmx.ps.worker import KVWorker
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_a_table_remembers_the_rows_before_its_last_change() -> None:
     memory = np.arange(30, dtype=np.float32)
     table = MutableTable(lambda: memory, 30, memory.dtype, WIDTH)
     first = table.dense()
-    table.changes(np.array([1, 4]), keep=True)
+    table.begin_update(np.array([1, 4]), keep=True)
     memory.reshape(-1, WIDTH)[[1, 4]] = -1
     before = table.previous()
     assert isinstance(before, TableSnapshot) and (before.dense() == np.arange(30)).all()
@@ -88,7 +88,7 @@ class Lazy:
             memory = self.memory[slot] = dense(held.value).copy()
             self.momenta.setdefault(slot, np.zeros_like(memory))
             table = MutableTable(lambda: memory, held.value.size, memory.dtype, WIDTH)
-        table.changes(total.ids, store.keep_previous)
+        table.begin_update(total.ids, store.keep_previous)
         w, m = (a[slot].reshape(-1, WIDTH) for a in (self.memory, self.momenta))
         m[total.ids] = m[total.ids] * np.float32(0.9) - total.values * np.float32(0.1)
         w[total.ids] += m[total.ids]
@@ -129,7 +129,7 @@ class Cluster:
             self.workers.append(worker)
             self.connect()
             self.wait(worker, worker.open(0, True, "open")._tickets)
-            worker.know(0, "t", (ROWS, WIDTH), np.dtype(np.float32))
+            worker.register_key(0, "t", (ROWS, WIDTH), np.dtype(np.float32))
         first = self.workers[0]
         self.wait(first, first.put(0, {"t": np.ones((ROWS, WIDTH), np.float32)}, tables=["t"]))
         self.wait(first, first.ask_all("optimizer", {"op": "optimizer", "store": 0}))
@@ -146,7 +146,7 @@ class Cluster:
             for peer, kv in zip(worker.servers, self.servers, strict=True):
                 van: Any = worker._customer._van
                 if peer.link not in self.net.links():
-                    worker._customer.resume(peer, van.connect(kv._van.listen("", 0), 1.0), worker.hello)
+                    worker._customer.reconnect(peer, van.connect(kv._van.listen("", 0), 1.0), worker.introduction)
         self.net.run()
 
     def wait(self, worker: KVWorker, tickets: Any) -> None:
@@ -176,7 +176,7 @@ def test_faults_change_no_bit_of_a_table(seed: int, tmp_path: Path) -> None:
             cluster.net.step()
             cluster.restart(turn % SERVERS)
         for worker, queued in sent:
-            cluster.wait(worker, queued.sent())
+            cluster.wait(worker, queued.requests_after_flush())
         ids = np.array([0, 7, 20, 39])
         at, values = cluster.rows(cluster.workers[turn % WORKERS], ids)
         assert (at == ids).all() and values.tobytes() == expected(turn + 1)[ids].tobytes()
@@ -199,7 +199,7 @@ def test_a_worker_that_is_a_round_behind_gets_the_rows_before(tmp_path: Path) ->
     for turn in range(2):
         sent = [(w, push_rows(w, 0, {"t": gradient(r, turn)})) for r, w in enumerate(cluster.workers)]
         for worker, queued in sent:
-            cluster.wait(worker, queued.sent())
+            cluster.wait(worker, queued.requests_after_flush())
     late = cluster.workers[1]
     late.rounds[0, "t"] = 1
     _, values = cluster.rows(late, np.arange(ROWS))

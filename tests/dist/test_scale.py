@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmx.ps.attendance import NEWCOMER
-from dualmx.ps.batches import ElasticWorker
-from dualmx.ps.frame import ERROR, REPLY, REQUEST, Message, encode
+from dualmx.ps.elastic_rounds import NEWCOMER
+from dualmx.ps.elastic_worker import ElasticWorker
 from dualmx.ps.journal import Journal
-from dualmx.ps.ledger import SchedulerState
-from dualmx.ps.postoffice import Scheduler
+from dualmx.ps.scheduler import Scheduler
+from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
-from dualmx.ps.sockets import SocketVan
-from dualmx.ps.van import Van
+from dualmx.ps.van.frame import ERROR, REPLY, REQUEST, Message, encode
+from dualmx.ps.van.socket_van import SocketVan
+from dualmx.ps.van.van import Van
 from tests.dist.test_members import Running
 
 WORKERS = 300
@@ -73,7 +73,7 @@ def _look_after(kv: KVServer, van: SlowVan, clock: Clock, notes: int) -> tuple[l
     spent = 0.0
     while len(van.sent) < notes:
         began = clock.now
-        kv.tick()
+        kv.send_wait_notices()
         spent += clock.now - began
         clock.now += 0.25
     told, van.sent = van.sent, []
@@ -83,7 +83,7 @@ def _look_after(kv: KVServer, van: SlowVan, clock: Clock, notes: int) -> tuple[l
 def test_notes_of_a_straggler_leave_time_for_requests(straggling: tuple[KVServer, SlowVan, Clock]) -> None:
     """To tell all takes longer than the time between two notes."""
     kv, van, clock = straggling
-    kv.tick()
+    kv.send_wait_notices()
     assert not van.sent
     clock.now += 11.0
     began, count = clock.now, (WORKERS - 1) * KEYS
@@ -99,12 +99,12 @@ def test_notes_of_a_straggler_leave_time_for_requests(straggling: tuple[KVServer
     for key in range(KEYS):  # the straggler comes
         meta = {"op": "push", "store": 0, "dtype": "float32", "parts": [[key, 0, 1]]}
         kv.on_message(WORKERS - 1, Message(REQUEST, 10 + key, meta, [bytes(16)], size=16))
-    assert [m.kind for _, m in van.sent] == [REPLY] * WORKERS * KEYS and not kv._parked
+    assert [m.kind for _, m in van.sent] == [REPLY] * WORKERS * KEYS and not kv._pending
 
 
 def test_a_note_names_a_few_ranks_and_the_number_of_the_others(straggling: tuple[KVServer, SlowVan, Clock]) -> None:
     kv, van, clock = straggling
-    kv.stores[0].held[0, 0].rounds.pop(1)
+    kv.stores[0].shards[0, 0].contributions.pop(1)
     clock.now += 11.0
     texts = {m.meta["text"] for _, m in _look_after(kv, van, clock, WORKERS)[0]}
     assert f"round 1 of key 0 still lacks the push of worker 0, 1, 2, 3, 4, 5, 6, 7 and {WORKERS - 8} more" in texts
@@ -123,8 +123,8 @@ def test_housekeeping_does_not_follow_every_request(monkeypatch: pytest.MonkeyPa
     running = Running(1, 1)
     running.whole()
     kv = running.workers[0].kv
-    monkeypatch.setattr(KVServer, "tick", counted("tick", KVServer.tick))
-    monkeypatch.setattr(SocketVan, "pulse", counted("pulse", SocketVan.pulse))
+    monkeypatch.setattr(KVServer, "send_wait_notices", counted("tick", KVServer.send_wait_notices))
+    monkeypatch.setattr(SocketVan, "send_heartbeats", counted("pulse", SocketVan.send_heartbeats))
     began = time.monotonic()
     for _ in range(300):
         kv._customer.wait(kv.ask_all("status", {"op": "status"}))
@@ -176,7 +176,7 @@ def _come_and_go(scheduler: Scheduler, times: int) -> None:
     everybody = list(range(120))
     for number in range(times):
         members = everybody if number % 2 else everybody[:50] + everybody[51:]
-        attendance.begin(members, attendance.members[1:])
+        attendance.start_round(members, attendance.members[1:])
 
 
 def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
@@ -186,7 +186,7 @@ def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
     _ask(scheduler, 0, "batch", ended=0, marks=[["order", 0, 1]])  # an epoch that lasts
     attendance._waiting.clear()
     _come_and_go(scheduler, 7000)
-    attendance.begin([0, 1], attendance.members)
+    attendance.start_round([0, 1], attendance.members)
     _register(scheduler, 2)
     van.take_sent()
     for link, ended in ((2, NEWCOMER), (0, 7001), (1, 7001)):
@@ -200,20 +200,20 @@ def test_a_newcomer_learns_of_seven_thousand_changes_and_takes_part() -> None:
 
     calls: Any = None, history, None
     batches = ElasticWorker(2, 2, True, *calls)
-    batches._remember(told[2])
-    assert [one.number for one in batches.over] == list(range(1, 7002))
+    batches._load_history(told[2])
+    assert [one.number for one in batches.history] == list(range(1, 7002))
     everybody = list(range(120))
-    for one in batches.over[:-2]:
+    for one in batches.history[:-2]:
         assert one.members == (everybody[:50] + everybody[51:] if one.number % 2 else everybody)
-        assert one.used == one.members[1:]
-    assert batches.over[-2].used == everybody and batches.over[-1][1:] == ([0, 1], [0, 1])
+        assert one.counted == one.members[1:]
+    assert batches.history[-2].counted == everybody and batches.history[-1][1:] == ([0, 1], [0, 1])
     _ask(scheduler, 0, "batch", ended=7002, marks=[["order", 1, 6990]])  # the next epoch: most is forgotten
     for link in (1, 2):
         _ask(scheduler, link, "batch", ended=7002, marks=[])
     assert len(attendance.history) < 30 and attendance.page(0)["since"] == 6990
     again = ElasticWorker(2, 2, True, *calls)
-    again._remember(Message(REPLY, 0, {"batch": 7003}))
-    assert again.over[:10] == batches.over[6989:6999] and again.marks == {"order": (1, 6990)}
+    again._load_history(Message(REPLY, 0, {"batch": 7003}))
+    assert again.history[:10] == batches.history[6989:6999] and again.marks == {"order": (1, 6990)}
 
 
 def test_history_is_kept_for_nobody_where_no_samples_are_counted() -> None:
@@ -229,13 +229,13 @@ def test_a_scheduler_that_was_started_again_knows_the_history(tmp_path: Path) ->
     attendance.mark([["order", 3, 1]])
     _come_and_go(scheduler, 7000)
     journal = Journal(tmp_path, 0, role="scheduler")
-    assert not list(journal.read())
+    assert not list(journal.replay())
     journal.snapshot((record, []) for record in attendance.records())
     again = SchedulerState(2, 0, True, Journal(tmp_path, 0, role="scheduler"))
-    again.read()
-    assert again.attendance is not None
-    assert again.attendance.page(0) == attendance.page(0) and again.attendance.history == attendance.history
-    assert (again.attendance.number, again.attendance.members) == (7000, attendance.members)
+    again.replay()
+    assert again.elastic_rounds is not None
+    assert again.elastic_rounds.page(0) == attendance.page(0) and again.elastic_rounds.history == attendance.history
+    assert (again.elastic_rounds.number, again.elastic_rounds.members) == (7000, attendance.members)
 
 
 def test_an_answer_that_cannot_be_sent_is_an_error_for_those_who_wait_for_it() -> None:

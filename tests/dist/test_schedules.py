@@ -12,15 +12,14 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps import journal
-from dualmx.ps.answers import OpenFuture
 from dualmx.ps.customer import Customer, Peer, Request
-from dualmx.ps.frame import Message
 from dualmx.ps.journal import Journal
-from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer, Record
-from dualmx.ps.simulator import SimNetwork
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Shard, Store
-from dualmx.ps.worker import KVWorker
+from dualmx.ps.van.frame import Message
+from dualmx.ps.van.simulator import SimNetwork
+from dualmx.ps.worker import KVWorker, OpenFuture
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 12
 SHAPES = {"w": (5, 4), "b": (3,)}
@@ -60,7 +59,7 @@ class Momentum:
             store.apply = lambda batch: [self.update(state, held, total) for held, total in batch]
         elif op == "load":
             data, at = np.frombuffer(message.data(), np.float32), 0
-            for key, slice_, size in message.take("slices", list):
+            for key, slice_, size in message.field("slices", list):
                 self.state[number][key, slice_] = data[at : at + size].copy()
                 at += size
         return {}, []
@@ -101,7 +100,7 @@ class SimWorker:
         self.van.on_down = self.on_down
         self.peers = [Peer(f"server {i}") for i in range(SERVERS)]
         self.kv = KVWorker(self.customer, self.peers, bound=10, rank=rank, life=job.rng.getrandbits(40))
-        self.kv.back = back
+        self.kv.is_restarted = back
         self.final: dict[Any, np.ndarray] | None = None
         self.waits: list[Request] = []
         self.script = self.run()
@@ -114,7 +113,9 @@ class SimWorker:
     def connect(self) -> None:
         for peer, server in zip(self.peers, self.job.servers, strict=True):
             if peer.link < 0:
-                assert self.customer.resume(peer, self.van.connect(server.van.listen("", 0), 1.0), self.kv.hello)
+                assert self.customer.reconnect(
+                    peer, self.van.connect(server.van.listen("", 0), 1.0), self.kv.introduction
+                )
 
     def go(self) -> bool:
         """Go on as far as possible; False if it waits."""
@@ -128,14 +129,16 @@ class SimWorker:
         opening: OpenFuture = self.kv.open(0, True, "open")
         self.waits = opening._tickets
         yield
-        first, _ = opening.done()
+        first, _ = opening.wait()
         for key, shape in SHAPES.items():
-            self.kv.know(0, key, shape, np.dtype(np.float32))
+            self.kv.register_key(0, key, shape, np.dtype(np.float32))
         if self.rank == 0:
             self.waits = self.kv.put(0, {k: np.ones(s, np.float32) for k, s in SHAPES.items()})
             yield
             self.kv.wait(self.waits)
-            self.waits = self.kv.ask_all("optimizer", {"op": "optimizer", "store": 0, "step": self.kv.step(0)})
+            self.waits = self.kv.ask_all(
+                "optimizer", {"op": "optimizer", "store": 0, "step": self.kv.next_setup_step(0)}
+            )
             yield
             self.kv.wait(self.waits)
             self.job.prepared = True
@@ -236,26 +239,26 @@ def broken(tmp_path: Path, seeds: range = range(6)) -> int:
 
 
 def test_control_without_a_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Journal, "write", lambda self, meta, payload=(): False)
+    monkeypatch.setattr(Journal, "append", lambda self, meta, payload=(): False)
     assert broken(tmp_path) >= 5
 
 
 def test_control_without_repeated_requests(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def resume(self: Customer, peer: Peer, link: int, hello: dict[str, Any]) -> bool:
         peer.link = link
-        self.ask(peer, "hello", hello)
+        self.send_request(peer, "hello", hello)
         return True
 
-    monkeypatch.setattr(Customer, "resume", resume)
+    monkeypatch.setattr(Customer, "reconnect", resume)
     assert broken(tmp_path) >= 3
 
 
 def test_control_without_identities(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def count(self: Store, held: Shard, turn: int, rank: int, data: np.ndarray) -> None:
-        seat = held.rounds.setdefault(max(turn, held.closed + 1), {})
+        seat = held.contributions.setdefault(max(turn, held.completed_round + 1), {})
         seat[next(r for r in range(99) if r not in seat)] = data
 
-    monkeypatch.setattr(Store, "_seat", count)
+    monkeypatch.setattr(Store, "_add_contribution", count)
     assert broken(tmp_path) >= 5
 
 
@@ -279,9 +282,9 @@ def kill_worker(job: Job) -> None:
 
 def test_a_record_that_is_not_whole_is_forgotten(tmp_path: Path) -> None:
     first = Journal(tmp_path, 0)
-    assert list(first.read()) == []
+    assert list(first.replay()) == []
     for i in range(3):
-        first.write({"op": "n", "i": i}, [np.full(50, i, np.float32)])
+        first.append({"op": "n", "i": i}, [np.full(50, i, np.float32)])
     first.close()
     path = tmp_path / "server-0.0.journal"
     whole = path.read_bytes()
@@ -289,9 +292,9 @@ def test_a_record_that_is_not_whole_is_forgotten(tmp_path: Path) -> None:
     for cut in (1, third - 1, third // 2):
         path.write_bytes(whole[:-cut])
         again = Journal(tmp_path, 0)
-        assert [m.meta["i"] for m in again.read()] == [0, 1]
-        again.write({"op": "n", "i": 7})
+        assert [m.meta["i"] for m in again.replay()] == [0, 1]
+        again.append({"op": "n", "i": 7})
         again.close()
-        assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0, 1, 7]
+        assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0, 1, 7]
     path.write_bytes(whole[: third + 60] + b"x" + whole[third + 61 :])
-    assert [m.meta["i"] for m in Journal(tmp_path, 0).read()] == [0]
+    assert [m.meta["i"] for m in Journal(tmp_path, 0).replay()] == [0]

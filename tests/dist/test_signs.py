@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dualmx.ps.frame import NOTICE, Message
-from dualmx.ps.link import set_socket_options
-from dualmx.ps.sockets import SocketVan
+from dualmx.ps.van.frame import NOTICE, Message
+from dualmx.ps.van.link import set_socket_options
+from dualmx.ps.van.socket_van import SocketVan
 
 SECRET = b"a secret of the tests, long enough"
 

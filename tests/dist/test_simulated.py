@@ -9,11 +9,11 @@ import pytest
 
 from dualmx.core.errors import MXNetError
 from dualmx.ps.customer import Customer, Peer
-from dualmx.ps.frame import NOTICE
-from dualmx.ps.rows import dense
 from dualmx.ps.server import KVServer
-from dualmx.ps.simulator import SimNetwork, SimVan
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import Shard, Store, _sum
+from dualmx.ps.van.frame import NOTICE
+from dualmx.ps.van.simulator import SimNetwork, SimVan
 from dualmx.ps.worker import KVWorker
 
 WORKERS, SERVERS, ROUNDS = 3, 2, 6
@@ -51,7 +51,9 @@ class Cluster:
             van = self.net.van()
             kv = KVServer(van, WORKERS)
             van.on_message = kv.on_message
-            van.on_down = lambda link, reason, kv=kv: kv.lose(kv.ranks[link], f"worker {kv.ranks[link]} died: {reason}")
+            van.on_down = lambda link, reason, kv=kv: kv.fail_worker(
+                kv.ranks[link], f"worker {kv.ranks[link]} died: {reason}"
+            )
             self.servers.append(kv)
             self.server_vans.append(van)
         for rank in range(WORKERS):
@@ -65,18 +67,18 @@ class Cluster:
             def on_down(link: int, reason: str, customer: Customer = customer, peers: list[Peer] = peers) -> None:
                 for p in peers:
                     if p.link == link:
-                        customer.give_up(p, f"{p.name}: {reason}")
+                        customer.fail_peer(p, f"{p.name}: {reason}")
 
             van.on_down = on_down
             worker = KVWorker(customer, peers, bound=10, rank=rank)
-            tickets = worker.ask_all("hello", worker.hello)
+            tickets = worker.ask_all("hello", worker.introduction)
             self.net.run()
             opening = worker.open(0, sync, "open")
             self.net.run()
             worker.wait(tickets)
-            opening.done()
+            opening.wait()
             for key, shape in SHAPES.items():
-                worker.know(0, key, shape, np.dtype(np.float32))
+                worker.register_key(0, key, shape, np.dtype(np.float32))
             self.workers.append(worker)
             self.worker_vans.append(van)
         tickets = self.workers[0].put(0, {k: np.ones(s, np.float32) for k, s in SHAPES.items()})
@@ -125,10 +127,10 @@ def test_counting_pushes_instead_of_telling_them_apart_fails(monkeypatch: pytest
     """The control: the same network and a server that counts must not pass."""
 
     def count(self: Store, held: Shard, turn: int, rank: int, data: np.ndarray) -> None:
-        seat = held.rounds.setdefault(max(turn, held.closed + 1), {})
+        seat = held.contributions.setdefault(max(turn, held.completed_round + 1), {})
         seat[len(seat)] = data
 
-    monkeypatch.setattr(Store, "_seat", count)
+    monkeypatch.setattr(Store, "_add_contribution", count)
     expected, wrong = reference(), 0
     for seed in range(5):
         cluster = Cluster(seed)
@@ -294,7 +296,7 @@ def test_a_slice_that_is_stored_anew_is_pushed_to_as_it_is_then(times: int, size
     cluster.net.run()
     cluster.workers[0].wait(dropped)
     for w in cluster.workers:
-        w.know(0, "b", (size,), np.dtype(dtype))
+        w.register_key(0, "b", (size,), np.dtype(dtype))
     stored = cluster.workers[0].put(0, {"b": np.ones(size, dtype)})
     cluster.net.run()
     cluster.workers[0].wait(stored)
@@ -314,7 +316,7 @@ def test_strangers_are_not_served() -> None:
     customer = Customer(van, timeout=1.0)
     van.on_message = lambda link, message: customer.on_message(message)
     link = van.connect(cluster.server_vans[0].listen("", 0), 1.0)
-    ticket = customer.ask(Peer("server 0", link=link), "pull", {"op": "pull", "store": 0, "parts": []})
+    ticket = customer.send_request(Peer("server 0", link=link), "pull", {"op": "pull", "store": 0, "parts": []})
     cluster.net.run()
     with pytest.raises(MXNetError, match="introduce yourself"):
         customer.wait([ticket])
@@ -329,11 +331,11 @@ def test_who_waits_for_long_is_told_for_whom(monkeypatch: pytest.MonkeyPatch) ->
     cluster.workers[1].push(0, {"b": gradient(1, 1, "b")})
     cluster.net.run()
     for kv in cluster.servers:
-        kv.tick()
+        kv.send_wait_notices()
     cluster.net.run()
     assert notes == []
     monkeypatch.setattr("dualmx.ps.server.WAIT_NOTICE_SECONDS", -1.0)
     for kv in cluster.servers:
-        kv.tick()
+        kv.send_wait_notices()
     cluster.net.run()
     assert notes == ["round 1 of key 'b' still lacks the push of worker 0, 2"]

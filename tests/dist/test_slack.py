@@ -10,7 +10,7 @@ import pytest
 import dualmx as mx
 from dualmx.core.errors import MXNetError
 from dualmx.kvstore import is_asynchronous, known
-from dualmx.ps.rows import dense
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
 
 
@@ -39,19 +39,19 @@ def test_a_worker_is_as_many_steps_ahead_as_it_may_be(slack: int) -> None:
     bench.step(1)
     bench.step(2)
     steps = [bench.step(0) for _ in range(slack + 1)]
-    assert all(s.over for s in steps) and steps[-1].values[0].tolist() == [slack + 3.0] * 2
+    assert all(s.finished for s in steps) and steps[-1].values[0].tolist() == [slack + 3.0] * 2
     waiting = bench.step(0)
-    assert not waiting.over
-    assert bench.store.missing(waiting) == "round 2 of key 'w' still lacks the push of worker 1, 2"
+    assert not waiting.finished
+    assert bench.store.describe_wait(waiting) == "round 2 of key 'w' still lacks the push of worker 1, 2"
     late = bench.step(1)
-    assert late.over == (slack > 0) and not waiting.over
+    assert late.finished == (slack > 0) and not waiting.finished
     bench.step(2)
-    assert waiting.over and late.over and waiting.values[0].tolist() == [slack + 6.0] * 2
+    assert waiting.finished and late.finished and waiting.values[0].tolist() == [slack + 6.0] * 2
 
 
 def test_control_without_a_bound_nobody_waits() -> None:
     bench = Bench(None)
-    assert all(bench.step(0).over for _ in range(50))
+    assert all(bench.step(0).finished for _ in range(50))
 
 
 def test_who_waits_for_a_dead_worker_is_told_and_one_that_is_left_behind_holds_nobody() -> None:
@@ -60,8 +60,8 @@ def test_who_waits_for_a_dead_worker_is_told_and_one_that_is_left_behind_holds_n
         bench.step(rank)
     bench.step(0)
     waiting = bench.step(0)
-    assert not waiting.over
-    bench.store.lose(2, "worker 2 died: killed")
+    assert not waiting.finished
+    bench.store.fail_worker(2, "worker 2 died: killed")
     assert set(bench.failures) == {"round 2 of key 'w' cannot be completed: worker 2 died: killed"}
     other = Bench(1)
     for rank in range(3):
@@ -69,9 +69,9 @@ def test_who_waits_for_a_dead_worker_is_told_and_one_that_is_left_behind_holds_n
     for rank in (0, 1):
         other.step(rank)
     waiting = other.step(0)
-    assert not waiting.over
-    other.store.exclude(2)
-    assert waiting.over and other.failures == []
+    assert not waiting.finished
+    other.store.remove_worker(2)
+    assert waiting.finished and other.failures == []
 
 
 def test_names() -> None:
@@ -88,14 +88,14 @@ def test_an_update_sees_each_push_once() -> None:
     for turn in (1, 1, 2, 1, 2):  # repeated requests
         who: Any = PendingRequest(0, turn, 1, "push")
         bench.store.push(0, [("w", 0, turn, np.ones(2, np.float32))], who)
-    assert dense(bench.store.at("w", 0).value).tolist() == [2.0, 2.0]
+    assert dense(bench.store.shard("w", 0).value).tolist() == [2.0, 2.0]
 
 
 def test_a_push_lets_others_go_on_whatever_it_waits_for_itself() -> None:
     bench = Bench(0, workers=3)
     waiting = bench.step(0)
     bench.step(1)
-    assert not waiting.over
+    assert not waiting.finished
     ahead = PendingRequest(2, 5, 1, "push")  # it has come back, and the pushes before were lost with it
     bench.store.push(2, [("w", 0, 5, np.ones(2, np.float32))], ahead)
-    assert waiting.over and not ahead.over
+    assert waiting.finished and not ahead.finished

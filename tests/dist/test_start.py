@@ -16,7 +16,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.kvstore import dist
-from dualmx.kvstore.server import OptimizerRequests
+from dualmx.kvstore.server_updates import OptimizerRequests
 from dualmx.ps import ServerNode
 from tests.dist.test_jobs import ENV
 from tests.dist.test_members import Running
@@ -96,7 +96,7 @@ def test_weights_are_in_place_before_the_first_gradients(jobs: int, threads: Thr
 
 @pytest.mark.slow
 def test_control_without_waiting_for_the_first_worker(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dist.DistKVStore, "_prepared", lambda self, what, keys=(): None)
+    monkeypatch.setattr(dist.DistKVStore, "_setup_barrier", lambda self, what, keys=(): None)
     put = dist.DistKVStore.init
 
     def late(self: dist.DistKVStore, key: Any, value: Any) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, debug, nd
-from dualmx.compile.watch import listeners
+from dualmx.compile.events import listeners
 from dualmx.graph.trie import trie
-from dualmx.ndarray.trace import engine
+from dualmx.ndarray.recorder import engine
 
 
 def step(w, x):
@@ -82,11 +82,11 @@ def test_an_executable_with_more_outputs_is_reused():
 def test_dead_intermediates_are_not_outputs():
     x = nd.array(np.ones((11, 3)))
     y = nd.exp(nd.sin(x) * 2)
-    tr = mx.ndarray.trace.local.tr
+    tr = mx.ndarray.recorder.local.trace
     state = tr.state
     y.wait_to_read()
     (program,) = set(state.programs.values())
-    assert len(program.wanted) == 1
+    assert len(program.outputs) == 1
 
 
 def test_a_varying_scalar_stops_compiling_at_the_third_value():
@@ -136,10 +136,10 @@ def test_two_names_of_one_buffer_survive_a_write_to_either():
 
 def test_scope_of_a_size_is_an_object():
     scope = mx.engine.bulk(40)
-    before = engine.limit
+    before = engine.bulk_size
     with scope as entered:
-        assert entered is scope and engine.limit == 40
-    assert engine.limit == before
+        assert entered is scope and engine.bulk_size == 40
+    assert engine.bulk_size == before
 
 
 def test_overflow_cuts_a_loop_at_its_period():
@@ -171,7 +171,7 @@ def test_a_loop_that_never_looks_at_its_values_is_cut_by_itself():
 
 
 def test_programs_that_never_repeat_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr(trie, "programs_bound", 5)
+    monkeypatch.setattr(trie, "max_executables", 5)
     held = nd.array(np.ones((2, 23)))
     pending = held * 2
     for n in range(1, 25):

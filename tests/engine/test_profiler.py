@@ -9,8 +9,8 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, nd, profiler
-from dualmx.compile.watch import listeners
-from dualmx.ndarray.trace import engine
+from dualmx.compile.events import listeners
+from dualmx.ndarray.recorder import engine
 
 HERE = os.path.abspath(__file__)
 
@@ -19,7 +19,7 @@ HERE = os.path.abspath(__file__)
 def trace(tmp_path):
     """Run the profiler; returns a function that stops it and reads the file."""
     file = tmp_path / "trace.json"
-    before = dict(profiler.control.control.settings)
+    before = dict(profiler.profiler.control.settings)
     profiler.set_config(filename=str(file))
     profiler.dumps(reset=True)
 
@@ -32,9 +32,9 @@ def trace(tmp_path):
 
     yield read
     profiler.set_state("stop")
-    profiler.control.control.settings.update(before)
-    profiler.control.control.recorder.capacity = before["max_events"]
-    profiler.control.control.recorder.clear()
+    profiler.profiler.control.settings.update(before)
+    profiler.profiler.control.recorder.capacity = before["max_events"]
+    profiler.profiler.control.recorder.clear()
     profiler.dumps(reset=True)
     assert listeners == []
 
@@ -212,7 +212,7 @@ def test_the_trace_is_bounded(trace):
     for _ in range(30):
         (nd.ones((2,)) + 1).asnumpy()
     assert len([e for e in trace() if e["ph"] != "M"]) <= 20
-    with open(profiler.control.control.settings["filename"]) as f:
+    with open(profiler.profiler.control.settings["filename"]) as f:
         dropped = json.load(f)["otherData"]["dropped"]
     assert int(dropped) > 0
 
@@ -265,7 +265,7 @@ def test_wrong_settings(call, text):
 def test_an_unwritable_file_keeps_the_events(trace, tmp_path):
     profiler.set_state("run")
     (nd.ones((2,)) + 1).asnumpy()
-    good = profiler.control.control.settings["filename"]
+    good = profiler.profiler.control.settings["filename"]
     profiler.set_config(filename=str(tmp_path / "none" / "trace.json"))
     with pytest.raises(mx.MXNetError, match="cannot write"):
         profiler.dump()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.counters import counters
+from dualmx.compile.events import counters
 
 
 def _read(x, i):
@@ -104,7 +104,7 @@ def test_views_that_are_gone_are_forgotten():
     x = mx.nd.zeros((4,))
     for _ in range(1000):
         x[1].asscalar()
-    assert len(x._x.views) < 200
+    assert len(x._meta.views) < 200
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,12 @@ import numpy as np
 import dualmx as mx
 from dualmx import nd, sym
 from dualmx.contrib import safetensors, stablehlo
-from dualmx.io.records import encode_record
-from dualmx.lightning import checkpoints
+from dualmx.io.recordio import encode_record
+from dualmx.lightning import checkpoint
 from dualmx.ndarray import serialize
-from dualmx.optimizer.states import dump_states
-from dualmx.parallel.objects import encode as encode_object
-from dualmx.ps.frame import NOTICE, PING, REPLY, REQUEST, Message, encode
+from dualmx.optimizer.state_file import dump_states
+from dualmx.parallel.object_codec import encode as encode_object
+from dualmx.ps.van.frame import NOTICE, PING, REPLY, REQUEST, Message, encode
 
 from . import mutate
 
@@ -515,7 +515,7 @@ def saved(folder: Path) -> list[bytes]:
     """Checkpoints of a lightning Trainer."""
     net = mx.gluon.nn.Dense(1, in_units=2)
     net.initialize()
-    return [_written(folder, lambda p: checkpoints.write(str(p), net, None, {"epoch": 3, "step": 7, "history": {}}))]
+    return [_written(folder, lambda p: checkpoint.write(str(p), net, None, {"epoch": 3, "step": 7, "history": {}}))]
 
 
 def resaved(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
@@ -669,7 +669,7 @@ def rejournaled(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 def configs(folder: Path) -> list[bytes]:
     """Optimizers as workers describe them to servers."""
-    from dualmx.kvstore.config import to_config
+    from dualmx.kvstore.optimizer_config import to_config
 
     schedule = mx.lr_scheduler.FactorScheduler(10)
     made = [mx.optimizer.SGD(momentum=0.9), mx.optimizer.Adam(lr_scheduler=schedule), mx.optimizer.RMSProp()]
@@ -751,8 +751,8 @@ def damage_of_array(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 def snapshots(folder: Path) -> list[bytes]:
     """Snapshots of a store, with and without an optimizer."""
-    from dualmx.core.seeds import rng_streams
-    from dualmx.kvstore.snapshot import FORMAT
+    from dualmx.core.rng import rng_streams
+    from dualmx.kvstore.states import FORMAT
 
     nd.random.uniform(shape=(1,)).asnumpy()
     meta = {"format": FORMAT, "rounds": 3, "random": rng_streams.state(), "extra": {"epoch": 1},

@@ -17,26 +17,26 @@ import dualmx as mx
 from dualmx import nd
 from dualmx.contrib import onnx as onnx_files
 from dualmx.contrib import safetensors, stablehlo
-from dualmx.core import running
+from dualmx.core import job_status
 from dualmx.core.errors import ArgumentError, FormatError, MXNetError
 from dualmx.distributed import FileStore
 from dualmx.gluon.data.vision import CIFAR10, MNIST
-from dualmx.io import codec, columns, parquet
-from dualmx.io.records import encode_record, offsets, shard_start
-from dualmx.kvstore import config, snapshot
-from dualmx.launch.hosts import read_hosts
-from dualmx.lightning import checkpoints
-from dualmx.optimizer.states import load_states
-from dualmx.parallel.objects import decode as decode_object
+from dualmx.io import arrow_columns, image_codec, parquet
+from dualmx.io.recordio import encode_record, offsets, shard_start
+from dualmx.kvstore import optimizer_config, states
+from dualmx.launch.hostfile import read_hosts
+from dualmx.lightning import checkpoint
+from dualmx.optimizer.state_file import load_states
+from dualmx.parallel.object_codec import decode as decode_object
 from dualmx.predictor import Predictor, load_ndarray_file
 from dualmx.ps import status as ps_status
-from dualmx.ps.batches import ElasticWorker
-from dualmx.ps.decoder import Decoder
-from dualmx.ps.frame import NOTICE, REQUEST, Message
+from dualmx.ps.elastic_worker import ElasticWorker
+from dualmx.ps.heartbeat import WorkerStatus
 from dualmx.ps.journal import Journal
-from dualmx.ps.ledger import SchedulerState
-from dualmx.ps.pulse import WorkerStatus
+from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
+from dualmx.ps.van.decoder import Decoder
+from dualmx.ps.van.frame import NOTICE, REQUEST, Message
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve, status
 
@@ -138,7 +138,7 @@ def image_record(path: Path) -> None:
 @_reader(corpus.images, corpus.resized, named="", factor=2.0)
 def image(path: Path) -> None:
     data = path.read_bytes()
-    codec.decode(data, (1, 0, -1)[len(data) % 3])
+    image_codec.decode(data, (1, 0, -1)[len(data) % 3])
 
 
 @_reader(corpus.image_files, corpus.rerecorded, ArgumentError, factor=2.0)
@@ -168,7 +168,7 @@ def image_det_iter(path: Path) -> None:
 
 @_reader(corpus.plain_arrays, corpus.damage_of_array, suffix=".npy")
 def mean_image(path: Path) -> None:
-    from dualmx.io.image_records import _mean
+    from dualmx.io.image_record_iter import _mean
 
     _mean(str(path))
 
@@ -210,7 +210,7 @@ def libsvm(path: Path) -> None:
 @_reader(corpus.lists, mutate.reworded)
 def image_list(path: Path) -> None:
     from dualmx.image.iterator import read_list
-    from dualmx.io.image_records import _labels_of
+    from dualmx.io.image_record_iter import _labels_of
 
     _labels_of(path)
     read_list(path)
@@ -280,12 +280,12 @@ def parquet_file(path: Path) -> None:
 
 @_reader(corpus.arrays, corpus.damage_of_array, named="")
 def array_in_a_column(path: Path) -> None:
-    columns._decoded("c", [path.read_bytes()])
+    arrow_columns._decoded("c", [path.read_bytes()])
 
 
 @_reader(corpus.snapshots, corpus.rezipped)
 def store_snapshot(path: Path) -> None:
-    snapshot._read(str(path))
+    states._read(str(path))
 
 
 @_reader(corpus.states, corpus.repickled, named="")
@@ -320,9 +320,9 @@ def word_vectors(path: Path) -> None:
 
 @_reader(corpus.saved, corpus.resaved)
 def lightning_checkpoint(path: Path) -> None:
-    found = checkpoints.read(str(path))
-    checkpoints.progress_of(found)
-    checkpoints.hyperparameters_of(found)
+    found = checkpoint.read(str(path))
+    checkpoint.progress_of(found)
+    checkpoint.hyperparameters_of(found)
 
 
 @_reader(corpus.objects, corpus.reobjected, named="")
@@ -343,11 +343,11 @@ def host_file(path: Path) -> None:
 @_reader(corpus.running, mutate.rejsoned)
 def running_jobs(path: Path) -> None:
     os.environ["XDG_CONFIG_HOME"] = str(path.parent)
-    noted = running.folder() / f"{os.getpid()}.json"
+    noted = job_status.folder() / f"{os.getpid()}.json"
     noted.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     noted.write_bytes(path.read_bytes())
     noted.chmod(0o600)
-    running.running_jobs()
+    job_status.running_jobs()
 
 
 @_reader(corpus.frames, corpus.reframed, named="")
@@ -355,11 +355,11 @@ def frames(path: Path) -> None:
     data, decoder = memoryview(path.read_bytes()), Decoder()
     step = 1 + len(data) % 7 * 300
     while data:
-        room = decoder.room()
+        room = decoder.buffer()
         n = min(len(data), len(room), step)
         room[:n] = data[:n]
         data = data[n:]
-        message = decoder.filled(n)
+        message = decoder.advance(n)
         if message is not None:
             _taken_apart(message)
 
@@ -367,14 +367,14 @@ def frames(path: Path) -> None:
 def _taken_apart(message: Message) -> None:
     pieces = message.pieces()
     while pieces.left:
-        pieces.take(1 + pieces.left // 2)
+        pieces.read(1 + pieces.left // 2)
 
 
 @_reader(corpus.frames, corpus.reframed, named="")
 def frames_at_once(path: Path) -> None:
     data, decoder = memoryview(path.read_bytes()), Decoder()
     while data:
-        message, size = decoder.whole(data)
+        message, size = decoder.decode_complete(data)
         if message is None:
             break
         _taken_apart(message)
@@ -404,7 +404,7 @@ class _Wire:
 
 
 def _server(journal: Journal | None = None) -> KVServer:
-    from dualmx.kvstore.server import OptimizerRequests
+    from dualmx.kvstore.server_updates import OptimizerRequests
 
     return KVServer(_Wire(), 1, OptimizerRequests(), journal)  # type: ignore[arg-type]
 
@@ -444,7 +444,7 @@ def optimizer_of_a_worker(path: Path) -> None:
         told = json.loads(path.read_bytes())
     except (ValueError, RecursionError):  # which the decoder of frames refuses
         return
-    config.from_config(told)
+    optimizer_config.from_config(told)
 
 
 def _said(path: Path) -> Message | None:
@@ -460,8 +460,8 @@ def pulses(path: Path) -> None:
     message = _said(path)
     if message is not None:
         pulse = WorkerStatus()
-        pulse.take(message)
-        json.dumps(pulse.told(1e9))
+        pulse.update(message)
+        json.dumps(pulse.as_dict(1e9))
 
 
 @_reader(corpus.batches, mutate.rejsoned, named="")

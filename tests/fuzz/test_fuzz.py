@@ -21,13 +21,13 @@ def test_damaged_inputs_are_refused(name: str) -> None:
 
 FAULTS = {
     # a length is believed before it is known that so many bytes are there
-    "recordio": ("import dualmx.io.records as r; r._LARGE = 1 << 62", "memory"),
+    "recordio": ("import dualmx.io.recordio as r; r._LARGE = 1 << 62", "memory"),
     # an image is decoded whatever its header says
-    "image": ("import dualmx.io.codec as c; c.memory_of = lambda *_: 0", "memory"),
+    "image": ("import dualmx.io.image_codec as c; c.memory_of = lambda *_: 0", "memory"),
     # errors of the library below pass
     "safetensors_file": ("import dualmx.core.reader as r; r._Parsing.__exit__ = lambda *_: None", "foreign"),
     # a count is counted up to, however large it is
-    "batches_of_a_job": ("import dualmx.ps.batches as b; b.MOST_BATCHES = 1 << 70", "hang or memory"),
+    "batches_of_a_job": ("import dualmx.ps.elastic_worker as b; b.MOST_BATCHES = 1 << 70", "hang or memory"),
     # an error does not say which file it is
     "symbol": ("import dualmx.symbol.symbol as s; f = s.from_json; s.from_json = lambda text, _: f(text)", "unnamed"),
 }

@@ -177,7 +177,7 @@ def test_boxes_are_drawn(rec: str) -> None:
     "label", [[2, 5, 0, 0.5, 0.5, 0.1, 0.6], [2, 5, 1], [2, 4, 1, 2, 3, 4, 5], [2, 5, 0, 0.1, 0.1, 0.5]]
 )
 def test_wrong_labels(label: list[float], tmp_path: Path) -> None:
-    from dualmx.io.codec import encode
+    from dualmx.io.image_codec import encode
 
     (tmp_path / "a.png").write_bytes(encode(IMAGE, 9, ".png"))
     with pytest.raises(mx.MXNetError, match="label"):

@@ -11,7 +11,7 @@ import dualmx as mx
 from dualmx.cli import main
 
 pytest.importorskip("cv2", reason="images need opencv-python-headless")
-from dualmx.io.codec import encode  # noqa: E402
+from dualmx.io.image_codec import encode  # noqa: E402
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import dualmx as mx
 from dualmx.gluon.data import DataLoader, RecordFileDataset
 from dualmx.gluon.data.vision import ImageFolderDataset, ImageListDataset, ImageRecordDataset, transforms
-from dualmx.io.codec import encode
+from dualmx.io.image_codec import encode
 
 pytest.importorskip("cv2", reason="images need opencv-python-headless")
 

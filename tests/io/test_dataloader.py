@@ -25,8 +25,8 @@ from dualmx.gluon.data import (
     SimpleDataset,
     default_batchify_fn,
 )
-from dualmx.gluon.data.serving import load
-from dualmx.gluon.data.workers import _pack
+from dualmx.gluon.data.worker import load
+from dualmx.gluon.data.worker_pool import _pack
 
 X = np.arange(14).reshape(7, 2)
 Y = np.arange(7)

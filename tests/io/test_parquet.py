@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import dualmx as mx
 from dualmx.io import ParquetIter, ParquetReader
-from dualmx.io.codec import encode
+from dualmx.io.image_codec import encode
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import dualmx as mx
 from dualmx.gluon.data import ArrayDataset, BatchSampler, DataLoader, SplitSampler
-from dualmx.io.records import MAGIC, encode_record, offsets, shard_start
+from dualmx.io.recordio import MAGIC, encode_record, offsets, shard_start
 
 GOLDEN = {
     b"abc": "0a23d7ce 03000000 61626300",

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.counters import counters
-from dualmx.kvstore.config import to_config, update_settings
-from dualmx.kvstore.repeated import CompiledUpdate, can_compile
-from dualmx.kvstore.server import FREQUENT_AFTER, GROUP_SIZE, OptimizerRequests, StoreUpdater
-from dualmx.ndarray.again import ReplayableProgram
-from dualmx.ps.frame import REQUEST, Message
-from dualmx.ps.rows import dense
+from dualmx.compile.events import counters
+from dualmx.kvstore.compiled_update import CompiledUpdate, can_compile
+from dualmx.kvstore.optimizer_config import to_config, update_settings
+from dualmx.kvstore.server_updates import FREQUENT_AFTER, GROUP_SIZE, OptimizerRequests, StoreUpdater
+from dualmx.ndarray.replay import ReplayableProgram
+from dualmx.ps.sparse_rows import dense
 from dualmx.ps.store import PendingRequest, Store
+from dualmx.ps.van.frame import REQUEST, Message
 
 ROUNDS = FREQUENT_AFTER + 2
 
@@ -36,7 +36,7 @@ def trained(
     """Values after some rounds whose pushes arrive in messages of `cut` keys; with `adds` the program adds them up."""
     store = Store(range(workers), True, lambda who: None, failed)
     updater = StoreUpdater(mx.optimizer.create(name, **settings), store)
-    store.apply, store.adds = updater.apply, adds
+    store.apply, store.updater_sums = updater.apply, adds
     draw = np.random.default_rng(3)
     for key, n in sizes.items():
         store.put(key, 0, draw.standard_normal(n).astype(dtype), (n,))
@@ -51,7 +51,7 @@ def trained(
             for at in range(0, len(keys), cut):
                 parts: list[Any] = [(k, 0, turn, pushed[rank, k]) for k in keys[at : at + cut]]
                 store.push(rank, parts, PendingRequest(0, 0, len(parts), "push"))
-    return {key: held.value.tobytes() for key, held in store.held.items()}
+    return {key: held.value.tobytes() for key, held in store.shards.items()}
 
 
 def test_what_arrives_together_changes_no_bit() -> None:
@@ -62,7 +62,7 @@ def test_what_arrives_together_changes_no_bit() -> None:
 
 
 def test_few_programs_suffice_for_whatever_arrives_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dualmx.kvstore.server.FREQUENT_AFTER", 100)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.FREQUENT_AFTER", 100)
     sizes = {f"c{i}": 96 for i in range(3 * GROUP_SIZE)}
     trained("sgd", sizes, 2, len(sizes), momentum=0.9)
     trained("sgd", sizes, 2, 1, momentum=0.9)
@@ -122,11 +122,11 @@ def test_programs_that_run_again_change_no_bit(
 ) -> None:
     sizes = {"a": 700, "b": 90, "c": 90_000}
     runs: list[bool] = []
-    repeat = CompiledUpdate.repeat
-    monkeypatch.setattr(CompiledUpdate, "repeat", lambda self, terms: (runs.append(repeat(self, terms)), runs[-1])[1])
+    repeat = CompiledUpdate.run
+    monkeypatch.setattr(CompiledUpdate, "run", lambda self, terms: (runs.append(repeat(self, terms)), runs[-1])[1])
     again = {cut: trained(name, sizes, 2, cut, True, dtype, **settings) for cut in (1, 3)}
     assert runs and all(runs)
-    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     runs.clear()
     for cut, found in again.items():
         assert trained(name, sizes, 2, cut, True, dtype, **settings) == found
@@ -137,13 +137,13 @@ def stepped(changes: dict[int, Any], optimizer: Any, turns: int = 12) -> bytes:
     """The value of a key after `turns` pushes, before some of which something is changed."""
     store = Store(range(1), True, lambda who: None, failed)
     updater = StoreUpdater(optimizer, store)
-    store.apply, store.adds = updater.apply, True
+    store.apply, store.updater_sums = updater.apply, True
     store.put("w", 0, np.ones(50, np.float32), (50,))
     for turn in range(1, turns + 1):
         if turn in changes:
             changes[turn](updater, store)
         store.push(0, [("w", 0, turn, np.full(50, turn, np.float32))], PendingRequest(0, 0, 1, "push"))
-    return store.held["w", 0].value.tobytes()
+    return store.shards["w", 0].value.tobytes()
 
 
 def new_rate(updater: StoreUpdater, store: Store) -> None:
@@ -161,7 +161,7 @@ def new_value(updater: StoreUpdater, store: Store) -> None:
 
 def new_key(updater: StoreUpdater, store: Store) -> None:
     store.put("w", 0, np.zeros(50, np.float32), (50,), mode="fresh")
-    store.held["w", 0].closed = 6
+    store.shards["w", 0].completed_round = 6
 
 
 @pytest.mark.parametrize("what", [new_rate, new_factors, new_value, new_key])
@@ -169,7 +169,7 @@ def new_key(updater: StoreUpdater, store: Store) -> None:
 def test_changes_reach_programs_that_run_again(what: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = {7: what}
     again = stepped(changes, mx.optimizer.create(name, learning_rate=0.1))
-    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     assert stepped(changes, mx.optimizer.create(name, learning_rate=0.1)) == again
     assert stepped({}, mx.optimizer.create(name, learning_rate=0.1)) != again
 
@@ -186,7 +186,7 @@ class Guessing(mx.optimizer.Adam):
     """Tells other numbers than it takes."""
 
     def _apply(self, call: Any, inputs: Any, outs: Any, numbers: Any) -> None:
-        super()._apply(call, inputs, outs, numbers if self._noted is None else [n + 1 for n in numbers])
+        super()._apply(call, inputs, outs, numbers if self._captured_formulas is None else [n + 1 for n in numbers])
 
 
 @pytest.mark.parametrize("kind", [Warming, Guessing])
@@ -194,7 +194,7 @@ def test_formulas_that_change_are_recorded_anew(kind: Any, monkeypatch: pytest.M
     optimizer = kind(learning_rate=0.1)
     again = stepped({}, optimizer)
     assert optimizer.num_update == 12 and list(optimizer._index_update_count.values()) == [12]
-    monkeypatch.setattr("dualmx.kvstore.server.can_compile", lambda optimizer: False)
+    monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     assert stepped({}, kind(learning_rate=0.1)) == again
     assert "_noted" not in optimizer.__dict__
 
@@ -251,12 +251,12 @@ def test_updates_take_over_the_memory_of_weights_and_states(name: str, arrays: i
 def test_values_that_somebody_looks_at_stay_as_they_were() -> None:
     store = Store(range(1), True, lambda who: None, failed)
     updater = StoreUpdater(mx.optimizer.SGD(learning_rate=1.0, momentum=0.5), store)
-    store.apply, store.adds = updater.apply, True
+    store.apply, store.updater_sums = updater.apply, True
     store.put("w", 0, np.zeros(5000, np.float32), (5000,))
     seen, lies = [], []
     for turn in range(1, 9):
         store.push(0, [("w", 0, turn, np.full(5000, -1, np.float32))], PendingRequest(0, 0, 1, "push"))
-        value = dense(store.held["w", 0].value)
+        value = dense(store.shards["w", 0].value)
         lies.append(value.ctypes.data)
         if turn % 2:
             seen.append((turn, value, value.copy()))
@@ -280,7 +280,7 @@ def test_nadam_is_the_same_after_a_restart_and_in_any_order_of_keys(told: bool) 
         control("optimizer", store, 1, Message(REQUEST, 0, meta))
         for turn in range(1, 6):
             if not told:
-                control._updaters[1].optimizer._turns = None  # type: ignore[attr-defined]
+                control._updaters[1].optimizer._update_positions = None  # type: ignore[attr-defined]
             if restarted and turn == 3:
                 records, control = list(control.records(1)), OptimizerRequests()
                 for meta, payload in records:
@@ -288,7 +288,7 @@ def test_nadam_is_the_same_after_a_restart_and_in_any_order_of_keys(told: bool) 
             for key in keys:
                 gradient = np.full(8, turn * ord(key) / 100, "f")
                 store.push(0, [(key, 0, turn, gradient)], PendingRequest(0, 0, 1, "push"))
-        return {key: held.value.tobytes() for key, held in store.held.items()}
+        return {key: held.value.tobytes() for key, held in store.shards.items()}
 
     expected = values(False, list("abc"))
     assert (values(True, list("cab")) == expected) == told

@@ -11,8 +11,8 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import FormatError
-from dualmx.core.seeds import rng_streams
-from dualmx.kvstore.snapshot import FORMAT, _read
+from dualmx.core.rng import rng_streams
+from dualmx.kvstore.states import FORMAT, _read
 
 
 def test_random_streams_go_on() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.launch.command import main
-from dualmx.launch.hosts import Host, by_host, place, read_hosts
+from dualmx.launch.cli import main
+from dualmx.launch.hostfile import Host, by_host, place, read_hosts
 from dualmx.launch.plan import JobPlan, place_scheduler
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.launch.hosts import Host
+from dualmx.launch.hostfile import Host
 from dualmx.launch.plan import JobPlan
-from dualmx.launch.watch import launcher
+from dualmx.launch.supervisor import launcher
 
 LAUNCH = [sys.executable, "-m", "dualmx.launch"]
 SECRET = "a-secret-that-nobody-may-see"
@@ -297,7 +297,7 @@ def test_mpi_places_ranks_as_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     from dualmx.launch.process import JobMember
 
     plan = JobPlan(["true"], 3, 1, launcher="mpi", hosts=[Host("a", slots=2), Host("b")], uri="10.0.0.9", port=9)
-    start = launcher("mpi").starts(plan, [JobMember(*seat) for seat in plan.seats])[0]
+    start = launcher("mpi").starts(plan, [JobMember(*seat) for seat in plan.members])[0]
     assert [m.name for m in start.members] == ["server 0", "worker 0", "worker 1", "worker 2"]
     assert start.command[start.command.index("--host") + 1] == "a:3,b:1"
     assert "10.0.0.9" in start.env["DUALMX_LAUNCH"] and not any("10.0.0.9" in c for c in start.command)

@@ -13,15 +13,8 @@ import pytest
 
 import dualmx as mx
 from dualmx.core.errors import ArgumentError
-from dualmx.tools.prediction import (
-    all_reduce_seconds,
-    break_even,
-    fastest,
-    scaling_table,
-    servers_seconds,
-    speedup,
-)
-from dualmx.tools.speedup import Network, main, numbers, page, shape_of
+from dualmx.tools.scaling_advisor import Network, main, numbers, page, shape_of
+from dualmx.tools.scaling_model import all_reduce_seconds, break_even, fastest, scaling_table, servers_seconds, speedup
 
 FIELDS = {
     "batch", "workers", "compression", "tcomp", "tsync", "break_even", "worth_it", "speedup", "efficiency",

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from dualmx.core.knobs import CLUSTER
-from dualmx.launch.command import main
-from dualmx.launch.texts import SCRIPT_FORMATS
-from dualmx.launch.watch import LAUNCHERS
+from dualmx.launch.cli import main
+from dualmx.launch.job_scripts import SCRIPT_FORMATS
+from dualmx.launch.supervisor import LAUNCHERS
 from tests.launch.cluster import ROOT
 
 SAYS = (

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.core.running import registered_job, running_jobs
+from dualmx.core.job_status import registered_job, running_jobs
 from dualmx.tools.bandwidth import resnet50, sizes_of
 from dualmx.tools.diagnose import differences
 from dualmx.tools.diagnose import page as diagnosis

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.counters import counters
+from dualmx.compile.events import counters
 from dualmx.core.errors import MXNetError
 from dualmx.core.knobs import ENGINE
 

@@ -10,8 +10,8 @@ import pytest
 
 import dualmx as mx
 from dualmx.compile.devices import aligned_copy
-from dualmx.compile.watch import Listener, listeners
-from dualmx.parallel.borrow import as_numpy_view, from_numpy_nocopy
+from dualmx.compile.events import Listener, listeners
+from dualmx.ndarray.zero_copy import as_numpy_view, from_numpy_nocopy
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.namespace.rooms import public_names
+from dualmx.namespace.lazy_module import public_names
 from dualmx.op.registry import OPS
 from tests.ops.samples import Sample
 

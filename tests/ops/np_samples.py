@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dualmx.op.defs import np_pairs
+from dualmx.op.defs import binary
 from tests.ops.samples import Sample, wave
 
 M, ROW, N, V, T = wave((2, 3)), wave((3,), 1), wave((3, 2), 2), wave((4,), 3), wave((2, 2, 3), 4)
@@ -21,18 +21,18 @@ WITHOUT = {
     **dict.fromkeys(("_npi_delete", "_npi_insert_tensor", "_contrib_boolean_mask"), _AT_ONCE.replace("numpy", "ops")),
     **dict.fromkeys(("_npx_nonzero", "_npi_unique", "_npi_bincount", "_npi_eig", "_npi_eigvals"), _AT_ONCE),
 }
-FLAT = (*np_pairs.TESTS, "floor_divide")
+FLAT = (*binary.NP_COMPARISONS, "floor_divide")
 
 
 def pairs() -> Iterator[Sample]:
     """Two operands."""
-    for name in (*np_pairs.PAIRS, *np_pairs.TESTS):
+    for name in (*binary.PAIRS, *binary.NP_COMPARISONS):
         if name not in INTEGER:
             yield Sample(f"_npi_{name}", (M, ROW), smooth=() if name in FLAT else (0, 1))
-    for name in (*np_pairs.TWO_WAYS, *np_pairs.TESTS, "true_divide"):
+    for name in (*binary.TWO_WAYS, *binary.NP_COMPARISONS, "true_divide"):
         smooth = () if name in FLAT else (0,)
         yield Sample(f"_npi_{name}_scalar", (M,), {"scalar": 2.0}, smooth)
-        if name in (*np_pairs.TWO_WAYS, "true_divide"):
+        if name in (*binary.TWO_WAYS, "true_divide"):
             yield Sample(f"_npi_r{name}_scalar", (M,), {"scalar": 2.0}, smooth)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import ArgumentError
-from dualmx.op.backend import lowering_on_platform
+from dualmx.op.lowering_context import lowering_on_platform
 from dualmx.op.registry import OPS
 from tests.goldens.nn_cases import GROUPS, Case
 from tests.ops.nn_replay import gradients, replay

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dualmx.core.errors import MXNetError
-from dualmx.op.backend import lowering_on_platform
-from dualmx.op.defs.window import to_spec
+from dualmx.op.defs.index import to_spec
+from dualmx.op.lowering_context import lowering_on_platform
 from dualmx.op.registry import OPS
 from tests.goldens.shape_cases import CUBE, floats, ints, ramp
 from tests.ops.replay import run

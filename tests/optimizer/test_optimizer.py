@@ -12,7 +12,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import nd
-from dualmx.optimizer import pickle_format
+from dualmx.optimizer import safe_pickle
 from dualmx.optimizer.optimizer import OPTIMIZERS
 
 NAMES = (
@@ -326,10 +326,10 @@ HOSTILE = [
     b"\x80\x04X\xff\xff\xff\xff.",
     b"\x80\x04" + b"(" * 1000 + b"t" * 1000 + b".",
     pickle.dumps({0: bytearray(5)}) + b"x" * 10,
-    pickle_format.write({0: pickle_format.Record("mxnet.ndarray.ndarray", "NDArray", (None,), {"handle": b"\x01"})}),
-    pickle_format.write(({}, pickle_format.Record("mxnet.optimizer.optimizer", "Nothing", (), {}))),
-    pickle_format.write(({}, pickle_format.Record("os", "SGD", (), {}))),
-    pickle_format.write(({}, pickle_format.Record("mxnet.optimizer.optimizer", "SGD", (), [1]))),
+    safe_pickle.write({0: safe_pickle.Record("mxnet.ndarray.ndarray", "NDArray", (None,), {"handle": b"\x01"})}),
+    safe_pickle.write(({}, safe_pickle.Record("mxnet.optimizer.optimizer", "Nothing", (), {}))),
+    safe_pickle.write(({}, safe_pickle.Record("os", "SGD", (), {}))),
+    safe_pickle.write(({}, safe_pickle.Record("mxnet.optimizer.optimizer", "SGD", (), [1]))),
 ]
 
 
@@ -356,9 +356,9 @@ def test_every_truncation_is_refused():
 def test_pickles_of_plain_values_are_read(protocol):
     shared = [1.5, None, True, -7, 2**40, -(2**33), "é", b"xx"]
     value = {"a": 1, "b": shared, "t": ((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)), 3: {}, "c": shared}
-    got = pickle_format.read(pickle.dumps(value, protocol))
+    got = safe_pickle.read(pickle.dumps(value, protocol))
     assert got == value and got["b"] is got["c"]
-    got = pickle.loads(pickle_format.write(value))
+    got = pickle.loads(safe_pickle.write(value))
     assert got == value and got["b"] is got["c"]
 
 

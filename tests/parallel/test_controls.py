@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dualmx.parallel import combine as arithmetic
-from dualmx.parallel.combine import reduce_values
-from dualmx.parallel.group import ProcessGroup
-from dualmx.ps import PeerLinks, peers
-from dualmx.ps.sockets import SocketVan
+from dualmx.parallel import reduce_ops as arithmetic
+from dualmx.parallel.process_group import ProcessGroup
+from dualmx.parallel.reduce_ops import reduce_values
+from dualmx.ps import PeerLinks, peer_links
+from dualmx.ps.van.socket_van import SocketVan
 from tests.dist.test_members import Running
 
 SIZE = 3
@@ -72,7 +72,7 @@ def test_sums_have_the_same_bits_everywhere(by_rank: bool, three: Together, monk
         def other_order(parts: Any, *rest: Any) -> None:
             reduce_values([*parts[here.rank :], *parts[: here.rank]], *rest)
 
-        monkeypatch.setattr("dualmx.parallel.group.reduce_values", other_order)
+        monkeypatch.setattr("dualmx.parallel.process_group.reduce_values", other_order)
     x = terms()
     for rank in range(SIZE):
 
@@ -118,7 +118,7 @@ def test_processes_that_disagree_are_told(compared: bool, three: Together, monke
 @pytest.mark.parametrize("noticed", [True, False])
 def test_a_process_that_ends_ends_the_exchange_of_the_others(noticed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not noticed:
-        monkeypatch.setattr(PeerLinks, "lost", lambda self, rank, reason: None)
+        monkeypatch.setattr(PeerLinks, "fail_rank", lambda self, rank, reason: None)
     three = Together()
     for rank in (0, 1):
         three.start(rank, lambda g: reduced(g, np.ones(2, np.float32)))
@@ -139,7 +139,7 @@ def test_a_process_that_is_stopped_ends_the_exchange_of_the_others(silence: floa
     hold = threading.Event()
     stopped = three.running.workers[2]._van
     assert isinstance(stopped, SocketVan)
-    stopped._watch = lambda now, slept: hold.wait(8)  # type: ignore[method-assign, assignment]
+    stopped._check_timeouts = lambda now, slept: hold.wait(8)  # type: ignore[method-assign, assignment]
     for rank in (0, 1):
         three.start(rank, lambda g: reduced(g, np.ones(2, np.float32)))
     for rank in (0, 1):
@@ -155,7 +155,7 @@ def test_a_process_that_does_not_call_is_an_error_in_the_end(
     timeout: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The control has no limit, and only says for whom it waits."""
-    monkeypatch.setattr(peers, "WAIT_LOG_SECONDS", 0.1)
+    monkeypatch.setattr(peer_links, "WAIT_LOG_SECONDS", 0.1)
     three = Together(timeout=timeout)
     three.start(0, lambda g: reduced(g, np.ones(2, np.float32)))
     assert three.ends(0, 10.0 if timeout else 2.0) is bool(timeout)

@@ -15,9 +15,9 @@ import pytest
 
 import dualmx as mx
 import dualmx.horovod as hvd
-from dualmx.horovod.negotiation import Controller, Request
-from dualmx.horovod.tuning import BayesianSearch, ParameterManager, TunableParams
-from dualmx.ndarray.promise import set_deferred
+from dualmx.horovod.autotune import BayesianSearch, ParameterManager, TunableParams
+from dualmx.horovod.controller import Controller, Request
+from dualmx.ndarray.deferred import set_deferred
 
 from .test_wrapped_processes import ENV, ROOT
 
@@ -30,22 +30,22 @@ def test_orders_hold_what_all_are_ready_for_and_what_fits() -> None:
     three = Controller([0, 1, 2])
     names = [ask("a"), ask("h", "float16 (2,)", 4), ask("b"), ask("c"), ask("g", kind="allgather")]
     for member in range(3):
-        assert three.orders(16) == []
-        three.announce(member, names[:: -1 if member else 1], 0.0)
+        assert three.pop_responses(16) == []
+        three.add_ready(member, names[:: -1 if member else 1], 0.0)
     # 16 bytes have room for two; float16 between them does not part them.
-    assert [o.names for o in three.orders(16)] == [["g"], ["c", "b"], ["h"], ["a"]]
-    three.announce(0, names[:3], 0.0)
-    three.announce(1, names[:3], 0.0)
-    three.announce(2, names[:3], 0.0)
-    assert [o.names for o in three.orders(0)] == [["a"], ["h"], ["b"]]
+    assert [o.names for o in three.pop_responses(16)] == [["g"], ["c", "b"], ["h"], ["a"]]
+    three.add_ready(0, names[:3], 0.0)
+    three.add_ready(1, names[:3], 0.0)
+    three.add_ready(2, names[:3], 0.0)
+    assert [o.names for o in three.pop_responses(0)] == [["a"], ["h"], ["b"]]
     assert not three.busy
 
 
 def test_disagreements_and_stalls_name_processes() -> None:
     two = Controller([3, 5])
-    two.announce(0, [ask("a"), ask("b")], 1.0)
-    two.announce(1, [ask("a", "float32 (3,)")], 2.0)
-    (order,) = two.orders(64)
+    two.add_ready(0, [ask("a"), ask("b")], 1.0)
+    two.add_ready(1, [ask("a", "float32 (3,)")], 2.0)
+    (order,) = two.pop_responses(64)
     assert "process 3 calls allreduce of float32 (2,), process 5 allreduce of float32 (3,)" in order.error
     assert two.stalled(1.5, 1.0) == [] and two.stalled(3.0, 1.0) == [("b", [5], 2.0)]
     assert two.stalled(9.0, 1.0) == [] and two.overdue(9.0, 5.0) == [("b", [5], 8.0)]
@@ -54,9 +54,9 @@ def test_disagreements_and_stalls_name_processes() -> None:
 
 def test_joined_processes_are_not_waited_for() -> None:
     two = Controller([0, 1])
-    two.announce(0, [ask("a"), ask("g", kind="allgather")], 0.0)
+    two.add_ready(0, [ask("a"), ask("g", kind="allgather")], 0.0)
     assert two.join(1) is None
-    a, g = two.orders(64)
+    a, g = two.pop_responses(64)
     assert (a.names, a.active, a.error) == (["a"], [0], "") and "process 1 has joined" in g.error
     assert two.join(0) == 0 and two.joined == []
 
@@ -70,7 +70,7 @@ def test_search_finds_the_top() -> None:
 
     for _ in range(25):
         x = search.propose()
-        search.tell(x, height(*x) + draw.randn() * 0.01)
+        search.add_sample(x, height(*x) + draw.randn() * 0.01)
     assert height(*search.best()) > -0.03
 
 

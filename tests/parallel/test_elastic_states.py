@@ -14,7 +14,7 @@ import dualmx as mx
 import dualmx.horovod as hvd
 from dualmx import parallel
 from dualmx.horovod.elastic import sampler as sampling
-from dualmx.op import joint
+from dualmx.op import lowering_context
 from dualmx.ps import PeerLost
 
 
@@ -33,7 +33,7 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def run() -> None:
         with monkeypatch.context() as patched, mx.autograd.train_mode():
-            patched.setattr(joint, "_beyond", [exchange])
+            patched.setattr(lowering_context, "_beyond", [exchange])
             patched.setattr(parallel, "is_initialized", lambda: True)
             patched.setattr(parallel, "size", lambda: 2)
             y = net(x)
@@ -200,7 +200,7 @@ class TestMXNetState:
         net = mx.gluon.nn.Dense(1, in_units=1)
         net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
         trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore="device", update_on_kvstore=True)
-        trainer._connect()
+        trainer._init_store()
         with pytest.raises(ValueError, match="take a DistributedTrainer"):
             hvd.elastic.MXNetState(trainer=trainer)
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.core.network import free_port
-from dualmx.parallel.combine import reduce_values
+from dualmx.core.net import free_port
+from dualmx.parallel.reduce_ops import reduce_values
 from dualmx.parallel.rendezvous import rendezvous
 
 ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"

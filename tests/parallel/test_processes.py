@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.core.network import free_port
+from dualmx.core.net import free_port
 
 ROOT, JOBS = Path(__file__).parents[2], Path(__file__).parent / "jobs"
 ENV = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.core.network import free_port
+from dualmx.core.net import free_port
 from dualmx.gluon.parallel import DistributedDataParallel, sync_gradients, sync_initial_weights
 
 ROOT = Path(__file__).parents[2]

@@ -24,17 +24,17 @@ import dualmx as mx
 from dualmx import MXNetError, autograd, nd
 from dualmx.compile.devices import device_put
 from dualmx.ndarray import invoke
+from dualmx.ndarray.execute import array_from_buffer
 from dualmx.ndarray.exposed import COUNTS
-from dualmx.ndarray.flush import array_from_buffer
 from dualmx.ndarray.handle import is_tracked
+from dualmx.ndarray.zero_copy import from_numpy_nocopy
 from dualmx.op.registry import OPS, op
 from dualmx.op.schema import Tensor
-from dualmx.parallel.borrow import from_numpy_nocopy
 from tests.ops.fronts import is_float
 from tests.safety.cases import FAMILIES, Case
 from tests.safety.memory import guarded
 
-flush = importlib.import_module("dualmx.ndarray.flush")  # the package has a function of this name
+flush = importlib.import_module("dualmx.ndarray.execute")  # the package has a function of this name
 TIMES = 20
 TOGETHER = 8  # cases in one program
 REFUSALS = (MXNetError, TypeError, ValueError)

@@ -19,7 +19,7 @@ import dualmx as mx
 def spoiled(address, count):
     return bool(np.isnan((ctypes.c_float * count).from_address(address)).all())
 
-flush = importlib.import_module("dualmx.ndarray.flush")
+flush = importlib.import_module("dualmx.ndarray.execute")
 found = {}
 
 x = mx.nd.ones((64, 64))
@@ -39,7 +39,7 @@ late.wait_to_read()
 taken = flush._recycle([mx.nd.zeros((64, 64))._v], buffers)
 found["recycled buffers"] = spoiled(taken[0].unsafe_buffer_pointer(), 4096)
 
-from dualmx.parallel.pool import pool
+from dualmx.parallel.buffer_pool import pool
 block = pool.empty((1 << 20,), np.dtype("float32"))
 block[:] = 1
 address = block.ctypes.data
@@ -48,7 +48,7 @@ gc.collect()
 other = pool.empty((1 << 20,), np.dtype("float32"))
 found["memory for results"] = other.ctypes.data == address and spoiled(address, 1 << 20)
 
-from dualmx.ps.shared import Arena
+from dualmx.ps.van.shared_memory import Arena
 arena = Arena(1 << 24)
 block = arena.take(1 << 16)
 block[:] = 0

@@ -226,8 +226,10 @@ def test_nothing_of_the_size_of_the_table_is_computed() -> None:
         found = c.compiled.memory_analysis()
         sizes.append((found.temp_size_in_bytes, found.output_size_in_bytes))
 
-    watcher = type("Watcher", (), {"compiled": staticmethod(watch), "flushed": lambda *a: None, "ran": lambda *a: None})
-    from dualmx.compile.watch import listeners
+    watcher = type(
+        "Watcher", (), {"compiled": staticmethod(watch), "executed": lambda *a: None, "ran_eagerly": lambda *a: None}
+    )
+    from dualmx.compile.events import listeners
 
     net(nd.array([1, 2]))
     nd.waitall()
@@ -247,7 +249,7 @@ def test_nothing_of_the_size_of_the_table_is_computed() -> None:
 
 
 def test_naive_engine_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dualmx.ndarray.trace import engine
+    from dualmx.ndarray.recorder import engine
 
     found = []
     for naive in (False, True):

@@ -10,7 +10,7 @@ import pytest
 
 import dualmx as mx
 from dualmx import autograd, gluon, nd, sym
-from dualmx.ndarray.trace import engine
+from dualmx.ndarray.recorder import engine
 
 BATCH = np.array([[0, 1, 0, 0], [2, 0, 0, 0], [0, 0, 0, 0]], np.float32)
 

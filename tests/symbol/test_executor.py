@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.ndarray.trace import engine
+from dualmx.ndarray.recorder import engine
 
 
 def fc(**kwargs):
@@ -342,7 +342,7 @@ def test_a_training_step_compiles_once():
 
 
 def counters():
-    from dualmx.compile.counters import counters
+    from dualmx.compile.events import counters
 
     return counters
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import CompileEvent, Listener, listeners
+from dualmx.compile.events import CompileEvent, Listener, listeners
 from dualmx.core.errors import ArgumentError
 
 WIDTH = 64

@@ -18,16 +18,16 @@ import dualmx as mx
 from dualmx import nd
 from dualmx.core.errors import FormatError
 from dualmx.core.reader import Content
-from dualmx.io.idx import read_idx
-from dualmx.io.records import offsets
-from dualmx.kvstore.snapshot import FORMAT, _read
+from dualmx.io.mnist import read_idx
+from dualmx.io.recordio import offsets
+from dualmx.kvstore.states import FORMAT, _read
 from dualmx.ndarray import serialize
-from dualmx.optimizer.states import load_states
-from dualmx.parallel.objects import decode
+from dualmx.optimizer.state_file import load_states
+from dualmx.parallel.object_codec import decode
 from dualmx.predictor import Predictor
-from dualmx.ps.batches import ElasticWorker
-from dualmx.ps.frame import NOTICE, Message
-from dualmx.ps.pulse import WorkerStatus
+from dualmx.ps.elastic_worker import ElasticWorker
+from dualmx.ps.heartbeat import WorkerStatus
+from dualmx.ps.van.frame import NOTICE, Message
 from dualmx.text.embedding import CustomEmbedding
 from dualmx.tools import serve
 
@@ -99,7 +99,7 @@ class TestArrays:
         refused(lambda: nd.load_frombuffer(content), content)
 
     def test_states_that_are_sparse_are_not_made_whole(self) -> None:
-        from dualmx.optimizer.pickle_format import Record, write
+        from dualmx.optimizer.safe_pickle import Record, write
 
         body = serialize.SparseBody("row_sparse", (1 << 30, 2), np.ones((1, 2), np.float32), (np.array([5]),))
         raw = bytearray(b"".join(serialize.encode_body(body)))
@@ -259,7 +259,7 @@ class TestModels:
         assert mx.contrib.stablehlo.import_model(path, checked=False)(nd.ones((1, 3))).shape == (1, 2)
 
     def test_snapshots(self, tmp_path) -> None:
-        from dualmx.core.seeds import rng_streams
+        from dualmx.core.rng import rng_streams
 
         meta = {"format": FORMAT, "rounds": 1, "random": rng_streams.state(), "extra": None, "keys": []}
         for change in (
@@ -327,18 +327,18 @@ class TestTables:
 
 class TestMessages:
     def test_true_and_false_are_no_numbers(self) -> None:
-        from dualmx.ps.frame import REQUEST, Message
-        from dualmx.ps.requests import parts_of, put
+        from dualmx.ps.server import parse_parts, serve_put
         from dualmx.ps.store import Store
+        from dualmx.ps.van.frame import REQUEST, Message
 
         for part in (["w", 0, False], ["w", True, 0], [True, 0, 0]):
             with pytest.raises(FormatError, match="not as expected"):
-                parts_of(Message(REQUEST, 0, {"op": "push", "parts": [part]}), (str, int), int, int)
+                parse_parts(Message(REQUEST, 0, {"op": "push", "parts": [part]}), (str, int), int, int)
         with pytest.raises(FormatError, match="key=True: not as expected"):
-            Message(REQUEST, 0, {"key": True}).take("key", (str, int))
+            Message(REQUEST, 0, {"key": True}).field("key", (str, int))
         message = Message(REQUEST, 0, {"parts": [["w", 0, "float32", 3, [True, 3]]]}, [bytes(12)], size=12)
         with pytest.raises(FormatError, match="no array"):
-            put(Store([0], True, print, print), message, lambda nbytes: np.empty(nbytes, np.uint8))
+            serve_put(Store([0], True, print, print), message, lambda nbytes: np.empty(nbytes, np.uint8))
 
     def test_a_job_of_very_many_batches(self) -> None:
         told = {"batch": 1 << 60, "members": [0], "used": []}
@@ -362,7 +362,7 @@ class TestMessages:
         wait = {"seconds": 10**400, "in": "", "for": []}
         for change in ({"at": 10**400}, {"figures": {"loss": 10**400}}, {"wait": wait}):
             with pytest.raises(FormatError):
-                WorkerStatus().take(Message(NOTICE, 0, {**good, **change}))
+                WorkerStatus().update(Message(NOTICE, 0, {**good, **change}))
 
     def test_many_small_parts_are_taken_in_order(self) -> None:
         parts = [bytes([i % 251]) * (1 + i % 3) for i in range(500)]
@@ -370,6 +370,6 @@ class TestMessages:
         at = 0
         for size in (1, 7, 2, 300, 1, 0, 50):
             assert pieces.left == len(whole) - at
-            assert bytes(pieces.take(size)) == whole[at : at + size]
+            assert bytes(pieces.read(size)) == whole[at : at + size]
             at += size
-        assert bytes(pieces.take(10**6)) == whole[at:] and pieces.left == 0 and bytes(pieces.take(5)) == b""
+        assert bytes(pieces.read(10**6)) == whole[at:] and pieces.left == 0 and bytes(pieces.read(5)) == b""

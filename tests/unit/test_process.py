@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import dualmx
-from dualmx.core.accepted import _ACCEPTED
 from dualmx.core.errors import ArgumentError
-from dualmx.core.knobs import BULK, KNOBS
+from dualmx.core.knobs import _ACCEPTED, BULK, KNOBS
 
 ROOT = Path(dualmx.__file__).parents[1]
 
@@ -206,7 +205,7 @@ def test_doctor_points_at_a_wrong_value():
 def test_the_naive_engine_names_the_line_of_a_failure():
     code = """
 import dualmx as mx
-assert mx.ndarray.trace.engine.naive
+assert mx.ndarray.recorder.engine.naive
 x = mx.nd.ones((2,)) * 3
 assert mx.debug.pending() == 0
 print(x.asnumpy().tolist())

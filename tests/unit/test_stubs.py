@@ -11,7 +11,7 @@ import pytest
 
 import dualmx as mx
 from dualmx.namespace.fluent import FLUENT
-from dualmx.namespace.rooms import PREFIXES
+from dualmx.namespace.lazy_module import PREFIXES
 from dualmx.namespace.stubs import FRONTS, PACKAGE, StubTarget, stubs
 from dualmx.op.registry import OPS
 

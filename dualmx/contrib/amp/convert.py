@@ -115,7 +115,7 @@ def _convert(
                 for e, k, f in zip(node.inputs, kinds, free, strict=True)
             ]
             kind = _LOW
-        made = node.rebuilt(inputs)
+        made = node.with_inputs(inputs)
         for i in range(node.n_outputs):
             casts.new[id(node), i] = (made, i)
             casts.kind[id(node), i] = kind

@@ -6,9 +6,9 @@ what can be exported, `NODES` what can be imported; another operator is an error
 
 from __future__ import annotations
 
-from .export import export_model
-from .from_onnx import NODES
-from .reading import get_model_metadata, import_model, import_to_gluon
-from .to_onnx import OPERATORS
+from .export_model import export_model
+from .export_rules import OPERATORS
+from .import_model import get_model_metadata, import_model, import_to_gluon
+from .import_rules import NODES
 
 __all__ = ["NODES", "OPERATORS", "export_model", "get_model_metadata", "import_model", "import_to_gluon"]

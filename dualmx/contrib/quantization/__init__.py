@@ -12,8 +12,8 @@ Example:
 from __future__ import annotations
 
 from .calibration import combine_histogram
+from .gluon_nets import quantize_net, quantize_net_v2
 from .models import calib_graph, quantize_graph, quantize_model, quantize_model_mkldnn
-from .nets import quantize_net, quantize_net_v2
 
 __all__ = [
     "calib_graph", "combine_histogram", "quantize_graph", "quantize_model", "quantize_model_mkldnn", "quantize_net",

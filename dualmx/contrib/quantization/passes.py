@@ -105,7 +105,7 @@ class Quantizer:
             elif node.op is None:
                 self.plain[id(node), 0] = (Node(None, node.name, attrs=node.attrs), 0)
             else:
-                made = node.rebuilt([self._float(e) for e in node.inputs])
+                made = node.with_inputs([self._float(e) for e in node.inputs])
                 self.plain.update(((id(node), i), (made, i)) for i in range(node.n_outputs))
         return Symbol([self._float(e) for e in self.entries])
 

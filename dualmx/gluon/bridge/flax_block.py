@@ -13,9 +13,9 @@ from ...core.context import Context
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...ndarray import NDArray, invoke
 from ...op.registry import Call
-from ..base import Block
+from ..base_block import Block
 from ..parameter import Parameter, context_list
-from .pure import pure_call
+from .functional import pure_call
 
 # Keyword of a module's __call__ -> what it gets in training.
 _MODE_KEYWORDS = {"train": True, "training": True, "is_training": True, "deterministic": False,

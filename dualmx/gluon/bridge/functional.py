@@ -1,9 +1,12 @@
-"""`functional`: a block or a symbol as a pure function of a tree of parameters."""
+"""`functional`: a block or a symbol as a pure function of a tree of parameters.
+
+A `Call` made from a JAX function on the spot, for code that is not in the operator registry.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -11,13 +14,14 @@ import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentTypeError
 from ...ndarray import NDArray, array
-from ...op.schema import ABSENT
+from ...op.registry import Call, Op
+from ...op.schema import ABSENT, UNTYPED, Input, ParamField, to_float
 from ...symbol import Symbol
 from ...symbol.lowering import graph_call
 from ...symbol.node import topological
-from ..base import Block
+from ..base_block import Block
 from ..cached_graph import CachedGraph
-from ..structure import flatten, unflatten
+from ..pytree import flatten, unflatten
 
 Function = Callable[..., Any]
 
@@ -108,3 +112,35 @@ def _function(symbol: Symbol, train: bool, listed: Callable[[Any], list[Any]], n
         return out, dict(zip(written, results[call.n_outputs :], strict=True))
 
     return fn
+
+
+def pure_call(
+    name: str,
+    fn: Callable[..., Sequence[Any]],
+    n_outputs: int,
+    writes: Sequence[int] = (),
+    random: bool = False,
+    runtime: Sequence[str] = (),
+) -> Call:
+    """Return a call of `fn(*arrays)`, to be run with `ndarray.invoke`.
+
+    Args:
+        name: shown in profiles and error messages.
+        fn: pure; returns the outputs, then the next values of the inputs it writes.
+        n_outputs: number of outputs.
+        writes: positions of the inputs that receive next values.
+        random: pass a random key as keyword `key`.
+        runtime: keywords under which `fn` receives float scalars given at each run.
+    """
+    params = {n: ParamField(n, float, to_float, 1.0, runtime=True) for n in runtime}
+    inputs = (Input("data", UNTYPED, variadic=True),)
+    op = Op(
+        name,
+        fn,
+        inputs,
+        params,
+        outputs=n_outputs,
+        key_name="key" if random else "",
+        mutates=(lambda _: tuple(writes)) if writes else None,
+    )
+    return Call(op, dict.fromkeys(runtime, 1.0), False)

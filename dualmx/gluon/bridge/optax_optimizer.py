@@ -12,7 +12,7 @@ from ...core.errors import ArgumentTypeError, MXNetError
 from ...ndarray import NDArray, array, invoke, invoke_out
 from ...op.registry import Call
 from ...optimizer.optimizer import Optimizer, as_lists, register
-from .pure import pure_call
+from .functional import pure_call
 
 
 class OptaxOptimizer(Optimizer):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from . import vision
+from .batchify import default_batchify_fn, default_mp_batchify_fn
 from .dataloader import DataLoader
 from .dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
-from .host import default_batchify_fn, default_mp_batchify_fn
 from .sampler import (
     BatchSampler,
     FilterSampler,

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from ...core.errors import ArgumentError, ForkError, MXNetError
+from .batchify import default_batchify_fn, default_mp_batchify_fn, to_device
 from .dataset import Dataset, SimpleDataset
-from .host import default_batchify_fn, default_mp_batchify_fn, to_device
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from .workers import WorkerPool
+from .worker_pool import WorkerPool
 
 
 class DataLoader:
@@ -93,7 +93,7 @@ class DataLoader:
         self._pool: WorkerPool | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._auto_reload = auto_reload
-        self._ahead: _PrefetchQueue | None = None
+        self._prefetch_queue: _PrefetchQueue | None = None
 
     def __len__(self) -> int:
         return len(self._batch_sampler)
@@ -101,8 +101,8 @@ class DataLoader:
     def __iter__(self) -> Iterator[Any]:
         if not self._num_workers:
             return self._one_by_one()
-        ahead, self._ahead = self._ahead or self._start(), None
-        return self._passed_on(ahead) if self._auto_reload else ahead
+        ahead, self._prefetch_queue = self._prefetch_queue or self._start(), None
+        return self._reload(ahead) if self._auto_reload else ahead
 
     def _one_by_one(self) -> Iterator[Any]:
         for indices in self._batch_sampler:
@@ -112,7 +112,7 @@ class DataLoader:
         return _make(self._dataset, self._batchify, indices)
 
     def _start(self) -> _PrefetchQueue:
-        refused = self._pool is not None and self._pool.refused
+        refused = self._pool is not None and self._pool.fork_unsafe
         if self._thread_pool or refused:
             if self._threads is None:
                 # What was written for processes need not be safe in several threads.
@@ -123,18 +123,18 @@ class DataLoader:
         make = partial(_make, self._dataset, self._batchify)
         return _ProcessPrefetch(self._pool, make, self._batch_sampler, self._prefetch)
 
-    def _passed_on(self, ahead: _PrefetchQueue) -> Iterator[Any]:
+    def _reload(self, ahead: _PrefetchQueue) -> Iterator[Any]:
         yield from ahead
         self.refresh()
 
     def refresh(self) -> None:
         """Start to make the first batches of the next pass now."""
-        if self._num_workers and self._ahead is None:
-            self._ahead = self._start()
+        if self._num_workers and self._prefetch_queue is None:
+            self._prefetch_queue = self._start()
 
     def clean(self) -> None:
         """Drop batches made ahead of the next pass."""
-        self._ahead = None
+        self._prefetch_queue = None
 
     def __del__(self) -> None:
         if getattr(self, "_threads", None) is not None:
@@ -152,14 +152,14 @@ class _PrefetchQueue:
 
     def __init__(self, batches: Any, count: int):
         self._batches = iter(batches)
-        self._due: deque[Any] = deque()
+        self._pending: deque[Any] = deque()
         for _ in range(count):
             self._ask()
 
     def _ask(self) -> None:
         indices = next(self._batches, None)
         if indices is not None:
-            self._due.append(self._submit(indices))
+            self._pending.append(self._submit(indices))
 
     def _submit(self, indices: Any) -> Any:
         raise NotImplementedError
@@ -171,10 +171,10 @@ class _PrefetchQueue:
         return self
 
     def __next__(self) -> Any:
-        if not self._due:
+        if not self._pending:
             raise StopIteration
         try:
-            batch = self._result(self._due.popleft())
+            batch = self._result(self._pending.popleft())
         except BaseException:
             self._batches = iter(())
             raise
@@ -188,11 +188,11 @@ class _ProcessPrefetch(_PrefetchQueue):
         super().__init__(*args)
 
     def _submit(self, indices: Any) -> tuple[int, Any]:
-        return -1 if self._pool.refused else self._pool.submit(indices), indices
+        return -1 if self._pool.fork_unsafe else self._pool.request_batch(indices), indices
 
     def _result(self, due: tuple[int, Any]) -> Any:
         ticket, indices = due
-        if not self._pool.refused:
+        if not self._pool.fork_unsafe:
             try:
                 return to_device(self._pool.result(ticket))
             except ForkError:
@@ -200,7 +200,7 @@ class _ProcessPrefetch(_PrefetchQueue):
         return self._make(indices)
 
     def _refuse(self) -> None:
-        self._pool.refused = True
+        self._pool.fork_unsafe = True
         self._pool.close()
         warnings.warn(
             "DataLoader: the dataset or the collation computes with NDArrays, which worker processes that are forks "
@@ -210,7 +210,7 @@ class _ProcessPrefetch(_PrefetchQueue):
         )
 
     def __del__(self) -> None:
-        if not self._pool.refused:
+        if not self._pool.fork_unsafe:
             self._pool.forget(ticket for ticket, _ in getattr(self, "_due", ()))
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ArgumentError, ArgumentTypeError
-from ...io.records import MXIndexedRecordIO
+from ...io.recordio import MXIndexedRecordIO
 from ...ndarray import NDArray, array
-from ..semantics import is_numpy, to_np_class
-from .host import as_argument, numpy_form, stack, to_host, worker_mode
+from ..pytree import is_numpy, to_np_class
+from .batchify import as_argument, numpy_form, stack, to_host, worker_mode
 from .sampler import FilterSampler, Sampler, SequentialSampler
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.checks import integer
+from ...core.argcheck import integer
 from ...core.errors import ArgumentError
-from ...io.records import check_shard, shard_indices
+from ...io.recordio import check_shard, shard_indices
 
 
 class Sampler:

@@ -7,7 +7,7 @@ from typing import Any
 from ... import initializer
 from ...core.errors import ArgumentError
 from ..hybrid import HybridBlock
-from .one_call import OpLayer
+from .op_layer import OpLayer
 
 
 class Activation(OpLayer):

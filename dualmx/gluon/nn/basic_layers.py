@@ -7,13 +7,13 @@ from typing import Any
 
 from ...core.errors import ArgumentError, suggest
 from ...namespace import nd, sym
-from ..base import Block
+from ..base_block import Block
 from ..hybrid import HybridBlock
-from ..semantics import with_class_of
+from ..pytree import with_class_of
 from .activations import Activation
 from .containers import Concatenate, HybridConcatenate, HybridSequential, Identity, Sequential
 from .normalization import BatchNorm, BatchNormReLU, GroupNorm, InstanceNorm, LayerNorm
-from .one_call import OpLayer
+from .op_layer import OpLayer
 
 
 class Dense(OpLayer):
@@ -106,8 +106,8 @@ class Dropout(OpLayer):
     def _rate(self, rate: float) -> None:
         self._kwargs["p"] = rate
 
-    def _eager(self, x: Any) -> Any:
-        return super()._eager(x) if self._kwargs["p"] > 0 else nd.identity(x)
+    def _fast_forward(self, x: Any) -> Any:
+        return super()._fast_forward(x) if self._kwargs["p"] > 0 else nd.identity(x)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Drop out."""
@@ -228,7 +228,7 @@ class HybridLambda(HybridBlock):
         ArgumentError: neither a function nor the name of one.
     """
 
-    _calls_users = True
+    _calls_user_code = True
 
     def __init__(self, function: str | Callable[..., Any], prefix: str | None = None):
         super().__init__(prefix=prefix)

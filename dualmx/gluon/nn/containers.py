@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...namespace import nd
-from ..base import Block
+from ..base_block import Block
 from ..hybrid import HybridBlock
 
 
@@ -65,7 +65,7 @@ class HybridSequential(_IndexedChildren, HybridBlock):
         (4, 2)
     """
 
-    def _eager(self, x: Any) -> Any:
+    def _fast_forward(self, x: Any) -> Any:
         for block in self._children.values():
             x = block(x)
         return x
@@ -113,7 +113,7 @@ class HybridConcatenate(HybridSequential):
         super().__init__(prefix=prefix, params=params)
         self.axis = axis
 
-    _eager = None  # type: ignore[assignment]
+    _fast_forward = None  # type: ignore[assignment]
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Call the children on `x` and join."""
@@ -129,7 +129,7 @@ class Identity(HybridBlock):
         (2,)
     """
 
-    def _eager(self, x: Any) -> Any:
+    def _fast_forward(self, x: Any) -> Any:
         return x
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.dtypes import as_dtype
 from ..parameter import Parameter
-from .one_call import OpLayer
+from .op_layer import OpLayer
 
 
 class _Affine(OpLayer):
@@ -127,7 +127,7 @@ class BatchNormReLU(BatchNorm):
         """Normalize and rectify."""
         return F.contrib.BatchNormWithReLU(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 
-    _eager = BatchNorm._eager
+    _fast_forward = BatchNorm._fast_forward
 
 
 class LayerNorm(_Affine):
@@ -204,8 +204,8 @@ class InstanceNorm(_Affine):
         self._make_affine(in_channels, center, scale, beta_initializer, gamma_initializer, differentiable=False)
         self._prepare("InstanceNorm", (self.gamma, self.beta), eps=epsilon)
 
-    def _eager(self, x: Any) -> Any:
-        return super()._eager(x) if self._axis == 1 else self._run_eager(x.context, x)
+    def _fast_forward(self, x: Any) -> Any:
+        return super()._fast_forward(x) if self._axis == 1 else self._forward_eager(x.context, x)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any) -> Any:
         """Normalize."""

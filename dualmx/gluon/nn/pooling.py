@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.errors import ArgumentError
 from ..hybrid import HybridBlock
-from .one_call import OpLayer
+from .op_layer import OpLayer
 
 _LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 

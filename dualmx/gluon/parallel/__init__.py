@@ -1,18 +1,19 @@
 """Networks on several devices or in several processes: wrappers, exchanges, layers cut over a mesh."""
 
 from ...core.deprecated import former_names
-from .attention import ParallelSelfAttention, ParallelTransformerCell
-from .data_parallel import DataParallel
-from .devices import devices, rest
-from .distributed import DistributedDataParallel
-from .layers import ColumnParallelDense, RowParallelDense, VocabParallelEmbedding
-from .periodic import AccumulatingTrainer
-from .pipeline import Pipeline
-from .remote import RemoteBlock
-from .sentinel import DivergenceCheck
-from .sharded import fully_shard
-from .stacked import StackedPipeline
-from .sync import sync_gradients, sync_initial_weights
+from .accumulate import AccumulatingTrainer
+from .data_parallel import DataParallel, devices, fully_shard, rest
+from .distributed import DistributedDataParallel, sync_gradients, sync_initial_weights
+from .divergence_check import DivergenceCheck
+from .pipeline import Pipeline, StackedPipeline
+from .remote_block import RemoteBlock
+from .tensor_parallel import (
+    ColumnParallelDense,
+    ParallelSelfAttention,
+    ParallelTransformerCell,
+    RowParallelDense,
+    VocabParallelEmbedding,
+)
 
 __all__ = [
     "AccumulatingTrainer", "ColumnParallelDense", "DataParallel", "DistributedDataParallel", "DivergenceCheck",

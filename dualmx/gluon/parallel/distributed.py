@@ -1,10 +1,13 @@
-"""`DistributedDataParallel`: a network in each of several processes, whose gradients are averaged as they are made."""
+"""`DistributedDataParallel`: a network in each of several processes, whose gradients are averaged as they are made.
+
+The two exchanges of a training loop that every process runs for itself: weights once, gradients at each step.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ... import autograd
@@ -15,10 +18,105 @@ from ...namespace import nd
 from ...ndarray import NDArray
 from ...ndarray.tape import post_backward_hooks
 from ...parallel import all_gather, all_reduce, broadcast, rank, size
-from ..base import Block
-from ..parameter import Parameter
-from .devices import devices
-from .sync import parameters_of, set_gradients, sync_initial_weights
+from ..base_block import Block
+from ..parameter import Parameter, ParameterDict
+from .data_parallel import devices
+
+
+def parameters_of(what: str, source: Any) -> list[Parameter]:
+    """Return the parameters of a block, a dict or a list of them, sorted by name if they have names.
+
+    Raises:
+        ArgumentTypeError: something else. MXNetError: one of them has no values yet.
+    """
+    if isinstance(source, Block):
+        source = source.collect_params()
+    if isinstance(source, (ParameterDict, Mapping)):
+        found = [source[name] for name in sorted(source.keys())]
+    else:
+        found = list(source) if isinstance(source, (list, tuple)) else [source]
+    for p in found:
+        if not isinstance(p, Parameter):
+            raise ArgumentTypeError(f"{what}: a {type(p).__name__}: expected a Block or its parameters")
+        if p._data is None:
+            raise MXNetError(
+                f"{what}: parameter {p.name!r} has no values yet; initialize the network, and pass one batch "
+                "through it if shapes of parameters are not known before"
+            )
+    return found
+
+
+def sync_initial_weights(net: Any, root: int = 0) -> None:
+    """Give all processes the parameters of process `root`, auxiliary states such as moving averages included.
+
+    Args:
+        net: a Block, or its parameters in a dict or a list; the same in all processes.
+        root: whose values are taken.
+
+    Raises:
+        ArgumentTypeError: not parameters. MXNetError: a parameter has no values yet, or a process is gone.
+
+    Example:
+        >>> import dualmx as mx
+        >>> net = mx.gluon.nn.Dense(2, in_units=3)
+        >>> net.initialize()
+        >>> sync_initial_weights(net)
+    """
+    params = parameters_of("sync_initial_weights", net)
+    if size() == 1:
+        return
+    found = broadcast([p.list_data()[0] for p in params], root)
+    for p, value in zip(params, found, strict=True):
+        p.set_data(value)
+
+
+def sync_gradients(net: Any, average: bool = True) -> None:
+    """Replace the gradients by their mean (or sum) over all processes; the same bits in each.
+
+    With batches of B rows in each of R processes and losses that are sums over rows, `trainer.step(B)` after it equals
+    one process with R·B rows. The gradients of several contexts of one process are added. The Trainer must not exchange
+    gradients itself: make it with `kvstore=None`.
+
+    Args:
+        net: a Block, or its parameters in a dict or a list; the same in all processes.
+        average: divide by the number of processes.
+
+    Raises:
+        ArgumentTypeError: not parameters. MXNetError: a parameter has no values yet, or a process is gone.
+
+    Example:
+        >>> import dualmx as mx
+        >>> net = mx.gluon.nn.Dense(2, in_units=3)
+        >>> net.initialize()
+        >>> sync_initial_weights(net)
+        >>> trainer = mx.gluon.Trainer(net.collect_params(), "sgd", kvstore=None)
+        >>> with mx.autograd.record():
+        ...     loss = net(mx.nd.ones((4, 3))).sum()
+        >>> loss.backward()
+        >>> sync_gradients(net)
+        >>> trainer.step(4)
+    """
+    params = [p for p in parameters_of("sync_gradients", net) if p.grad_req != "null"]
+    set_gradients(
+        params, all_reduce([summed_grad(p) for p in params], "average" if average else "sum") if params else []
+    )
+
+
+def summed_grad(param: Parameter) -> NDArray:
+    """Return the gradient of a parameter, added over the contexts of this process."""
+    first, *others = param.list_grad()
+    with autograd.pause():
+        for g in others:
+            first = first + g.as_in_context(first.context)
+    return first
+
+
+def set_gradients(params: list[Parameter], values: list[NDArray]) -> None:
+    """Overwrite the gradients of parameters on all their contexts."""
+    with autograd.pause():
+        for p, value in zip(params, values, strict=True):
+            for g in p.list_grad():
+                g[:] = value.as_in_context(g.context)
 
 
 class DistributedDataParallel(Block):
@@ -71,10 +169,10 @@ class DistributedDataParallel(Block):
             raise ArgumentError(f"DistributedDataParallel: bucket_cap_mb={bucket_cap_mb}: expected a number above 0")
         self.module = module
         self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
-        self._cap = bucket_cap_mb * 2**20
+        self._bucket_cap = bucket_cap_mb * 2**20
         self._exchanging = True
-        self._pending = self._agreed = False
-        self._reached: list[Parameter] = []
+        self._pending = self._params_synced = False
+        self._hooked_params: list[Parameter] = []
         # While processes may run out of batches: how sums are divided; None outside of `join`.
         self._divides_by_all: bool | None = None
         self._early = False
@@ -95,7 +193,7 @@ class DistributedDataParallel(Block):
         if any(len(p.list_ctx()) > 1 for p in params):
             raise ArgumentError(f"DistributedDataParallel: parameters on {params[0].list_ctx()}: {_ONE_CONTEXT}")
         sync_initial_weights(params)
-        self._agreed = True
+        self._params_synced = True
 
     def _parameters(self) -> list[Parameter]:
         return parameters_of("DistributedDataParallel", self.module)
@@ -105,11 +203,11 @@ class DistributedDataParallel(Block):
 
     def forward(self, *args: Any) -> Any:
         """Compute the network; if this is recorded, the backward pass that follows ends with an exchange."""
-        if not self._agreed:
+        if not self._params_synced:
             self._finish_shapes(args)
         out = self.module(*args)
         if autograd.is_recording() and self._exchanging and not self._pending:
-            self._listen()
+            self._register_hook()
         return out
 
     def _finish_shapes(self, args: tuple[Any, ...]) -> None:
@@ -118,12 +216,12 @@ class DistributedDataParallel(Block):
             self.module(*args)
         self._agree()
 
-    def _listen(self) -> None:
+    def _register_hook(self) -> None:
         """Wait for the backward pass that reaches a parameter."""
         self._pending = True
         # Gradients that were added up before in `no_sync` do not tell whether this pass has come.
-        self._reached = [p for p in self._parameters() if p.data()._fresh_grad]
-        for p in self._reached:
+        self._hooked_params = [p for p in self._parameters() if p.data()._fresh_grad]
+        for p in self._hooked_params:
             p.data()._fresh_grad = False
         me = weakref.ref(self)
 
@@ -141,11 +239,11 @@ class DistributedDataParallel(Block):
         """Exchange what the backward pass of this network computed."""
         params = self._learned()
         self._pending = False
-        for p in self._reached:
+        for p in self._hooked_params:
             p.data()._fresh_grad = True
         with autograd.pause():
             self._check(params)
-            active = self._roll_call(True) if self._divides_by_all is not None else list(range(size()))
+            active = self._active_processes(True) if self._divides_by_all is not None else list(range(size()))
             self._exchange(params, [p.grad() for p in params], active)
 
     def _check(self, params: list[Parameter]) -> None:
@@ -175,7 +273,7 @@ class DistributedDataParallel(Block):
         if size() == 1:
             return
         by = size() if self._divides_by_all in (None, True) else len(active)
-        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in gradient_buckets(grads, self._cap)]
+        begun = [(b, all_reduce([grads[i] for i in b], wait=False)) for b in gradient_buckets(grads, self._bucket_cap)]
         for bucket, handle in begun:
             sums = handle.wait()
             if rank() in active:
@@ -185,7 +283,7 @@ class DistributedDataParallel(Block):
             for p, value in zip(states, broadcast([p.data() for p in states], active[0]), strict=True):
                 p.set_data(value)
 
-    def _roll_call(self, here: bool) -> list[int]:
+    def _active_processes(self, here: bool) -> list[int]:
         """Return the processes that still have batches."""
         flags = all_gather(nd.array([float(here)], dtype="float32")).asnumpy().reshape(-1)
         active = [i for i, flag in enumerate(flags) if flag]
@@ -255,7 +353,7 @@ class DistributedDataParallel(Block):
             yield
             params = self._learned()
             nothing = [nd.zeros_like(p.data()) for p in params]
-            while active := self._roll_call(False):
+            while active := self._active_processes(False):
                 self._exchange(params, nothing, active)
             sync_initial_weights(self._parameters(), self._last[0])
         finally:

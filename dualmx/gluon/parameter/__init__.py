@@ -1,9 +1,9 @@
 """Parameters: named arrays with gradients, one copy per context, created when their shape is known."""
 
 from ...ndarray import NDArray
-from .collection import ParameterDict, brief
 from .constant import Constant
-from .single import ARRAYS_VERSION, DeferredInitializationError, Parameter, context_list, shape_is_known
+from .parameter import ARRAYS_VERSION, DeferredInitializationError, Parameter, context_list, shape_is_known
+from .parameter_dict import ParameterDict, brief
 
 tensor_types = (NDArray,)
 

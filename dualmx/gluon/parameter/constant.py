@@ -8,7 +8,7 @@ from typing import Any
 from ... import initializer
 from ...namespace import nd
 from ...ndarray import NDArray
-from .single import Parameter
+from .parameter import Parameter
 
 
 class Constant(Parameter):

@@ -1,10 +1,16 @@
 """Recurrent layers over whole sequences, and cells that take one step."""
 
 from . import rnn_cell, rnn_layer
-from .base import HybridRecurrentCell, RecurrentCell
-from .cells import GRUCell, LSTMCell, RNNCell
-from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
-from .modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
+from .cell import GRUCell, HybridRecurrentCell, LSTMCell, RecurrentCell, RNNCell
+from .cell_wrappers import (
+    BidirectionalCell,
+    DropoutCell,
+    HybridSequentialRNNCell,
+    ModifierCell,
+    ResidualCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
 from .rnn_layer import GRU, LSTM, RNN
 
 __all__ = [

@@ -3,10 +3,16 @@
 import numpy as np
 
 from ..parameter import tensor_types
-from .base import HybridRecurrentCell, RecurrentCell
-from .cells import GRUCell, LSTMCell, RNNCell
-from .containers import BidirectionalCell, HybridSequentialRNNCell, SequentialRNNCell
-from .modifiers import DropoutCell, ModifierCell, ResidualCell, ZoneoutCell
+from .cell import GRUCell, HybridRecurrentCell, LSTMCell, RecurrentCell, RNNCell
+from .cell_wrappers import (
+    BidirectionalCell,
+    DropoutCell,
+    HybridSequentialRNNCell,
+    ModifierCell,
+    ResidualCell,
+    SequentialRNNCell,
+    ZoneoutCell,
+)
 
 # Types that MXNet names here.
 numeric_types = (float, int, np.generic)

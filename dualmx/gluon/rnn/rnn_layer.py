@@ -11,11 +11,9 @@ from ...namespace import nd, sym
 from ...ndarray import NDArray
 from ..hybrid import HybridBlock
 from ..parameter import Parameter, tensor_types
-from .cells import GRUCell, LSTMCell, RNNCell
-from .containers import BidirectionalCell, HybridSequentialRNNCell
-from .modifiers import DropoutCell
-from .sequences import ARRAYS
-from .states import make_state
+from .cell import GRUCell, LSTMCell, RNNCell, make_state
+from .cell_wrappers import BidirectionalCell, DropoutCell, HybridSequentialRNNCell
+from .unroll import ARRAYS
 
 _GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 

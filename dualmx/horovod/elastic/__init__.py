@@ -17,8 +17,8 @@ Example:
     3
 """
 
-from .network import MXNetState
-from .running import HorovodInternalError, HostsUpdatedInterrupt, run
+from .gluon_state import MXNetState
+from .run_loop import HorovodInternalError, HostsUpdatedInterrupt, run
 from .sampler import ElasticSampler
 from .state import ObjectState, State
 

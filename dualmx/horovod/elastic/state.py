@@ -9,7 +9,7 @@ from typing import Any
 from ... import parallel
 from ...ndarray import NDArray
 from ...parallel import world
-from .running import HostsUpdatedInterrupt
+from .run_loop import HostsUpdatedInterrupt
 
 
 class State:
@@ -114,7 +114,7 @@ class ObjectState(State):
 
     def restore(self) -> None:
         """Go back to what was saved last."""
-        self._take({name: copy.deepcopy(value) for name, value in self._saved.items()})
+        self._load({name: copy.deepcopy(value) for name, value in self._saved.items()})
 
     def sync(self) -> None:
         """Take over the values of the first process, and save them.
@@ -126,13 +126,13 @@ class ObjectState(State):
         alike = {name: _state_of(value) for name, value in held.items() if not hasattr(value, "sync")}
         found = parallel.broadcast_object(alike)
         if parallel.rank():
-            self._take(found)
+            self._load(found)
         for value in held.values():
             if hasattr(value, "sync"):
                 value.sync()
         self.save()
 
-    def _take(self, values: dict[str, Any]) -> None:
+    def _load(self, values: dict[str, Any]) -> None:
         for name, value in values.items():
             held = getattr(self, name)
             if _has_state_dict(held):

@@ -11,7 +11,7 @@ from ...core.errors import MXNetError
 from ...gluon.parallel import devices as listed_devices
 from ...gluon.parameter import Parameter
 from ...ndarray import NDArray
-from . import replicas
+from . import replica_context
 
 _entered: list[Strategy] = []
 
@@ -109,7 +109,7 @@ class Strategy:
             >>> keras.distribute.OneDeviceStrategy("cpu:0").run(lambda a, b: a + b, (1, 2))
             3
         """
-        return replicas.run(self, fn, args, kwargs or {})
+        return replica_context.run(self, fn, args, kwargs or {})
 
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
         """Return one array that is the sum or mean of the values of all replicas.
@@ -122,11 +122,11 @@ class Strategy:
         Raises:
             ArgumentError: another operation, or an axis that is not there.
         """
-        return replicas.reduce_per_replica(self, reduce_op, value, axis)
+        return replica_context.reduce_per_replica(self, reduce_op, value, axis)
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """Return the values of the replicas of this process."""
-        return replicas.local_values(value)
+        return replica_context.local_values(value)
 
     def experimental_distribute_dataset(self, dataset: Iterable[Any], options: Any = None) -> Any:
         """Return an iterable of batches for `run`: of each batch every replica of every worker gets its rows.
@@ -136,10 +136,10 @@ class Strategy:
                 arrays; a `DataLoader`, for example.
             options: accepted.
         """
-        return replicas.DistributedDataset(self, dataset)
+        return replica_context.DistributedDataset(self, dataset)
 
     def distribute_datasets_from_function(
-        self, dataset_fn: Callable[[replicas.InputContext], Iterable[Any]], options: Any = None
+        self, dataset_fn: Callable[[replica_context.InputContext], Iterable[Any]], options: Any = None
     ) -> Any:
         """Return an iterable of batches for `run`, of which each replica takes one whole.
 
@@ -147,7 +147,7 @@ class Strategy:
             dataset_fn: returns the batches of this worker, given an `InputContext`.
             options: accepted.
         """
-        return replicas.DatasetsOfReplicas(self, dataset_fn)
+        return replica_context.DatasetsOfReplicas(self, dataset_fn)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(str, self.contexts))})"

@@ -1,23 +1,34 @@
-"""Operators that map every element by itself: rounding, roots, logarithms, trigonometry, activations, casts."""
+"""Operators that map every element by itself: rounding, roots, logarithms, trigonometry, activations, casts.
+
+Activation functions with a kind parameter.
+
+NumPy's element-wise functions of one array that the classic operators do not have.
+
+How values inside a program are cut over a mesh.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jax.scipy import special
+from jax.sharding import NamedSharding, PartitionSpec
 
 from ...core.dtypes import is_float
-from ...core.errors import ArgumentError
+from ...core.errors import ArgumentError, DtypeError
+from ..lowering_context import REMAT_NAME, device_grid, mesh
 from ..registry import op
-from ..schema import Count, DType, Positive, Tensor, UntypedTensor
-from .rules import alike, convert, merge_shapes, need_float, through_float, typed_scalar, widened
-from .varying import Params, define_runtime_form, faithful, typed, whole
+from ..runtime_scalars import Params, define_runtime_form, faithful, typed, whole
+from ..schema import ABSENT, Count, DType, Key, Positive, Tensor, Train, UntypedTensor, When
+from ..shape_rules import alike, convert, merge_shapes, need_float, through_float, typed_scalar, widened
+from ..spatial import check_float, known, widen
 
 Map = Callable[[jax.Array], jax.Array]
 
@@ -394,3 +405,205 @@ def add_n(*args: Tensor, num_args: Count = 0) -> jax.Array:
     for x in args[1:]:
         total = jnp.add(total, x)
     return total
+
+
+_SELU_ALPHA = 1.6732632423543772848170429916717
+_SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _relu(x: jax.Array) -> jax.Array:
+    # The comparison makes the gradient at 0 equal 0.
+    return jnp.where(x > 0, x, 0)
+
+
+def _softrelu(x: jax.Array) -> jax.Array:
+    return jax.nn.softplus(x)
+
+
+def _mish(x: jax.Array) -> jax.Array:
+    return x * jnp.tanh(jax.nn.softplus(x))
+
+
+_KINDS: dict[str, Any] = {
+    "relu": _relu,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+    "softrelu": _softrelu,
+    "softsign": lambda x: x / (1 + jnp.abs(x)),
+    "log_sigmoid": jax.nn.log_sigmoid,
+    "mish": _mish,
+}
+
+
+@op(aliases=("_npx_activation",))
+def Activation(
+    data: Tensor, *, act_type: Literal["relu", "sigmoid", "tanh", "softrelu", "softsign", "log_sigmoid", "mish"]
+) -> jax.Array:
+    """Apply an activation function to each element.
+
+    relu max(x, 0); sigmoid 1 / (1 + e⁻ˣ); tanh; softrelu log(1 + eˣ); softsign x / (1 + |x|);
+    log_sigmoid log(sigmoid(x)); mish x · tanh(log(1 + eˣ)) (Misra 2019). Shapes: any, kept.
+    """
+    check_float("Activation", data)
+    return _KINDS[act_type](data)
+
+
+def _leaky_inputs(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    data = shapes.get("data")
+    if p.act_type != "prelu" or not data or shapes.get("gamma") == (1,):
+        return {}
+    channels = data[min(1, len(data) - 1)]
+    return {"gamma": (channels,)} if known(channels) else {}
+
+
+def _per_channel(gamma: jax.Array, data: jax.Array) -> jax.Array:
+    if gamma.size == 1:
+        return gamma.reshape(())
+    channels = data.shape[1] if data.ndim > 1 else data.shape[0]
+    if gamma.shape != (channels,):
+        raise ArgumentError(f"LeakyReLU: gamma has shape {gamma.shape}: expected (1,) or ({channels},)")
+    return gamma.reshape(1, -1, *(1,) * (data.ndim - 2)) if data.ndim > 1 else gamma
+
+
+@op(aliases=("_npx_leaky_relu",), outputs=lambda p: 2 if p.act_type == "rrelu" else 1, visible=1,
+    complete=_leaky_inputs)  # fmt: skip
+def LeakyReLU(
+    data: Tensor,
+    gamma: Annotated[Tensor, When("act_type", "prelu")] = ABSENT,
+    key: Key = ABSENT,
+    train: Train = False,
+    *,
+    act_type: Literal["leaky", "prelu", "elu", "selu", "gelu", "rrelu"] = "leaky",
+    slope: float = 0.25,
+    lower_bound: float = 0.125,
+    upper_bound: float = 0.334,
+) -> Any:
+    """Rectifiers that let some of the negative side through.
+
+    leaky x or slope·x; prelu x or gamma·x, gamma of shape (1,) or (C,) for axis 1 (He et al. 2015); elu x or
+    slope·(eˣ − 1) (Clevert et al. 2015); selu 1.0507·(x or 1.6733·(eˣ − 1)) (Klambauer et al. 2017);
+    gelu x·Φ(x) with the error function (Hendrycks & Gimpel 2016); rrelu x or r·x, r uniform in
+    [lower_bound, upper_bound] per element when training and its mean otherwise (Xu et al. 2015).
+    Shapes: any, kept. rrelu has the slopes used as second, hidden output.
+    """
+    check_float("LeakyReLU", data)
+    x, s = data, jnp.asarray(slope, data.dtype)
+    if act_type == "leaky":
+        return jnp.where(x > 0, x, s * x)
+    if act_type == "prelu":
+        return jnp.where(x > 0, x, _per_channel(gamma, data) * x)
+    if act_type == "elu":
+        return jnp.where(x > 0, x, s * jnp.expm1(jnp.minimum(x, 0)))
+    if act_type == "selu":
+        return _SELU_SCALE * jnp.where(x > 0, x, _SELU_ALPHA * jnp.expm1(jnp.minimum(x, 0)))
+    if act_type == "gelu":
+        wide = widen(x)
+        return (0.5 * wide * (1 + lax.erf(wide * 0.5**0.5))).astype(x.dtype)
+    if train:
+        slopes = jax.random.uniform(key, x.shape, jnp.float32, lower_bound, upper_bound).astype(x.dtype)
+    else:
+        slopes = jnp.full(x.shape, (lower_bound + upper_bound) / 2, x.dtype)
+    return jnp.where(x > 0, x, slopes * x), slopes
+
+
+def _slope_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    return params["act_type"] in ("leaky", "elu") and is_float(dtype) and faithful(params["slope"], dtype)
+
+
+define_runtime_form(LeakyReLU, "slope", fits=_slope_fits)
+
+
+Test = Callable[[jax.Array], jax.Array]
+
+
+def _of_floats(test: Test, whole: bool) -> Test:
+    """A test of floating-point values; integers all answer `whole`."""
+    return lambda x: test(x) if is_float(np.dtype(x.dtype)) else jnp.full(x.shape, whole)
+
+
+TESTS: tuple[tuple[str, Test, str], ...] = (
+    ("logical_not", lambda x: x == 0, "True where x is 0."),
+    ("isnan", _of_floats(jnp.isnan, False), "True where x is not a number."),
+    ("isinf", _of_floats(jnp.isinf, False), "True where x is infinite."),
+    ("isfinite", _of_floats(jnp.isfinite, True), "True where x is neither infinite nor nan."),
+    ("isposinf", _of_floats(lambda x: x == jnp.inf, False), "True where x is positive infinity."),
+    ("isneginf", _of_floats(lambda x: x == -jnp.inf, False), "True where x is negative infinity."),
+)
+
+
+def _register(name: str, test: Test, doc: str) -> None:
+    def body(x: Tensor) -> jax.Array:
+        return test(x)
+
+    body.__doc__ = f"{doc}\n\n    x: any shape and dtype; the result is bool, of the same shape."
+    op(name=name)(body)
+
+
+for _name, _test, _doc in TESTS:
+    _register(f"_npi_{_name}", _test, _doc)
+
+
+@op()
+def _npi_bitwise_not(x: Tensor) -> jax.Array:
+    """Every bit of integers flipped; `not` of bools.
+
+    x: any shape, integers or bool; the result has the same.
+
+    Raises:
+        ArgumentError: floating-point data.
+    """
+    if is_float(np.dtype(x.dtype)):
+        raise DtypeError(f"_npi_bitwise_not: dtype {x.dtype}: expected integers or bool")
+    return ~x
+
+
+@op()
+def _npi_around(x: Tensor, *, decimals: int = 0) -> jax.Array:
+    """Round to `decimals` places, halves to the even neighbour; negative `decimals` round tens, hundreds and so on.
+
+    x: any shape and dtype; the result has the same. The derivative is 0.
+    """
+    x = lax.stop_gradient(x)
+    if is_float(np.dtype(x.dtype)):
+        return jnp.round(x, decimals)
+    return x if decimals >= 0 else jnp.round(x.astype(jnp.float64), decimals).astype(x.dtype)
+
+
+@op()
+def _npi_nan_to_num(
+    data: Tensor, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> jax.Array:
+    """Replace nan by `nan` and infinities by `posinf` and `neginf`, by default the largest finite values.
+
+    data: any shape and dtype; the result has the same. The derivative of replaced elements is 0.
+    """
+    if not is_float(np.dtype(data.dtype)):
+        return data
+    largest = float(jnp.finfo(data.dtype).max)
+    high = jnp.asarray(largest if posinf is None else posinf, data.dtype)
+    low = jnp.asarray(-largest if neginf is None else neginf, data.dtype)
+    safe = jnp.where(jnp.isnan(data), jnp.asarray(nan, data.dtype), data)
+    return jnp.where(data == jnp.inf, high, jnp.where(data == -jnp.inf, low, safe))
+
+
+@op()
+def _contrib_sharding_constraint(data: UntypedTensor, *, spec: str = "()", saved: bool = True) -> jax.Array:
+    """The input itself, cut over the axes of the mesh as `spec` says; nothing changes off a mesh.
+
+    Args:
+        spec: per axis of the data `None`, the name of an axis of the mesh, or a tuple of names, as in
+            `"('data', None)"`. An entry `...` leaves any number of axes to XLA, as in `"(..., 'model')"`.
+        saved: keep the result for the backward pass; if not, a hybridized block makes it once more there.
+
+    Example:
+        >>> import dualmx as mx
+        >>> mx.nd.contrib.sharding_constraint(mx.nd.ones((2,)), spec="('data',)").asnumpy().tolist()
+        [1.0, 1.0]
+    """
+    there = mesh()
+    if there is None:
+        return data
+    open_axes = PartitionSpec.UNCONSTRAINED
+    cut = there.sharding(spec, data.shape, "sharding_constraint", open_axes)
+    out = jax.lax.with_sharding_constraint(data, NamedSharding(device_grid(), cut.spec))
+    return out if saved else checkpoint_name(out, REMAT_NAME)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ...core.errors import ArgumentError
-from ..joint import axis_size, psum_over_processes
+from ..lowering_context import axis_size, psum_over_processes
 from ..registry import op
 from ..schema import Aux, Ignored, NonNegative, Positive, Tensor, Train, UntypedTensor
 from ..spatial import check_float, check_shape, known, widen

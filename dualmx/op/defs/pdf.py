@@ -11,7 +11,7 @@ from jax import lax
 from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import Tensor
-from .rules import need_float, typed_body
+from ..shape_rules import need_float, typed_body
 
 LogDensity = Callable[..., jax.Array]
 COUNTS = ("poisson", "negative_binomial", "generalized_negative_binomial")  # no derivative by a whole number

@@ -1,4 +1,9 @@
-"""Pooling, adaptive average pooling and up-sampling."""
+"""Pooling, adaptive average pooling and up-sampling.
+
+Up-sampling.
+
+Bilinear resizing of feature maps.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +19,9 @@ import numpy as np
 from jax import lax
 
 from ...core.errors import ArgumentError
-from ..backend import platform
-from ..registry import op
-from ..schema import Ignored, Shape, Tensor
+from ..lowering_context import platform
+from ..registry import OPS, op
+from ..schema import ABSENT, Count, Ignored, OptionalTensor, Positive, Shape, Tensor
 from ..spatial import channels_last, check_float, check_rank, per_axis, widen
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
@@ -272,3 +277,121 @@ def _contrib_AdaptiveAvgPooling2D(data: Tensor, *, output_size: Shape = ()) -> j
     rows, columns = (_averaging(s, b, x.dtype) for s, b in zip(data.shape[2:], bins, strict=True))
     y = jnp.einsum("oh,nchw,pw->ncop", rows, x, columns, precision=lax.Precision.HIGHEST)
     return y.astype(data.dtype)
+
+
+def _kernel(scale: int) -> int:
+    return 2 * scale - scale % 2
+
+
+def _weight_shape(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    if p.sample_type != "bilinear":
+        return {}
+    k = _kernel(p.scale)
+    return {"weight": (p.num_filter, 1, k, k)}
+
+
+@op(
+    floating=True,
+    complete=_weight_shape,
+    named=lambda p: ("data", "weight") if p.sample_type == "bilinear" else (),
+)
+def UpSampling(
+    *data: Tensor,
+    scale: Positive,
+    num_filter: Count = 0,
+    sample_type: Literal["nearest", "bilinear"],
+    multi_input_mode: Literal["concat", "sum"] = "concat",
+    num_args: Count = 0,
+    workspace: Annotated[int, Ignored] = 512,
+) -> jax.Array:
+    """Enlarge images by `scale`.
+
+    "nearest" repeats each pixel; several inputs (N, Cᵢ, Hᵢ, Wᵢ) are all enlarged to (H₀·scale, W₀·scale), then
+    concatenated along the channels or summed. "bilinear" takes data (N, C, H, W) and the weight (C, 1, k, k) with
+    k = 2·scale − scale mod 2 of a transposed convolution per channel; num_filter = C.
+    """
+    for x in data:
+        check_rank("UpSampling", x.shape, 2, "enlarging images")
+    if sample_type == "bilinear":
+        if len(data) != 2:
+            raise ArgumentError(f"UpSampling: got {len(data)} inputs: expected data and weight with 'bilinear'")
+        k, pad = _kernel(scale), scale // 2
+        call = OPS["Deconvolution"].call(
+            kernel=(k, k), stride=(scale, scale), pad=(pad, pad), num_filter=num_filter, num_group=num_filter
+        )
+        return call.apply(data)[0]
+    height, width = (s * scale for s in data[0].shape[2:])
+    enlarged = []
+    for x in data:
+        rows, columns = height // x.shape[2], width // x.shape[3]
+        if (rows * x.shape[2], columns * x.shape[3]) != (height, width):
+            raise ArgumentError(f"UpSampling: an input has shape {x.shape}: expected a divisor of ({height}, {width})")
+        enlarged.append(jnp.repeat(jnp.repeat(x, rows, 2), columns, 3))
+    if multi_input_mode == "concat":
+        return jnp.concatenate(enlarged, 1)
+    if any(x.shape != enlarged[0].shape for x in enlarged):
+        raise ArgumentError(
+            f"UpSampling: inputs with {[x.shape[1] for x in data]} channels: expected equal ones to sum"
+        )
+    return sum(enlarged[1:], enlarged[0])
+
+
+def _between(data: jax.Array, axis: int, size: int, align_corners: bool) -> jax.Array:
+    """Interpolate linearly along `axis` to `size` points."""
+    old = data.shape[axis]
+    at = np.arange(size, dtype=np.float64)
+    if size == old:
+        return data
+    if align_corners:
+        source = at * ((old - 1) / (size - 1) if size > 1 else 0)
+    else:
+        source = np.maximum((at + 0.5) * (old / size) - 0.5, 0)
+    low = np.minimum(source.astype(np.int32), old - 1)
+    high = np.minimum(low + 1, old - 1)
+    shape = [-1 if k == axis else 1 for k in range(data.ndim)]
+    weight = jnp.asarray((source - low).reshape(shape), data.dtype)
+    return jnp.take(data, low, axis) * (1 - weight) + jnp.take(data, high, axis) * weight
+
+
+def _scaled(size: int, scale: float | None, fixed: int, mode: str) -> int:
+    if mode == "size":
+        return int(size * scale) if scale is not None else fixed
+    if mode == "odd_scale":
+        return int(size * (scale or 1)) if size % 2 == 0 else int((size - 1) * (scale or 1)) + 1
+    parity = int("odd" in mode)
+    step = 1 if mode.endswith("up") else -1
+    return size if size % 2 == parity else size + step
+
+
+@op()
+def _contrib_BilinearResize2D(
+    data: Tensor,
+    like: Annotated[Tensor, OptionalTensor] = ABSENT,
+    *,
+    height: int = 1,
+    width: int = 1,
+    scale_height: float | None = None,
+    scale_width: float | None = None,
+    mode: Literal["size", "odd_scale", "like", "to_even_down", "to_even_up", "to_odd_down", "to_odd_up"] = "size",
+    align_corners: bool = True,
+) -> jax.Array:
+    """Resize images bilinearly.
+
+    "size" takes `height` and `width`, or the scales where given (cut to a whole number); "like" the size of `like`;
+    "odd_scale" scales an even length, and an odd one less its last pixel; "to_even_up" and its kin change lengths of
+    the wrong parity by one. `align_corners` maps the corner pixels' centres on each other, otherwise the images'
+    edges.
+    Shapes: data (N, C, H, W) -> (N, C, H', W'); `like` gets a gradient of zeros.
+    """
+    check_rank("_contrib_BilinearResize2D", data.shape, 2, "resizing images")
+    check_float("_contrib_BilinearResize2D", data)
+    if mode == "like":
+        if like is None or like.ndim != 4:
+            raise ArgumentError("_contrib_BilinearResize2D: mode='like' needs a second input (N, C, H, W)")
+        rows, columns = like.shape[2:]
+    else:
+        rows = _scaled(data.shape[2], scale_height, height, mode)
+        columns = _scaled(data.shape[3], scale_width, width, mode)
+    if rows < 1 or columns < 1:
+        raise ArgumentError(f"_contrib_BilinearResize2D: the result would be {rows} x {columns}: expected at least 1")
+    return _between(_between(widen(data), 2, rows, align_corners), 3, columns, align_corners).astype(data.dtype)

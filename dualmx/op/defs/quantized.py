@@ -1,4 +1,11 @@
-"""Operators on quantized values: every tensor comes with the two ends of the range that its integers stand for."""
+"""Scales of quantized values: what one step of an integer stands for, and rounding to it.
+
+Operators on quantized values: every tensor comes with the two ends of the range that its integers stand for.
+
+Quantization: to 8-bit integers and back, and the choice of thresholds by divergence.
+
+The fused recurrent operator on 8-bit data.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +15,73 @@ from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ...core.errors import ArgumentError, DtypeError
-from ..quantized import HALF_INT32, eight_bits, half, product_range, round_to, single, span, steps
 from ..registry import op
-from ..schema import ABSENT, Aux, Count, DType, Ignored, NonNegative, Positive, Shape, UntypedTensor, When
+from ..schema import (
+    ABSENT,
+    Aux,
+    Count,
+    DType,
+    Fraction,
+    Ignored,
+    NonNegative,
+    Positive,
+    Shape,
+    Tensor,
+    UntypedTensor,
+    When,
+)
 from ..spatial import channels_last, check_rank, check_shape, known, per_axis
 from .conv import Layout, Tune, _channels_at, _weight_shape
 from .pool import Pooling
+from .rnn import RNN, _complete, _shapes
+
+HALF_INT8, HALF_UINT8, HALF_INT32 = 127.5, 255.5, 2147483647.5
+TOP_INT32 = 2147483648.0
+
+
+def single(op: str, **ranges: jax.Array) -> tuple[jax.Array, ...]:
+    """The ends of ranges as float32 of shape (1,); `ArgumentError` for other shapes."""
+    for name, value in ranges.items():
+        if value.shape not in ((1,), ()):
+            raise ArgumentError(f"{op}: {name} has shape {value.shape}: expected (1,), one number")
+    return tuple(v.reshape(1).astype(jnp.float32) for v in ranges.values())
+
+
+def span(low: jax.Array, high: jax.Array) -> jax.Array:
+    """The larger absolute value of two thresholds."""
+    return jnp.maximum(jnp.abs(low), jnp.abs(high))
+
+
+def round_to(x: jax.Array, dtype: Any) -> jax.Array:
+    """Round to nearest, halves to even, and saturate to the integer type."""
+    info = jnp.iinfo(dtype)
+    return jnp.clip(jnp.round(x), float(info.min), float(info.max)).astype(dtype)
+
+
+def eight_bits(op: str, name: str, data: jax.Array) -> None:
+    """Raise `ArgumentError` unless `data` is int8 or uint8."""
+    if data.dtype not in (jnp.int8, jnp.uint8):
+        raise DtypeError(f"{op}: {name} has dtype {data.dtype}: expected int8 or uint8")
+
+
+def half(data: jax.Array) -> float:
+    """The number of steps between 0 and the threshold when values are rescaled."""
+    return HALF_UINT8 if data.dtype == jnp.uint8 else HALF_INT8
+
+
+def steps(data: jax.Array) -> int:
+    """The number of steps between 0 and the threshold when values are multiplied."""
+    return 255 if data.dtype == jnp.uint8 else 127
+
+
+def product_range(a: jax.Array, a_top: jax.Array, b: jax.Array, b_top: jax.Array) -> jax.Array:
+    """Largest real value of 32-bit sums of products of quantized values."""
+    return a_top / steps(a) * (b_top / steps(b)) * TOP_INT32
+
 
 Three = tuple[jax.Array, jax.Array, jax.Array]
 Bias = Annotated[UntypedTensor, When("no_bias", False)]
@@ -407,3 +472,267 @@ def _contrib_quantized_conv(
     )
     top = product_range(data, one, weight, two)
     return _with_bias(name, sums, top, bias, (min_bias, max_bias), (-1, *(1,) * n)), -top, top
+
+
+Calibrated = float | None
+
+
+def _thresholds(name: str, low: Calibrated, high: Calibrated) -> bool:
+    """True if both thresholds are given, False if none; `ArgumentError` for one alone."""
+    if (low is None) != (high is None):
+        raise ArgumentError(
+            f"{name}: min_calib_range={low}, max_calib_range={high}: expected both or none of the thresholds"
+        )
+    return low is not None
+
+
+def _float32(name: str, data: jax.Array) -> None:
+    if data.dtype != jnp.float32:
+        raise DtypeError(f"{name}: data has dtype {data.dtype}: expected float32; cast it with .astype()")
+
+
+@op(outputs=3)
+def _contrib_quantize(
+    data: Tensor, min_range: UntypedTensor, max_range: UntypedTensor, *, out_type: Literal["int8", "uint8"] = "uint8"
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Quantize with given thresholds: round(data · 127 / t) for int8, round(data · 255 / t) for uint8, saturated.
+
+    t is the larger of |min_range| and |max_range|. Returns the integers and the range they stand for: -t to t for
+    int8, the given one for uint8. Shapes: data any, min_range and max_range (1,), float32; no gradients.
+    Example: `nd.contrib.quantize(nd.array([0.5]), nd.array([-1.0]), nd.array([1.0]), out_type="int8")[0]` is `[64]`.
+    """
+    _float32("_contrib_quantize", data)
+    low, high = single("_contrib_quantize", min_range=min_range, max_range=max_range)
+    data, low, high = map(lax.stop_gradient, (data, low, high))
+    top = span(low, high)
+    if out_type == "int8":
+        return round_to(data * (127 / top), jnp.int8), -top, top
+    return round_to(data * (255 / top), jnp.uint8), low, high
+
+
+@op(outputs=3)
+def _contrib_quantize_v2(
+    data: Tensor,
+    *,
+    out_type: Literal["int8", "uint8", "auto"] = "int8",
+    min_calib_range: Calibrated = None,
+    max_calib_range: Calibrated = None,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Quantize with thresholds known beforehand, or with the least and largest element.
+
+    int8 is round(data · 127.5 / t), uint8 round(data · 255.5 / t), saturated, t the larger of the thresholds'
+    absolute values; "auto" is uint8 if the thresholds are given and not negative, else int8. Integers pass as int8.
+    Returns the integers, and the range they stand for. Shapes: data any, float32, int8 or uint8 -> its own, (1,), (1,).
+    Example: `nd.contrib.quantize_v2(nd.array([-2.0, 1.0]))[0]` is `[-128, 64]`.
+    """
+    given = _thresholds("_contrib_quantize_v2", min_calib_range, max_calib_range)
+    if data.dtype in (jnp.int8, jnp.uint8):
+        own = (0.0, HALF_UINT8) if data.dtype == jnp.uint8 else (-HALF_INT8, HALF_INT8)
+        low, high = (min_calib_range, max_calib_range) if given else own
+        return data.astype(jnp.int8), jnp.asarray([low], jnp.float32), jnp.asarray([high], jnp.float32)
+    if data.dtype != jnp.float32:
+        raise DtypeError(f"_contrib_quantize_v2: data has dtype {data.dtype}: expected float32, int8 or uint8")
+    data = lax.stop_gradient(data)
+    low = jnp.asarray([min_calib_range], jnp.float32) if given else jnp.min(data).reshape(1)
+    high = jnp.asarray([max_calib_range], jnp.float32) if given else jnp.max(data).reshape(1)
+    top = span(low, high)
+    if out_type == "uint8" or (out_type == "auto" and min_calib_range is not None and min_calib_range >= 0):
+        return round_to(data * (HALF_UINT8 / top), jnp.uint8), low, high
+    return round_to(data * (HALF_INT8 / top), jnp.int8), -top, top
+
+
+@op(outputs=3, output_names=("output", "scale", "shift"))
+def _contrib_quantize_asym(
+    data: Tensor, *, min_calib_range: Calibrated = None, max_calib_range: Calibrated = None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Quantize to uint8 with a scale and a shift: round(data · scale + shift), saturated.
+
+    scale = 255 / (max − min), shift = 255 − max · scale; max and min are the given thresholds or the data's own.
+    Shapes: data any, float32 -> the same, scale (1,), shift (1,). Example: `nd.contrib.quantize_asym(nd.array([-1.0,
+    1.0]))` is `[0, 255]`, `[127.5]`, `[127.5]`.
+    """
+    _float32("_contrib_quantize_asym", data)
+    data = lax.stop_gradient(data)
+    if _thresholds("_contrib_quantize_asym", min_calib_range, max_calib_range):
+        low, high = (jnp.asarray([v], jnp.float32) for v in (min_calib_range, max_calib_range))
+    else:
+        low, high = jnp.min(data).reshape(1), jnp.max(data).reshape(1)
+    scale = 255 / (high - low)
+    shift = 255 - high * scale
+    return round_to(data * scale + shift, jnp.uint8), scale, shift
+
+
+@op()
+def _contrib_dequantize(
+    data: Tensor, min_range: UntypedTensor, max_range: UntypedTensor, *, out_type: Literal["float32"] = "float32"
+) -> jax.Array:
+    """Integers as float32: data · t / 127.5 for int8, data · t / 255.5 for uint8, t the larger end of the range.
+
+    Shapes: data any, min_range and max_range (1,) -> that of data; no gradients.
+    Example: `nd.contrib.dequantize(nd.array([51], dtype="int8"), nd.array([-1.0]), nd.array([1.0]))` is `[0.4]`.
+    """
+    low, high = single("_contrib_dequantize", min_range=min_range, max_range=max_range)
+    if data.dtype not in (jnp.int8, jnp.uint8):
+        raise DtypeError(f"_contrib_dequantize: data has dtype {data.dtype}: expected int8 or uint8")
+    half = HALF_INT8 if data.dtype == jnp.int8 else HALF_UINT8
+    return data.astype(jnp.float32) * (lax.stop_gradient(span(low, high)) / half)
+
+
+@op(outputs=3)
+def _contrib_requantize(
+    data: Tensor,
+    min_range: UntypedTensor,
+    max_range: UntypedTensor,
+    *,
+    out_type: Literal["int8", "uint8", "auto"] = "int8",
+    min_calib_range: Calibrated = None,
+    max_calib_range: Calibrated = None,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Narrow 32-bit results to 8 bits, by known thresholds or by the largest absolute value of the data.
+
+    An element stands for data · t / 2147483647.5, t the larger end of the range. Returns the integers, and the range
+    they stand for. Shapes: data any, int32, min_range and max_range (1,) -> that of data, (1,), (1,).
+    Example: `nd.contrib.requantize(nd.array([2**30], dtype="int32"), nd.array([-1.0]), nd.array([1.0]))` holds
+    `[127]`, `[-0.5]`, `[0.5]`.
+    """
+    given = _thresholds("_contrib_requantize", min_calib_range, max_calib_range)
+    low, high = single("_contrib_requantize", min_range=min_range, max_range=max_range)
+    if data.dtype != jnp.int32:
+        raise DtypeError(f"_contrib_requantize: data has dtype {data.dtype}: expected int32")
+    real = data.astype(jnp.float32) * lax.stop_gradient(span(low, high) / HALF_INT32)
+    unsigned = out_type == "uint8" or (out_type == "auto" and min_calib_range is not None and min_calib_range >= 0)
+    if given:
+        low, high = (jnp.asarray([v], jnp.float32) for v in (min_calib_range, max_calib_range))
+        top = span(low, high)
+    else:
+        top = jnp.max(jnp.abs(real)).reshape(1)
+    if unsigned:
+        return round_to(real * (255 / top), jnp.uint8), jnp.zeros_like(top), top
+    return round_to(real * (127 / top), jnp.int8), -top, top
+
+
+@op(outputs=2, output_names=("threshold", "divergence"))
+def _contrib_calibrate_entropy(
+    hist: Tensor, hist_edges: Tensor, *, num_quantized_bins: Positive = 255
+) -> tuple[jax.Array, jax.Array]:
+    """The threshold that loses least information when a symmetric histogram is quantized to `num_quantized_bins`.
+
+    Of all windows around the middle bin, take the one whose clipped histogram p and its quantized form q have the
+    least divergence Σ p log(p / q), both smoothed by 1e-4. Returns threshold and divergence.
+    Shapes: hist (B,), hist_edges (B + 1,) with B odd -> (1,), (1,).
+    Reference: Migacz, "8-bit Inference with TensorRT", 2017.
+    """
+    name = "_contrib_calibrate_entropy"
+    if hist.ndim != 1 or hist_edges.shape != (hist.shape[0] + 1,):
+        raise ArgumentError(f"{name}: hist {hist.shape}, hist_edges {hist_edges.shape}: expected (B,) and (B + 1,)")
+    n, levels = hist.shape[0], num_quantized_bins
+    middle, least = n // 2, levels // 2
+    if levels > n:
+        raise ArgumentError(f"{name}: num_quantized_bins={levels}: expected at most the {n} bins of hist")
+    at = jnp.arange(n, dtype=jnp.int32)
+    counts = hist.astype(jnp.float32)
+
+    def divergence(half: jax.Array) -> jax.Array:
+        first, last = middle - half, jnp.minimum(middle + half, n - 1)
+        inside = (at >= first) & (at <= last)
+        below, above = jnp.sum(jnp.where(at < first, counts, 0)), jnp.sum(jnp.where(at > last, counts, 0))
+        p = jnp.where(inside, counts, 0) + jnp.where(at == first, below, 0) + jnp.where(at == last, above, 0)
+        # As in MXNet, the first bin of the window counts for p only.
+        window = jnp.where(inside & (at > first), counts, 0)
+        bin_of = jnp.clip((at - first) // ((last - first + 1) // levels), 0, levels - 1)
+        total = jax.ops.segment_sum(window, bin_of, levels)
+        share = jax.ops.segment_sum((window != 0).astype(jnp.float32), bin_of, levels)
+        q = jnp.where(p != 0, (total / jnp.maximum(share, 1))[bin_of], 0)
+        p, q = _smooth(p, inside), _smooth(q, inside)
+        p, q = p / jnp.sum(p), q / jnp.sum(q)
+        return jnp.sum(jnp.where(inside, p * jnp.log(jnp.where(inside, p / jnp.where(inside, q, 1), 1)), 0))
+
+    halves = np.arange(least, middle + 1, dtype=np.int32)
+    found = lax.map(divergence, jnp.asarray(halves))
+    best = jnp.argmin(found)
+    end = jnp.minimum(middle + jnp.asarray(halves)[best] + 1, n)
+    return hist_edges[end].reshape(1), found[best].reshape(1).astype(hist.dtype)
+
+
+def _smooth(counts: jax.Array, inside: jax.Array) -> jax.Array:
+    """Move 1e-4 into every empty bin of the window, taken evenly from the filled ones."""
+    empty = inside & (counts == 0)
+    full = inside & (counts != 0)
+    taken = 1e-4 * jnp.sum(empty).astype(jnp.float32) / jnp.maximum(jnp.sum(full), 1).astype(jnp.float32)
+    return jnp.where(empty, jnp.float32(1e-4), jnp.where(full, counts - taken, 0))
+
+
+def _needed(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    return {"data_scale": (1,), "data_shift": (1,), **_complete(p, shapes)}
+
+
+def _dtypes(p: Any, dtypes: dict[str, str]) -> dict[str, str]:
+    names = ("parameters", "state", "state_cell", "data_scale", "data_shift")
+    return {"data": "uint8", **dict.fromkeys(names, "float32")}
+
+
+def _stepped(vector: jax.Array, p: Any, width: int) -> jax.Array:
+    """The parameters with every weight matrix rounded to 255 steps of its largest absolute value."""
+    made, _ = _shapes(p, width)
+    parts, at = [], 0
+    for rows, columns in (shape for matrices in made for shape in matrices):
+        matrix = vector[at : at + rows * columns]
+        step = jnp.maximum(jnp.max(jnp.abs(matrix)), jnp.float32(1e-30)) / 127
+        parts.append(jnp.round(matrix / step) * step)
+        at += rows * columns
+    return jnp.concatenate([*parts, vector[at:]])
+
+
+class _Params:
+    def __init__(self, **values: Any):
+        self.__dict__.update(values)
+
+
+@op(
+    outputs=lambda p: 3 if p.state_outputs else 1,
+    output_names=("output", "state_output", "statecell_output"),
+    complete=_needed,
+    complete_dtype=_dtypes,
+)
+def _contrib_quantized_rnn(
+    data: UntypedTensor,
+    parameters: UntypedTensor,
+    state: UntypedTensor,
+    state_cell: Annotated[UntypedTensor, When("mode", "lstm")] = ABSENT,
+    data_scale: UntypedTensor = ABSENT,
+    data_shift: UntypedTensor = ABSENT,
+    *,
+    state_size: Positive,
+    num_layers: Positive,
+    bidirectional: bool = False,
+    mode: Literal["rnn_relu", "rnn_tanh", "lstm", "gru"],
+    p: Annotated[Fraction, Ignored] = 0.0,
+    state_outputs: bool = False,
+    projection_size: int | None = None,
+    lstm_state_clip_min: float | None = None,
+    lstm_state_clip_max: float | None = None,
+    lstm_state_clip_nan: Annotated[bool, Ignored] = False,
+    use_sequence_length: bool = False,
+) -> Any:
+    """A stack of LSTM layers over uint8 data, with weights rounded to 8 bits; states and results are float32.
+
+    An element of the data stands for (data − data_shift) / data_scale, as `contrib.quantize_asym` makes them. For
+    inference only; `mode` is "lstm".
+    Shapes: as `RNN`; data_scale and data_shift (1,).
+    """
+    name = "_contrib_quantized_rnn"
+    if mode != "lstm" or projection_size or use_sequence_length:
+        raise ArgumentError(f"{name}: mode={mode!r}: expected 'lstm', without projection and sequence lengths")
+    if data.dtype != jnp.uint8:
+        raise DtypeError(f"{name}: data has dtype {data.dtype}: expected uint8")
+    if data.ndim != 3:
+        raise ArgumentError(f"{name}: data has shape {data.shape}: expected (time, batch, features)")
+    scale, shift = single(name, data_scale=data_scale, data_shift=data_shift)
+    sizes: dict[str, Any] = {"state_size": state_size, "num_layers": num_layers, "bidirectional": bidirectional}
+    q = _Params(mode=mode, projection_size=None, **sizes)
+    parameters, state, state_cell = (a.astype(jnp.float32) for a in (parameters, state, state_cell))
+    if parameters.shape == (_shapes(q, data.shape[2])[1],):  # RNN refuses others
+        parameters = _stepped(parameters, q, data.shape[2])
+    real = (data.astype(jnp.float32) - shift) / scale
+    clip = {"lstm_state_clip_min": lstm_state_clip_min, "lstm_state_clip_max": lstm_state_clip_max}
+    return RNN.fn(real, parameters, state, state_cell, mode=mode, state_outputs=state_outputs, **sizes, **clip)

@@ -12,7 +12,7 @@ from ...core.errors import ArgumentError
 from ..registry import op
 from ..schema import ABSENT, Tensor, UntypedTensor, When
 from ..spatial import known
-from .window import constant
+from .index import constant
 
 
 def _lengths(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

@@ -1,18 +1,29 @@
-"""Operators that change the shape of an array: reshape, permute, insert and drop axes, broadcast, blocks, diagonals."""
+"""Operators that change the shape of an array: reshape, permute, insert and drop axes, broadcast, blocks, diagonals.
+
+NumPy's functions that move elements without changing them: shapes, axes, diagonals, joins, padding.
+
+Operators that join, split, repeat and pad arrays along axes.
+"""
 
 from __future__ import annotations
 
+import json
+from itertools import pairwise
 from math import prod
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from ...core.errors import ArgumentError
-from ..axes import many_axes, one_axis
 from ..registry import op
-from ..schema import Axes, Positive, Shape, Tensor, UntypedTensor
+from ..runtime_scalars import Params, define_runtime_form
+from ..schema import FLOAT32_EXACT_INTS, Axes, Count, Positive, Shape, Tensor, UntypedTensor, to_shape
+from ..shape_rules import many_axes, one_axis
+from .binary import common
+from .index import constant
 
 
 def reshaped(old: tuple[int, ...], codes: tuple[int, ...], reverse: bool = False) -> tuple[int, ...]:
@@ -286,3 +297,434 @@ def reverse(data: Tensor, *, axis: Shape) -> jax.Array:
     """Reverse the order of elements along every axis in `axis`; an axis named twice stays as it is."""
     axes = [one_axis(a, data.ndim) for a in axis]
     return lax.rev(data, tuple(a for a in set(axes) if axes.count(a) % 2))
+
+
+@op()
+def _np_reshape(a: Tensor, *, newshape: Shape, order: Literal["C"] = "C") -> jax.Array:
+    """Give the elements another shape; one length may be -1 and follows from the others.
+
+    a: any shape and dtype. Lengths of 0 are empty axes, not codes.
+
+    Raises:
+        ArgumentError: the shape holds another number of elements.
+    """
+    known = prod(n for n in newshape if n != -1)
+    holes = sum(n == -1 for n in newshape)
+    fits = holes == 0 and known == a.size or holes == 1 and known > 0 and a.size % known == 0
+    if not fits or any(n < -1 for n in newshape):
+        raise ArgumentError(f"_np_reshape: cannot reshape array of size {a.size} into shape {newshape}")
+    return a.reshape(newshape)
+
+
+@op()
+def _np_squeeze(a: Tensor, *, axis: Axes = None) -> jax.Array:
+    """Drop axes of length 1: those named, or all of them. A 0-d array may be asked for its axis 0 and is kept.
+
+    Raises:
+        ArgumentError: a named axis is longer.
+    """
+    if axis is None:
+        axes = tuple(i for i, n in enumerate(a.shape) if n == 1)
+    elif not a.ndim:
+        many_axes(axis, 1)
+        axes = ()
+    else:
+        axes = tuple({one_axis(at, a.ndim) for at in axis})
+    if any(a.shape[i] != 1 for i in axes):
+        raise ArgumentError(f"_np_squeeze: axis={axis}: expected axes of length 1 in shape {a.shape}")
+    return jnp.squeeze(a, axes)
+
+
+@op()
+def _np_transpose(a: Tensor, *, axes: Axes = None) -> jax.Array:
+    """Permute the axes, or reverse them; result axis i is axis `axes[i]`."""
+    if axes is not None and len(axes) != a.ndim:
+        raise ArgumentError(f"_np_transpose: axes={axes}: expected a permutation of {a.ndim} axes")
+    return jnp.transpose(a, None if axes is None else many_axes(axes, a.ndim, "axes"))
+
+
+@op()
+def _np_moveaxis(a: Tensor, *, source: Shape, destination: Shape) -> jax.Array:
+    """Move the axes `source` to the positions `destination`; the others keep their order."""
+    if len(source) != len(destination):
+        raise ArgumentError(f"_np_moveaxis: source={source}, destination={destination}: expected equal lengths")
+    return jnp.moveaxis(a, many_axes(source, a.ndim, "source"), many_axes(destination, a.ndim, "destination"))
+
+
+@op()
+def _np_roll(data: Tensor, *, shift: Axes = None, axis: Axes = None) -> jax.Array:
+    """Shift elements along `axis` (of the flattened array if None); what leaves at one end enters at the other."""
+    if not shift or (axis is None and len(shift) != 1):
+        raise ArgumentError(f"_np_roll: shift={shift}: expected a number, or one number for each axis")
+    if axis is None:
+        return jnp.roll(data, shift[0])
+    axes = tuple(one_axis(a, data.ndim) for a in axis)
+    steps = shift * len(axes) if len(shift) == 1 else shift
+    if len(steps) != len(axes):
+        raise ArgumentError(f"_np_roll: shift={shift}, axis={axis}: expected equally many")
+    return jnp.roll(data, steps, axes)
+
+
+def _roll_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
+    shift = params["shift"]
+    return bool(shift) and all(abs(s) < FLOAT32_EXACT_INTS for s in shift)
+
+
+def _runtime_roll(data: jax.Array, *, shift: tuple[jax.Array, ...], axis: tuple[int, ...] | None) -> jax.Array:
+    return _np_roll.fn(data, shift=tuple(s.astype(jnp.int32) for s in shift), axis=axis)
+
+
+define_runtime_form(_np_roll, "shift", fits=_roll_fits, body=_runtime_roll)
+
+
+@op()
+def _npi_flip(data: Tensor, *, axis: Axes = None) -> jax.Array:
+    """Reverse the order of the elements along `axis`, or along all axes."""
+    return jnp.flip(data, None if axis is None else many_axes(axis, data.ndim))
+
+
+@op()
+def _npi_rot90(data: Tensor, *, k: int = 1, axes: Axes = (0, 1)) -> jax.Array:
+    """Rotate by 90 degrees `k` times in the plane of two axes, from the first towards the second."""
+    plane = many_axes(axes or (), data.ndim, "axes")
+    if len(plane) != 2:
+        raise ArgumentError(f"_npi_rot90: axes={axes}: expected two different axes")
+    return jnp.rot90(data, k, plane)
+
+
+@op()
+def _npi_broadcast_to(array: Tensor, *, shape: Shape) -> jax.Array:
+    """Stretch axes of length 1, and add leading axes, to reach `shape`."""
+    try:
+        return jnp.broadcast_to(array, shape)
+    except ValueError:
+        raise ArgumentError(f"_npi_broadcast_to: shape {array.shape} does not broadcast to shape={shape}") from None
+
+
+def to_widths(value: Any) -> tuple[tuple[int, ...], ...]:
+    """Convert pad widths: pairs, one pair, or one number, or MXNet's text of them."""
+    flat = np.asarray(to_nested(value))
+    if flat.dtype.kind not in "iu" or flat.ndim > 2 or (flat.ndim == 2 and flat.shape[1] not in (1, 2)):
+        raise ValueError("expected pairs of integers")
+    return tuple(to_shape(row) for row in flat.reshape(-1, flat.shape[-1] if flat.ndim else 1).tolist())
+
+
+def to_nested(value: Any) -> Any:
+    """Read MXNet's text of nested tuples of integers."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value.replace("(", "[").replace(")", "]").replace(",]", "]"))
+    except json.JSONDecodeError:
+        raise ValueError("expected pairs of integers") from None
+
+
+Widths = Annotated[tuple, to_widths]
+PadMode = Literal["constant", "edge", "reflect", "symmetric", "maximum", "minimum"]
+
+
+@op()
+def _npi_pad(
+    data: Tensor,
+    *,
+    pad_width: Widths,
+    mode: PadMode = "constant",
+    constant_value: float = 0.0,
+    reflect_type: Literal["even", "odd"] = "even",
+) -> jax.Array:
+    """Widen the axes by (before, after) elements: constants, the outermost element, mirrored ones, or extrema.
+
+    data: any shape and dtype. pad_width: one pair for each axis, or one for all.
+    """
+    pairs = [(w[0], w[-1]) for w in pad_width]
+    widths = pairs * data.ndim if len(pairs) == 1 else pairs
+    if len(widths) != data.ndim or any(n < 0 for w in widths for n in w):
+        raise ArgumentError(f"_npi_pad: pad_width={pad_width}: expected {data.ndim} pairs of 0 or more")
+    if mode == "constant":
+        return jnp.pad(data, widths, constant_values=constant(constant_value, data.dtype))
+    extra = {"reflect_type": reflect_type} if mode in ("reflect", "symmetric") else {}
+    return jnp.pad(data, widths, mode=mode, **extra)
+
+
+@op()
+def _np_diag(data: Tensor, *, k: int = 0) -> jax.Array:
+    """The diagonal `k` of a matrix, or the matrix with the vector `data` on diagonal `k`."""
+    if data.ndim not in (1, 2):
+        raise ArgumentError(f"_np_diag: data has shape {data.shape}: expected a vector or a matrix")
+    return jnp.diag(data, k)
+
+
+@op()
+def _np_diagflat(data: Tensor, *, k: int = 0) -> jax.Array:
+    """The matrix with the elements of `data`, flattened, on diagonal `k`."""
+    return jnp.diagflat(data, k)
+
+
+def _plane(data: jax.Array, axis1: int, axis2: int) -> tuple[int, int]:
+    if data.ndim < 2:
+        raise ArgumentError(f"data has shape {data.shape}: expected at least two axes")
+    first, second = many_axes((axis1, axis2), data.ndim, "axis1, axis2")
+    return first, second
+
+
+@op()
+def _np_diagonal(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
+    """Diagonals of the matrices that two axes span; they become the last axis."""
+    return jnp.diagonal(data, offset, *_plane(data, axis1, axis2))
+
+
+@op()
+def _np_trace(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> jax.Array:
+    """Sums along the diagonals of the matrices that two axes span, in the dtype of the data."""
+    return jnp.sum(jnp.diagonal(data, offset, *_plane(data, axis1, axis2)), -1).astype(data.dtype)
+
+
+def _triangle(name: str, fn: Any, side: str) -> None:
+    def body(data: Tensor, *, k: int = 0) -> jax.Array:
+        if data.ndim == 1:
+            data = jnp.broadcast_to(data, (data.shape[0], data.shape[0]))
+        if data.ndim == 0:
+            raise ArgumentError(f"{name}: data has no axis: expected at least one")
+        return fn(data, k)
+
+    body.__doc__ = f"""Set what lies {side} diagonal `k` to 0, in the last two axes; a vector is taken as every row.
+
+    data: any shape and dtype, at least one axis.
+    """
+    op(name=name)(body)
+
+
+_triangle("_npi_tril", jnp.tril, "above")
+_triangle("_npi_triu", jnp.triu, "below")
+
+
+def _one_type(arrays: tuple[jax.Array, ...]) -> list[jax.Array]:
+    if not arrays:
+        raise ArgumentError("got no array: expected at least one")
+    dtype = common(*(a.dtype for a in arrays))
+    return [a.astype(dtype) for a in arrays]
+
+
+def _agree(name: str, shapes: list[tuple[int, ...]], axis: int) -> None:
+    rest = {s[:axis] + s[axis + 1 :] for s in shapes}
+    if len(rest) > 1:
+        raise ArgumentError(f"{name}: shapes {shapes}: expected equal lengths except along axis {axis}")
+
+
+@op(output_names=("out",))
+def _npi_concatenate(*data: UntypedTensor, num_args: Count = 0, axis: int | None = 0) -> jax.Array:
+    """Join arrays along `axis`, or flattened ones if it is None; mixed dtypes become a common one."""
+    arrays = _one_type(data)
+    if axis is None:
+        return jnp.concatenate([a.reshape(-1) for a in arrays])
+    at = one_axis(axis, arrays[0].ndim, "axis")
+    _agree("_npi_concatenate", [a.shape for a in arrays], at)
+    return jnp.concatenate(arrays, at)
+
+
+@op()
+def _npi_stack(*data: UntypedTensor, num_args: Count = 0, axis: int = 0) -> jax.Array:
+    """Join arrays of one shape along a new axis."""
+    arrays = _one_type(data)
+    if len({a.shape for a in arrays}) > 1:
+        raise ArgumentError(f"_npi_stack: shapes {[a.shape for a in arrays]}: expected equal ones")
+    return jnp.stack(arrays, one_axis(axis, arrays[0].ndim + 1))
+
+
+# name: function of a list of arrays, formula
+JOINS: dict[str, tuple[Any, str]] = {
+    "vstack": (jnp.vstack, "Join arrays along the first axis; vectors are rows."),
+    "hstack": (jnp.hstack, "Join arrays along the second axis, vectors along their only one."),
+    "dstack": (jnp.dstack, "Join arrays along the third axis, which vectors and matrices are given."),
+    "column_stack": (jnp.column_stack, "Join arrays as columns; vectors are columns."),
+}
+
+
+def _join(name: str, fn: Any, doc: str) -> None:
+    def body(*data: UntypedTensor, num_args: Count = 0) -> jax.Array:
+        return fn(_one_type(data))
+
+    body.__doc__ = f"{doc} Mixed dtypes become a common one."
+    # MXNet names the output of two of them.
+    op(name=name, output_names=("out",) if fn in (jnp.hstack, jnp.dstack) else ())(body)
+
+
+for _name, (_fn, _doc) in JOINS.items():
+    _join(f"_npi_{_name}", _fn, _doc)
+
+
+def _with_axes(name: str, fn: Any, ndim: int) -> None:
+    def body(*arys: Tensor, num_args: Count = 0) -> tuple[jax.Array, ...]:
+        return tuple(fn(a) for a in arys)
+
+    body.__doc__ = f"Each array with at least {ndim} axes; missing ones have length 1."
+    op(name=name, outputs=lambda p: p.num_args)(body)
+
+
+_with_axes("_np_atleast_1d", jnp.atleast_1d, 1)
+_with_axes("_np_atleast_2d", jnp.atleast_2d, 2)
+_with_axes("_np_atleast_3d", jnp.atleast_3d, 3)
+
+
+def _same_but(shapes: list[tuple[int, ...]], axis: int | None) -> None:
+    """Check that all shapes agree, except along `axis`."""
+
+    def rest(shape: tuple[int, ...]) -> list[int]:
+        return [-1 if k == axis else n for k, n in enumerate(shape)]
+
+    for i, shape in enumerate(shapes):
+        if rest(shape) != rest(shapes[0]):
+            apart = "" if axis is None else f" except along axis {axis}"
+            raise ArgumentError(f"input {i} has shape {shape}, input 0 {shapes[0]}: expected equal shapes{apart}")
+
+
+def _common(shapes: dict[str, tuple[int, ...]]) -> tuple[int, ...] | None:
+    """What the known shapes say together; a length that none of them knows is 0."""
+    ndim = max((len(s) for s in shapes.values()), default=0)
+    return tuple(max(n) for n in zip(*(s for s in shapes.values() if len(s) == ndim), strict=True)) or None
+
+
+def _siblings(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """All inputs of Concat have equal lengths except along the joined axis."""
+    known = _common(shapes)
+    if known is None or not -len(known) <= p.dim < len(known):
+        return {}
+    shape = tuple(0 if k == p.dim % len(known) else n for k, n in enumerate(known))
+    return {f"arg{i}": shape for i in range(p.num_args)}
+
+
+def _alike(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """All inputs of `stack` have one shape."""
+    known = _common(shapes)
+    return {} if known is None else {f"arg{i}": known for i in range(p.num_args)}
+
+
+@op(name="Concat", aliases=("concat",), complete=_siblings)
+def concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
+    """Join the inputs along axis `dim`, along which their lengths add up; all other lengths are equal."""
+    if not args:
+        raise ArgumentError("got no array: expected at least one")
+    axis = one_axis(dim, args[0].ndim, "dim")
+    _same_but([a.shape for a in args], axis)
+    return jnp.concatenate(args, axis)
+
+
+def _last_part(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """As for Concat; parts of unknown length, one for each direction, share what the others leave of the output."""
+    found, out = _siblings(p, shapes), shapes.get("output")
+    if not found or not out or not out[p.dim]:
+        return found
+    lengths = {name: shapes.get(name, found[name])[p.dim] for name in found}
+    missing = [name for name, n in lengths.items() if n == 0]
+    rest = out[p.dim] - sum(lengths.values())
+    if missing and rest % len(missing) == 0:
+        for name in missing:
+            found[name] = (*found[name][: p.dim], rest // len(missing), *found[name][p.dim + 1 :])
+    return found
+
+
+@op(complete=_last_part)
+def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.Array:
+    """Join the weights and biases of a recurrent layer along axis `dim` into its flat parameter vector."""
+    if not args:
+        raise ArgumentError("got no array: expected at least one")
+    axis = one_axis(dim, args[0].ndim, "dim")
+    _same_but([a.shape for a in args], axis)
+    return jnp.concatenate(args, axis)
+
+
+@op(complete=_alike)
+def stack(*args: Tensor, axis: int = 0, num_args: Count = 0) -> jax.Array:
+    """Join inputs of equal shape along a new axis at position `axis`: k times (m, n) -> (k, m, n)."""
+    axis = one_axis(axis, args[0].ndim + 1)
+    _same_but([a.shape for a in args], None)
+    return jnp.stack(args, axis)
+
+
+def _parts(data: Any, cuts: list[int], axis: int, squeeze_axis: bool) -> tuple[Any, ...]:
+    """Cut `data` along `axis` at the positions `cuts` (first and last included)."""
+    parts = [lax.slice_in_dim(data, a, b, axis=axis) for a, b in pairwise(cuts)]
+    if squeeze_axis:
+        if any(p.shape[axis] != 1 for p in parts):
+            raise ArgumentError(
+                f"squeeze_axis=True: expected parts of length 1 along axis {axis}, got {[p.shape[axis] for p in parts]}"
+            )
+        shape = data.shape[:axis] + data.shape[axis + 1 :]
+        parts = [p.reshape(shape or (1,)) for p in parts]
+    return tuple(parts)
+
+
+@op(name="SliceChannel", aliases=("split",), outputs=lambda p: p.num_outputs)
+def slice_channel(
+    data: Tensor, *, num_outputs: Positive, axis: int = 1, squeeze_axis: bool = False
+) -> tuple[jax.Array, ...]:
+    """Split `data` along `axis` into `num_outputs` parts of equal length; `squeeze_axis` drops that axis.
+
+    Raises `ArgumentError` when `num_outputs` does not divide the axis, or with `squeeze_axis` is not its length.
+    """
+    axis = one_axis(axis, data.ndim)
+    n = data.shape[axis]
+    if n % num_outputs:
+        raise ArgumentError(f"num_outputs={num_outputs}: expected a divisor of {n}, axis {axis} of {data.shape}")
+    step = n // num_outputs
+    return _parts(data, list(range(0, n + 1, step)) if step else [0] * (num_outputs + 1), axis, squeeze_axis)
+
+
+@op(aliases=("_npi_split",), outputs=lambda p: p.sections or len(p.indices))
+def _split_v2(
+    data: Tensor, *, indices: Shape, axis: int = 1, squeeze_axis: bool = False, sections: Count = 0
+) -> tuple[jax.Array, ...]:
+    """Split `data` along `axis` into parts that begin at `indices`, the first of which is 0.
+
+    With `sections` > 0 there are that many parts instead, the first ones longer by one when lengths do not divide.
+    """
+    axis = one_axis(axis, data.ndim)
+    n = data.shape[axis]
+    if sections:
+        cuts = [i * (n // sections) + min(i, n % sections) for i in range(sections + 1)]
+    else:
+        cuts = [*indices, n]
+        if cuts[0] != 0 or any(a > b for a, b in pairwise(cuts)):
+            raise ArgumentError(f"indices={indices}: expected 0 first, then ascending positions up to {n}")
+    return _parts(data, cuts, axis, squeeze_axis)
+
+
+@op(aliases=("_npi_tile",))
+def tile(data: Tensor, *, reps: Shape) -> jax.Array:
+    """Repeat the whole array `reps[i]` times along axis i; shape and `reps` are aligned at the last axis."""
+    if any(r < 0 for r in reps):
+        raise ArgumentError(f"reps={reps}: expected counts of 0 or more")
+    return jnp.tile(data, reps)
+
+
+@op(aliases=("_np_repeat",))
+def repeat(data: Tensor, *, repeats: Count, axis: int | None = None) -> jax.Array:
+    """Repeat each element `repeats` times along `axis`, or of the flattened array without `axis`."""
+    if axis is None:
+        data, axis = data.reshape(-1), 0
+    axis = one_axis(axis, data.ndim)
+    wide = jnp.broadcast_to(
+        jnp.expand_dims(data, axis + 1), (*data.shape[: axis + 1], repeats, *data.shape[axis + 1 :])
+    )
+    return wide.reshape(*data.shape[:axis], data.shape[axis] * repeats, *data.shape[axis + 1 :])
+
+
+@op(name="Pad", aliases=("pad",))
+def pad(
+    data: Tensor, *, mode: Literal["constant", "edge", "reflect"], pad_width: Shape, constant_value: float = 0.0
+) -> jax.Array:
+    """Widen every axis i by `pad_width[2·i]` elements before and `pad_width[2·i+1]` after.
+
+    `constant` fills with `constant_value`, `edge` repeats the outermost elements, `reflect` mirrors without
+    repeating them and needs widths below the length of the axis.
+    """
+    if len(pad_width) != 2 * data.ndim or any(w < 0 for w in pad_width):
+        raise ArgumentError(f"pad_width={pad_width}: expected {2 * data.ndim} widths of 0 or more, two per axis")
+    widths = list(zip(pad_width[::2], pad_width[1::2], strict=True))
+    if mode == "constant":
+        fill = np.asarray(constant(constant_value, data.dtype))
+        return lax.pad(data, fill, [(before, after, 0) for before, after in widths])
+    for axis, (width, n) in enumerate(zip(widths, data.shape, strict=True)):
+        if mode == "reflect" and max(width) >= max(n, 1):
+            raise ArgumentError(f"pad_width={pad_width}: expected widths below {n} to reflect axis {axis}")
+    return jnp.pad(data, widths, mode=mode)

@@ -21,13 +21,13 @@ from ...gluon.loss import Loss
 from ...io import ParquetReader
 from ...keras import Model, losses, metrics, optimizers
 from ...keras.callbacks import listed as listed_callbacks
-from ...lightning import checkpoints
-from ..running import run
+from ...lightning import checkpoint
+from ..runner import run
 from ..store import Store
-from ..training import Inputs, TrainingSpec, last_checkpoint, train
-from . import settings as of
+from ..worker_training import Inputs, TrainingSpec, last_checkpoint, train
+from . import params as of
 from .models import GluonModel, KerasModel, NetworkModel
-from .settings import Settings, setting
+from .params import Settings, setting
 
 _VALIDATION = "dualmx_validation"  # which of the written rows are for validation
 
@@ -174,7 +174,7 @@ class TrainingEstimator(Settings, Estimator):
         inputs = Inputs(given["feature_cols"], given["input_shapes"] or _known_shapes(network))
         found, before, _ = last_checkpoint(store, run_id)
         if found:
-            checkpoints.restore(copy.deepcopy(network), found)
+            checkpoint.restore(copy.deepcopy(network), found)
         job = TrainingSpec(
             network, chosen, loss, wanted, listed_callbacks(given["callbacks"]), given["verbose"], store, run_id,
             train_path, val_path, inputs, given["label_cols"][0], given["sample_weight_col"], given["batch_size"],
@@ -185,7 +185,7 @@ class TrainingEstimator(Settings, Estimator):
             self._look_at(job.reader(path), job, processes if path == train_path else 1)
         history, shapes, shape = run(train, (job,), num_proc=processes, env={"TF_CONFIG": ""})[0]
         learnt = copy.deepcopy(network)
-        checkpoints.restore(learnt, last_checkpoint(store, run_id)[0])
+        checkpoint.restore(learnt, last_checkpoint(store, run_id)[0])
         return self._made(
             learnt, feature_cols=given["feature_cols"], label_cols=given["label_cols"], input_shapes=shapes,
             output_shape=shape, batch_size=job.val_batch_size, history=history, run_id=run_id,

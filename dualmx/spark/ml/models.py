@@ -23,11 +23,11 @@ from ... import keras
 from ...core.errors import ArgumentError, FormatError, MXNetError
 from ...gluon.block import Block, SymbolBlock
 from ...gluon.cached_graph import CachedGraph
-from ...io.columns import arrow, to_numpy
+from ...io.arrow_columns import arrow, to_numpy
 from ...namespace import nd
-from ..training import Inputs
-from . import settings as of
-from .settings import Settings, setting
+from ..worker_training import Inputs
+from . import params as of
+from .params import Settings, setting
 
 _PIECE = 1 << 26  # bytes of a row of a saved network
 _SYMBOL, _PARAMS = "network-symbol.json", "network-0000.params"

@@ -12,16 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dualmx.kvstore import compression, config
-from dualmx.kvstore.dist import DistKVStore
-from dualmx.kvstore.member import MemberStore
-from dualmx.ps import WorkerNode, journal, member, node, postoffice, server_node, worker_node
-from dualmx.ps.frame import REPLY, Message
-from dualmx.ps.ledger import SchedulerState
-from dualmx.ps.node import Postoffice
-from dualmx.ps.postoffice import Scheduler
+from dualmx.kvstore import compression, optimizer_config
+from dualmx.kvstore.dist import DistKVStore, MemberStore
+from dualmx.ps import WorkerNode, journal, member, postoffice, scheduler, server_node, worker_node
+from dualmx.ps.postoffice import Postoffice
+from dualmx.ps.scheduler import Scheduler
+from dualmx.ps.scheduler_state import SchedulerState
 from dualmx.ps.server import KVServer
-from dualmx.ps.sockets import SocketVan
+from dualmx.ps.van.frame import REPLY, Message
+from dualmx.ps.van.socket_van import SocketVan
 from dualmx.ps.worker import KVWorker
 
 from .plan import ROUNDS
@@ -53,7 +52,7 @@ def small() -> None:
 def whole_arrays() -> None:
     """The optimizers need arrays in one piece, which lie in slices before."""
     os.environ["MXNET_KVSTORE_BIGARRAY_BOUND"] = "50"
-    config.ELEMENTWISE = frozenset()
+    optimizer_config.ELEMENTWISE = frozenset()
 
 
 # -- deaths at a certain line
@@ -254,7 +253,7 @@ def without_settled_barriers() -> None:
 
 def without_remedy() -> None:
     """Errors do not say what can be done."""
-    for module in (member, node, postoffice, server_node, worker_node):
+    for module in (member, postoffice, scheduler, server_node, worker_node):
         module.with_remedy = lambda text, role, policy: text
 
 

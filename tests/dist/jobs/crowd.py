@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from dualmx.ps import secret
+from dualmx.ps.van import handshake
 
 host, port, number, there = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -33,7 +33,7 @@ def client_hello() -> bytes:
     return out.read()
 
 
-hello = secret.HELLO.pack(secret.MAGIC, secret.VERSION, 0, bytes(32))
+hello = handshake.HELLO.pack(handshake.MAGIC, handshake.VERSION, 0, bytes(32))
 SAYS = (b"", client_hello()[:100], client_hello(), hello[:20], hello)
 selector = selectors.DefaultSelector()
 selector.register(0, selectors.EVENT_READ)

@@ -23,7 +23,7 @@ log = open(FOLDER / f"{os.getpid()}.log", "w", buffering=1)
 print("begins, back:", kv.is_recovery, "of", kv.num_workers, flush=True)
 while sampler.epoch < EPOCHS:
     for rows in sampler:
-        number, counted = kv.completed_rounds + 1, not kv._idle
+        number, counted = kv.completed_rounds + 1, not kv._contributes_zero
         with mx.autograd.record():
             loss = (net(mx.nd.array(data[rows])) ** 2).sum()
         loss.backward()
@@ -32,7 +32,7 @@ while sampler.epoch < EPOCHS:
         print(json.dumps(told), file=log)
         trainer.step(sampler.total)
         weights = b"".join(p.data().asnumpy().tobytes() for p in net.collect_params().values())
-        over = kv._batches.over[-1]
+        over = kv._batches.history[-1]
         assert over.number == number
         print(json.dumps({"batch": number, "used": over.used, "weights": weights.hex()}), file=log)
         (FOLDER / f"{kv._worker.rank}.at").write_text(str(number))

@@ -11,7 +11,7 @@ import numpy as np
 
 import dualmx as mx
 from dualmx.core.errors import ArgumentError, ArgumentTypeError, MXNetError, OrderError
-from dualmx.parallel.group import ProcessGroup
+from dualmx.parallel.process_group import ProcessGroup
 
 FOLDER = Path(sys.argv[1])
 kv = mx.kv.create("dist_mixed")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.counters import counters
+from dualmx.compile.events import counters
 from dualmx.gluon import nn
 
 R, B = 4, 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Listener, listeners
+from dualmx.compile.events import Listener, listeners
 
 RNG = np.random.RandomState(0)
 
@@ -63,7 +63,7 @@ def test_operators_and_their_arrays_are_where_their_group_is() -> None:
     seen: list[tuple[str, int]] = []
 
     class Note(Listener):
-        def flushed(self, state, began, started, results) -> None:
+        def executed(self, state, began, started, results) -> None:
             devices = {d.id for r in results for d in r.devices()}
             step = state
             while step.parent is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Listener, listeners
+from dualmx.compile.events import Listener, listeners
 from dualmx.gluon import nn, parallel
 
 RNG = np.random.RandomState(0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dualmx as mx
-from dualmx.compile.watch import Listener, listeners
+from dualmx.compile.events import Listener, listeners
 from dualmx.gluon import nn, parallel
 
 RNG = np.random.RandomState(0)
@@ -72,7 +72,7 @@ def test_passes_run_on_the_devices_of_their_stages() -> None:
     seen: list[tuple[int, int]] = []
 
     class Note(Listener):
-        def flushed(self, state, began, started, results) -> None:
+        def executed(self, state, began, started, results) -> None:
             seen.extend((d.id, len(results)) for r in results if isinstance(r, jax.Array) for d in r.devices())
 
     pipe = parallel.Pipeline(stages(), [mx.cpu(1), mx.cpu(2), mx.cpu(3)], 3)
@@ -92,16 +92,16 @@ def test_schedules() -> None:
     for kind in ("gpipe", "1f1b"):
         for s, m in ((1, 1), (2, 4), (4, 4), (4, 8), (3, 2)):
             found = mx.parallel.Schedule(s, m, kind)
-            assert found.bubble() == pytest.approx((s - 1) / (m + s - 1)), (kind, s, m)
+            assert found.bubble_fraction() == pytest.approx((s - 1) / (m + s - 1)), (kind, s, m)
             assert all(sorted(o) == sorted([(k, b) for k in range(m) for b in (False, True)]) for o in found.orders)
             most = [m] * s if kind == "gpipe" else [min(m, s - k) for k in range(s)]
             assert found.in_flight() == most
-    assert mx.parallel.Schedule(2, 4).bubble([1, 3], [1, 3]) > mx.parallel.Schedule(2, 4).bubble()
+    assert mx.parallel.Schedule(2, 4).bubble_fraction([1, 3], [1, 3]) > mx.parallel.Schedule(2, 4).bubble_fraction()
     assert str(mx.parallel.Schedule(2, 2, "gpipe")).splitlines()[1] == "1 |.  F0 F1 B0 B1 ."
     with pytest.raises(mx.base.MXNetError, match="kind='1f2b'.*1f1b"):
         mx.parallel.Schedule(2, 2, "1f2b")
     with pytest.raises(mx.base.MXNetError, match="2 durations for 3 stages"):
-        mx.parallel.Schedule(3, 1).bubble([1, 2])
+        mx.parallel.Schedule(3, 1).bubble_fraction([1, 2])
 
 
 class Texts(Listener):

@@ -18,24 +18,24 @@ import numpy as np
 
 import dualmx as mx
 import dualmx.horovod as hvd
-from dualmx.ps import peers
+from dualmx.ps import peer_links
 
 hvd.init()
 r = hvd.rank()
 assert (hvd.size(), hvd.cross_size(), hvd.local_size()) == (4, 2, 2)
 nodes = mx.parallel.all_gather_object(hvd.cross_rank())
 sent = 0
-send = peers.PeerLinks.send
+send = peer_links.PeerLinks.send
 
 
-def counted(self: peers.PeerLinks, to: int, channel: str, head: object, payload: object = ()) -> None:
+def counted(self: peer_links.PeerLinks, to: int, channel: str, head: object, payload: object = ()) -> None:
     global sent
     if nodes[to] != nodes[r]:
         sent += sum(memoryview(p).nbytes for p in payload)  # type: ignore[union-attr]
     send(self, to, channel, head, payload)  # type: ignore[arg-type]
 
 
-peers.PeerLinks.send = counted  # type: ignore[method-assign]
+peer_links.PeerLinks.send = counted  # type: ignore[method-assign]
 x = np.arange(500_000, dtype=np.float64).reshape(1000, 500)
 for op, expected in (
     (hvd.Sum, 4 * x + 6),

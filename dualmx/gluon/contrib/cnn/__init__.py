@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from . import conv_layers
-from .deformable import DeformableConvolution, ModulatedDeformableConvolution
+from .conv_layers import DeformableConvolution, ModulatedDeformableConvolution
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution", "conv_layers"]

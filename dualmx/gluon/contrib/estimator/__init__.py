@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from .batch import BatchProcessor
-from .checkpoint import CheckpointHandler, EarlyStoppingHandler
+from .batch_processor import BatchProcessor
 from .estimator import Estimator
-from .events import (
+from .event_handler import (
     BatchBegin,
     BatchEnd,
+    CheckpointHandler,
+    EarlyStoppingHandler,
     EpochBegin,
     EpochEnd,
     EventHandler,
     GradientUpdateHandler,
+    LoggingHandler,
     MetricHandler,
     StoppingHandler,
     TrainBegin,
     TrainEnd,
     ValidationHandler,
 )
-from .log import LoggingHandler
 
 __all__ = [
     "BatchBegin", "BatchEnd", "BatchProcessor", "CheckpointHandler", "EarlyStoppingHandler", "EpochBegin", "EpochEnd",

@@ -16,22 +16,22 @@ from ....metric import Loss as LossMetric
 from ...data import DataLoader
 from ...loss import Loss, SoftmaxCrossEntropyLoss
 from ...trainer import Trainer
-from .batch import BatchProcessor
-from .events import (
+from .batch_processor import BatchProcessor
+from .event_handler import (  # fmt: skip
     BatchBegin,
     BatchEnd,
     EpochBegin,
     EpochEnd,
     EventHandler,
     GradientUpdateHandler,
+    LoggingHandler,
     MetricHandler,
     StoppingHandler,
     TrainBegin,
     TrainEnd,
     ValidationHandler,
     listed,
-)  # fmt: skip
-from .log import LoggingHandler
+)
 
 
 class Estimator:

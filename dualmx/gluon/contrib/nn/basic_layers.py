@@ -86,9 +86,9 @@ class SyncBatchNorm(BatchNorm):
             self._kwargs["exchange"] = self.prefix
             self._kwargs["processes"] = processes
 
-    def _eager(self, x: Any) -> Any:
+    def _fast_forward(self, x: Any) -> Any:
         self._count_devices()
-        return super()._eager(x)
+        return super()._fast_forward(x)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """Normalize."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....namespace import nd
-from ...base import Block
+from ...base_block import Block
 
 
 class SparseEmbedding(Block):

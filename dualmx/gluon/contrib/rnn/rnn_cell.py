@@ -7,8 +7,8 @@ from typing import Any
 from ....core.errors import ArgumentError, ArgumentTypeError
 from ...parameter import ParameterDict
 from ...rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell, SequentialRNNCell
-from ...rnn.sequences import ARRAYS, functions_for, mask_sequence, merge_or_split, merge_steps, split_steps
-from ...rnn.states import states_or_begin
+from ...rnn.cell import states_or_begin
+from ...rnn.unroll import ARRAYS, functions_for, mask_sequence, merge_or_split, merge_steps, split_steps
 
 
 class VariationalDropoutCell(ModifierCell):

@@ -17,12 +17,12 @@ from ....core.reader import Content
 from ....core.repository import fetch_file, fetch_unpacked
 from ....image import imdecode, imread
 from ....image.iterator import read_list
-from ....io.idx import read_images_and_labels
-from ....io.records import unpack
+from ....io.mnist import read_images_and_labels
+from ....io.recordio import unpack
 from ....ndarray import array
-from ...semantics import to_np_class
+from ...pytree import to_np_class
+from ..batchify import to_host, worker_mode
 from ..dataset import Dataset, RecordFileDataset
-from ..host import to_host, worker_mode
 
 
 def _local(root: Path, names: Sequence[str]) -> Path | None:

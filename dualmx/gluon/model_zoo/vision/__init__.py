@@ -32,8 +32,14 @@ from .mobilenet import (
     mobilenet_v2_0_75,
     mobilenet_v2_1_0,
 )
-from .resnet import BasicBlockV1, BasicBlockV2, BottleneckV1, BottleneckV2, ResNetV1, ResNetV2, get_resnet
-from .resnets import (
+from .resnet import (
+    BasicBlockV1,
+    BasicBlockV2,
+    BottleneckV1,
+    BottleneckV2,
+    ResNetV1,
+    ResNetV2,
+    get_resnet,
     resnet18_v1,
     resnet18_v2,
     resnet34_v1,

@@ -1,4 +1,7 @@
-"""Residual networks: v1 ("Deep residual learning", He et al. 2015) and v2 ("Identity mappings", He et al. 2016)."""
+"""Residual networks: v1 ("Deep residual learning", He et al. 2015) and v2 ("Identity mappings", He et al. 2016).
+
+The residual networks by name.
+"""
 
 from __future__ import annotations
 
@@ -236,3 +239,53 @@ def get_resnet(
     if pretrained:
         load_pretrained(net, f"resnet{num_layers}_v{version}", root, ctx or cpu())
     return net
+
+
+def resnet18_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 18 layers, version 1; keywords as for `get_resnet`."""
+    return get_resnet(1, 18, **kwargs)
+
+
+def resnet34_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 34 layers, version 1; keywords as for `get_resnet`."""
+    return get_resnet(1, 34, **kwargs)
+
+
+def resnet50_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 50 layers, version 1; keywords as for `get_resnet`."""
+    return get_resnet(1, 50, **kwargs)
+
+
+def resnet101_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 101 layers, version 1; keywords as for `get_resnet`."""
+    return get_resnet(1, 101, **kwargs)
+
+
+def resnet152_v1(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 152 layers, version 1; keywords as for `get_resnet`."""
+    return get_resnet(1, 152, **kwargs)
+
+
+def resnet18_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 18 layers, version 2; keywords as for `get_resnet`."""
+    return get_resnet(2, 18, **kwargs)
+
+
+def resnet34_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 34 layers, version 2; keywords as for `get_resnet`."""
+    return get_resnet(2, 34, **kwargs)
+
+
+def resnet50_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 50 layers, version 2; keywords as for `get_resnet`."""
+    return get_resnet(2, 50, **kwargs)
+
+
+def resnet101_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 101 layers, version 2; keywords as for `get_resnet`."""
+    return get_resnet(2, 101, **kwargs)
+
+
+def resnet152_v2(**kwargs: Any) -> ResNetV1 | ResNetV2:
+    """Residual network of 152 layers, version 2; keywords as for `get_resnet`."""
+    return get_resnet(2, 152, **kwargs)

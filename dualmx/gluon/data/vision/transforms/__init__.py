@@ -14,7 +14,7 @@ from .basic import (
     Resize,
     ToTensor,
 )
-from .drawn import (
+from .random import (
     HybridRandomApply,
     RandomApply,
     RandomBrightness,

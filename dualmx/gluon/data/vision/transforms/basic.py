@@ -13,13 +13,13 @@ import numpy as np
 
 from .....core.dtypes import as_dtype
 from .....core.errors import ArgumentError
-from .....io import codec
-from .....io.place import wrap_like
+from .....io import image_codec
+from .....io.worker_mode import wrap_like
 from .....namespace import nd
 from .....ndarray import NDArray
 from ....block import Block, HybridBlock
 from ....nn import HybridSequential, Lambda, Sequential
-from ...host import as_argument, numpy_form, to_device, to_host
+from ...batchify import as_argument, numpy_form, to_device, to_host
 
 
 class _Chain:
@@ -270,7 +270,7 @@ class CenterCrop(Block):
         out = nd.image.crop(x, **self._window(x.shape))
         if out.shape[-3:-1] != self._size[::-1]:
             out = nd.image.resize(out, size=self._size, interp=self._interp)
-        return x._like_own(out)
+        return x._with_own_class(out)
 
 
 def crop(x: np.ndarray, *, x0: int, y0: int, width: int, height: int) -> np.ndarray:
@@ -288,7 +288,7 @@ def resize(x: np.ndarray, width: int, height: int, interp: int = 1) -> np.ndarra
     """
     if interp > 1 or (interp == 1 and x.dtype == np.uint8):
         images = x.reshape(-1, *x.shape[-3:])
-        out = np.stack([codec.resize(i, width, height, interp) for i in images])
+        out = np.stack([image_codec.resize(i, width, height, interp) for i in images])
         return out.reshape(*x.shape[:-3], height, width, x.shape[-1])
     if interp == 0:
         at_row = np.arange(height) * x.shape[-3] // height

@@ -1,0 +1,1 @@
+"""Rewrites and workarounds for XLA on the CPU."""

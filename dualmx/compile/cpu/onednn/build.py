@@ -1,0 +1,58 @@
+"""Compiles `handlers.c` beside itself, with a C compiler and nothing else: `python dualmx/compile/cpu/onednn/build.py`.
+
+Installing does the same (`hatch_build.py` at the root of the source) where there is a compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("handlers.c")
+_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-shared", "-fPIC", "-pthread")
+_SECONDS = 60  # that the compiler may take
+
+
+def supported() -> bool:
+    """True where there is a wheel of oneDNN."""
+    return sys.platform == "linux" and platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc"
+
+
+def target(folder: Path | None = None) -> Path:
+    """Where the compiled handlers lie: by its name of this very source, and no module (it has a dot more)."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]
+    return (folder or SOURCE.parent) / f"handlers.{digest}.so"
+
+
+def build(folder: Path | None = None) -> Path:
+    """Compile the handlers, by default beside their source, and remove older ones there.
+
+    Raises `OSError` or `subprocess.SubprocessError` where that cannot be done: no compiler, a folder that is not ours.
+    """
+    path = target(folder)
+    command = shlex.split(os.environ.get("CC") or "cc")
+    if not command or not shutil.which(command[0]):
+        raise FileNotFoundError(f"no C compiler: {' '.join(command)!r}")
+    handle, new = tempfile.mkstemp(suffix=".so", dir=path.parent)
+    os.close(handle)
+    try:
+        subprocess.run([*command, *_FLAGS, str(SOURCE), "-o", new], check=True, capture_output=True, timeout=_SECONDS)
+        os.chmod(new, 0o755)
+        os.replace(new, path)  # others may be loading it
+    finally:
+        Path(new).unlink(missing_ok=True)
+    for old in path.parent.glob("handlers.*.so"):
+        if old != path:
+            old.unlink()
+    return path
+
+
+if __name__ == "__main__":
+    print(build())

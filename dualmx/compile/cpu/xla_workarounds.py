@@ -1,0 +1,109 @@
+"""Products with an operand that is spread out from fewer numbers, which XLA's library for products gets wrong.
+
+XLA:CPU hands a product to its library with what leads to it. If the right operand repeats itself along its last axis,
+as `broadcast_to` of a number does, the library reads memory that is none of it (seen in jaxlib 0.10).
+
+Programs whose backward pass makes values again instead of keeping them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jax.extend.core import Literal
+
+
+def sub_jaxprs(eqn: Any) -> Iterator[tuple[Any, Any]]:
+    """The programs inside an equation, as they stand in its parameters, and bare."""
+    for value in eqn.params.values():
+        for closed in value if isinstance(value, (tuple, list)) else (value,):
+            body = getattr(closed, "jaxpr", closed)
+            if hasattr(body, "eqns"):
+                yield closed, body
+
+
+def has_remat(jaxpr: Any) -> bool:
+    """Whether a program has a backward pass that makes values again to save memory (`jax.checkpoint`).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> makes_again(jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.5).jaxpr)
+        True
+    """
+    return any("prevent_cse" in e.params or any(has_remat(b) for _, b in sub_jaxprs(e)) for e in jaxpr.eqns)
+
+
+# Of these the first input alone decides: the others tell where to read.
+_BY_FIRST = frozenset({"gather", "dynamic_slice"})
+# What repeats itself in one of their inputs does so in their result.
+_BY_ANY = frozenset({"concatenate", "pad"})
+_LOOPS = frozenset({"scan", "while"})
+
+
+def has_broadcast_dot(jaxpr: Any) -> bool:
+    """Whether a program multiplies matrices of which one may be made by repeating fewer numbers.
+
+    Args:
+        jaxpr: of the program. What XLA may simplify to such a matrix counts as well.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> x = jnp.ones((2, 3))
+        >>> multiplies_spread(jax.make_jaxpr(lambda x, s: x @ jnp.broadcast_to(s, (3, 4)))(x, 0.5).jaxpr)
+        True
+        >>> multiplies_spread(jax.make_jaxpr(lambda x, s: x @ (x.T * s))(x, 0.5).jaxpr)
+        False
+    """
+    return _find_broadcast_dot(jaxpr, [False] * len(jaxpr.invars))[0]
+
+
+def _find_broadcast_dot(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[bool]]:
+    """Whether there is such a product, and which results are spread, if the inputs `given` are."""
+    spread = {v for v, is_spread in zip(jaxpr.invars, given, strict=True) if is_spread}
+
+    def is_spread(v: Any) -> bool:
+        return isinstance(v, Literal) or v in spread
+
+    for eqn in jaxpr.eqns:
+        name, ins = eqn.primitive.name, [is_spread(v) for v in eqn.invars]
+        if name == "dot_general" and any(ins):
+            return True, []
+        results = [_is_broadcast_result(name, eqn, ins)] * len(eqn.outvars)
+        for body, inputs in _sub_jaxprs_with_flags(name, eqn, ins):
+            found, made = _find_broadcast_dot(body, inputs)
+            if found:
+                return True, []
+            if name not in _LOOPS and len(made) == len(eqn.outvars):
+                results = [a or b for a, b in zip(results, made, strict=True)]
+        spread.update(v for v, made in zip(eqn.outvars, results, strict=True) if made)
+    return False, [is_spread(v) for v in jaxpr.outvars]
+
+
+def _is_broadcast_result(name: str, eqn: Any, ins: list[bool]) -> bool:
+    """Whether the results of an equation are spread, apart from what its bodies tell."""
+    if name == "broadcast_in_dim":
+        return ins[0] or eqn.outvars[0].aval.size > eqn.invars[0].aval.size
+    if name in _LOOPS or not ins:
+        return False
+    return ins[0] if name in _BY_FIRST else any(ins) if name in _BY_ANY else all(ins)
+
+
+def _sub_jaxprs_with_flags(name: str, eqn: Any, ins: list[bool]) -> Iterator[tuple[Any, list[bool]]]:
+    """The programs inside an equation, and which of their inputs are spread."""
+    for closed, body in sub_jaxprs(eqn):
+        if name == "scan":
+            constants, carried = eqn.params["num_consts"], eqn.params["num_carry"]
+            once = eqn.params["length"] == 1  # such a loop is none
+            known = [s and (once or not constants <= i < constants + carried) for i, s in enumerate(ins)]
+        elif name == "while":
+            # Its inputs are the constants of the condition, those of the body, and what changes.
+            first, last = eqn.params["cond_nconsts"], eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
+            constants = ins[:first] if closed is eqn.params["cond_jaxpr"] else ins[first:last]
+            known = constants + [False] * (len(body.invars) - len(constants))
+        else:
+            known = ins[len(ins) - len(body.invars) :] if len(ins) >= len(body.invars) else []
+        yield body, known if len(known) == len(body.invars) else [True] * len(body.invars)
+
+
+__all__ = ["has_broadcast_dot", "has_remat", "sub_jaxprs"]

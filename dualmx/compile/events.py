@@ -1,0 +1,124 @@
+"""Who is told about programs: the profiler, and the printer of the `DUALMX_DEBUG` ladder. By default nobody is.
+
+Counts of what the engine did, read by `mx.debug` and the tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import knobs
+from ..graph.trie import State
+from ..op.registry import Call
+
+
+def format_where(where: tuple[str, int] | None) -> str:
+    """Return `file:line`, or a phrase when the line is not known."""
+    return f"{where[0]}:{where[1]}" if where else "an unknown line"
+
+
+@dataclass(frozen=True)
+class CompileEvent:
+    """One compilation.
+
+    Attributes:
+        steps: the recorded steps; `results`, `donated`: how many results it yields and buffers it takes over.
+        reason: why no earlier executable fitted.
+        traced, lowered, compiled: JAX's stages, for the program's texts.
+        start, seconds: on the clock of `time.perf_counter`.
+    """
+
+    steps: Sequence[State]
+    results: int
+    donated: int
+    reason: str
+    where: tuple[str, int] | None
+    traced: Any
+    lowered: Any
+    compiled: Any
+    start: float
+    seconds: float
+
+
+class Listener:
+    """Told about every program while it is in `listeners`; it must not keep the results it is shown.
+
+    Attributes:
+        measures: calls outside programs run twice, so that nothing is compiled in the run that it is told about.
+    """
+
+    measures = False
+
+    def compiled(self, event: CompileEvent) -> None:
+        """A program was compiled."""
+
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+        """The program of the prefix `state` was handed to its device (which may still be computing).
+
+        The flush began at `start`; at `started` the program was there, compiled if need be. Results that are inputs
+        handed through may be NumPy memory.
+        """
+
+    def ran_eagerly(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
+        """A call whose shapes depend on values ran outside any program: at `started`, and once before if measured."""
+
+
+class DebugPrinter(Listener):
+    """Prints what happens to stderr; more of it the higher `level`."""
+
+    def __init__(self, level: int):
+        self.level = level
+
+    def compiled(self, event: CompileEvent) -> None:
+        """Print the size, the reason, and from level 2 on the program's texts."""
+        operations = sum(s.call is not None for s in event.steps)
+        debug_print(
+            f"compiled {operations} operations, {event.results} results, {event.donated} donated in "
+            f"{event.seconds * 1e3:.0f} ms (last recorded at {format_where(event.where)}); reason: {event.reason}"
+        )
+        if self.level >= 2:
+            for s in event.steps:
+                debug_print(f"  {s.kind:8} {s.call or ''} {list(s.ins)} -> {list(s.outs)}  {format_where(s.user_line)}")
+        if self.level >= 3:
+            debug_print(f"jaxpr: {event.traced.jaxpr}")
+        if self.level >= 4:
+            debug_print(f"lowered: {event.lowered.as_text()}")
+            debug_print(f"compiled: {event.compiled.as_text()}")
+
+    def executed(self, state: State, began: float, started: float, results: Sequence[Any]) -> None:
+        """Print one line."""
+        last: State | None = state
+        while last is not None and last.user_line is None:
+            last = last.parent
+        debug_print(
+            f"flush of {state.depth} steps, {len(results)} results at {format_where(last.user_line if last else None)}"
+        )
+
+    def ran_eagerly(self, call: Call, began: float, started: float, results: Sequence[Any]) -> None:
+        """Print one line."""
+        debug_print(f"ran {call!r} at once: the shape of its result depends on values")
+
+
+def debug_print(text: str) -> None:
+    """Print one message of the ladder."""
+    print(f"[dualmx] {text}", file=sys.stderr)
+
+
+_level = int(knobs.DEBUG.read())
+listeners: list[Listener] = [DebugPrinter(_level)] if _level else []
+
+
+class Counters:
+    """Totals of this process: programs compiled and run, recorded steps that were new, buffers copied, failures."""
+
+    __slots__ = ("compiles", "flushes", "misses", "kept_copies", "failures", "compile_seconds")
+
+    def __init__(self) -> None:
+        self.compiles = self.flushes = self.misses = self.kept_copies = self.failures = 0
+        self.compile_seconds = 0.0
+
+
+counters = Counters()

@@ -1,0 +1,104 @@
+"""Gradients of integers: MXNet applies an operator's gradient to them and cuts the result to their type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..op.registry import Call
+from ..op.schema import TENSOR
+from ..op.shape_rules import convert
+
+# Their gradient is the one that comes in, in the type of the input, whatever the two types are.
+CASTS = ("Cast", "amp_cast")
+# Likewise for these: what they combine are floats, and only the result becomes an integer, as `dtype` says.
+TOTALS = ("_np_sum", "_np_prod", "_np_cumsum", "_npi_mean")
+
+VjpFn = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+def is_integer(x: Any) -> bool:
+    """True for arrays and values of integers or truth values, to which `jax.vjp` gives no gradient."""
+    return not jnp.issubdtype(x.dtype, jnp.inexact)
+
+
+def _same_dtype_inputs(call: Call, count: int) -> list[bool]:
+    """Which inputs share one dtype."""
+    if call.op.variadic:
+        return [call.op.inputs[0].role is TENSOR] * count
+    live = [i for i in call.op.inputs if i.when is None or i.when.holds(call.params)]
+    return [i.role is TENSOR for i in live] + [False] * (count - len(live))
+
+
+def integer_vjp(
+    call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+) -> tuple[tuple[Any, ...], VjpFn]:
+    """`jax.vjp` of a step on inputs `at`; integers among them are differentiated as the numbers they stand for.
+
+    The second result maps cotangents, of the types of the results, to gradients; None stands for zero.
+    """
+    outs = call.apply_keys(ins, keys, runtime)
+    if call.op.name in CASTS:
+        return outs, lambda cotangents: [convert(cotangents[0], ins[0].dtype)]
+    shared = _same_dtype_inputs(call, len(ins))
+    wide = {k for k in at if is_integer(ins[k])}
+    if any(shared[k] for k in wide):
+        wide |= {k for k, together in enumerate(shared) if together and is_integer(ins[k])}
+    smooth = (
+        call.op.bind({**call.params, "dtype": "float64"}) if call.op.name in TOTALS and is_integer(outs[0]) else call
+    )
+    raised = [x.astype(jnp.float64) if k in wide else x for k, x in enumerate(ins)]
+
+    def partial(*chosen: Any) -> tuple[Any, ...]:
+        full = list(raised)
+        for k, v in zip(at, chosen, strict=True):
+            full[k] = v
+        return smooth.apply_keys(full, keys, runtime)
+
+    try:
+        results, pull = jax.vjp(partial, *[raised[k] for k in at])
+    except (TypeError, ValueError):
+        # What takes integers only (bits, positions) does not change smoothly with them.
+        return outs, _vjp_of_float_inputs(call, ins, at, keys, runtime)
+
+    def back(cotangents: Sequence[Any]) -> list[Any]:
+        return [convert(g, ins[k].dtype) for k, g in zip(at, pull(_seeds(cotangents, results)), strict=True)]
+
+    return outs, back
+
+
+def _seeds(cotangents: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
+    """The cotangents in the types that the vjp of `results` takes: integers have none."""
+    return tuple(
+        jnp.zeros(r.shape, jax.dtypes.float0) if is_integer(r) else jnp.asarray(_dense_cotangent(ct)).astype(r.dtype)
+        for ct, r in zip(cotangents, results, strict=True)
+    )
+
+
+def _dense_cotangent(ct: Any) -> Any:
+    return jnp.zeros(ct.shape) if ct.dtype == jax.dtypes.float0 else ct
+
+
+def _vjp_of_float_inputs(
+    call: Call, ins: list[Any], at: Sequence[int], keys: Sequence[Any], runtime: Sequence[Any]
+) -> VjpFn:
+    floats = [k for k in at if not is_integer(ins[k])]
+    if not floats:
+        return lambda cotangents: [None] * len(at)
+
+    def partial(*chosen: Any) -> tuple[Any, ...]:
+        full = list(ins)
+        for k, v in zip(floats, chosen, strict=True):
+            full[k] = v
+        return call.apply_keys(full, keys, runtime)
+
+    results, pull = jax.vjp(partial, *[ins[k] for k in floats])
+
+    def back(cotangents: Sequence[Any]) -> list[Any]:
+        found = dict(zip(floats, pull(_seeds(cotangents, results)), strict=True))
+        return [found.get(k) for k in at]
+
+    return back

@@ -1,0 +1,81 @@
+"""Checks of single arguments, for functions whose arguments no operator schema describes.
+
+Types of arguments that many public functions take.
+"""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .context import Context
+from .errors import ArgumentError, ArgumentTypeError
+
+
+def number(what: str, name: str, value: Any) -> Any:
+    """Return `value` if it is a real number (Python's or NumPy's); of an array without axes, the number in it.
+
+    Raises:
+        ArgumentTypeError: it is not; the text names the function, the argument and the value.
+    """
+    if isinstance(value, numbers.Real):
+        return value
+    if hasattr(value, "dtype") and getattr(value, "ndim", None) == 0:
+        # Read here: what is computed late could become part of the program that waits for the number.
+        return value.item() if hasattr(value, "asnumpy") else value
+    raise ArgumentTypeError(f"{what}: {name}={value!r}: expected a number")
+
+
+def integer(what: str, name: str, value: Any, low: int | None = None) -> int:
+    """Return `value` as an int of at least `low`.
+
+    Raises:
+        ArgumentTypeError: it is no integer. ArgumentError: it is below `low`.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError:
+        if isinstance(value, (float, str)) or not hasattr(value, "__int__"):
+            raise ArgumentTypeError(f"{what}: {name}={value!r}: expected an integer") from None
+        found = int(value)
+    if low is not None and found < low:
+        raise ArgumentError(f"{what}: {name}={value!r}: expected an integer of {low} or more")
+    return found
+
+
+def require_instance(what: str, name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
+    """Return `value` if it is a `kind`; `ArgumentTypeError` says what was expected otherwise."""
+    if isinstance(value, kind):
+        return value
+    raise ArgumentTypeError(f"{what}: {name} of type {type(value).__name__}: expected {expected}")
+
+
+def context(value: Any) -> Context:
+    """Return a context, which may be given as a `Context` or as a text like `"cpu"` or `"gpu(1)"`.
+
+    Raises:
+        ArgumentError: neither.
+    """
+    if isinstance(value, Context):
+        return value
+    return Context.parse(value) if isinstance(value, str) and "(" in value else Context(value)
+
+
+Shape: TypeAlias = int | Sequence[int]
+"""Lengths, one per axis, or the only one."""
+
+Axes: TypeAlias = int | Sequence[int] | None
+"""Axis numbers; usually `None` means all axes."""
+
+Holes: TypeAlias = int | Sequence[int | None] | None
+"""Positions, one per axis, `None` where the axis is not cut."""
+
+Floats: TypeAlias = float | Sequence[float]
+"""Numbers, or the only one."""
+
+DType: TypeAlias = str | type | np.dtype[Any] | int
+"""An element type: its name, a NumPy type or dtype, or MXNet's number of it."""

@@ -1,0 +1,40 @@
+"""Where data is prepared: in a `DataLoader`'s worker processes items stay NumPy arrays, elsewhere they are NDArrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import np_mode
+from ..ndarray import NDArray, array
+
+
+class _WorkerMode:
+    """What this process is for."""
+
+    worker = False
+
+
+worker_mode = _WorkerMode()
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """Return `x` as a NumPy array."""
+    return x.asnumpy() if isinstance(x, NDArray) else np.asarray(x)
+
+
+def wrap_like(result: np.ndarray, source: Any) -> Any:
+    """Return `result` as what `source` is: a NumPy array, or an NDArray or `mx.np.ndarray` (NumPy in worker processes).
+
+    With `source` None the result is of the kind that `npx.set_np()` chooses.
+    """
+    if isinstance(source, np.ndarray) or worker_mode.worker:
+        return result
+    made = array(result, dtype=result.dtype)
+    if source is None:
+        return made.as_np_ndarray() if np_mode.array.get() else made
+    return source._with_own_class(made) if isinstance(source, NDArray) else made
+
+
+__all__ = ["to_numpy", "worker_mode", "wrap_like"]

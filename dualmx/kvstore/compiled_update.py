@@ -1,0 +1,129 @@
+"""Updates that a server makes again and again: the same slices, the same formulas, other gradients and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from ..core.context import Context
+from ..ndarray import NDArray
+from ..ndarray.replay import ReplayableProgram
+from ..ndarray.zero_copy import from_borrowed_numpy
+from ..op.registry import Call
+from ..optimizer import Optimizer
+from ..optimizer.updater import Updater, in_one_call
+
+_CPU = Context("cpu", 0)
+_data_of = attrgetter("_data")
+
+
+def can_compile(optimizer: Optimizer) -> bool:
+    """Whether its updates apply the same formulas until its settings change, and their numbers can be told."""
+    return (
+        in_one_call(optimizer)
+        and optimizer.is_pure_formula
+        and (_has_constant_scalars(optimizer) or not optimizer.multi_precision)
+    )
+
+
+def _has_constant_scalars(optimizer: Optimizer) -> bool:
+    """Whether the numbers in its formulas stay as they are until its settings change."""
+    return optimizer.has_constant_scalars and optimizer.lr_scheduler is None
+
+
+class CompiledUpdate:
+    """An update of some slices that is about to be recorded.
+
+    Args:
+        updater: applies the optimizer, and has the states.
+        indices: under which the optimizer knows the slices.
+        weights: arrays that are updated.
+        terms: terms of each gradient.
+    """
+
+    def __init__(
+        self, updater: Updater, indices: list[str], weights: list[NDArray], terms: Sequence[Sequence[NDArray]]
+    ):
+        self._updater, self._indices, self._weights = updater, indices, weights
+        self._formulas, self._scalars = (
+            ([], None) if _has_constant_scalars(updater.optimizer) else self._next_formulas(counts=False)
+        )
+        states = [updater.states[i] for i in indices]
+        self._counts = [len(ts) for ts in terms]
+        self._arrays = [*weights, *(a for state in states for a in _arrays(state))]
+        self._inputs = [h._data for h in self._arrays] + [t._data for ts in terms for t in ts]
+        self._program: ReplayableProgram | None = None
+        self._outs: list[NDArray] = []
+
+    def compile(self) -> bool:
+        """Execute what was recorded for this update, and remember the program; False if it cannot be repeated."""
+        entered, self._inputs = self._inputs, []
+        if any(data is None for data in entered):
+            return False
+        self._outs = [h for h in self._arrays if h._data is None]
+        try:
+            self._program = step = ReplayableProgram(entered, self._outs)
+        except (ValueError, IndexError):
+            return False
+        # Each number is where it was said to be.
+        return self._scalars is None or (
+            step.runtime_scalars is not None and np.array_equal(step.runtime_scalars, self._scalars)
+        )
+
+    def matches(self, weights: Sequence[NDArray], terms: Sequence[Sequence[np.ndarray]]) -> bool:
+        """Whether `run` does what is asked for."""
+        for weight, known, count, some in zip(weights, self._weights, self._counts, terms, strict=True):
+            if weight is not known or count != len(some):
+                return False
+        for h in self._arrays:
+            if h._data is None or h._trace is not None or h._meta is not None:
+                return False
+        return True
+
+    def _next_formulas(self, counts: bool) -> tuple[list[Call], np.ndarray]:
+        """The formulas of the next update and their numbers; with `counts` it counts as done if they are as before."""
+        optimizer = self._updater.optimizer
+        table = optimizer._index_update_count
+        before, counted = dict(optimizer.__dict__), {i: table[i] for i in self._indices if i in table}
+        asked = self._updater.capture_formulas(self._indices, self._weights)
+        formulas = [call for call, _ in asked]
+        if not counts or formulas != self._formulas:
+            optimizer.__dict__.update(before)
+            for i in self._indices:
+                del table[i]
+            table.update(counted)
+        return formulas, np.array([n for _, numbers in asked for n in numbers], np.float32)
+
+    def run(self, terms: Sequence[Sequence[np.ndarray]]) -> bool:
+        """Update the same arrays by other gradients; False, and nothing is done, if that is another program."""
+        assert self._program is not None
+        if self._scalars is None:
+            self._updater.optimizer._update_count(self._indices)
+        else:
+            formulas, numbers = self._next_formulas(counts=True)
+            if formulas != self._formulas:
+                return False
+            self._program.runtime_scalars = numbers
+        entered = list(map(_data_of, self._arrays))
+        for weight, some in zip(self._weights, terms, strict=True):
+            shape = weight._value.shape
+            for t in some:
+                laid = t if t.shape == shape else t.reshape(shape)
+                entered.append(laid if t.itemsize < 8 else from_borrowed_numpy(laid, _CPU)._data)
+        for array, data in zip(self._outs, self._program(entered), strict=True):
+            array._data = data
+        return True
+
+
+def _arrays(state: Any) -> Iterator[NDArray]:
+    if isinstance(state, NDArray):
+        yield state
+    elif isinstance(state, (tuple, list)):
+        for part in state:
+            yield from _arrays(part)
+
+
+__all__ = ["CompiledUpdate", "can_compile"]

@@ -1,0 +1,465 @@
+"""What runs in a server's or scheduler's process: the optimizers of this package on the slices kept there.
+
+Commands that a server takes from workers: so far those of its profiler.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, takewhile
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import profiler
+from ..core import malloc
+from ..core.context import Context
+from ..core.dtypes import is_float
+from ..core.errors import ArgumentError, FormatError, MXNetError
+from ..ndarray import NDArray, array, flush
+from ..ndarray.zero_copy import COPY_BELOW, as_numpy_view, from_borrowed_numpy
+from ..optimizer import Nadam, Optimizer, Updater, get_updater
+from ..parallel import jax_distributed
+from ..profiler.profiler import control
+from ..ps import Job, ServerNode, run_scheduler
+from ..ps.server import Record
+from ..ps.sparse_rows import IndexedSlices, MutableTable, Value, dense
+from ..ps.store import Shard, Store
+from ..ps.van.frame import Message
+from ..ps.van.shared_memory import CACHE_LINE, MIN_SHARED_BYTES
+from ..sparse import RowSparseNDArray, with_storage
+from .compiled_update import CompiledUpdate, can_compile
+from .optimizer_config import build_schedule, from_config, to_config, update_settings, updates_rows
+from .states import StateReader, flatten, on_device
+
+_log = logging.getLogger("dualmx.dist")
+OPTIMIZER, PROFILER = 0, 5
+CALLS = ("set_config", "set_state", "pause", "resume", "dump")
+
+
+def handle_command(message: Message) -> Record:
+    """Do what a worker asks for by `send_command_to_servers`.
+
+    Raises:
+        ArgumentError: an optimizer as a pickle, or no call of the profiler.
+    """
+    head, body = message.field("head", int), message.field("body", str)
+    if head == PROFILER:
+        _profile(body)
+    elif head == OPTIMIZER:
+        raise ArgumentError("command 0: servers take no pickled optimizers; use set_optimizer")
+    else:
+        _log.warning("server %s: unknown command (%d, %r)", os.environ.get("DMLC_RANK", "?"), head, body[:200])
+    return {}, []
+
+
+def _profile(body: str) -> None:
+    try:
+        asked = json.loads(body)
+        call, arguments = asked["call"], asked["arguments"]
+    except (ValueError, TypeError, KeyError):
+        raise ArgumentError(f"profiler command: {body[:200]!r}: expected JSON with call and arguments") from None
+    if call not in CALLS or not isinstance(arguments, dict):
+        raise ArgumentError(f"profiler command: call={call!r}: expected one of {', '.join(CALLS)}")
+    if isinstance(arguments.get("filename"), str):
+        folder, name = os.path.split(arguments["filename"])
+        arguments["filename"] = os.path.join(folder, f"rank{os.environ.get('DMLC_RANK', '0')}_{name}")
+    if call == "dump" and not control.unsaved:
+        return  # another worker has asked for it already
+    try:
+        getattr(profiler, call)(**arguments)
+    except TypeError as e:
+        raise ArgumentError(f"profiler command: {e}") from None
+
+
+_CPU = Context("cpu", 0)
+GROUP_BYTES = 1 << 20  # values that lie in one block
+FREQUENT_AFTER = 8  # a combination of slices that arrives so often gets a program of its own,
+MAX_PROGRAMS = 16  # as long as there are not more of them
+GROUP_SIZE = 8  # small slices of one shape that one program updates
+ShardGradient = tuple[Shard, list[np.ndarray]]  # a slice, and the terms of its gradient
+
+
+def index_of(key: Any, number: int) -> str:
+    """Index under which the optimizer knows a slice."""
+    return f"{key!r}#{number}"
+
+
+def _same_shape_groups(batch: list[ShardGradient]) -> Iterator[list[ShardGradient]]:
+    """Cut a batch into groups that few programs suffice for, whatever comes together: alone, or `GROUP_SIZE` alike."""
+    if len(batch) == 1:
+        yield batch
+        return
+    small: dict[Any, list[ShardGradient]] = {}
+    for one in batch:
+        value = one[0].value
+        if value.nbytes > COPY_BELOW:
+            yield [one]
+        else:
+            small.setdefault((one[0].shape, value.size, value.dtype), []).append(one)
+    for alike in small.values():
+        whole = len(alike) - len(alike) % GROUP_SIZE
+        yield from (alike[i : i + GROUP_SIZE] for i in range(0, whole, GROUP_SIZE))
+        yield from ([one] for one in alike[whole:])
+
+
+class StoreUpdater:
+    """Applies an optimizer to the slices of one store.
+
+    Args:
+        optimizer: the optimizer.
+        store: whose slices it updates.
+    """
+
+    def __init__(self, optimizer: Optimizer, store: Store):
+        self.optimizer, self._store = optimizer, store
+        self.updater: Updater = get_updater(optimizer)
+        self._weights: dict[tuple[Any, int], tuple[Value, NDArray]] = {}
+        self._multipliers: dict[Any, list[Any]] = {}
+        self._order: list[Any] = []
+        self._group_counts: dict[tuple[int, ...], int] = {}  # how often slices came together
+        self._frequent_groups: set[tuple[int, ...]] = set()
+        self._compiled: dict[
+            tuple[int, ...], tuple[list[Shard], CompiledUpdate | None]
+        ] = {}  # until the settings change
+
+    def apply(self, batch: list[tuple[Shard, Any]]) -> list[Value]:
+        """Return the values of the slices after an update by the gradients given with them."""
+        values: dict[int, Value] = {}
+        others: list[ShardGradient] = []
+        for held, total in batch:
+            if type(total) is list:
+                others.append((held, total))
+            elif isinstance(total, IndexedSlices) and updates_rows(self.optimizer, held.is_row_sparse):
+                values[id(held)] = self._update_rows(held, total)
+            else:
+                others.append((held, [dense(total)]))
+        lends = self._store.has_shm_readers()
+        if lends and (len(others) > 1 or (others and others[0][0].value.nbytes >= MIN_SHARED_BYTES)):
+            values.update(self._allocate([held for held, _ in others]))
+        for group in (
+            [others] if len(others) == 1 or (others and self._is_frequent(others)) else _same_shape_groups(others)
+        ):
+            if not (lends or self._store.log_rounds or self._store.keep_previous):
+                self._release_values(held for held, _ in group)
+            self._update(group, values, keeps=lends)
+        return [values[id(held)] for held, _ in batch]
+
+    def _is_frequent(self, batch: list[ShardGradient]) -> bool:
+        """Whether these slices often come together, so that one program for all of them pays."""
+        which = tuple([id(held) for held, _ in batch])
+        if which in self._frequent_groups:
+            return True
+        if len(self._group_counts) > 4096:
+            self._group_counts.clear()
+        self._group_counts[which] = self._group_counts.get(which, 0) + 1
+        if self._group_counts[which] < FREQUENT_AFTER or len(self._frequent_groups) >= MAX_PROGRAMS:
+            return False
+        self._frequent_groups.add(which)
+        return True
+
+    def _allocate(self, batch: list[Shard]) -> dict[int, np.ndarray]:
+        """Memory for the next values; what is small lies together, so that it can be lent as one."""
+        values: dict[int, np.ndarray] = {}
+        sizes = [h.value.nbytes + -h.value.nbytes % CACHE_LINE for h in batch]
+        block, at = np.empty(0, np.uint8), 0
+        for i, held in enumerate(batch):
+            if at + sizes[i] > block.size:
+                together = takewhile(GROUP_BYTES.__ge__, accumulate(sizes[i:]))
+                block, at = self._store.alloc(max([sizes[i], *together])), 0
+            values[id(held)] = block[at : at + held.value.nbytes].view(held.value.dtype)
+            at += sizes[i]
+        return values
+
+    def _update_rows(self, held: Shard, total: IndexedSlices) -> MutableTable:
+        """Update some rows where they lie."""
+        where, index = (held.key, held.number), index_of(held.key, held.number)
+        weight = self._weight(held)
+        self._make_state(index, weight)
+        table = held.value
+        if not isinstance(table, MutableTable):
+            table = MutableTable(
+                lambda: as_numpy_view(_dense_storage(weight)), held.value.size, held.value.dtype, held.width
+            )
+            self._weights[where] = (table, weight)
+        table.begin_update(total.ids, self._store.keep_previous)
+        values = total.values.reshape(-1, *weight.shape[1:])
+        self.updater([index], [RowSparseNDArray.from_numpy_parts(weight.shape, values, total.ids, _CPU)], [weight])
+        flush()  # each slice has its own number of rows: together they would make ever other programs
+        return table
+
+    def _make_state(self, index: str, weight: NDArray) -> None:
+        """Make the state of a table that is not there yet; it holds all rows."""
+        if index not in self.updater.states:
+            made = self.optimizer.create_state_multi_precision(index, _dense_storage(weight))
+            self.updater.states[index], self.updater.states_synced[index] = made, True
+
+    def _update(self, batch: list[ShardGradient], into: dict[int, Any], keeps: bool) -> None:
+        """Update slices, and put their values into the memory in `into`; into new memory where `keeps` asks for it."""
+        kept, weights, terms, ids = [], [], [], []
+        for held, some in batch:
+            value, weight = self._weights.get((held.key, held.number), (None, None))
+            keep = weight if weight is not None and value is held.value else self._array_of(held)
+            kept.append(keep)
+            weights.append(_dense_storage(keep) if keep.is_sparse else keep)
+            terms.append(some)
+            ids.append(id(held))
+        which = tuple(ids)
+        _, update = self._compiled.get(which, (None, None))
+        if update is None or not update.matches(weights, terms) or not update.run(terms):
+            self._record(which, [h for h, _ in batch], weights, terms)
+        for (held, _), weight, keep in zip(batch, weights, kept, strict=True):
+            updated = as_numpy_view(weight).reshape(-1)
+            value = into.get(id(held))
+            if value is not None:
+                value[:] = updated  # the weight's own memory is updated in place by the next round
+            else:
+                value = into[id(held)] = updated.copy() if keeps else updated
+            self._weights[held.key, held.number] = (value, keep)
+
+    def _release_values(self, slices: Iterable[Shard]) -> None:
+        """Before an update: drop the old values, which lie in the weights' own memory, so that it can be written to.
+
+        As long as somebody looks at a value, such as an answer that is not sent yet, XLA makes the next one elsewhere.
+        """
+        for held in slices:
+            where = (held.key, held.number)
+            value, weight = self._weights.get(where, (None, None))
+            if value is held.value and weight is not None:
+                held.value = np.empty(0, held.value.dtype)
+                self._weights[where] = (held.value, weight)
+
+    def _record(
+        self, which: tuple[int, ...], slices: list[Shard], weights: list[NDArray], terms: list[list[np.ndarray]]
+    ) -> None:
+        """Record an update, and remember it if it is likely to come again."""
+        indices = [index_of(h.key, h.number) for h in slices]
+        lying = [
+            [from_borrowed_numpy(t.reshape(w.shape), _CPU) for t in ts] for ts, w in zip(terms, weights, strict=True)
+        ]
+        update = None
+        if can_compile(self.optimizer) and self._worth_compiling(which, slices, indices):
+            update = CompiledUpdate(self.updater, indices, weights, lying)
+        grads = [_sum_terms(ts) for ts in lying]
+        self.updater(indices, grads, weights)
+        del grads  # sums that somebody holds would be results of the program
+        if update is not None:
+            self._compiled[which] = (slices, update if update.compile() else None)
+
+    def _worth_compiling(self, which: tuple[int, ...], slices: list[Shard], indices: list[str]) -> bool:
+        """Whether an update is likely to come again, and can be learned."""
+        often = len(which) == 1 or which in self._frequent_groups
+        failed = which in self._compiled and self._compiled[which][1] is None
+        states = self.updater.states
+        return (
+            often and not failed and all([i in states for i in indices]) and not any([h.is_row_sparse for h in slices])
+        )
+
+    def _weight(self, held: Shard) -> NDArray:
+        value, weight = self._weights.get((held.key, held.number), (None, None))
+        return weight if weight is not None and value is held.value else self._array_of(held)
+
+    def _array_of(self, held: Shard) -> NDArray:
+        """An array of a slice's value."""
+        made = array(dense(held.value).reshape(_shape(held)), ctx=_CPU, dtype=held.value.dtype)
+        return with_storage(made, "row_sparse") if held.is_row_sparse else made
+
+    def set_factors(self, factors: Any) -> None:
+        """Take over `[key, lr_mult, wd_mult, name]` of keys.
+
+        Raises:
+            FormatError: something else.
+        """
+        if not isinstance(factors, list):
+            raise FormatError("factors: expected a list")
+        self._compiled.clear()
+        numbers: dict[Any, list[int]] = {}
+        for key, number in self._store.shards:
+            numbers.setdefault(key, []).append(number)
+        opt = self.optimizer
+        for one in factors:
+            if not (isinstance(one, list) and len(one) == 4 and isinstance(one[0], (int, str))):
+                raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
+            key, rate, decay, name = one
+            if not isinstance(rate, float) or not isinstance(decay, float) or not isinstance(name, str):
+                raise FormatError(f"factors: {one!r}: expected key, lr_mult, wd_mult, name")
+            self._multipliers[key] = one
+            for number in numbers.get(key, ()):
+                index = index_of(key, number)
+                opt.lr_mult[index], opt.wd_mult[index] = rate, decay
+                opt.idx2name[index] = name  # type: ignore[index]
+
+    def set_order(self, order: Any) -> None:
+        """Take over the order in which keys are updated, where one process would update one after the other.
+
+        Raises:
+            FormatError: something else.
+        """
+        if not isinstance(order, list) or not all(isinstance(key, (int, str)) for key in order):
+            raise FormatError(f"order: {order!r}: expected a list of keys")
+        self._compiled.clear()
+        self._order = order
+        turns = {key: (i, len(order)) for i, key in enumerate(order)}
+        if isinstance(self.optimizer, Nadam):
+            held = self._store.shards
+            self.optimizer._update_positions = {
+                index_of(key, number): turns[key] for key, number in held if key in turns
+            }
+
+    # -- states
+
+    def dump(self) -> tuple[dict[str, Any], list[Any]]:
+        """States and update counts of all slices here."""
+        payload: list[np.ndarray] = []
+        counts = self.optimizer._index_update_count
+        trees = []
+        for held in self._store.shards.values():
+            index = index_of(held.key, held.number)
+            if index in self.updater.states:
+                tree = flatten(self.updater.states[index], payload)
+                trees.append([held.key, held.number, counts.get(index, 0), tree])
+        return {"states": trees, "num_update": self.optimizer.num_update}, [p for p in payload if p.size]
+
+    def log_records(self, number: int) -> Iterator[Record]:
+        """Requests that make an equal updater."""
+        factors = list(self._multipliers.values())
+        told = {"config": to_config(self.optimizer), "factors": factors, "order": self._order}
+        yield {"op": "optimizer", "store": number, **told}, []
+        meta, payload = self.dump()
+        yield {"op": "load", "store": number, **meta}, payload
+
+    def load(self, message: Message) -> None:
+        """Take over states and counts of slices.
+
+        Raises:
+            FormatError: not what `dump` makes.
+        """
+        reader, opt = StateReader(message.data()), self.optimizer
+        self._compiled.clear()
+        for one in message.field("states", list):
+            if not (isinstance(one, list) and len(one) == 4 and isinstance(one[1], int) and isinstance(one[2], int)):
+                raise FormatError("states: expected key, slice, count, state")
+            key, number, count, tree = one
+            held = self._store.shard(key, number)
+            index = index_of(key, number)
+            self.updater.states[index] = on_device(_fitted(reader.unflatten(tree), held))
+            self.updater.states_synced[index] = True
+            opt._index_update_count[index] = count
+        opt.num_update = max(opt.num_update, message.field("num_update", int))
+
+
+def _sum_terms(terms: list[NDArray]) -> NDArray:
+    """The sum of terms, in their order; 16-bit floats in float32."""
+    dtype = np.dtype(terms[0].dtype)
+    wide = len(terms) > 1 and is_float(dtype) and dtype.itemsize == 2
+    total, *rest = terms
+    total = total.astype(np.float32) if wide else total
+    for one in rest:
+        total = total + (one.astype(np.float32) if wide else one)
+    return total.astype(dtype) if wide else total
+
+
+def _shape(held: Shard) -> tuple[int, ...]:
+    """The shape that a slice is updated in: that of the array, or some rows of it, or one axis."""
+    size = held.value.size
+    if size == math.prod(held.shape):
+        return held.shape
+    return (size // held.width, *held.shape[1:]) if held.width > 0 and size % held.width == 0 else (size,)
+
+
+def _fitted(state: Any, held: Shard) -> Any:
+    """A state, with the slice's shape for what has as many elements."""
+    if isinstance(state, tuple):
+        return tuple(_fitted(s, held) for s in state)
+    return state.reshape(_shape(held)) if state is not None and state.size == held.value.size else state
+
+
+def _dense_storage(weight: NDArray) -> NDArray:
+    """The dense array that a weight lies in."""
+    return weight.to_dense() if isinstance(weight, RowSparseNDArray) else weight
+
+
+class OptimizerRequests:
+    """Requests that concern optimizers: `optimizer`, `set`, `states`, `load`."""
+
+    def __init__(self) -> None:
+        self._updaters: dict[int, StoreUpdater] = {}
+
+    def records(self, number: int) -> Iterator[Record]:
+        """Requests that make an equal optimizer for store `number`."""
+        if number in self._updaters:
+            yield from self._updaters[number].log_records(number)
+
+    def __call__(self, op: str, store: Store, number: int, message: Message) -> tuple[dict[str, Any], list[Any]]:
+        if op == "command":
+            return handle_command(message)
+        if op == "optimizer":
+            if message.meta.get("default") is True and number in self._updaters:
+                return {}, []
+            made = StoreUpdater(from_config(message.meta.get("config")), store)
+            made.set_factors(message.meta.get("factors"))
+            made.set_order(message.meta.get("order"))
+            self._updaters[number] = made
+            store.apply, store.updater_sums = made.apply, True
+            return {}, []
+        held = self._updaters.get(number)
+        if op not in ("set", "states", "load"):
+            raise FormatError(f"unknown request {op!r}")
+        if held is None:
+            raise ArgumentError("the store has no optimizer; call set_optimizer first")
+        if op == "set":
+            update_settings(held.optimizer, message.meta.get("settings"))
+            if "schedule" in message.meta:
+                held.optimizer.lr_scheduler = build_schedule(message.meta["schedule"])
+            held.set_factors(message.meta.get("factors"))
+            if "order" in message.meta:
+                held.set_order(message.meta["order"])
+        elif op == "load":
+            held.load(message)
+        else:
+            return held.dump()
+        return {}, []
+
+
+def serve(role: str) -> None:
+    """Be a server or the scheduler of the job that the environment describes, until it is over.
+
+    Raises:
+        ArgumentError: the environment lacks something. MXNetError: the job does not come together.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    job = Job.from_env()
+    if role == "scheduler":
+        host = job.bind_host(job.uri)
+        run_scheduler(job, lambda count: jax_distributed.start_service(host, job.uri, count))
+        return
+    malloc.retain_freed()
+    sys.setswitchinterval(0.0005)  # the thread that moves bytes is not to wait for updates
+    if "JAX_PLATFORMS" not in os.environ:
+        jax.config.update("jax_platforms", "cpu")  # a server leaves accelerators to the workers
+    # Each update is waited for, and takes as long as its memory does: other threads would be woken for nothing.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    os.environ.setdefault("NPROC", "1")
+    ServerNode(job, OptimizerRequests()).run()
+
+
+def serve_and_exit(role: str) -> None:
+    """`serve`, and end the process: nothing of the script that imports dualmx runs in it."""
+    try:
+        serve(role)
+    except MXNetError as e:
+        sys.exit(f"dualmx {role}: {e}")
+    if role == "scheduler":  # it has deleted its journal: killed from here on, it would be started again as another one
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+    sys.exit(0)
+
+
+__all__ = ["OptimizerRequests", "StoreUpdater", "handle_command", "serve", "serve_and_exit"]

@@ -1,0 +1,438 @@
+"""The trace: what a thread has recorded on one context and not executed yet.
+
+A trace walks the trie of prefixes. Threads never share one: a thread that reads another's pending value computes it
+from a snapshot of the other's trace (`read_from_other_thread`), and the owner goes on undisturbed.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compile.devices import device_put, jax_from_numpy_nocopy
+from ..compile.events import counters
+from ..core import knobs
+from ..core.context import Context, current_context
+from ..core.errors import MXNetError
+from ..graph.trie import LEAF, OP, RECORDING, VARIABLE, State, Value, aval, trie
+from ..op.lowering_context import lowering_on
+from ..op.registry import Call
+
+if TYPE_CHECKING:
+    from .handle import Handle
+
+_anywhere = nullcontext()
+_REAL = np.dtype(np.float32)
+_PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
+
+
+class TraceReplaced(Exception):
+    """Raised while a step is being recorded when the thread's current trace changed and the step must begin again."""
+
+
+class Trace:
+    """One thread's pending program on one context.
+
+    Attributes:
+        state: the prefix recorded so far. Written last, after the lists it counts, so that another thread that reads
+            it sees lists at least as long.
+        handles: weak references to arrays whose value is pending here; the dead ones never become outputs.
+        leaves: arrays that entered, in order.
+        runtime, keys: runtime scalars and random keys, in order.
+        variables: array handles that entered as variables, by variable number.
+        overwritten_by: leaf value -> handle that entered as it and has been overwritten since (a donation pair).
+        dead_buffers: buffers of overwritten handles that never entered, to be recycled.
+        tape_value_of_leaf: leaf value -> tape value of an earlier flush that it stands for; `leaf_of_tape_value` the
+        reverse.
+        reentered_entries: tape entries of earlier flushes that were entered once more, in order.
+        exposed: arrays overwritten here whose memory other libraries see.
+        value_checks: conditions to check after execution, see `verify`.
+        executed: executed; the handles hold their arrays.
+    """
+
+    __slots__ = (
+        "state", "handles", "leaves", "runtime", "keys", "variables", "overwritten_by", "dead_buffers",
+        "tape_value_of_leaf", "leaf_of_tape_value",
+        "reentered_entries", "ctx", "lock", "executed", "exposed", "value_checks", "__weakref__",
+    )  # fmt: skip
+
+    resolve: Any = None  # of promises: what brings the values
+
+    def __init__(self, ctx: Context, recording: bool):
+        self.ctx = ctx
+        self.handles: list[weakref.ref[Handle]] = []
+        self.leaves: list[Any] = []
+        self.runtime: list[float] = []
+        self.keys: list[tuple[int, int]] = []
+        self.variables: list[Handle] = []
+        self.overwritten_by: dict[Value, weakref.ref[Handle]] = {}
+        self.dead_buffers: list[Any] = []
+        self.tape_value_of_leaf: dict[Value, Any] = {}
+        self.leaf_of_tape_value: dict[Any, Value] = {}
+        self.reentered_entries: list[Any] = []
+        self.exposed: list[weakref.ref[Handle]] = []
+        self.value_checks: list[tuple[Any, list[Value], MXNetError, tuple[str, int] | None]] = []
+        self.lock = threading.RLock()
+        self.executed = False
+        self.state = trie.root(ctx)
+        if recording:
+            self.set_recording(True)
+
+    # -- steps without operations
+
+    def set_recording(self, recording: bool) -> None:
+        """Switch whether the steps from here on belong to the tape."""
+        st = self.state
+        if st.recording != recording:
+            if st.kind == RECORDING and st.parent is not None and st.parent.recording == recording:
+                # Nothing was recorded since the last switch: a scope without work leaves no mark on the program.
+                self.state = st.parent
+                return
+            nx = st.next.get(recording)
+            if nx is None:
+                made = State(st, RECORDING, None, (), self.ctx)
+                made.recording = recording
+                nx = trie.add(st, recording, made)
+            self.state = nx
+
+    def add_leaf(self, data: Any, like: Value, tracked: bool = False, variable: tuple[Any, ...] = ()) -> Value:
+        """Add a concrete array as a leaf and return its value."""
+        st = self.state
+        key: Any = (like, tracked, variable) if tracked else like
+        if self.ctx.mesh is not None:
+            key = (key, data.sharding)
+        nx = st.next.get(key)
+        if nx is None:
+            made = State(st, LEAF, None, (), self.ctx)
+            made.set_results((like,), tracked)
+            if variable:
+                made.payload, made.n_vars = variable, st.n_vars + 1
+            nx = trie.add(st, key, made)
+        self.leaves.append(data)
+        self.state = nx
+        return nx.out
+
+    def leaf_of(self, a: Handle) -> Value:
+        """Return the value of `a` in this trace, entering it if need be; the slow path of recording."""
+        if a._trace is self:
+            return a._value
+        x = a._meta
+        if x is not None and x.view_base is not None and not x.view_ops:
+            # A second handle on an array: what enters is that array, with its place on the tape.
+            return self.leaf_of(x.view_base)
+        data, memory = a._data, None
+        if data is None:
+            if a._value.ctx is not self.ctx:
+                # What is pending on another context may go on there.
+                raise TraceReplaced
+            # What other libraries may write to enters anew for each operation.
+            memory = None if x is None else engine.exposed(a)
+            data = a._realize(self)
+            if a._trace is self:
+                return a._value
+        like = a._value.aval
+        # Reading a stale view may have executed this very trace.
+        if like.ctx is not self.ctx or self.executed:
+            raise TraceReplaced
+        x = a._meta
+        if (
+            a._trace is not None
+            and type(data) is np.ndarray
+            and (x is None or x.grad_req is None or not local.recording)
+        ):
+            # It is read again and again, which is quicker from a JAX array.
+            data = a._data = jax_from_numpy_nocopy(data, like.ctx)
+        if x is None or (x.tape_value is None and x.grad_req is None):
+            v = self.add_leaf(data, like)
+        elif x.grad_req is not None:
+            v = self.add_variable_leaf(a, data, like)
+        else:
+            v = self.leaf_of_tape_value.get(x.tape_value)
+            if memory is not None and not memory.is_as_recorded():
+                x.tape_value = None
+                v = self.add_leaf(data, like)
+            elif v is None:
+                v = self.add_tape_leaf(x.tape_value, data)
+        if memory is None:
+            a._value, a._trace = v, self
+        return v
+
+    def add_tape_leaf(self, node: Any, data: Any) -> Value:
+        """Enter the value of a tape entry of an earlier flush, so that gradients continue into that entry."""
+        v = self.add_leaf(data, node.aval, True)
+        self.tape_value_of_leaf[v] = node
+        self.leaf_of_tape_value[node] = v
+        return v
+
+    def add_variable_leaf(self, a: Handle, data: Any, like: Value) -> Value:
+        """Enter `a` as a variable; a variable that entered before, with another value, keeps its number."""
+        x = a._meta
+        assert x is not None
+        number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
+        v = self.add_leaf(data, like, True, (x.grad_req, number))
+        self.variables.append(a)
+        return v
+
+    def mark_variable(self, a: Handle) -> None:
+        """Turn the current value of `a`, already in this trace, into a variable: gradients stop there."""
+        st, x = self.state, a._meta
+        assert x is not None
+        number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
+        key = (VARIABLE, a._value, x.grad_req, number)
+        nx = st.next.get(key)
+        if nx is None:
+            made = State(st, VARIABLE, None, (a._value,), self.ctx)
+            made.set_results((a._value.aval,), True)
+            made.payload, made.n_vars = (x.grad_req, number), st.n_vars + 1
+            nx = trie.add(st, key, made)
+        self.variables.append(a)
+        self.state = nx
+        a._value = nx.out
+
+    # -- operations
+
+    def record_new_op(self, call: Call, vals: Sequence[Value]) -> State:
+        """Return the successor of a step that the trie does not have: infer it, or raise at the user's line."""
+        st = self.state
+        if (
+            (st.depth >= engine.flush_after or st.unrecorded_ops >= engine.max_unrecorded_ops)
+            and not st.has_collective
+            and _has_operations(st)
+        ):
+            engine.flush_at_limit(self)
+            raise TraceReplaced
+        if call.op.name in engine.runtime_scalar_form:
+            promoted = self._scalars_to_runtime_inputs(call, tuple(vals))
+            if promoted is not None:
+                return promoted
+        counters.misses += 1
+        # On a mesh, operators that say how values are cut are checked here and not when the program is lowered.
+        with lowering_on(self.ctx) if self.ctx.mesh is not None else _anywhere:
+            results = call.infer(tuple([(v.shape, v.dtype) for v in vals]))
+        made = State(st, OP, call, tuple(vals), self.ctx)
+        made.set_results(
+            tuple(aval(s, d, self.ctx) for s, d in results), st.recording and any([v.tracked for v in vals])
+        )
+        made.user_line = user_line()
+        return trie.add(st, (call, *vals), made)
+
+    def _scalars_to_runtime_inputs(self, call: Call, vals: tuple[Value, ...]) -> State | None:
+        """From the third number met at one site on, make it a runtime input; returns the step, None before that."""
+        st, varied = self.state, None
+        with suppress(MXNetError):  # what is wrong is said when the step is inferred
+            shape, dtype = (vals[0].shape, vals[0].dtype) if vals else ((), _REAL)
+            varied = engine.runtime_scalar_form[call.op.name](call.params, shape, dtype)
+        if varied is None:
+            return None
+        twin, numbers = varied
+        twin = twin.in_mode(call.train)
+        if st.constants_seen is None:
+            st.constants_seen = {}
+        known = st.constants_seen.setdefault((twin, vals), {})
+        known[numbers] = call
+        if len(known) < 3:
+            return None
+        for old in known.values():
+            st.next.pop((old, *vals), None)
+        while len(known) > 3:
+            known.pop(next(iter(known)))
+        nx = st.next.get((twin, *vals))
+        if nx is None:
+            nx = self.record_new_op(twin, vals)
+        self.runtime.extend(numbers)
+        return nx
+
+
+def _has_operations(state: State) -> bool:
+    """True if a prefix has an operation; without one, executing it would not make room for the next."""
+    st: State | None = state
+    while st is not None:
+        if st.kind not in (LEAF, VARIABLE, RECORDING):
+            return True
+        st = st.parent
+    return False
+
+
+def user_line() -> tuple[str, int] | None:
+    """Return file and line of the innermost frame outside the package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_PACKAGE):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+MAX_UNRECORDED_OPS = 512
+
+
+class Engine:
+    """Process-wide settings of the lazy engine.
+
+    Attributes:
+        naive: execute each operation at once.
+        bulk_size: most steps recorded before they are executed, as set by the user; `flush_after` the same, rounded
+        down to a
+            multiple of the program's period once that is known.
+        max_unrecorded_ops: most operations in a row outside of recordings; cutting these costs nothing, and compile
+        times grow
+            faster than programs.
+        runtime_scalar_form: operator name -> what turns a call of it into one that takes its numbers at run time.
+    """
+
+    def __init__(self) -> None:
+        self.naive = knobs.ENGINE.read() == "NaiveEngine" or knobs.BULK_ON.read() == "0"
+        self.bulk_size = knobs.BULK.integer(1)
+        self.flush_after = self.bulk_size
+        self.max_unrecorded_ops = min(self.bulk_size, MAX_UNRECORDED_OPS)
+        self.runtime_scalar_form: dict[str, Any] = {}
+        # Filled by the modules that build on handles.
+        self.flush: Any = None
+        self.read_from_other_thread: Any = None
+        self.run_eagerly: Any = None
+        self.exposed: Any = None  # tells the memory of an array that other libraries see
+        self.flush_joint: Any = None
+        self.sharding_of: Any = None
+        self.link_copy: Any = None
+        self.sparse: Any = None  # the module that makes arrays of other storage types
+
+    def flush_at_limit(self, trace: Trace) -> None:
+        """Execute a trace that reached the bound, and choose the next bound as a multiple of the program's period.
+
+        Cutting a K-step loop every N steps would give K / gcd(K, N) different programs; cutting at a multiple of K
+        gives one.
+        """
+        period = find_period(trace.state)
+        if period:
+            self.flush_after = max(period, self.bulk_size // period * period)
+            self.max_unrecorded_ops = max(period, min(self.bulk_size, MAX_UNRECORDED_OPS) // period * period)
+        self.flush(trace)
+
+
+def find_period(state: State) -> int | None:
+    """Return the smallest number of steps after which the last calls of a chain repeat, None if they do not."""
+    calls = []
+    st: State | None = state
+    while st is not None and st.parent is not None:
+        calls.append(id(st.call))
+        st = st.parent
+    for k in range(1, len(calls) // 2 + 1):
+        # Short patterns repeat by chance.
+        times = 3 if k < 16 else 2
+        if k * times <= len(calls) and all(calls[:k] == calls[i * k : (i + 1) * k] for i in range(1, times)):
+            return k
+    return None
+
+
+engine = Engine()
+
+
+class ThreadState(threading.local):
+    """What one thread is doing: its current trace, all its traces, the autograd flags, the depth of `record`."""
+
+    def __init__(self) -> None:
+        self.recording = False
+        self.training = False
+        # The training flag that a user's Function finds in its backward.
+        self.backward_training = True
+        self.record_depth = 0
+        self.traces: dict[Context, Trace] = {}
+        self.trace: Trace = self.new_trace(current_context())
+
+    def new_trace(self, ctx: Context) -> Trace:
+        """Begin an empty trace on `ctx` and make it the current one."""
+        self.trace = self.traces[ctx] = Trace(ctx, self.recording)
+        return self.trace
+
+    def use_trace(self, ctx: Context) -> Trace:
+        """Make the trace on `ctx` the current one, beginning it if there is none."""
+        tr = self.traces.get(ctx)
+        if tr is None or tr.executed:
+            return self.new_trace(ctx)
+        tr.set_recording(self.recording)
+        self.trace = tr
+        return tr
+
+
+local = ThreadState()
+
+
+class TapePaused:
+    """Nothing is recorded in this scope."""
+
+    def __enter__(self) -> None:
+        self.before = local.recording
+        local.recording = False
+        local.trace.set_recording(False)
+
+    def __exit__(self, *exc: object) -> None:
+        local.recording = self.before
+        local.trace.set_recording(self.before)
+
+
+@contextmanager
+def backward_mode(training: bool) -> Iterator[None]:
+    """Set the training flag that a user's Function finds in its backward."""
+    before, local.backward_training = local.backward_training, bool(training)
+    try:
+        yield
+    finally:
+        local.backward_training = before
+
+
+@contextmanager
+def isolated_traces() -> Iterator[None]:
+    """Record into traces of its own inside the `with` block and execute them at its end; what is pending stays so."""
+    before = local.traces, local.trace
+    local.traces = {}
+    local.new_trace(before[1].ctx)
+    try:
+        yield
+        for tr in list(local.traces.values()):
+            engine.flush(tr)
+    finally:
+        local.traces, local.trace = before
+
+
+def copy_buffer_to(a: Handle, ctx: Context, like: Any = None) -> Any:
+    """Return the array of `a` copied to `ctx`, on a mesh cut as the JAX array `like` is."""
+    data = a._data if a._data is not None else a._realize(None)
+    if type(data) is np.ndarray:
+        data = jax_from_numpy_nocopy(data, a._value.ctx)  # `put` would copy memory that anybody may change
+    return device_put(data, ctx, like)
+
+
+def execution_error(where: tuple[str, int] | None, e: BaseException) -> MXNetError:
+    """Return the error that poisons the results of a program whose execution raised `e`."""
+    note_failure(e)
+    line = f"{where[0]}:{where[1]}" if where else "an unknown line"
+    lines = str(e).strip().splitlines() or [""]
+    # Errors out of callbacks carry a traceback; its first and last lines say what happened.
+    text = lines[0] if len(lines) == 1 else f"{lines[0]} … {lines[-1].strip()}"
+    return MXNetError(f"execution of the operations recorded up to {line} failed: {type(e).__name__}: {text}")
+
+
+def async_error(e: BaseException) -> MXNetError:
+    """Return the error of an array whose program had been started when it raised `e`."""
+    note_failure(e)
+    return MXNetError(f"execution failed: {str(e).strip()}")
+
+
+reported_failures: set[str] = set()  # texts of failures that were raised since the last `waitall`
+
+
+def note_failure(e: BaseException) -> bool:
+    """Note that `e` is raised in the user's program; returns whether its cause was not told before."""
+    counters.failures += 1
+    # Programs that wait for one that failed put this before its error.
+    cause = str(e).replace("Error dispatching computation: ", "").strip()
+    new = cause not in reported_failures
+    reported_failures.add(cause)
+    return new

@@ -1,0 +1,147 @@
+"""Conditions on values that an operator states when it is recorded and that the next sync point checks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import MXNetError, RangeError
+from ..graph.trie import Value, steps_of
+from ..op.registry import OPS, Call
+from .handle import Handle, invoke_binary, invoke_unary
+from .recorder import Trace, local, user_line
+
+
+def check_later(flag: Handle, outs: Sequence[Handle], error: MXNetError) -> None:
+    """Demand that `flag`, of one element, is not 0; otherwise the program that computes it raises `error`.
+
+    What depends on `outs` within that program raises the same error whenever it is read.
+    """
+    if flag._trace is not None and flag._data is None:
+        # The steps of a program know the line that recorded them first, which may be another one.
+        flag._trace.value_checks.append((flag, [o._value for o in outs], error, user_line()))
+    elif not _holds(flag):
+        for o in outs:
+            _poison(o, error)
+        raise error
+
+
+def run_value_checks(tr: Trace, live: Sequence[Handle], values: Sequence[Value]) -> None:
+    """Check what an executed trace expected; `live` held `values` in it. What nothing alive depends on is ignored."""
+    expected, tr.value_checks = tr.value_checks, []
+    flags = {id(flag) for flag, *_ in expected}
+    failed = None
+    for flag, outs, error, where in expected:
+        if _holds(flag):
+            continue
+        if where:
+            error = type(error)(f"{error} (recorded at {where[0]}:{where[1]})")
+        reached = set(outs)
+        for step in steps_of(tr.state):
+            if any(v in reached for v in step.ins):
+                reached.update(step.outs)
+        for h, v in zip(live, values, strict=True):
+            if v in reached and id(h) not in flags:
+                _poison(h, error)
+                failed = error
+    if failed is not None:
+        raise failed
+
+
+def _holds(flag: Handle) -> bool:
+    return bool(np.asarray(flag._data).item())
+
+
+def _poison(h: Handle, error: MXNetError) -> None:
+    h._trace = h._data = None
+    h._extra().error = error
+
+
+ValueCheck = Callable[[Call, Sequence[Handle], Sequence[Handle]], tuple[Handle, MXNetError] | None]
+
+
+def stays_finite(text: str) -> ValueCheck:
+    """The condition that finite numbers give finite numbers; `text` says what others do not satisfy."""
+
+    def condition(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError]:
+        good, *given = (invoke_unary(OPS["all_finite"].call(), h) for h in (outs[0], *ins))
+        excused = invoke_unary(OPS["_rminus_scalar"].call(scalar=1.0), _all_of(given))
+        return invoke_binary(OPS["_maximum"].call(), good, excused), MXNetError(text)
+
+    return condition
+
+
+def _in_range_flag(index: Handle, length: int, negative: bool) -> Handle:
+    """A flag: every element of `index` lies in [0, length), or in [-length, length) if `negative`."""
+    # Floats are cut toward zero, so -0.9 is index 0; float64 holds every index.
+    at = invoke_unary(OPS["Cast"].call(dtype="float64"), index)
+    above = OPS["_greater_scalar"].call(scalar=-1.0 - (length if negative else 0))
+    below = OPS["_lesser_scalar"].call(scalar=float(length))
+    inside = invoke_binary(OPS["elemwise_mul"].call(), invoke_unary(above, at), invoke_unary(below, at))
+    return invoke_unary(OPS["min"].call(), inside)
+
+
+def _all_of(flags: list[Handle]) -> Handle:
+    return functools.reduce(lambda a, b: invoke_binary(OPS["elemwise_mul"].call(), a, b), flags)
+
+
+def _check_take(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+    if call.params["mode"] != "raise":
+        return None
+    data, indices = ins
+    length = data._value.shape[call.params["axis"]]
+    error = RangeError(f"take: an index is outside [0, {length}), and mode='raise'")
+    return _in_range_flag(indices, length, negative=False), error
+
+
+def _check_gather_nd(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+    data, indices = ins
+    if not _checked_on_host(outs[0], indices):
+        return None
+    lengths = data._value.shape[: indices._value.shape[0]]
+    rows = (OPS["slice_axis"].call(axis=0, begin=k, end=k + 1) for k in range(len(lengths)))
+    flags = [_in_range_flag(invoke_unary(row, indices), n, negative=True) for row, n in zip(rows, lengths, strict=True)]
+    return _all_of(flags), RangeError(f"gather_nd: an index is out of bounds for {lengths}")
+
+
+def check_advanced_index(call: Call, ins: Sequence[Handle], outs: Sequence[Handle]) -> tuple[Handle, MXNetError] | None:
+    """The condition of `x[index arrays]`: all of them lie within their axes."""
+    data, *arrays = ins
+    if not all(_checked_on_host(outs[0], index) for index in arrays):
+        return None
+    axes = [axis for axis, word in enumerate(w for w in call.params["spec"].split(",") if w != "n") if word == "a"]
+    lengths = [data._value.shape[axis] for axis in axes]
+    flags = [_in_range_flag(index, n, negative=True) for index, n in zip(arrays, lengths, strict=True)]
+    return _all_of(flags), RangeError(f"an index is out of bounds for axes {axes} of {data._value.shape}")
+
+
+def _checked_on_host(out: Handle, index: Handle) -> bool:
+    """MXNet looks at these indices on processors only: elsewhere it would have to wait for the device."""
+    return out._value.ctx.device_type == "cpu" and 0 not in index._value.shape
+
+
+CONDITIONS: dict[str, ValueCheck] = {
+    "_linalg_potrf": stays_finite(
+        "_linalg_potrf: expected symmetric positive-definite matrices; this one has no finite Cholesky factor"
+    ),
+    "_linalg_potri": stays_finite("_linalg_potri: expected Cholesky factors; this one is singular"),
+    "_linalg_inverse": stays_finite("_linalg_inverse: a matrix is singular, or its inverse is not finite"),
+    "take": _check_take,
+    "gather_nd": _check_gather_nd,
+}
+
+
+def record_check(condition: ValueCheck, call: Call, ins: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Record the condition of an operator that was just called; it is no part of the tape."""
+    before, local.recording = local.recording, False
+    local.trace.set_recording(False)
+    try:
+        found = condition(call, ins, outs)
+    finally:
+        local.recording = before
+        local.trace.set_recording(before)
+    if found is not None:
+        check_later(found[0], outs, found[1])

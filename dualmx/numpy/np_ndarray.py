@@ -1,0 +1,306 @@
+"""The array with NumPy's semantics: the same lazy handle as the classic `NDArray`, under other rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as onp
+
+from ..core.context import Context
+from ..core.dtypes import as_dtype
+from ..core.errors import ArgumentError, ArgumentTypeError, RangeError, UnsupportedError
+from ..ndarray.handle import Handle, invoke_unary
+from ..ndarray.ndarray import NDArray
+from ..ndarray.view import register_view
+from ..op.registry import OPS
+
+
+def as_np_class(a: Any) -> Any:
+    """Return the classic array `a`, nothing else holding it, as an `ndarray`: the same object under the other class."""
+    a.__class__ = ndarray
+    return a
+
+
+def second_handle(a: NDArray, cls: type[NDArray]) -> Any:
+    """Return a second handle of class `cls` on `a`: values, writes, gradients and the tape are shared."""
+    x = a._meta
+    root = x.view_base if x is not None and x.view_base is not None and not x.view_ops else a
+    made: Any = object.__new__(cls)
+    made._trace, made._value, made._data, made._meta = None, root._value, None, None
+    register_view(made, root, ())
+    return made
+
+
+def unaliased(a: Handle) -> Handle:
+    """Return the array that `a` is a second handle on, `a` itself if it is none."""
+    x = a._meta
+    return x.view_base if x is not None and x.view_base is not None and not x.view_ops else a
+
+
+class ndarray(NDArray):
+    """An n-dimensional array with the semantics of `numpy.ndarray`, computed lazily.
+
+    Arrays may have no axes and no elements, comparisons give bool, bool arrays are masks, indices are int64. Operations
+    are recorded as those of `mx.nd` are, in the same programs and on the same tape.
+
+    Example:
+        >>> import dualmx as mx
+        >>> x = mx.np.array([[1, 2], [3, 4]])
+        >>> x[x > 1].sum()
+        array(9.)
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # attached by `operators`, `indexing` and `methods`
+        # fmt: off
+        def __add__(self, other: Any) -> ndarray: ...
+        def __radd__(self, other: Any) -> ndarray: ...
+        def __iadd__(self, other: Any) -> ndarray: ...
+        def __sub__(self, other: Any) -> ndarray: ...
+        def __rsub__(self, other: Any) -> ndarray: ...
+        def __isub__(self, other: Any) -> ndarray: ...
+        def __mul__(self, other: Any) -> ndarray: ...
+        def __rmul__(self, other: Any) -> ndarray: ...
+        def __imul__(self, other: Any) -> ndarray: ...
+        def __truediv__(self, other: Any) -> ndarray: ...
+        def __rtruediv__(self, other: Any) -> ndarray: ...
+        def __itruediv__(self, other: Any) -> ndarray: ...
+        def __floordiv__(self, other: Any) -> ndarray: ...
+        def __rfloordiv__(self, other: Any) -> ndarray: ...
+        def __ifloordiv__(self, other: Any) -> ndarray: ...
+        def __mod__(self, other: Any) -> ndarray: ...
+        def __rmod__(self, other: Any) -> ndarray: ...
+        def __imod__(self, other: Any) -> ndarray: ...
+        def __pow__(self, other: Any) -> ndarray: ...
+        def __rpow__(self, other: Any) -> ndarray: ...
+        def __matmul__(self, other: Any) -> ndarray: ...
+        def __rmatmul__(self, other: Any) -> ndarray: ...
+        def __imatmul__(self, other: Any) -> ndarray: ...
+        def __and__(self, other: Any) -> ndarray: ...
+        def __rand__(self, other: Any) -> ndarray: ...
+        def __iand__(self, other: Any) -> ndarray: ...
+        def __or__(self, other: Any) -> ndarray: ...
+        def __ror__(self, other: Any) -> ndarray: ...
+        def __ior__(self, other: Any) -> ndarray: ...
+        def __xor__(self, other: Any) -> ndarray: ...
+        def __rxor__(self, other: Any) -> ndarray: ...
+        def __ixor__(self, other: Any) -> ndarray: ...
+        def __eq__(self, other: Any) -> ndarray: ...
+        def __ne__(self, other: Any) -> ndarray: ...
+        def __lt__(self, other: Any) -> ndarray: ...
+        def __le__(self, other: Any) -> ndarray: ...
+        def __gt__(self, other: Any) -> ndarray: ...
+        def __ge__(self, other: Any) -> ndarray: ...
+        def __neg__(self) -> ndarray: ...
+        def __abs__(self) -> ndarray: ...
+        def __pos__(self) -> ndarray: ...
+        def __invert__(self) -> ndarray: ...
+        def __getitem__(self, key: Any) -> ndarray: ...
+        def __iter__(self) -> Iterator[ndarray]: ...
+        def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def std(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = ..., keepdims: bool = ...
+                ) -> ndarray: ...
+        def var(self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: int = ..., keepdims: bool = ...
+                ) -> ndarray: ...
+        def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> ndarray: ...
+        def argmax(self, axis: Any = None, out: Any = None) -> ndarray: ...
+        def argmin(self, axis: Any = None, out: Any = None) -> ndarray: ...
+        def ptp(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray: ...
+        def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None) -> ndarray: ...
+        def transpose(self, *axes: Any) -> ndarray: ...
+        def flatten(self, order: str = "C") -> ndarray: ...
+        def ravel(self, order: str = "C") -> ndarray: ...
+        def squeeze(self, axis: Any = None) -> ndarray: ...
+        def swapaxes(self, axis1: int, axis2: int) -> ndarray: ...
+        def expand_dims(self, axis: Any) -> ndarray: ...
+        def broadcast_to(self, shape: Any) -> ndarray: ...
+        def repeat(self, repeats: Any, axis: Any = None) -> ndarray: ...
+        def tile(self, reps: Any) -> ndarray: ...
+        def clip(self, min: Any = None, max: Any = None, out: Any = None) -> ndarray: ...
+        def round(self, decimals: int = 0, out: Any = None, **kwargs: Any) -> ndarray: ...
+        def take(self, indices: Any, axis: Any = None, mode: str = "raise", out: Any = None) -> ndarray: ...
+        def dot(self, b: Any, out: Any = None) -> ndarray: ...
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray: ...
+        def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> ndarray: ...
+        def nonzero(self) -> tuple[ndarray, ...]: ...
+        def sort(self, axis: Any = -1, kind: Any = None, order: Any = None) -> None: ...
+        # fmt: on
+
+    @property
+    def dtype(self) -> onp.dtype:
+        """Element type as a `numpy.dtype`."""
+        return self._value.dtype
+
+    def __len__(self) -> int:
+        if not self._value.shape:
+            raise ArgumentTypeError("len() of unsized object: the array has no axis")
+        return self._value.shape[0]
+
+    def as_nd_ndarray(self) -> NDArray:
+        """Return a classic array on the same value: writes to one are seen by the other, gradients are shared.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.np.ones((2,)).as_nd_ndarray()
+            <BLANKLINE>
+            [1. 1.]
+            <NDArray 2 @cpu(0)>
+        """
+        return second_handle(self, NDArray)
+
+    def as_np_ndarray(self) -> ndarray:
+        """Return the array itself: it has NumPy semantics."""
+        return self
+
+    def _with_own_class(self, made: Any) -> Any:
+        return as_np_class(made)
+
+    # -- values
+
+    def __float__(self) -> float:
+        return float(self._single_element())
+
+    def __int__(self) -> int:
+        return int(self._single_element())
+
+    def _single_element(self) -> Any:
+        if self.size != 1:
+            raise ArgumentTypeError(f"only an array of one element is a number in Python; this one is {self.shape}")
+        return self.asscalar()
+
+    def item(self, *args: Any) -> Any:
+        """Return one element as a Python number: the only one, or that at a flat or full index."""
+        try:
+            return self.asnumpy().item(*args)
+        except IndexError as e:
+            raise RangeError(f"item: {e}") from None
+        except (ValueError, TypeError) as e:
+            raise ArgumentError(f"item: {e}") from None
+
+    def __bool__(self) -> bool:
+        if self.size > 1:
+            raise ArgumentError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use a.any() or a.all()"
+            )
+        return bool(self.asnumpy().any())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self._value.dtype.kind not in "biu" or self.size != 1:
+            raise ArgumentTypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        text = repr(self.asnumpy())
+        if self._value.dtype == onp.float32:
+            # float32 is the usual type here, as float64 is in NumPy.
+            text = text.replace(", dtype=float32", "")
+        elif self._value.dtype in (onp.float64, onp.int64) and "dtype=" not in text:
+            text = f"{text[:-1]}, dtype={self._value.dtype})"
+        where = self.context
+        return text if where.device_type.startswith("cpu") else f"{text[:-1]}, ctx={where})"
+
+    def __str__(self) -> str:
+        return str(self.asnumpy())
+
+    def __format__(self, spec: str) -> str:
+        if spec and self._value.shape:
+            raise ArgumentTypeError(
+                f"format: an array of shape {self.shape} has no format {spec!r}; format its elements"
+            )
+        return format(self.item() if not self._value.shape else str(self), spec)
+
+    def __round__(self, n: int = 0) -> ndarray:
+        return self.round(n)
+
+    # -- copies and views
+
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True
+    ) -> ndarray:
+        """Return the array cast to `dtype` (None: float32); the same object if it has it and `copy` is false.
+
+        Raises:
+            ArgumentError: another order than C, or casting other than "unsafe".
+        """
+        if order not in ("C", "K", "A"):
+            raise ArgumentError(f"astype: order={order!r}: expected 'C' or 'K'")
+        dtype = "float32" if dtype is None else dtype
+        if casting != "unsafe":
+            raise ArgumentError(f"astype: casting={casting!r}: expected 'unsafe'")
+        target = as_dtype(dtype)
+        if target == self._value.dtype and not copy:
+            return self
+        return as_np_class(invoke_unary(OPS["Cast"].call(dtype=target.name), self))
+
+    def copy(self, order: str = "C") -> ndarray:
+        """Return a copy on the same context."""
+        if order not in ("C", "K", "A"):
+            raise ArgumentError(f"copy: order={order!r}: expected 'C'")
+        return as_np_class(super().copy())
+
+    def copyto(self, other: Any) -> Any:
+        """Copy into the array `other` (cast to its dtype), or to a new array on the context `other`."""
+        found = super().copyto(other)
+        return as_np_class(found) if isinstance(other, Context) else found
+
+    def as_in_context(self, context: Context) -> ndarray:
+        """Return the array on `context`; the same object if it is there already."""
+        found: Any = super().as_in_context(context)
+        return found if found is self else as_np_class(found)
+
+    def as_in_ctx(self, ctx: Context) -> ndarray:
+        """Return the array on `ctx`; the same object if it is there already."""
+        return self.as_in_context(ctx)
+
+    to_device = as_in_ctx
+
+    def tostype(self, stype: str) -> Any:
+        """Return the array itself for `"default"`; there are no sparse arrays with NumPy semantics."""
+        return super().tostype(stype)
+
+    def detach(self) -> ndarray:
+        """Return an array with the same value through which no gradient flows."""
+        return as_np_class(super().detach())
+
+    def reshape(self, *shape: Any, order: str = "C") -> ndarray:
+        """Return a copy with another shape, one length of which may be -1; that of `mx.nd` gives a view.
+
+        Example:
+            >>> import dualmx as mx
+            >>> mx.np.arange(6).reshape(2, -1).shape
+            (2, 3)
+        """
+        if order != "C":
+            raise UnsupportedError(f"reshape: order={order!r}: only 'C' is supported")
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], Iterable) else shape
+        return as_np_class(invoke_unary(OPS["_np_reshape"].call(newshape=tuple(wanted)), self))
+
+    def reshape_view(self, *shape: Any, **kwargs: Any) -> ndarray:
+        """Return a view by MXNet's shape codes, as `NDArray.reshape` does."""
+        return as_np_class(super().reshape(*shape, **kwargs))
+
+    # -- autograd
+
+    def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
+        """Make this array a variable with a zero gradient buffer (an `ndarray`); an upstream graph is cut off."""
+        super().attach_grad(grad_req, stype)
+
+    @property
+    def grad(self) -> Any:
+        """Gradient array of a variable, None without `attach_grad`."""
+        found = super().grad
+        return found if found is None or isinstance(found, ndarray) else second_handle(found, ndarray)
+
+
+__all__ = ["as_np_class", "ndarray", "second_handle", "unaliased"]

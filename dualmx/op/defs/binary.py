@@ -1,0 +1,519 @@
+"""Binary operators: `broadcast_*` stretches axes of length 1, `elemwise_*` and `_name` demand equal shapes.
+
+Operators between an array and a Python scalar.
+
+The scalar is converted to the dtype of the array before the operation. The runtime form of each computes the same with
+a scalar that is not part of the compiled program, so that a varying value compiles nothing.
+
+NumPy's element-wise functions of two arrays: inputs may have different dtypes, comparisons give bool.
+
+Mixed dtypes follow MXNet: a floating-point operand wins whatever its width, two integers widen as in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...core.dtypes import is_float
+from ...core.errors import ArgumentError, DtypeError
+from ..registry import op
+from ..runtime_scalars import define_runtime_form, scalar_fits, typed
+from ..schema import Tensor, UntypedTensor
+from ..shape_rules import alike, convert, merge_shapes, typed_scalar
+
+Pair = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def _is_integer(x: jax.Array) -> bool:
+    return not is_float(np.dtype(x.dtype))
+
+
+def divide(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a / b; integers truncate toward zero, and over 0 are what an infinite result becomes."""
+    a, b = jnp.broadcast_arrays(a, b)
+    if not _is_integer(b):
+        return lax.div(a, b)
+    infinite = convert(jnp.asarray(jnp.inf), b.dtype)
+    return jnp.where(b == 0, infinite, lax.div(a, jnp.where(b == 0, jnp.ones_like(b), b)))
+
+
+@jax.custom_jvp
+def _modulo(a: jax.Array, b: jax.Array) -> jax.Array:
+    zero = jnp.zeros((), b.dtype)
+    rest = lax.rem(a, jnp.where(b == 0, jnp.ones_like(b), b))
+    if not jnp.issubdtype(a.dtype, jnp.unsignedinteger):
+        rest = jnp.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    return jnp.where(b == 0, zero, rest)
+
+
+_modulo.defjvps(lambda t, y, a, b: t, lambda t, y, a, b: -t * jnp.floor(a / b))
+
+
+def modulo(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a - b * floor(a / b), with the sign of b; 0 where b is 0."""
+    return _modulo(*jnp.broadcast_arrays(a, b))
+
+
+def power(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a ** b; integers go through float64 and truncate."""
+    if _is_integer(a):
+        return convert(jnp.power(a.astype(jnp.float64), b.astype(jnp.float64)), a.dtype)
+    return jnp.power(a, b)
+
+
+@jax.custom_jvp
+def _hypot(a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.hypot(a, b)
+
+
+_hypot.defjvps(lambda t, y, a, b: t * (a / y), lambda t, y, a, b: t * (b / y))
+
+
+def hypot(a: jax.Array, b: jax.Array) -> jax.Array:
+    """sqrt(a**2 + b**2) without overflow; integers truncate."""
+    a, b = jnp.broadcast_arrays(a, b)
+    if _is_integer(a):
+        return convert(jnp.hypot(a.astype(jnp.float64), b.astype(jnp.float64)), a.dtype)
+    return _hypot(a, b)
+
+
+def _chosen(pick: Pair, left: Pair) -> Pair:
+    """An extremum whose whole derivative goes to the left operand where `left` holds, else to the right one."""
+    chosen = jax.custom_jvp(pick)
+    chosen.defjvps(
+        lambda t, y, a, b: jnp.where(left(a, b), t, jnp.zeros_like(t)),
+        lambda t, y, a, b: jnp.where(left(a, b), jnp.zeros_like(t), t),
+    )
+    return lambda a, b: chosen(*jnp.broadcast_arrays(a, b))
+
+
+maximum = _chosen(jnp.maximum, lambda a, b: a >= b)
+minimum = _chosen(jnp.minimum, lambda a, b: a <= b)
+
+
+def _truth(test: Pair) -> Pair:
+    """A test that answers 0 or 1 in the dtype of its operands."""
+    return lambda a, b: test(a, b).astype(a.dtype)
+
+
+equal = _truth(lambda a, b: a == b)
+not_equal = _truth(lambda a, b: a != b)
+greater = _truth(lambda a, b: a > b)
+greater_equal = _truth(lambda a, b: a >= b)
+lesser = _truth(lambda a, b: a < b)
+lesser_equal = _truth(lambda a, b: a <= b)
+logical_and = _truth(lambda a, b: (a != 0) & (b != 0))
+logical_or = _truth(lambda a, b: (a != 0) | (b != 0))
+logical_xor = _truth(lambda a, b: (a != 0) ^ (b != 0))
+
+
+def _no_bool(name: str, x: jax.Array) -> None:
+    if x.dtype == jnp.bool_:
+        raise ArgumentError(f"{name}: no arithmetic on bool; cast with .astype('int32')")
+
+
+def broadcasting(name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), of_bool: bool = False) -> None:
+    """Register `name`: `fn` on two arrays stretched to a common shape."""
+
+    def body(lhs: Tensor, rhs: Tensor) -> jax.Array:
+        if not of_bool:
+            _no_bool(name, lhs)
+        try:
+            jnp.broadcast_shapes(lhs.shape, rhs.shape)
+        except ValueError:
+            raise ArgumentError(
+                f"{name}: shapes {list(lhs.shape)} and {list(rhs.shape)} do not broadcast: "
+                "expected equal lengths, or 1, on each axis from the last"
+            ) from None
+        return fn(lhs, rhs)
+
+    body.__doc__ = f"""{doc}
+
+    lhs, rhs: one dtype, which the result has; axes of length 1 and missing leading axes are stretched.
+
+    Raises:
+        ArgumentError: shapes that do not broadcast, different dtypes.
+    """
+    op(name=name, aliases=aliases)(body)
+
+
+def elementwise(name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), of_bool: bool = False) -> None:
+    """Register `name`: `fn` on two arrays of one shape; the shape of one is deduced from the other."""
+
+    def body(lhs: Tensor, rhs: Tensor) -> jax.Array:
+        if not of_bool:
+            _no_bool(name, lhs)
+        merge_shapes(name, {"lhs": lhs.shape, "rhs": rhs.shape})
+        return fn(lhs, rhs)
+
+    body.__doc__ = f"""{doc}
+
+    lhs, rhs: one shape and dtype, which the result has.
+
+    Raises:
+        ArgumentError: different shapes (use the broadcast_* operator), different dtypes.
+    """
+    op(name=name, aliases=aliases, complete=alike(name, "lhs", "rhs"))(body)
+
+
+# stem, function, formula, elementwise name, its further names; broadcast_<stem> is the broadcasting name
+ARITHMETIC: tuple[tuple[str, Pair, str, str, tuple[str, ...]], ...] = (
+    ("add", jnp.add, "lhs + rhs.", "elemwise_add", ("_plus", "_Plus", "_add", "_sparse_elemwise_add")),
+    ("sub", jnp.subtract, "lhs - rhs.", "elemwise_sub", ("_minus", "_Minus", "_sub", "_sparse_elemwise_sub")),
+    ("mul", jnp.multiply, "lhs * rhs.", "elemwise_mul", ("_mul", "_Mul", "_sparse_elemwise_mul")),
+    ("div", divide, f"{divide.__doc__}", "elemwise_div", ("_div", "_Div", "_sparse_elemwise_div")),
+    ("mod", modulo, f"{modulo.__doc__}", "_mod", ("_Mod",)),
+    ("power", power, f"{power.__doc__}", "_power", ("_Power",)),
+    ("hypot", hypot, f"{hypot.__doc__}", "_hypot", ("_Hypot",)),
+    ("maximum", maximum, "The larger of lhs and rhs; ties give the derivative to lhs.", "_maximum", ("_Maximum",)),
+    ("minimum", minimum, "The smaller of lhs and rhs; ties give the derivative to lhs.", "_minimum", ("_Minimum",)),
+)
+COMPARISONS: tuple[tuple[str, Pair, str, str], ...] = (
+    ("equal", equal, "lhs == rhs", "_Equal"),
+    ("not_equal", not_equal, "lhs != rhs", "_Not_Equal"),
+    ("greater", greater, "lhs > rhs", "_Greater"),
+    ("greater_equal", greater_equal, "lhs >= rhs", "_Greater_Equal"),
+    ("lesser", lesser, "lhs < rhs", "_Lesser"),
+    ("lesser_equal", lesser_equal, "lhs <= rhs", "_Lesser_Equal"),
+    ("logical_and", logical_and, "lhs and rhs are both other than 0", "_Logical_And"),
+    ("logical_or", logical_or, "lhs or rhs is other than 0", "_Logical_Or"),
+    ("logical_xor", logical_xor, "exactly one of lhs and rhs is other than 0", "_Logical_Xor"),
+)
+BROADCAST_ALIASES: dict[str, tuple[str, ...]] = {
+    "add": ("broadcast_plus", "_sparse_broadcast_add", "_sparse_broadcast_plus"),
+    "sub": ("broadcast_minus", "_sparse_broadcast_sub", "_sparse_broadcast_minus"),
+    "mul": ("_sparse_broadcast_mul",),
+    "div": ("_sparse_broadcast_div",),
+}
+
+for _stem, _fn, _doc, _name, _aliases in ARITHMETIC:
+    broadcasting(f"broadcast_{_stem}", _fn, _doc, BROADCAST_ALIASES.get(_stem, ()))
+    elementwise(_name, _fn, _doc, _aliases)
+for _stem, _fn, _doc, _alias in COMPARISONS:
+    _doc = f"1 where {_doc}, 0 elsewhere, in the dtype of the operands; derivative 0."
+    broadcasting(f"broadcast_{_stem}", _fn, _doc, of_bool=True)
+    elementwise(f"_{_stem}", _fn, _doc, (_alias,), of_bool=True)
+elementwise("_grad_add", jnp.add, "lhs + rhs, the sum of two gradients of one value.")
+elementwise("_scatter_elemwise_div", divide, "lhs / rhs, on the stored elements of a sparse lhs.")
+
+
+def _operands(name: str, data: jax.Array, scalar: float, is_int: bool) -> tuple[jax.Array, jax.Array]:
+    """Array and scalar in one dtype: the array's, but float64 or int64 where that could not hold the scalar's kind."""
+    if not is_float(np.dtype(data.dtype)):
+        if not is_int:
+            data = data.astype(jnp.float64)
+        elif data.dtype == jnp.bool_:
+            data = data.astype(jnp.int64)
+    return data, jnp.asarray(typed_scalar(name, data, scalar))
+
+
+def with_scalar(name: str, alias: str, fn: Pair, doc: str, runtime: bool = True, more: tuple[str, ...] = ()) -> None:
+    """Register `name`: `fn(data, scalar)` on every element, and unless `runtime` is false its runtime form."""
+
+    def body(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+        return fn(*_operands(name, data, scalar, is_int))
+
+    shapes = "data: any shape and dtype; the result has the same (float64 for integers with is_int=False)."
+    body.__doc__ = f"{doc}\n\n    {shapes} `scalar` is converted to that dtype first."
+    made = op(name=name, aliases=((alias, *more) if alias else more))(body)
+    if runtime:
+        define_runtime_form(made, "scalar", fits=scalar_fits(), body=at_runtime(fn))
+
+
+def at_runtime(fn: Pair) -> Callable[..., jax.Array]:
+    """The body of a runtime form: `fn(data, scalar)`, the scalar in the dtype of the data."""
+    return lambda data, scalar, is_int: fn(data, typed(scalar, data.dtype))
+
+
+def _swapped(fn: Pair) -> Pair:
+    return lambda x, s: fn(s, x)
+
+
+# name, MXNet's further name, function of array and scalar, formula
+TABLE: tuple[tuple[str, str, Pair, str], ...] = (
+    ("_plus_scalar", "_PlusScalar", jnp.add, "data + scalar."),
+    ("_minus_scalar", "_MinusScalar", jnp.subtract, "data - scalar."),
+    ("_rminus_scalar", "_RMinusScalar", _swapped(jnp.subtract), "scalar - data."),
+    ("_mul_scalar", "_MulScalar", jnp.multiply, "data * scalar."),
+    ("_div_scalar", "_DivScalar", divide, "data / scalar; integers truncate toward zero."),
+    ("_rdiv_scalar", "_RDivScalar", _swapped(divide), "scalar / data; integers truncate toward zero."),
+    ("_mod_scalar", "_ModScalar", modulo, "data modulo scalar, with the sign of scalar; 0 if scalar is 0."),
+    (
+        "_rmod_scalar",
+        "_RModScalar",
+        _swapped(modulo),
+        "scalar modulo data, with the sign of data; 0 where it is 0.",
+    ),
+    ("_hypot_scalar", "_HypotScalar", hypot, "sqrt(data**2 + scalar**2)."),
+    ("_maximum_scalar", "_MaximumScalar", maximum, "The larger of data and scalar; derivative 1 at ties."),
+    ("_minimum_scalar", "_MinimumScalar", minimum, "The smaller of data and scalar; derivative 1 at ties."),
+    ("_equal_scalar", "_EqualScalar", equal, "1 where data == scalar, else 0."),
+    ("_not_equal_scalar", "_NotEqualScalar", not_equal, "1 where data != scalar, else 0."),
+    ("_greater_scalar", "_GreaterScalar", greater, "1 where data > scalar, else 0."),
+    ("_greater_equal_scalar", "_GreaterEqualScalar", greater_equal, "1 where data >= scalar, else 0."),
+    ("_lesser_scalar", "_LesserScalar", lesser, "1 where data < scalar, else 0."),
+    ("_lesser_equal_scalar", "_LesserEqualScalar", lesser_equal, "1 where data <= scalar, else 0."),
+)
+NUMPY_ALIASES = {
+    "_hypot_scalar": ("_npi_hypot_scalar",),
+    "_maximum_scalar": ("_npi_maximum_scalar",),
+    "_minimum_scalar": ("_npi_minimum_scalar",),
+    "_plus_scalar": ("_npi_add_scalar",),
+    "_minus_scalar": ("_npi_subtract_scalar",),
+    "_rminus_scalar": ("_npi_rsubtract_scalar",),
+    "_mul_scalar": ("_npi_multiply_scalar",),
+    "_mod_scalar": ("_npi_mod_scalar",),
+    "_rmod_scalar": ("_npi_rmod_scalar",),
+}
+LOGIC: tuple[tuple[str, str, Pair, str], ...] = (
+    ("_logical_and_scalar", "_LogicalAndScalar", logical_and, "1 where data and scalar are other than 0, else 0."),
+    ("_logical_or_scalar", "_LogicalOrScalar", logical_or, "1 where data or scalar is other than 0, else 0."),
+    ("_logical_xor_scalar", "_LogicalXorScalar", logical_xor, "1 where one of data, scalar is 0, else 0."),
+    ("_scatter_plus_scalar", "", jnp.add, "data + scalar, on the stored elements of sparse data."),
+    ("_scatter_minus_scalar", "", jnp.subtract, "data - scalar, on the stored elements of sparse data."),
+)
+
+for _name, _alias, _fn, _doc in TABLE:
+    with_scalar(_name, _alias, _fn, _doc, more=NUMPY_ALIASES.get(_name, ()))
+for _name, _alias, _fn, _doc in LOGIC:
+    with_scalar(_name, _alias, _fn, _doc, runtime=not _name.startswith("_scatter"))
+
+SMALL_POWER = 8  # up to here repeated multiplication is as exact as the general power, and faster
+
+
+@op(name="_power_scalar", aliases=("_PowerScalar", "_npi_power_scalar"))
+def power_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+    """data ** scalar.
+
+    data: any shape and dtype; the result has the same (float64 for integers with is_int=False).
+    """
+    x, exponent = _operands("_power_scalar", data, scalar, is_int)
+    if is_float(np.dtype(x.dtype)) and abs(scalar) <= SMALL_POWER and float(scalar).is_integer():
+        return lax.integer_pow(x, int(scalar))
+    return power(x, exponent)
+
+
+@op(name="_rpower_scalar", aliases=("_RPowerScalar", "_npi_rpower_scalar"))
+def rpower_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+    """scalar ** data.
+
+    data: any shape and dtype; the result has the same (float64 for integers with is_int=False).
+    """
+    x, base = _operands("_rpower_scalar", data, scalar, is_int)
+    return power(base, x)
+
+
+define_runtime_form(power_scalar, "scalar", fits=scalar_fits(), body=at_runtime(power))
+define_runtime_form(rpower_scalar, "scalar", fits=scalar_fits(), body=at_runtime(_swapped(power)))
+
+
+def common(*dtypes: Any) -> np.dtype:
+    """Return the dtype in which operands of these dtypes meet: the widest floating-point one if there is any."""
+    kinds = [np.dtype(d) for d in dtypes]
+    floats = [d for d in kinds if is_float(d)]
+    if not floats:
+        found = np.result_type(*kinds)
+        return found if found.kind != "f" else np.dtype("float32")
+    wide = max(floats, key=lambda d: d.itemsize)
+    # Neither half-precision format holds the other.
+    return np.dtype("float32") if any(d != wide and d.itemsize == wide.itemsize for d in floats) else wide
+
+
+def joined(name: str, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the operands in their common dtype; `ArgumentError` if their shapes do not broadcast."""
+    try:
+        jnp.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        raise ArgumentError(
+            f"{name}: shapes {x.shape} and {y.shape} do not broadcast: expected equal lengths, or 1, on each axis from "
+            f"the last"
+        ) from None
+    dtype = common(x.dtype, y.dtype)
+    return x.astype(dtype), y.astype(dtype)
+
+
+def _float_of(x: jax.Array) -> jax.Array:
+    return x if is_float(np.dtype(x.dtype)) else x.astype(jnp.float32)
+
+
+def true_divide(x: jax.Array, y: jax.Array) -> jax.Array:
+    """x / y; integers become float32."""
+    return jnp.divide(_float_of(x), _float_of(y))
+
+
+def _not_bool(name: str, fn: Pair) -> Pair:
+    def run(x: jax.Array, y: jax.Array) -> jax.Array:
+        if x.dtype == jnp.bool_:
+            raise ArgumentError(f"{name}: not defined for two bool arrays; use logical_xor, or .astype('int32')")
+        return fn(x, y)
+
+    return run
+
+
+def _add(x: jax.Array, y: jax.Array) -> jax.Array:
+    return x | y if x.dtype == jnp.bool_ else x + y
+
+
+def _multiply(x: jax.Array, y: jax.Array) -> jax.Array:
+    return x & y if x.dtype == jnp.bool_ else x * y
+
+
+def _power(x: jax.Array, y: jax.Array) -> jax.Array:
+    return x | ~y if x.dtype == jnp.bool_ else power(x, y)
+
+
+def _through_float(fn: Pair) -> Pair:
+    """A floating-point function whose integer operands go through float64 and come back truncated."""
+
+    def run(x: jax.Array, y: jax.Array) -> jax.Array:
+        if is_float(np.dtype(x.dtype)):
+            return fn(x, y)
+        return convert(fn(x.astype(jnp.float64), y.astype(jnp.float64)), x.dtype)
+
+    return run
+
+
+@jax.custom_jvp
+def _copysign(x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.copysign(x, y)
+
+
+def _same_sign(x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.where((x >= 0) == (jnp.copysign(jnp.ones_like(y), y) > 0), jnp.ones_like(x), -jnp.ones_like(x))
+
+
+_copysign.defjvps(lambda t, r, x, y: t * _same_sign(x, y), lambda t, r, x, y: jnp.zeros_like(t))
+
+
+def _ldexp(x: jax.Array, y: jax.Array) -> jax.Array:
+    # exp2 misses whole numbers by a bit, and integers are cut.
+    return x * jnp.power(jnp.asarray(2, y.dtype), y)
+
+
+def _integers_only(name: str, fn: Pair) -> Pair:
+    def run(x: jax.Array, y: jax.Array) -> jax.Array:
+        if is_float(np.dtype(x.dtype)):
+            raise DtypeError(f"{name}: dtype {x.dtype}: expected integers; cast with .astype('int64')")
+        return fn(x, y)
+
+    return run
+
+
+def _lcm(x: jax.Array, y: jax.Array) -> jax.Array:
+    return x & y if x.dtype == jnp.bool_ else jnp.lcm(x, y)
+
+
+def _floor_divide(x: jax.Array, y: jax.Array) -> jax.Array:
+    if jnp.issubdtype(x.dtype, jnp.integer):
+        return jnp.where(y == 0, jnp.zeros_like(y), jnp.floor_divide(x, jnp.where(y == 0, jnp.ones_like(y), y)))
+    return jnp.floor_divide(x, y)
+
+
+def _logic(fn: Pair) -> Pair:
+    return lambda x, y: fn(x != 0, y != 0)
+
+
+def _broadcast(fn: Pair) -> Pair:
+    return lambda x, y: fn(*jnp.broadcast_arrays(x, y))
+
+
+# name: function of two arrays of one dtype, formula
+PAIRS: dict[str, tuple[Pair, str]] = {
+    "add": (_add, "x1 + x2; `or` of two bools."),
+    "subtract": (_not_bool("_npi_subtract", jnp.subtract), "x1 - x2."),
+    "multiply": (_multiply, "x1 * x2; `and` of two bools."),
+    "true_divide": (true_divide, "x1 / x2; integers become float32."),
+    "mod": (_not_bool("_npi_mod", modulo), "x1 - x2 * floor(x1 / x2), with the sign of x2; 0 where x2 is 0."),
+    "floor_divide": (_not_bool("_npi_floor_divide", _floor_divide), "floor(x1 / x2)."),
+    "power": (_power, "x1 ** x2."),
+    "maximum": (maximum, "The larger one; ties give the derivative to x1."),
+    "minimum": (minimum, "The smaller one; ties give the derivative to x1."),
+    "hypot": (hypot, "sqrt(x1**2 + x2**2)."),
+    "arctan2": (_through_float(jnp.arctan2), "Angle in radians, within [-pi, pi], of the point (x2, x1)."),
+    "copysign": (_through_float(_broadcast(_copysign)), "|x1| with the sign of x2."),
+    "ldexp": (_through_float(_ldexp), "x1 * 2**x2."),
+    "lcm": (_integers_only("_npi_lcm", _lcm), "Least common multiple of integers."),
+    "bitwise_and": (_integers_only("_npi_bitwise_and", jnp.bitwise_and), "Bits set in both integers."),
+    "bitwise_or": (_integers_only("_npi_bitwise_or", jnp.bitwise_or), "Bits set in either integer."),
+    "bitwise_xor": (_integers_only("_npi_bitwise_xor", jnp.bitwise_xor), "Bits set in one of the integers."),
+}
+NP_COMPARISONS: dict[str, tuple[Pair, str]] = {
+    "equal": (lambda x, y: x == y, "x1 == x2, as bool."),
+    "not_equal": (lambda x, y: x != y, "x1 != x2, as bool."),
+    "less": (lambda x, y: x < y, "x1 < x2, as bool."),
+    "less_equal": (lambda x, y: x <= y, "x1 <= x2, as bool."),
+    "greater": (lambda x, y: x > y, "x1 > x2, as bool."),
+    "greater_equal": (lambda x, y: x >= y, "x1 >= x2, as bool."),
+    "logical_and": (_logic(jnp.logical_and), "Both are other than 0, as bool."),
+    "logical_or": (_logic(jnp.logical_or), "Either is other than 0, as bool."),
+    "logical_xor": (_logic(jnp.logical_xor), "Exactly one is other than 0, as bool."),
+}
+
+
+def _register(name: str, fn: Pair, doc: str) -> None:
+    def body(lhs: UntypedTensor, rhs: UntypedTensor) -> jax.Array:
+        return fn(*joined(name, lhs, rhs))
+
+    body.__doc__ = f"""{doc}
+
+    lhs, rhs: any dtypes, brought to a common one (a floating-point operand wins); the shapes broadcast.
+
+    Raises:
+        ArgumentError: shapes that do not broadcast, or a dtype for which this is not defined.
+    """
+    op(name=name)(body)
+
+
+for _name, (_fn, _doc) in {**PAIRS, **NP_COMPARISONS}.items():
+    _register(f"_npi_{_name}", _fn, _doc)
+
+# The scalar forms that the classic operators do not have; the others are aliases of those.
+ONE_WAY = ("lcm", "bitwise_and", "bitwise_or", "bitwise_xor")
+TWO_WAYS = ("arctan2", "copysign", "ldexp", "floor_divide")
+for _name in TWO_WAYS:
+    with_scalar(f"_npi_{_name}_scalar", "", PAIRS[_name][0], f"{_name} of data and a scalar.")
+for _name in TWO_WAYS:
+    with_scalar(f"_npi_r{_name}_scalar", "", _swapped(PAIRS[_name][0]), f"{_name} of a scalar and data.")
+
+
+def _in_dtype_of_data(name: str, fn: Pair) -> None:
+    def body(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+        return fn(data, jnp.asarray(typed_scalar(name, data, scalar)))
+
+    body.__doc__ = f"{name[5:-7]} of data and a scalar, which is cast to the dtype of the data (bool as well) first."
+    define_runtime_form(op(name=name)(body), "scalar", fits=scalar_fits(), body=at_runtime(fn))
+
+
+for _name in (*ONE_WAY, *NP_COMPARISONS):
+    _in_dtype_of_data(f"_npi_{_name}_scalar", {**PAIRS, **NP_COMPARISONS}[_name][0])
+
+
+@op()
+def _npi_true_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+    """data / scalar; integers become float32 first.
+
+    data: any shape and dtype; the result has the same, float32 for integers.
+    """
+    x = _float_of(data)
+    return x / jnp.asarray(typed_scalar("_npi_true_divide_scalar", x, scalar))
+
+
+@op()
+def _npi_rtrue_divide_scalar(data: Tensor, *, scalar: float = 1.0, is_int: bool = True) -> jax.Array:
+    """scalar / data; integers become float32 first.
+
+    data: any shape and dtype; the result has the same, float32 for integers.
+    """
+    x = _float_of(data)
+    return jnp.asarray(typed_scalar("_npi_rtrue_divide_scalar", x, scalar)) / x
+
+
+_real = scalar_fits(whole_numbers=False)
+define_runtime_form(_npi_true_divide_scalar, "scalar", fits=_real, body=at_runtime(divide))
+define_runtime_form(_npi_rtrue_divide_scalar, "scalar", fits=_real, body=at_runtime(_swapped(divide)))

@@ -1,0 +1,634 @@
+"""Random samples: `_random_*` of one distribution, `_sample_*` of one per element of parameter arrays, shuffles.
+
+Each distribution is one row of `TABLE`, from which three operators are made.
+
+Draws of NumPy's distributions as nodes of graphs: a parameter is a number, or None and an input in its place.
+
+Draws of NumPy's distributions: standard ones of a shape, of which functions of `mx.np.random` make the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import random
+
+from ...core.errors import ArgumentError
+from ..registry import op
+from ..runtime_scalars import Params, define_runtime_form, faithful
+from ..schema import (
+    ABSENT,
+    FLOAT32_EXACT_INTS,
+    Axes,
+    Count,
+    DType,
+    Ignored,
+    Key,
+    NonNegative,
+    OptDType,
+    OptionalTensor,
+    Positive,
+    Shape,
+    Tensor,
+    UntypedTensor,
+)
+from ..shape_rules import accumulator, alike, convert, need_float, typed_body
+
+Context = Annotated[str, Ignored]
+Size = tuple[int, ...]
+REAL = ("float16", "bfloat16", "float32", "float64")
+
+
+def _poisson(key: jax.Array, shape: Size, dtype: Any, lam: Any) -> jax.Array:
+    return random.poisson(key, jnp.broadcast_to(lam, shape), shape, dtype=jnp.int32).astype(dtype)
+
+
+def _mixture(key: jax.Array, shape: Size, dtype: Any, alpha: Any, scale: Any) -> jax.Array:
+    """Poisson counts whose rate is gamma distributed: the negative binomial distribution."""
+    rate_key, count_key = random.split(key)
+    return _poisson(count_key, shape, dtype, random.gamma(rate_key, alpha, shape, dtype) * scale)
+
+
+def _uniform(key: jax.Array, shape: Size, dtype: Any, low: Any, high: Any) -> jax.Array:
+    return low + (high - low) * random.uniform(key, shape, dtype)
+
+
+def _normal(key: jax.Array, shape: Size, dtype: Any, loc: Any, scale: Any) -> jax.Array:
+    return loc + scale * random.normal(key, shape, dtype)
+
+
+def _exponential(key: jax.Array, shape: Size, dtype: Any, lam: Any) -> jax.Array:
+    return random.exponential(key, shape, dtype) / lam
+
+
+def _gamma(key: jax.Array, shape: Size, dtype: Any, alpha: Any, beta: Any) -> jax.Array:
+    return random.gamma(key, alpha, shape, dtype) * beta
+
+
+def _negative_binomial(key: jax.Array, shape: Size, dtype: Any, k: Any, p: Any) -> jax.Array:
+    return _mixture(key, shape, dtype, k, (1 - p) / p)
+
+
+def _generalized(key: jax.Array, shape: Size, dtype: Any, mu: Any, alpha: Any) -> jax.Array:
+    spread = jnp.where(alpha > 0, alpha, 1)
+    mixed = _mixture(key, shape, dtype, 1 / spread, mu * spread)
+    return jnp.where(alpha > 0, mixed, _poisson(key, shape, dtype, mu))
+
+
+def _ordered(low: float, high: float) -> None:
+    if not low <= high:
+        raise ArgumentError(f"low={low}, high={high}: expected low <= high")
+
+
+def _all_positive(**params: float) -> None:
+    for n, v in params.items():
+        if not v > 0:
+            raise ArgumentError(f"{n}={v}: expected a value above 0")
+
+
+def _probability(k: int, p: float) -> None:
+    if not 0 < p <= 1:
+        raise ArgumentError(f"p={p}: expected a probability in (0, 1]")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One family of samplers.
+
+    Attributes:
+        draw: `draw(key, shape, dtype, *parameters)` with a wide float `dtype`.
+        doc: what is sampled.
+        params: name -> (annotation, default) of the scalar parameters.
+        check: raises `ArgumentError` for parameters out of range.
+        arrays: names of the parameter arrays of `_sample_*`, those of `params` by default.
+        aliases: further names of `_random_*`.
+    """
+
+    draw: Callable[..., jax.Array]
+    doc: str
+    params: dict[str, tuple[Any, Any]]
+    check: Callable[..., None] | None = None
+    arrays: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+ONE, ZERO = (float, 1.0), (float, 0.0)
+TABLE: dict[str, Distribution] = {
+    "uniform": Distribution(
+        _uniform, "the uniform distribution on [low, high)", {"low": ZERO, "high": ONE}, _ordered, aliases=("uniform",)
+    ),
+    "normal": Distribution(
+        _normal,
+        "the normal distribution, by mean and standard deviation",
+        {"loc": ZERO, "scale": (NonNegative, 1.0)},
+        arrays=("mu", "sigma"),
+        aliases=("normal",),
+    ),
+    "exponential": Distribution(
+        _exponential, "the exponential distribution of mean 1 / lam", {"lam": ONE}, _all_positive
+    ),
+    "gamma": Distribution(
+        _gamma, "the gamma distribution of shape alpha and scale beta", {"alpha": ONE, "beta": ONE}, _all_positive
+    ),
+    "poisson": Distribution(_poisson, "the Poisson distribution of mean lam", {"lam": (NonNegative, 1.0)}),
+    "negative_binomial": Distribution(
+        _negative_binomial,
+        "the number of failures before the k-th success, each of probability p",
+        {"k": (Positive, 1), "p": ONE},
+        _probability,
+    ),
+    "generalized_negative_binomial": Distribution(
+        _generalized,
+        "counts with mean mu and variance mu + alpha * mu**2",
+        {"mu": (NonNegative, 1.0), "alpha": (NonNegative, 1.0)},
+    ),
+}
+
+
+def _wide(dtype: Any) -> np.dtype:
+    """The dtype to draw in: float32 at least, so that half precision does not coarsen the tails."""
+    return accumulator(dtype) if np.dtype(dtype).name in REAL else np.dtype("float32")
+
+
+def _drawn(d: Distribution, key: jax.Array, shape: Size, dtype: Any, params: Any) -> jax.Array:
+    wide = _wide(dtype)
+    return convert(d.draw(key, shape, wide, *(jnp.asarray(p, wide) for p in params)), dtype)
+
+
+def _real(name: str, dtype: str | None) -> str:
+    if dtype not in (None, *REAL):
+        raise ArgumentError(f"{name}: dtype={dtype!r}: expected one of {', '.join(REAL)}")
+    return dtype or "float32"
+
+
+def _check(name: str, d: Distribution, params: dict[str, Any]) -> None:
+    try:
+        if d.check:
+            d.check(**params)
+    except ArgumentError as e:
+        raise ArgumentError(f"{name}: {e}") from None
+
+
+def _register(stem: str, d: Distribution) -> None:
+    fixed, like, each = f"_random_{stem}", f"_random_{stem}_like", f"_sample_{stem}"
+    arrays = d.arrays or tuple(d.params)
+
+    def draw_fixed(*, key: jax.Array, shape: Size | None, ctx: str, dtype: str | None, **params: Any) -> jax.Array:
+        _check(fixed, d, params)
+        return _drawn(d, key, tuple(shape or (1,)), _real(fixed, dtype), params.values())
+
+    def draw_like(*, data: jax.Array, key: jax.Array, **params: Any) -> jax.Array:
+        _check(like, d, params)
+        return _drawn(d, key, data.shape, data.dtype, params.values())
+
+    def fits(params: Params, shape: Size, dtype: np.dtype) -> bool:
+        given = {n: params[n] for n in d.params}
+        _check(fixed, d, given)
+        wide = _wide(params.get("dtype") or dtype)
+        return all(faithful(v, wide) for v in given.values())
+
+    def draw_fixed_at_runtime(
+        *, key: jax.Array, shape: Size | None, ctx: str, dtype: str | None, **params: Any
+    ) -> jax.Array:
+        return _drawn(d, key, tuple(shape or (1,)), _real(fixed, dtype), params.values())
+
+    def draw_like_at_runtime(*, data: jax.Array, key: jax.Array, **params: Any) -> jax.Array:
+        return _drawn(d, key, data.shape, data.dtype, params.values())
+
+    def draw_each(*, key: jax.Array, shape: Size, dtype: str | None, **given: jax.Array) -> jax.Array:
+        values = [jax.lax.stop_gradient(given[n]) for n in arrays]
+        if any(v.shape != values[0].shape for v in values):
+            raise ArgumentError(f"{each}: {arrays} have different shapes {[list(v.shape) for v in values]}")
+        spread = [v.reshape(v.shape + (1,) * len(shape)) for v in values]
+        size = (*values[0].shape, *shape)
+        return _drawn(d, key, size, _real(each, dtype), [jnp.broadcast_to(v, size) for v in spread])
+
+    sized = {"shape": (Axes, None), "ctx": (Context, ""), "dtype": (OptDType, None)}
+    raises = "Raises:\n        ArgumentError: a parameter or dtype out of range."
+    made = op(name=fixed, aliases=(f"random_{stem}", *d.aliases))(
+        typed_body(
+            draw_fixed,
+            f"Samples of {d.doc}.\n\n    shape: of the result, (1,) if empty. dtype: floating-point, float32 unless "
+            f"given.\n\n    {raises}",
+            {"key": Key},
+            {**d.params, **sized},
+        )
+    )
+    define_runtime_form(made, *d.params, fits=fits, body=draw_fixed_at_runtime)
+    made = op(name=like)(
+        typed_body(
+            draw_like,
+            f"Samples of {d.doc}.\n\n    data: gives the result its shape and dtype.\n\n    {raises}",
+            {"data": Tensor, "key": Key},
+            d.params,
+        )
+    )
+    define_runtime_form(made, *d.params, fits=fits, body=draw_like_at_runtime)
+    op(name=each, aliases=(f"sample_{stem}",), complete=alike(each, *arrays))(
+        typed_body(
+            draw_each,
+            f"Samples of {d.doc}, one distribution for each element.\n\n    {', '.join(arrays)}: one shape S and "
+            f"dtype. shape: of the samples for each element. dtype: floating-point, float32 unless given.\n    The "
+            "result has shape S + shape and derivative 0.\n\n    Raises:\n        ArgumentError: different shapes.",
+            {**dict.fromkeys(arrays, Tensor), "key": Key},
+            {"shape": (Shape, ()), "dtype": (OptDType, None)},
+        )
+    )
+
+
+for _stem, _distribution in TABLE.items():
+    _register(_stem, _distribution)
+
+
+@op(name="_random_randint", aliases=("random_randint", "_npi_random_randint"))
+def randint(
+    key: Key, *, low: int, high: int, shape: Axes = None, ctx: Context = "", dtype: OptDType = None
+) -> jax.Array:
+    """Integers drawn uniformly from low, low + 1, ..., high - 1.
+
+    shape: of the result, (1,) if empty. dtype: int32 unless given, or int64.
+
+    Raises:
+        ArgumentError: low >= high, bounds outside the dtype, another dtype.
+    """
+    if dtype not in (None, "int32", "int64"):
+        raise ArgumentError(f"_random_randint: dtype={dtype!r}: expected int32 or int64")
+    kind = np.dtype(dtype or "int32")
+    info = np.iinfo(kind)
+    if not info.min <= low < high <= int(info.max):
+        raise ArgumentError(f"_random_randint: low={low}, high={high}: expected low < high, both within {kind.name}")
+    return random.randint(key, (1,) if shape is None else tuple(shape), low, high, kind)
+
+
+def _randint(
+    key: jax.Array, *, low: jax.Array, high: jax.Array, shape: Size | None, ctx: str, dtype: str | None
+) -> jax.Array:
+    kind = np.dtype(dtype or "int32")
+    return random.randint(key, (1,) if shape is None else tuple(shape), low.astype(kind), high.astype(kind), kind)
+
+
+define_runtime_form(
+    randint,
+    "low",
+    "high",
+    fits=lambda p, *_: -FLOAT32_EXACT_INTS < p["low"] < p["high"] < FLOAT32_EXACT_INTS,
+    body=_randint,
+)
+
+
+@op(
+    name="_sample_multinomial",
+    aliases=("sample_multinomial",),
+    outputs=lambda p: 2 if p.get_prob else 1,
+)
+def multinomial(
+    data: Tensor,
+    key: Key,
+    *,
+    shape: Shape = (),
+    get_prob: bool = False,
+    dtype: Literal["uint8", "int32", "float16", "float32", "float64"] = "int32",
+) -> Any:
+    """Indices drawn with the probabilities along the last axis, which need not add up to 1.
+
+    data: (..., K), not negative. shape: of the samples for each distribution. The result has shape (..., *shape),
+    or (1,) if that is empty, and with `get_prob` a second result gives the logarithms of the probabilities drawn,
+    through which gradients reach `data`.
+    """
+    need_float("_sample_multinomial", data=data)
+    fixed = jax.lax.stop_gradient(data).astype(accumulator(data.dtype))
+    count, choices = int(np.prod(shape, dtype=np.int64)), data.shape[-1]
+    steps = jnp.cumsum(fixed.reshape(-1, choices), axis=1)
+    level = random.uniform(key, (steps.shape[0], count), steps.dtype) * steps[:, -1:]
+    index = jax.vmap(lambda s, u: jnp.searchsorted(s, u, side="right"))(steps, level)
+    index = jnp.minimum(index, choices - 1).astype(jnp.int32)
+    size = (*data.shape[:-1], *shape) or (1,)
+    out = index.reshape(size).astype(dtype)
+    if not get_prob:
+        return out
+    drawn = jnp.take_along_axis(data.reshape(-1, choices), index, axis=1)
+    return out, jnp.log(drawn).reshape(size)
+
+
+@op(name="_shuffle", aliases=("shuffle", "_npi_shuffle"))
+def shuffle(data: Tensor, key: Key) -> jax.Array:
+    """The slices along the first axis in random order.
+
+    data: any shape and dtype; the result has the same, and gradients go back to the slices' places.
+    """
+    return data[random.permutation(key, data.shape[0])]
+
+
+@op(outputs=2)
+def _sample_unique_zipfian(key: Key, *, range_max: Positive, shape: Shape = (1,)) -> tuple[jax.Array, jax.Array]:
+    """Rows of distinct classes, class k with probability (log(k + 2) - log(k + 1)) / log(range_max + 1).
+
+    Classes are drawn one after the other without those drawn before. The second result counts, for each row, the draws
+    with replacement that would have taken. Shapes: `shape` is (n,) or (rows, n) -> int64 of that shape, (rows,) int64.
+    """
+    rows, n = (1, *shape)[-2:]
+    if len(shape) not in (1, 2) or n > range_max:
+        raise ArgumentError(
+            f"_sample_unique_zipfian: shape={shape}: expected (n,) or (rows, n), n at most range_max={range_max}"
+        )
+    order_key, tries_key = random.split(key)
+    k = jnp.arange(range_max, dtype=jnp.float64)
+    share = (jnp.log(k + 2) - jnp.log(k + 1)) / jnp.log(float(range_max + 1))
+    # Drawing without replacement is sorting by log-probability plus Gumbel noise.
+    noise = random.gumbel(order_key, (rows, range_max), jnp.float64)
+    chosen = jax.lax.top_k(jnp.log(share) + noise, n)[1]
+    left = 1 - jnp.cumsum(share[chosen], 1) + share[chosen]
+    uniform = random.uniform(tries_key, (rows, n), jnp.float64, 1e-300, 1)
+    wasted = jnp.floor(jnp.log(uniform) / jnp.log1p(-jnp.clip(left, 1e-12, 1 - 1e-12)))
+    tries = n + jnp.where(left >= 1 - 1e-12, 0, wasted).sum(1)
+    return chosen.astype(jnp.int64).reshape(shape), tries.astype(jnp.int64)
+
+
+Given = Annotated[UntypedTensor, OptionalTensor]
+Number = float | None
+Where = Annotated[str | None, Ignored]
+Floating = Literal["float32", "float16", "float64", "None"]
+
+
+def _values(
+    name: str, inputs: tuple[jax.Array | None, ...], numbers: Mapping[str, Number], dtype: str = "float32"
+) -> tuple[jax.Array, ...]:
+    """The parameters in their order: numbers, or the inputs one after another where they are None."""
+    kind = jnp.float32 if dtype in ("float16", "None") else jnp.dtype(dtype)
+    left, found = [a for a in inputs if a is not None], []
+    for label, number in numbers.items():
+        if number is None and not left:
+            raise ArgumentError(f"{name}: {label}=None: expected a number, or an input in its place")
+        found.append(left.pop(0).astype(kind) if number is None else jnp.asarray(number, kind))
+    if left:
+        raise ArgumentError(f"{name}: {len(left)} inputs too many: expected one for each parameter that is None")
+    return tuple(found)
+
+
+def _shape(name: str, values: tuple[jax.Array, ...], size: Axes, batch: bool = False) -> tuple[int, ...]:
+    """The shape of the draw: `size`, to which the parameters broadcast, or theirs; both one behind the other."""
+    shapes = [v.shape for v in values]
+    try:
+        common = jnp.broadcast_shapes(*shapes)
+        if batch:
+            return (*(size or ()), *common)
+        whole = common if size is None else jnp.broadcast_shapes(common, tuple(size))
+    except ValueError:
+        raise ArgumentError(f"{name}: shapes {shapes} and size={size} do not broadcast") from None
+    if size is not None and whole != tuple(size):
+        raise ArgumentError(f"{name}: size={size}: expected a shape that parameters {shapes} broadcast to")
+    return whole
+
+
+def _kept(drawn: jax.Array, dtype: str) -> jax.Array:
+    return drawn.astype("float32" if dtype == "None" else dtype)
+
+
+def _between(name: str, key: Key, values: tuple[jax.Array, ...], shape: tuple[int, ...], dtype: str) -> jax.Array:
+    low, high = values
+    return _kept(low + (high - low) * jax.random.uniform(key, shape, low.dtype), dtype)
+
+
+def _around(name: str, key: Key, values: tuple[jax.Array, ...], shape: tuple[int, ...], dtype: str) -> jax.Array:
+    loc, scale = values
+    return _kept(loc + scale * jax.random.normal(key, shape, loc.dtype), dtype)
+
+
+def _spread(name: str, scale: Number) -> None:
+    if scale is not None and scale < 0:
+        raise ArgumentError(f"{name}: scale={scale}: expected a number of 0 or more")
+
+
+@op()
+def _npi_uniform(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, low: Number = 0.0, high: Number = 1.0,
+    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
+) -> jax.Array:  # fmt: skip
+    """Draws from the uniform distribution on [low, high), of shape `size` or that of the inputs."""
+    values = _values("_npi_uniform", (input1, input2), {"low": low, "high": high}, dtype)
+    return _between("_npi_uniform", key, values, _shape("_npi_uniform", values, size), dtype)
+
+
+@op()
+def _npi_uniform_n(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, low: Number = 0.0, high: Number = 1.0,
+    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
+) -> jax.Array:  # fmt: skip
+    """Draws from the uniform distribution, `size` of them for every element of the inputs: `size` comes first."""
+    values = _values("_npi_uniform_n", (input1, input2), {"low": low, "high": high}, dtype)
+    return _between("_npi_uniform_n", key, values, _shape("_npi_uniform_n", values, size, True), dtype)
+
+
+@op(output_names=("output0",))
+def _npi_normal(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
+    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
+) -> jax.Array:  # fmt: skip
+    """Draws from the normal distribution with mean `loc` and deviation `scale`, of shape `size` or of the inputs."""
+    _spread("_npi_normal", scale)
+    values = _values("_npi_normal", (input1, input2), {"loc": loc, "scale": scale}, dtype)
+    return _around("_npi_normal", key, values, _shape("_npi_normal", values, size), dtype)
+
+
+@op(output_names=("output0",))
+def _npi_normal_n(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
+    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
+) -> jax.Array:  # fmt: skip
+    """Draws from the normal distribution, `size` of them for every element of the inputs: `size` comes first."""
+    _spread("_npi_normal_n", scale)
+    values = _values("_npi_normal_n", (input1, input2), {"loc": loc, "scale": scale}, dtype)
+    return _around("_npi_normal_n", key, values, _shape("_npi_normal_n", values, size, True), dtype)
+
+
+@op()
+def _npi_gamma(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, shape: Number = None, scale: Number = None,
+    size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
+) -> jax.Array:  # fmt: skip
+    """Draws from the gamma distribution with mean shape · scale, of shape `size` or that of the inputs."""
+    a, b = values = _values("_npi_gamma", (input1, input2), {"shape": shape, "scale": scale}, dtype)
+    return _kept(b * jax.random.gamma(key, a, _shape("_npi_gamma", values, size), a.dtype), dtype)
+
+
+@op(output_names=("output0",))
+def _npi_logistic(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
+    size: Axes = None, ctx: Where = "cpu",
+) -> jax.Array:  # fmt: skip
+    """Draws, float32, from the logistic distribution, of shape `size` or that of the inputs."""
+    _spread("_npi_logistic", scale)
+    loc_, scale_ = values = _values("_npi_logistic", (input1, input2), {"loc": loc, "scale": scale})
+    return loc_ + scale_ * jax.random.logistic(key, _shape("_npi_logistic", values, size), jnp.float32)
+
+
+@op(output_names=("output0",))
+def _npi_gumbel(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, loc: Number = 0.0, scale: Number = 1.0,
+    size: Axes = None, ctx: Where = "cpu",
+) -> jax.Array:  # fmt: skip
+    """Draws, float32, from the Gumbel distribution of maxima, of shape `size` or that of the inputs."""
+    _spread("_npi_gumbel", scale)
+    loc_, scale_ = values = _values("_npi_gumbel", (input1, input2), {"loc": loc, "scale": scale})
+    return loc_ + scale_ * jax.random.gumbel(key, _shape("_npi_gumbel", values, size), jnp.float32)
+
+
+def _np_exponential(name: str, key: Key, values: tuple[jax.Array, ...], size: Axes) -> jax.Array:
+    return jax.random.exponential(key, _shape(name, values, size), jnp.float32)
+
+
+@op(output_names=("output0",))
+def _npi_exponential(
+    input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
+) -> jax.Array:
+    """Draws, float32, from the exponential distribution with mean `scale`, of shape `size` or of the input."""
+    _spread("_npi_exponential", scale)
+    values = _values("_npi_exponential", (input1,), {"scale": scale})
+    return values[0] * _np_exponential("_npi_exponential", key, values, size)
+
+
+@op(output_names=("output0",))
+def _npi_rayleigh(
+    input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
+) -> jax.Array:
+    """Draws, float32, from the Rayleigh distribution: scale · sqrt(2 x), x exponential."""
+    _spread("_npi_rayleigh", scale)
+    values = _values("_npi_rayleigh", (input1,), {"scale": scale})
+    return values[0] * jnp.sqrt(2 * _np_exponential("_npi_rayleigh", key, values, size))
+
+
+@op(output_names=("output0",))
+def _npi_weibull(
+    input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None, ctx: Where = "cpu"
+) -> jax.Array:
+    """Draws, float32, from the Weibull distribution with shape `a` and scale 1: x ** (1 / a), x exponential."""
+    values = _values("_npi_weibull", (input1,), {"a": a})
+    return _np_exponential("_npi_weibull", key, values, size) ** (1 / values[0])
+
+
+@op(output_names=("output0",))
+def _npi_pareto(
+    input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None, ctx: Where = "cpu"
+) -> jax.Array:
+    """Draws, float32, from the Lomax distribution with shape `a`: exp(x / a) − 1, x exponential."""
+    values = _values("_npi_pareto", (input1,), {"a": a})
+    return jnp.expm1(_np_exponential("_npi_pareto", key, values, size) / values[0])
+
+
+@op()
+def _npi_powerd(input1: Given = ABSENT, key: Key = ABSENT, *, a: Number = None, size: Axes = None) -> jax.Array:
+    """Draws, float32, from [0, 1] with density a xᵃ⁻¹."""
+    values = _values("_npi_powerd", (input1,), {"a": a})
+    return jnp.exp(-_np_exponential("_npi_powerd", key, values, size) / values[0])
+
+
+@op()
+def _npi_bernoulli(
+    input1: Given = ABSENT, key: Key = ABSENT, *, prob: Number = None, logit: Number = None, size: Axes = None,
+    ctx: Where = "cpu", is_logit: bool = False,
+    dtype: Literal["float32", "bool", "float16", "float64", "int32", "uint8"] = "float32",
+) -> jax.Array:  # fmt: skip
+    """1 with probability `prob`, or sigmoid(`logit`) if `is_logit`, else 0, of shape `size` or that of the input."""
+    name = "_npi_bernoulli"
+    values = _values(name, (input1,), {"logit": logit} if is_logit else {"prob": prob})
+    if not is_logit and prob is not None and not 0 <= prob <= 1:
+        raise ArgumentError(f"{name}: prob={prob}: expected a number from 0 to 1")
+    chance = jax.nn.sigmoid(values[0]) if is_logit else values[0]
+    return (jax.random.uniform(key, _shape(name, values, size), jnp.float32) < chance).astype(dtype)
+
+
+_KINDS = {
+    "uniform": lambda key, shape, kind: jax.random.uniform(key, shape, kind),
+    "normal": lambda key, shape, kind: jax.random.normal(key, shape, kind),
+    "exponential": lambda key, shape, kind: jax.random.exponential(key, shape, kind),
+    "gumbel": lambda key, shape, kind: jax.random.gumbel(key, shape, kind),
+    "logistic": lambda key, shape, kind: jax.random.logistic(key, shape, kind),
+}
+
+
+@op(name="_npi_standard")
+def standard(
+    key: Key,
+    *,
+    kind: Literal["uniform", "normal", "exponential", "gumbel", "logistic"],
+    size: Shape = (),
+    dtype: DType = "float32",
+) -> jax.Array:
+    """Independent draws of a distribution's standard form (location 0, scale 1) of shape `size`; float16 too."""
+    if dtype not in ("float16", "float32", "float64"):
+        raise ArgumentError(f"random.{kind}: dtype={dtype!r}: expected float16, float32 or float64")
+    drawn = jnp.float32 if dtype == "float16" else jnp.dtype(dtype)
+    return _KINDS[kind](key, size, drawn).astype(dtype)
+
+
+@op(name="_npi_standard_gamma")
+def standard_gamma(shape: Tensor, key: Key) -> jax.Array:
+    """One draw of the gamma distribution of scale 1 for every element of `shape`, in its dtype."""
+    drawn = shape.astype(jnp.float32) if shape.dtype == jnp.float16 else shape
+    return jax.random.gamma(key, drawn, drawn.shape, drawn.dtype).astype(shape.dtype)
+
+
+@op(name="_npi_randint")
+def np_randint(key: Key, *, low: int, high: int, size: Shape = (), dtype: DType = "int64") -> jax.Array:
+    """Independent integers from `low` to below `high`, of shape `size`."""
+    if dtype not in ("int32", "int64"):
+        raise ArgumentError(f"random.randint: dtype={dtype!r}: expected int32 or int64")
+    if low >= high:
+        raise ArgumentError(f"random.randint: low={low}, high={high}: expected low < high")
+    return jax.random.randint(key, size, low, high, jnp.dtype(dtype))
+
+
+def _draw_np_randint(
+    key: jax.Array, *, low: jax.Array, high: jax.Array, size: tuple[int, ...], dtype: str
+) -> jax.Array:
+    kind = jnp.dtype(dtype)
+    return jax.random.randint(key, size, low.astype(kind), high.astype(kind), kind)
+
+
+define_runtime_form(
+    np_randint,
+    "low",
+    "high",
+    fits=lambda p, *_: -FLOAT32_EXACT_INTS < p["low"] < p["high"] < FLOAT32_EXACT_INTS,
+    body=_draw_np_randint,
+)
+
+
+@op(name="_npi_choice")
+def choice(
+    input1: Given = ABSENT, input2: Given = ABSENT, key: Key = ABSENT, *, a: int | None = None, size: Axes = None,
+    ctx: Where = "cpu", replace: bool = True, weighted: bool = False,
+) -> jax.Array:  # fmt: skip
+    """Draws of shape `size` from the numbers 0 to below `a`, int64, or from the elements of the first input.
+
+    The last input has the probability of each, if `weighted`. Without `replace` none comes twice.
+    """
+    inputs = [i for i in (input1, input2) if i is not None]
+    if len(inputs) != (a is None) + weighted:
+        raise ArgumentError(f"random.choice: {len(inputs)} inputs for a={a}, weighted={weighted}")
+    if any(i.ndim != 1 for i in inputs):
+        raise ArgumentError(f"random.choice: shapes {[i.shape for i in inputs]}: expected one axis")
+    pool = inputs[0] if a is None else jnp.arange(a, dtype=jnp.int64)
+    p = inputs[-1] if weighted else None
+    if p is not None and p.shape != pool.shape:
+        raise ArgumentError(f"random.choice: p has shape {p.shape}: expected {pool.shape}")
+    return jax.random.choice(key, pool, tuple(size or ()), replace, p)
+
+
+@op(name="_npi_multinomial")
+def np_multinomial(pvals: UntypedTensor, key: Key, *, n: Count, size: Shape = ()) -> jax.Array:
+    """Counts, int64, of `n` trials over the outcomes with probabilities `pvals` (k,); shape (*size, k).
+
+    The last probability is what the others leave of 1.
+    """
+    if pvals.ndim != 1:
+        raise ArgumentError(f"random.multinomial: pvals has shape {pvals.shape}: expected one axis")
+    p = pvals.astype(jnp.float64)
+    p = jnp.concatenate([p[:-1], jnp.maximum(1 - jnp.sum(p[:-1], keepdims=True), 0)]) if p.size else p
+    shape: tuple[Any, ...] = (*size, p.shape[0])
+    return jax.random.multinomial(key, float(n), p, shape=shape, dtype=jnp.float64).astype(jnp.int64)

@@ -1,0 +1,317 @@
+"""Which workers take part in each batch of an elastic job: decided by the scheduler, one batch after the other.
+
+A batch of a worker counts as a whole or not at all. A worker that has ended it has handed all its pushes to the
+servers; when all that take part have ended it, died or left, it is settled whose pushes count, and who takes part in
+the next one: those who are there, and those who came meanwhile.
+
+Groups of workers of an elastic job that exchange arrays with each other: formed anew when some are gone or come.
+
+A group is formed when all workers of the one before it that are still there have asked for the next. Others who have
+asked by then take part as well, after those: the first one of a group knows what the group before it did, as long as
+anybody of that is left.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from ..core.errors import FormatError
+from .member import few
+from .van.frame import Message
+
+Request = tuple[int, int]  # (link, number)
+NEWCOMER = -1  # the last batch of a worker that has ended none
+PAGE = 20_000  # ranks that one message of the history names, about
+MOST_MARKS = 256
+_batch = itemgetter(0)
+Change = tuple[int, list[int], list[int], list[int]]  # batch, ranks that joined, that went, that did not count
+
+
+def follow(members: list[int], change: Change) -> list[int]:
+    """The members of a batch, after those of the batch before."""
+    _, joined, went, _ = change
+    return sorted({*members, *joined}.difference(went)) if joined or went else members
+
+
+def ranks(found: Any) -> list[int]:
+    """A list of ranks that a message names.
+
+    Raises:
+        FormatError: something else.
+    """
+    if not (isinstance(found, list) and all(type(rank) is int for rank in found)):
+        raise FormatError(f"{found!r:.80}: expected a list of ranks")
+    return found
+
+
+def changes_of(page: Message) -> list[Change]:
+    """The changes of a page of the history; errors as `ranks`."""
+    found = []
+    for change in page.field("changes", list):
+        if not (isinstance(change, list | tuple) and len(change) == 4 and type(change[0]) is int):
+            raise FormatError(f"change {change!r:.80}: expected a batch and three lists of ranks")
+        found.append((change[0], *map(ranks, change[1:])))
+    return found
+
+
+def marks_of(page: Message) -> dict[str, tuple[int, int]]:
+    """The marks of a page of the history.
+
+    Raises:
+        FormatError: something else.
+    """
+    return {name: (epoch, first) for name, epoch, first in map(_mark, page.field("marks", list))}
+
+
+def _mark(one: Any) -> tuple[str, int, int]:
+    if not (isinstance(one, list) and list(map(type, one)) == [str, int, int] and len(one[0]) <= 100):
+        raise FormatError(f"mark {one!r:.80}: expected a name, an epoch and a batch")
+    return one[0], one[1], one[2]
+
+
+class ElasticRounds:
+    """Settles batches.
+
+    What a newcomer must know of former batches begins with the first one of an epoch, of which workers tell by marks;
+    what was before is forgotten. It is told in pages, since each change would make a single message longer.
+
+    Attributes:
+        number: of the batch under way; 0 before the first.
+        members: ranks that take part in it.
+        counted: ranks whose pushes counted in the batch before.
+        since: first batch that the history tells of, and `before`: the members of the one before that.
+        history: changes from then on.
+        marks: by the name of an order of samples, the epoch under way and its first batch.
+
+    Example:
+        >>> a = Attendance()
+        >>> a.ask(0, 0, (10, 1)), a.ask(1, 0, (11, 1))
+        (None, None)
+        >>> a.settle({0, 1}) and a.answers()
+        [((10, 1), {'batch': 1, 'members': [0, 1], 'used': []}), ((11, 1), {'batch': 1, 'members': [0, 1], 'used': []})]
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.members: list[int] = []
+        self.counted: list[int] = []
+        self.since = 1
+        self.before: list[int] = []
+        self.history: list[Change] = []
+        self.marks: dict[str, tuple[int, int]] = {}
+        self._waiting: dict[int, tuple[int, Request]] = {}  # rank -> (last batch, request)
+        self._answers: list[tuple[Request, dict[str, Any]]] = []
+
+    def request_round(self, rank: int, ended: int, request: Request) -> dict[str, Any] | None:
+        """Worker `rank` has ended batch `ended` (`NEW` for none) and asks for the next; the answer, if there is one."""
+        if rank in self.members and ended < self.number:
+            return self._answer()
+        self._waiting[rank] = (ended, request)
+        return None
+
+    def try_complete(self, present: Iterable[int]) -> bool:
+        """Whether the batch under way is over, now that the workers `present` are there; then they begin the next."""
+        here = set(present)
+        expected = here.intersection(self.members) if self.number else here
+        members = sorted(here.intersection(self._waiting))
+        if not members or not expected <= self._waiting.keys():
+            return False
+        ended = {rank for rank, (last, _) in self._waiting.items() if last == self.number and self.number}
+        waiting, self._waiting = self._waiting, {}
+        self.start_round(members, sorted(ended.intersection(self.members)))
+        self._answers = [(waiting[rank][1], self._answer()) for rank in members]
+        return True
+
+    def start_round(self, members: list[int], used: list[int]) -> None:
+        """Begin the next batch, after one in which the pushes of `counted` count."""
+        missing = sorted({*self.members}.difference(used)) if self.number else []
+        if missing:
+            last = self.history.pop() if self.history and self.history[-1][0] == self.number else None
+            self.history.append((*last[:3], missing) if last else (self.number, [], [], missing))
+        self.number += 1
+        self.counted = used
+        if members != self.members:
+            here, there = set(members), set(self.members)
+            self.history.append((self.number, sorted(here - there), sorted(there - here), []))
+        self.members = members
+        self._forget()
+
+    def mark(self, marks: Iterable[Any]) -> None:
+        """Workers have begun epochs: `[name, epoch, first batch]` for orders of samples.
+
+        Raises:
+            FormatError: something else, or too many names.
+        """
+        for one in marks:
+            name, epoch, first = _mark(one)
+            if len(self.marks) >= MOST_MARKS and name not in self.marks:
+                raise FormatError(f"the workers of this job use more than {MOST_MARKS} orders of samples")
+            self.marks[name] = max(self.marks.get(name, (0, 0)), (epoch, first))
+
+    def _forget(self) -> None:
+        """Forget what no newcomer must know."""
+        first = min([self.number, *(first for _, first in self.marks.values())])
+        past = list(takewhile(lambda change: change[0] < first, self.history))
+        for change in past:
+            self.before = follow(self.before, change)
+        del self.history[: len(past)]
+        self.since = max(self.since, first)
+
+    def page(self, start: int) -> dict[str, Any]:
+        """Changes from batch `start` on, as far as one message goes; `next`: where the following one begins, or 0.
+
+        If some were forgotten since then, the history begins again: with `since`, the members `before` and the `marks`.
+        """
+        told: dict[str, Any] = {}
+        if start < self.since:
+            marks = [[name, *mark] for name, mark in self.marks.items()]
+            told = {"since": self.since, "before": self.before, "marks": marks}
+        first = end = bisect_left(self.history, start, key=_batch)
+        size = 0
+        while end < len(self.history) and size < PAGE:
+            size += 1 + sum(map(len, self.history[end][1:]))  # type: ignore[arg-type]
+            end += 1
+        following = self.history[end][0] if end < len(self.history) else 0
+        return {**told, "changes": self.history[first:end], "next": following}
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """What `restore` reads, in its order."""
+        here = {"number": self.number, "members": self.members, "used": self.counted}
+        start = 0
+        while True:
+            page = self.page(start)
+            yield {"op": "attendance", **here, **page}
+            start = page["next"]
+            if not start:
+                return
+
+    def restore(self, record: Message) -> None:
+        """Be where the attendance was that told one of its `records`."""
+        self.number, self.members = record.field("number", int), ranks(record.field("members", list))
+        self.counted = ranks(record.field("used", list))
+        if "since" in record.meta:
+            self.since, self.before, self.history = record.field("since", int), ranks(record.field("before", list)), []
+            self.marks = marks_of(record)
+        self.history += changes_of(record)
+
+    def pop_replies(self) -> list[tuple[Request, dict[str, Any]]]:
+        """The answers to those who begin the batch, once."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    def _answer(self) -> dict[str, Any]:
+        return {"batch": self.number, "members": self.members, "used": self.counted}
+
+    def missing(self) -> list[int]:
+        """Members that have not ended the batch under way."""
+        return [r for r in self.members if r not in self._waiting]
+
+
+WAIT_LOG_SECONDS = 10.0  # seconds after which those who wait are told for whom
+
+
+class _GroupRequest(NamedTuple):
+    request: Request
+    address: dict[str, Any]
+    since: float
+    patience: float  # 0 for no limit
+
+
+class GroupFormation:
+    """Forms groups, one after the other.
+
+    Args:
+        least: workers that a group has at least; until they are there, all wait.
+        most: workers that it has at most, 0 for any number; others wait until one of it is gone.
+
+    Attributes:
+        number: of the group that was formed last; 0 before the first.
+        members: numbers of its workers, in the order of their ranks.
+
+    Example:
+        >>> a = Assembly()
+        >>> a.ask(0, 0, {"port": 1}, (10, 1)), a.ask(1, 0, {"port": 2}, (11, 1))
+        (True, True)
+        >>> a.settle({0, 1})
+        >>> a.answers()[1]
+        ((11, 1), {'group': 1, 'workers': [0, 1], 'addresses': [{'port': 1}, {'port': 2}]})
+    """
+
+    def __init__(self, least: int = 1, most: int = 0) -> None:
+        self._least, self._most = least, most
+        self.number = 0
+        self.members: list[int] = []
+        self._waiting: dict[int, _GroupRequest] = {}
+        self._answers: list[tuple[Request, dict[str, Any]]] = []
+        self._told = 0.0
+
+    def request_group(
+        self, rank: int, number: int, address: dict[str, Any], request: Request, patience: float = 0.0
+    ) -> bool:
+        """Worker `rank`, which is at `address`, leaves group `number`; whether it is a newcomer who finds room."""
+        self.number = max(self.number, number)  # another scheduler may have formed it
+        self._waiting[rank] = _GroupRequest(request, address, time.monotonic(), patience)
+        return rank not in self.members and not 0 < self._most <= len(self.members)
+
+    def try_form(self, present: Iterable[int], left: Iterable[int] = ()) -> None:
+        """Form the next group if nobody is missing, of the workers `present`; `left`: those who took their leave."""
+        here = set(present)
+        self._waiting = {rank: asked for rank, asked in self._waiting.items() if rank in here}
+        if not self._waiting or self.missing(here):
+            return
+        if self.members and not here.intersection(self.members) and set(left).intersection(self.members):
+            # The last group has ended its work; those who come now would begin it anew.
+            self._answers += [(asked.request, {"over": True}) for asked in self._waiting.values()]
+            self._waiting = {}
+        elif len(self._waiting) >= self._least:
+            self.number += 1
+            before = [rank for rank in self.members if rank in self._waiting]
+            self.members = (before + sorted(self._waiting.keys() - set(before)))[: self._most or None]
+            addresses = [self._waiting[rank].address for rank in self.members]
+            told = {"group": self.number, "workers": self.members, "addresses": addresses}
+            self._answers += [(self._waiting.pop(rank).request, told) for rank in self.members]
+
+    def missing(self, present: Iterable[int]) -> list[int]:
+        """Workers without which the next group is not formed."""
+        here = set(present)
+        return sorted((here.intersection(self.members) if self.members else here) - self._waiting.keys())
+
+    def pop_replies(self) -> list[tuple[Request, dict[str, Any]]]:
+        """The answers to those who asked, once."""
+        answers, self._answers = self._answers, []
+        return answers
+
+    def pop_expired(self, now: float, present: Iterable[int]) -> list[tuple[Request, str]]:
+        """Requests that have waited too long, and an error text for each; they are forgotten."""
+        lacks, hasty = self._lacks(present), self._hasty(present)
+        late = {r: a for r, a in hasty.items() if a.patience and now - a.since > a.patience}
+        for rank in late:
+            del self._waiting[rank]
+        text = "{} did not come to the next group within {:g} s (DUALMX_DIST_TIMEOUT)"
+        return [(a.request, text.format(lacks, a.patience)) for a in late.values()]
+
+    def wait_notices(self, now: float, present: Iterable[int]) -> list[tuple[int, str]]:
+        """Links of those who have waited long, from time to time, and for whom they wait."""
+        late = [a.request[0] for a in self._hasty(present).values() if now - a.since > WAIT_LOG_SECONDS]
+        if not late or now - self._told < WAIT_LOG_SECONDS:
+            return []
+        self._told = now
+        return [(link, self._lacks(present)) for link in late]
+
+    def _hasty(self, present: Iterable[int]) -> dict[int, _GroupRequest]:
+        """Those who do not wait for a place in a group that is full."""
+        full = 0 < self._most <= len(set(present).intersection(self.members))
+        return {r: a for r, a in self._waiting.items() if not full or r in self.members}
+
+    def _lacks(self, present: Iterable[int]) -> str:
+        short = self._least - len(self._waiting)
+        missing = few([f"worker {rank}" for rank in self.missing(present)])
+        return missing or f"{short} more of the {self._least} that a group needs"
+
+
+__all__ = ["Change", "ElasticRounds", "GroupFormation", "NEWCOMER", "changes_of", "follow", "marks_of", "ranks"]

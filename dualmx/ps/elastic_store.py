@@ -1,0 +1,94 @@
+"""Stores of elastic jobs: what workers push for a batch is gathered, and counts as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from ..core.dtypes import as_dtype
+from .sparse_rows import INDEX, IndexedSlices
+from .store import CompletedRound, Gradient, Key, Record, Shard, Store, _sum, bytes_of
+from .van.frame import Message
+
+
+class ElasticStore(Store):
+    """A synchronous store whose rounds are batches, which are over when a worker says whose pushes count.
+
+    A push is answered when it has arrived. A pull is answered after the batch that it names.
+
+    Attributes:
+        batch: the last one that is over.
+
+    Example:
+        >>> store = BatchStore([0, 1], True, print, print)
+        >>> store.put("w", 0, np.zeros(2), (2,))
+        >>> for rank in (0, 1):
+        ...     store._seat(store.at("w", 0), 1, rank, np.full(2, rank + 1.0))
+        >>> store.end(1, [1])
+        >>> store.at("w", 0).value
+        array([2., 2.])
+    """
+
+    acks_on_arrival = True
+    batch = 0
+
+    def put(
+        self, key: Key, number: int, value: np.ndarray, shape: tuple[int, ...], mode: str = "init", table: bool = False
+    ) -> None:
+        """See `Store.put`; a new slice is as if it had been there always."""
+        super().put(key, number, value, shape, mode, table)
+        held = self.shard(key, number)
+        held.completed_round = max(held.completed_round, self.batch)
+
+    def _complete_rounds(self, held: Shard, ready: list[CompletedRound]) -> None:
+        """Nothing is over until a worker says so."""
+
+    def _blocking_loss(self, held: Shard) -> str | None:
+        return None
+
+    def commit_round(self, batch: int, used: Iterable[int]) -> None:
+        """Batch `batch` is over: apply the pushes of the workers `used`, and forget those of others."""
+        if batch <= self.batch:
+            return
+        self.batch = batch
+        counted = set(used)
+        ready: list[CompletedRound] = []
+        for held in self.shards.values():
+            seat = {rank: data for rank, data in held.contributions.pop(batch, {}).items() if rank in counted}
+            if seat:
+                ready.append((held, batch, -1, _sum(seat, self.alloc)))
+            else:
+                held.completed_round = batch
+        self.apply_rounds(ready)
+        for held in list(self.shards.values()):
+            self._answer_waiters(held)
+
+
+def contribution_records(number: int, store: Store) -> Iterator[Record]:
+    """What was pushed to store `number` for a batch that is not over."""
+    for held in store.shards.values():
+        for turn, seat in held.contributions.items():
+            for rank, data in seat.items():
+                meta = {"op": "seated", "store": number, "key": held.key, "number": held.number}
+                meta |= {"round": turn, "rank": rank, "dtype": data.dtype.name}
+                if isinstance(data, IndexedSlices):
+                    meta["rows"] = len(data.ids)
+                pieces = [data.ids, data.values] if isinstance(data, IndexedSlices) else [data]
+                yield meta, [bytes_of(p) for p in pieces if p.size]
+
+
+def restore_contributions(store: Store, record: Message) -> None:
+    """Put back what `contribution_records` told of."""
+    held = store.shard(record.field("key", (str, int)), record.field("number", int))
+    data, dtype = record.pieces(), as_dtype(record.field("dtype", str))
+    count = record.meta.get("rows")
+    ids = np.frombuffer(data.read(count * INDEX.itemsize), INDEX) if type(count) is int else None
+    size = held.value.size if ids is None else len(ids) * held.width
+    found: Gradient = np.frombuffer(data.read(size * dtype.itemsize), dtype)
+    if ids is not None:
+        found = IndexedSlices(ids, found.reshape(-1, held.width), held.value.size)
+    held.contributions.setdefault(record.field("round", int), {})[record.field("rank", int)] = found
+
+
+__all__ = ["ElasticStore", "contribution_records", "restore_contributions"]

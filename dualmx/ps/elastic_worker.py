@@ -1,0 +1,164 @@
+"""An elastic job as one of its workers sees it: which batch is under way, who takes part, who did before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..core.errors import FormatError
+from .elastic_rounds import NEWCOMER, Change, changes_of, follow, marks_of, ranks
+from .van.frame import Message
+
+MOST_BATCHES = 1 << 24  # of the epochs under way, each of which a worker that joins remembers
+
+
+class RoundRecord(NamedTuple):
+    """A batch that is over.
+
+    Attributes:
+        number: from 1.
+        members: ranks that took part, ascending.
+        counted: ranks whose pushes count.
+    """
+
+    number: int
+    members: list[int]
+    counted: list[int]
+
+
+class ElasticWorker:
+    """Takes part in batches; see `ElasticRounds`, which decides.
+
+    Args:
+        rank: of this worker.
+        workers: of the job when it began.
+        back: whether this worker joins others.
+        ask: tells the scheduler which batch this worker has ended, and new marks, and waits for the next.
+        history: asks the scheduler for a page of what was before this worker came, see `ElasticRounds.page`.
+        end: tells the servers of a batch that is over, of whose pushes count, and of the stores concerned.
+
+    Attributes:
+        number: of the batch under way; 0 before this worker takes part.
+        members: ranks that take part in it.
+        history: batches that are over, as far as the epochs under way need them.
+        marks: by the name of an order of samples, the epoch under way and its first batch.
+        stores: numbers of the stores whose rounds are batches.
+        contributes_zero: what this worker pushes does not count, since it repeats a sample.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        workers: int,
+        back: bool,
+        ask: Callable[[int, list[Any]], Message],
+        history: Callable[[int], Message],
+        end: Callable[[int, list[int], list[int]], None],
+    ):
+        self.rank, self._back = rank, back
+        self._ask, self._history, self._end = ask, history, end
+        self.number = 0
+        self.members = list(range(workers))
+        self.history: list[RoundRecord] = []
+        self.marks: dict[str, tuple[int, int]] = {}
+        self._news: dict[str, tuple[int, int]] = {}  # marks that the scheduler does not know
+        self.stores: list[int] = []
+        self.contributes_zero = False
+        self._pushed = False
+
+    @property
+    def position(self) -> int:
+        """Of this worker among the members; its number in the job before it takes part."""
+        return self.members.index(self.rank) if self.number else self.rank
+
+    def round_of_push(self) -> int:
+        """The batch that a push belongs to."""
+        self.begin()
+        self._pushed = True
+        return self.number
+
+    def begin(self) -> None:
+        """Take part from the next batch on, unless this worker does already.
+
+        Raises:
+            MXNetError: the scheduler is gone.
+        """
+        if self.number:
+            return
+        told = self._ask(NEWCOMER if self._back else 0, [])
+        if self._back:
+            self._load_history(told)
+        self._start_round(told)
+        if self.number > 1:
+            self._end(self.number - 1, told.field("used", list), self.stores)
+
+    def sync_before_pull(self) -> None:
+        """What is pulled next is the outcome of all that was pushed, and the same for all; a newcomer takes part."""
+        if self._back:
+            self.begin()
+        if self._pushed:
+            self.finish_round()
+
+    def finish_round(self) -> None:
+        """End the batch under way: what this worker has pushed for it counts, and the next one begins.
+
+        Raises:
+            MXNetError: a server or the scheduler is gone.
+        """
+        self.begin()
+        news, self._news = self._news, {}
+        told = self._ask(self.number, [[name, *mark] for name, mark in news.items()])
+        used = told.field("used", list)
+        self.history.append(RoundRecord(self.number, self.members, self.members if used == self.members else used))
+        self._pushed = self.contributes_zero = False
+        self._forget()
+        self._start_round(told)
+        self._end(self.history[-1].number, self.history[-1].counted, self.stores)
+
+    def _start_round(self, told: Message) -> None:
+        self.number, members = told.field("batch", int), told.field("members", list)
+        if members != self.members:  # else one list does for many batches
+            self.members = members
+        if self.rank not in self.members or (self.history and self.number != self.history[-1].number + 1):
+            raise FormatError(f"batch {self.number} of the workers {self.members}: not expected by worker {self.rank}")
+
+    def _load_history(self, told: Message) -> None:
+        """Learn of the batches before this worker came."""
+        batch = told.field("batch", int)
+        start, since, members = 0, 1, []
+        changes: dict[int, Change] = {}
+        while True:
+            page = self._history(start)
+            if "since" in page.meta:  # else it goes on where the last one ended
+                since, members, changes = page.field("since", int), ranks(page.field("before", list)), {}
+                self.marks = marks_of(page)
+            changes |= {change[0]: change for change in changes_of(page)}
+            following = page.field("next", int)
+            if not following:
+                break
+            if following <= start:
+                raise FormatError(f"next={following}: expected a batch after {start}")
+            start = following
+        if not 1 <= since <= batch <= since + MOST_BATCHES:
+            raise FormatError(f"batch {batch}: expected {since} to {since + MOST_BATCHES}")
+        for number in range(since, batch):
+            change = changes.get(number, (number, [], [], []))
+            members = follow(members, change)
+            used = [rank for rank in members if rank not in change[3]] if change[3] else members
+            self.history.append(RoundRecord(number, members, used))
+
+    def mark(self, name: str, epoch: int, first: int) -> None:
+        """An epoch of an order of samples begins with batch `first`, of which newcomers must know."""
+        self.marks[name] = self._news[name] = epoch, first
+
+    def after(self, number: int) -> list[RoundRecord]:
+        """Batches that are over, after batch `number`."""
+        return self.history[max(number + 1 - self.history[0].number, 0) :] if self.history else []
+
+    def _forget(self) -> None:
+        """Forget batches before the epochs under way; the last one is kept."""
+        first = min([self.history[-1].number, *(first for _, first in self.marks.values())])
+        del self.history[: first - self.history[0].number]
+
+
+__all__ = ["ElasticWorker", "RoundRecord"]

@@ -1,0 +1,114 @@
+"""What a worker tells of itself with its signs of life, and what the scheduler makes of it for `dualmx status`."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.errors import FormatError
+from ..core.job_status import LENGTH, MOST, latest_metrics
+from .van.frame import Message
+
+HEARTBEAT = "pulse"  # what a sign of life with content is called
+PERIOD = 5.0  # seconds over which speeds are measured
+COUNTS = ("rounds", "sent", "received")
+MAX_AWAITED = 64  # workers for whom one waits that are told
+
+
+class ExchangeCounters:
+    """Exchanges of this process with other workers, counted.
+
+    Attributes:
+        rounds: exchanges that were begun.
+        sent, received: bytes of their arrays.
+    """
+
+    def __init__(self) -> None:
+        self.rounds = self.sent = self.received = 0
+        self._waits: dict[int, tuple[float, str, Sequence[int]]] = {}  # by thread
+
+    def begin_wait(self, workers: Sequence[int], what: str, since: float) -> None:
+        """This thread waits for workers, by their numbers in the job."""
+        self._waits[threading.get_ident()] = since, what, workers
+
+    def end_wait(self) -> None:
+        """This thread does not wait any more."""
+        self._waits.pop(threading.get_ident(), None)
+
+    def heartbeat_payload(self) -> dict[str, Any]:
+        """What the scheduler is told: counts, the longest wait under way, and figures that were reported."""
+        now = time.monotonic()
+        told: dict[str, Any] = {"op": HEARTBEAT, "at": now, **{name: getattr(self, name) for name in COUNTS}}
+        waits = min(list(self._waits.values()), default=None)
+        if waits is not None:
+            told["wait"] = {"seconds": now - waits[0], "in": waits[1][:LENGTH], "for": list(waits[2])[:MAX_AWAITED]}
+        figures = latest_metrics()
+        return {**told, "figures": figures} if figures else told
+
+
+class WorkerStatus:
+    """What a worker has told of itself, as its scheduler knows it."""
+
+    def __init__(self) -> None:
+        self._heard = 0.0
+        self._samples: deque[tuple[float, ...]] = deque()  # time at the worker, counts
+        self._last: dict[str, Any] = {}
+
+    def update(self, message: Message) -> None:
+        """Take a sign of life.
+
+        Raises:
+            FormatError: it is not as expected.
+        """
+        sample = (message.field("at", (int, float)), *(message.field(name, int) for name in COUNTS))
+        if not all(0 <= number < 1 << 63 for number in sample):
+            raise FormatError(f"message {HEARTBEAT!r}: {sample}: expected a time and counts of 0 or more")
+        wait, figures = message.meta.get("wait"), message.meta.get("figures", {})
+        if not isinstance(figures, dict) or len(figures) > MOST or not all(map(_is_number, figures.values())):
+            raise FormatError(f"message {HEARTBEAT!r}: figures: expected at most {MOST} numbers")
+        if wait is not None:
+            fields = Message(message.kind, 0, wait if isinstance(wait, dict) else {})
+            ranks = fields.field("for", list)
+            if len(ranks) > MAX_AWAITED or not all(type(rank) is int for rank in ranks):
+                raise FormatError(f"message {HEARTBEAT!r}: wait: expected at most {MAX_AWAITED} ranks")
+            seconds = fields.field("seconds", (int, float))
+            if not _is_number(seconds):
+                raise FormatError(f"message {HEARTBEAT!r}: wait: expected a number of seconds")
+            wait = {"seconds": round(seconds, 3), "in": _printable(fields.field("in", str)), "for": ranks}
+        self._heard = time.monotonic()
+        if self._samples and sample < self._samples[-1]:
+            self._samples.clear()  # of another process in this one's place
+        self._samples.append(sample)
+        while len(self._samples) > 2 and sample[0] - self._samples[1][0] >= PERIOD:
+            self._samples.popleft()
+        # JSON has no numbers for what is not finite.
+        told = {_printable(name): v if math.isfinite(v) else None for name, v in figures.items()}
+        self._last = {"wait": wait, "figures": told}
+
+    def as_dict(self, now: float) -> dict[str, Any]:
+        """Counts, their speeds, the wait under way, figures, and the age of all that in seconds; {} if nothing came."""
+        if not self._samples:
+            return {}
+        first, last = self._samples[0], self._samples[-1]
+        seconds = last[0] - first[0]
+        speeds = [(b - a) / seconds if seconds > 0 else 0.0 for a, b in zip(first[1:], last[1:], strict=True)]
+        told = {"age": round(now - self._heard, 1)}
+        for name, count, speed in zip(COUNTS, last[1:], speeds, strict=True):
+            told |= {name: count, f"{name}_per_s": round(speed, 3)}
+        return {**told, **self._last}
+
+
+def _printable(text: str) -> str:
+    """A name that can be written to a terminal."""
+    return "".join(c if c.isprintable() else " " for c in text[:LENGTH])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or (type(value) is int and abs(value) < 1 << 63)
+
+
+__all__ = ["COUNTS", "PERIOD", "ExchangeCounters", "WorkerStatus"]

@@ -1,0 +1,153 @@
+"""What outlives the scheduler: all that the one in its place must know of the job, and the journal that tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..core.errors import MXNetError
+from .elastic_rounds import ElasticRounds
+from .journal import Journal
+from .member import Member
+from .van.frame import NOTICE, Message
+
+Place = tuple[int, int]  # of a barrier without a name: where in their scripts workers are, and the how manieth there
+
+
+class SchedulerState:
+    """Members, barriers that were passed, and batches of a job; each change is written down before anybody is told.
+
+    Args:
+        workers, servers: members that the job has.
+        elastic: whether the job settles batches.
+        journal: where changes are written down; nowhere without one.
+
+    Attributes:
+        expected_members: members that the job has, by role.
+        members: by link; a number below 0 stands for the connection of one that has not connected to this scheduler.
+        all_joined: whether all members have been there.
+        passed: names of the barriers that were passed, and `last`: position and number of the last one without a name.
+        elastic_rounds: settles the batches of an elastic job.
+
+    Example:
+        >>> ledger = SchedulerState(2, 1)
+        >>> ledger.pass_barrier("", (0, 1))
+        >>> ledger.has_passed("", (0, 1)), ledger.has_passed("", (0, 2)), ledger.complete
+        (True, False, False)
+    """
+
+    def __init__(self, workers: int, servers: int, elastic: bool = False, journal: Journal | None = None):
+        self._journal = journal
+        self.expected_members = {"worker": workers, "server": servers}
+        self.members: dict[int, Member] = {}
+        self.all_joined = False
+        self.passed: set[str] = set()
+        self.last = (0, 0)
+        self.elastic_rounds = ElasticRounds() if elastic else None
+
+    def workers(self) -> list[Member]:
+        """The members that are workers."""
+        return [m for m in self.members.values() if m.role == "worker"]
+
+    # -- changes
+
+    def log_job(self) -> None:
+        """Write down what job it is."""
+        self._write(self._job())
+
+    def enter_all(self) -> None:
+        """Write down that all members have been there: one record, so that a job has begun for all or for none."""
+        self.all_joined = True
+        self._write({"op": "begin", "members": [m.record() for m in self.members.values()]})
+
+    def log_member(self, member: Member) -> None:
+        """Write down a member, or what has become of it."""
+        self._write(member.record())
+
+    def log_round(self) -> None:
+        """Write down the batch that has begun, and the epochs, which workers do not tell the next scheduler of."""
+        assert self.elastic_rounds is not None
+        here, marks = self.elastic_rounds, [[name, *mark] for name, mark in self.elastic_rounds.marks.items()]
+        self._write({"op": "batch", "members": here.members, "used": here.counted, "marks": marks})
+
+    def pass_barrier(self, name: str, place: Place) -> None:
+        """A barrier is passed: that of a name, or without one that of a place."""
+        if name:
+            self.passed.add(name)
+        else:
+            self.last = max(self.last, place)
+        self._write({"op": "barriers", "passed": [name] if name else [], "last": self.last})
+
+    def has_passed(self, name: str, place: Place) -> bool:
+        """Whether the barrier of a name, or the one of a place where there is no name, was passed."""
+        return name in self.passed or (not name and place <= self.last)
+
+    def _write(self, record: dict[str, Any]) -> None:
+        if self._journal is not None and self._journal.append(record):
+            self._journal.snapshot((record, []) for record in self._records())
+
+    def _job(self) -> dict[str, Any]:
+        return {"op": "job", "wanted": self.expected_members}
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        """All that there is, for a journal that begins anew."""
+        yield self._job()
+        if self.all_joined:
+            yield {"op": "begin", "members": [m.record() for m in self.members.values()]}
+        yield {"op": "barriers", "passed": sorted(self.passed), "last": self.last}
+        if self.elastic_rounds is not None and self.elastic_rounds.number:
+            yield from self.elastic_rounds.records()
+
+    # -- and back
+
+    def replay(self) -> None:
+        """Be where the scheduler was that wrote the journal.
+
+        Raises:
+            MXNetError: the journal is that of another job.
+        """
+        if self._journal is None:
+            return
+        for record in self._journal.replay():
+            with self._journal.content.parsing():
+                self._replay(record)
+
+    def _replay(self, record: Message) -> None:
+        op = record.field("op", str)
+        if op == "job" and record.field("wanted", dict) != self.expected_members:
+            wanted = record.field("wanted", dict)
+            raise MXNetError(
+                f"DUALMX_JOURNAL: the folder holds a job of {wanted['worker']} workers and {wanted['server']} servers, "
+                f"this one has {self.expected_members['worker']} and {self.expected_members['server']}; give an "
+                "empty folder"
+            )
+        if op == "begin":
+            self.all_joined = True
+            for fields in record.field("members", list):
+                self._put_back(Message(NOTICE, 0, fields if isinstance(fields, dict) else {}))
+        elif op == "member":
+            self._put_back(record)
+        elif op == "barriers":
+            self.passed.update(record.field("passed", list))
+            at, number = record.field("last", list)
+            self.last = max(self.last, (at, number))
+        elif op == "batch" and self.elastic_rounds is not None:
+            self.elastic_rounds.mark(record.field("marks", list))
+            self.elastic_rounds.start_round(record.field("members", list), record.field("used", list))
+        elif op == "attendance" and self.elastic_rounds is not None:
+            self.elastic_rounds.restore(record)
+
+    def _put_back(self, record: Message) -> None:
+        member = Member.from_record(record, min([-1, *self.members]) - 1)
+        before = [k for k, m in self.members.items() if m.name == member.name]
+        for link in before:
+            del self.members[link]
+        self.members[member.link] = member
+
+    def close(self) -> None:
+        """Delete the journal at the end of the job, unless somebody died: then another may go on."""
+        if self._journal is not None and not any(m.state == "dead" for m in self.members.values()):
+            self._journal.remove()
+
+
+__all__ = ["SchedulerState"]

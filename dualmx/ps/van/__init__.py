@@ -1,0 +1,1 @@
+"""Vans: how messages travel between the processes of a job."""

@@ -1,0 +1,378 @@
+"""Frames: what travels between processes. A header of fixed size, JSON of bounded size, and raw bytes of bounded size.
+
+Nothing received is ever run: the JSON describes, the bytes are numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import struct
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ...core.errors import FormatError
+from .shared_memory import CACHE_LINE, MIN_SHARED_BYTES
+
+VERSION = 1
+MAGIC = b"DMXF"
+HEADER = struct.Struct("<4sBBHQIQQ")  # magic, version, kind, flags, request, bytes of JSON, bytes of payload, checksum
+CHECKED_HEADER = struct.Struct(HEADER.format + "I")  # and the CRC of the header itself
+SIZE = CHECKED_HEADER.size
+MAX_META = 4 << 20
+MAX_PAYLOAD = 1 << 30
+XXH3 = 1  # flag: the checksum is xxh3, not CRC-32
+SHARED = 2  # flag: parts of the payload are in shared memory; "~" of the JSON tells where
+ALIGNED = 4  # flag: there is room between parts, whose sizes "~" tells, so that each begins at a multiple of `LINE`
+TRAILING_CHECKSUM = 8  # flag: the checksum, which is xxh3, comes behind the payload
+TRAILER = struct.Struct("<Q")
+CACHED_BYTES = 256 << 10  # bytes that are summed up while they are in the processor's cache
+PAYLOAD_CHUNK = 2 * CACHED_BYTES  # bytes that are sent or received at once, and then summed up
+MOST_BUFFERS = 64  # that are sent at once
+
+PING, REQUEST, REPLY, ERROR, NOTICE = range(5)
+
+
+def _optional(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+ShareFn = Callable[[list[memoryview]], list[Any]]
+xxhash = _optional("xxhash")
+
+
+class HeaderTemplate:
+    """The JSON of a request for one slice, up to its round: such requests come again and again.
+
+    Attributes:
+        meta: what it says but for the slice. key, number: the slice.
+        cached_target: what the receiver keeps with it.
+    """
+
+    __slots__ = ("cached_target", "head", "key", "meta", "number")
+
+    def __init__(self, meta: dict[str, Any], key: int | str, number: int):
+        self.meta, self.key, self.number = meta, key, number
+        self.head = to_json({**meta, "parts": [[key, number, 0]]}).encode().removesuffix(b",0]]}")
+        self.cached_target: Any = None
+
+    def with_round(self, turn: int) -> EncodedMeta:
+        """What the whole JSON says."""
+        meta = EncodedMeta(self.meta, parts=[[self.key, self.number, turn]])
+        meta.text = b"%b,%d]]}" % (self.head, turn)
+        return meta
+
+
+class EncodedMeta(dict[str, Any]):
+    """Meta data of which the JSON is known already.
+
+    Attributes:
+        text: the JSON.
+    """
+
+    __slots__ = ("text",)
+    text: bytes
+
+
+@dataclass(slots=True)
+class Message:
+    """One frame.
+
+    Attributes:
+        kind: `PING`, `REQUEST`, `REPLY`, `ERROR` or `NOTICE`.
+        request: number that ties a reply to its request.
+        meta: what it says, as JSON.
+        payload: numbers; a list of buffers where it is sent, one buffer where it is received.
+        priority: where it is sent: it may overtake what is queued before it with a lower one; None keeps its place.
+        form: where it is received: of a request that is known but for its round.
+        size: where it is received: bytes of the payload.
+    """
+
+    kind: int
+    request: int = 0
+    meta: dict[str, Any] = field(default_factory=dict)
+    payload: Sequence[Any] = ()
+    priority: int | None = None
+    form: HeaderTemplate | None = None
+    size: int = 0
+
+    def data(self) -> memoryview:
+        """All bytes of the payload."""
+        if len(self.payload) == 1:
+            return memoryview(self.payload[0]).cast("B")
+        return memoryview(b"".join(bytes(p) for p in self.payload))
+
+    def pieces(self) -> PayloadReader:
+        """The payload, to be taken part by part."""
+        return PayloadReader(self.payload)
+
+    def field(self, name: str, kind: type | tuple[type, ...]) -> Any:
+        """Return a value of the meta data; `FormatError` if it is missing or of another type."""
+        value = self.meta.get(name)
+        if type(value) is kind:
+            return value
+        if not isinstance(value, kind) or isinstance(value, bool):  # which is an int as well
+            raise FormatError(f"message {self.meta.get('op')!r}: {name}={value!r}: not as expected")
+        return value
+
+
+def _bytewise(part: Any) -> memoryview:
+    """The bytes of what lies in one piece."""
+    plain = type(part) is memoryview and part.format == "B" and part.ndim == 1
+    return part if plain else memoryview(part).cast("B")
+
+
+class SharedPayload(list[Any]):
+    """A payload that is sent to several, which remembers its checksums.
+
+    Attributes:
+        sums: by the JSON before it and the kind of checksum.
+    """
+
+    def __init__(self, parts: Iterable[Any]):
+        super().__init__(parts)
+        self.sums: dict[tuple[bytes, bool], int] = {}
+
+
+class PayloadReader:
+    """Takes parts out of a payload, in order, without a copy where it can be.
+
+    Attributes:
+        left: bytes that were not taken yet.
+    """
+
+    def __init__(self, payload: Sequence[Any]):
+        self._views = [_bytewise(p) for p in payload]
+        self._at = self._view = 0
+        self.left = sum([v.nbytes for v in self._views]) if len(self._views) != 1 else self._views[0].nbytes
+
+    def read(self, size: int) -> memoryview:
+        """Return the next `size` bytes; fewer if there are no more."""
+        if self._view < len(self._views) and self._at + size <= self._views[self._view].nbytes:
+            return self._next(size)
+        found = []
+        missing = min(size, self.left)
+        while missing:
+            found.append(self._next(min(missing, self._views[self._view].nbytes - self._at)))
+            missing -= found[-1].nbytes
+        return memoryview(b"".join(found))
+
+    def _next(self, size: int) -> memoryview:
+        """The next bytes, of one piece."""
+        view, at = self._views[self._view], self._at
+        self._at = at + size
+        self.left -= size
+        if self._at == view.nbytes:
+            self._at = 0
+            self._view += 1
+        return view[at : at + size]
+
+
+# Checksums of what lies in one piece, by the flag of the frame.
+digest: dict[int, Callable[[Any], int]] = {0: zlib.crc32, **({XXH3: xxhash.xxh3_64_intdigest} if xxhash else {})}
+
+
+def checksum(parts: Sequence[Any], fast: bool) -> int:
+    """The checksum of bytes in several pieces: xxh3 if `fast`, else CRC-32."""
+    if fast:
+        state = xxhash.xxh3_64()
+        for p in parts:
+            state.update(p)
+        return state.intdigest()
+    total = 0
+    for p in parts:
+        total = zlib.crc32(p, total)
+    return total
+
+
+_CRC = struct.Struct("<I")
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _inline(parts: list[memoryview], layout: list[Any]) -> list[memoryview]:
+    """The parts that a layout does not lend."""
+    places = iter(layout)
+    kept, left, inline = [], 0, False
+    for p in parts:
+        if not left:
+            place = next(places)
+            inline = isinstance(place, int)
+            left = place if inline else place[2]
+        if inline:
+            kept.append(p)
+        left -= p.nbytes
+    return kept
+
+
+def consume(buffers: deque[memoryview], n: int) -> None:
+    """Remove the first `n` bytes, which were sent."""
+    while n:
+        first = buffers[0]
+        if n < first.nbytes:
+            buffers[0] = first[n:]
+            break
+        n -= first.nbytes
+        buffers.popleft()
+
+
+class StreamedFrame:
+    """A frame that is sent piece by piece: its checksum, which is its end, is taken of what the system just copied.
+
+    Args:
+        buffers: of the frame; the checksum takes none of the first one.
+        meta: its JSON.
+        tell: called with the checksum.
+    """
+
+    def __init__(self, buffers: list[memoryview], meta: bytes, tell: Callable[[int], None]):
+        self._rest, self._state, self._tell = deque(buffers), xxhash.xxh3_64(meta), tell
+        self._known = buffers[0].nbytes  # bytes of the rest that the checksum has, or does not take
+        self._ended = False
+
+    def next(self) -> list[memoryview]:
+        """What is to be sent next; `sent` tells how much of it was."""
+        some: list[memoryview] = []
+        size = 0
+        for b in self._rest:
+            if size == PAYLOAD_CHUNK or len(some) == MOST_BUFFERS:
+                return some
+            some.append(b[: PAYLOAD_CHUNK - size])
+            size += some[-1].nbytes
+            if some[-1].nbytes < b.nbytes:
+                return some
+        if not self._ended:
+            self._take(size)
+            self._ended = True
+            total = self._state.intdigest()
+            self._tell(total)
+            self._rest.append(memoryview(TRAILER.pack(total)))
+            some.append(self._rest[-1])
+        return some
+
+    def sent(self, n: int) -> bool:
+        """Account for bytes that were sent; True when nothing is left."""
+        if not self._ended:
+            self._take(n)
+        self._known -= n
+        consume(self._rest, n)
+        return self._ended and not self._rest
+
+    def _take(self, n: int) -> None:
+        """Sum up the first `n` bytes of the rest, as far as they are not."""
+        at = 0
+        for b in self._rest:
+            if at >= n:
+                break
+            if self._known < min(at + b.nbytes, n):
+                self._state.update(b[max(self._known - at, 0) : n - at])
+            at += b.nbytes
+        self._known = max(self._known, n)
+
+
+_ROOM = memoryview(bytes(CACHE_LINE))
+
+
+def _align_parts(parts: list[memoryview]) -> tuple[list[memoryview], list[int]]:
+    """Parts with room between those of odd sizes, and the sizes of what lies between the rooms."""
+    lined: list[memoryview] = []
+    sizes = [0]
+    for p in parts:
+        if sizes[-1] % CACHE_LINE:
+            lined.append(_ROOM[: -sizes[-1] % CACHE_LINE])
+            sizes.append(0)
+        lined.append(p)
+        sizes[-1] += p.nbytes
+    return lined, sizes
+
+
+def _encode_meta(message: Message, fast: bool, lend: ShareFn | None) -> tuple[int, bytes, list[memoryview], int]:
+    """The flags of a frame, its JSON, the parts of its payload that travel with it, and their size."""
+    parts = [p for part in message.payload if (p := memoryview(part).cast("B")).nbytes]
+    flags, described = XXH3 if fast else 0, message.meta
+    if lend is not None:
+        layout = lend(parts)
+        parts = _inline(parts, layout)
+        flags, described = flags | SHARED, {**described, "~": layout}
+    elif any([p.nbytes % CACHE_LINE for p in parts[:-1]]):  # programs copy arrays that begin elsewhere
+        parts, layout = _align_parts(parts)
+        flags, described = flags | ALIGNED, {**described, "~": layout}
+    size = sum([p.nbytes for p in parts])
+    meta = to_json(described).encode()
+    if len(meta) > MAX_META or size > MAX_PAYLOAD:
+        raise _too_large(meta, size)
+    return flags, meta, parts, size
+
+
+def _too_large(meta: bytes, size: int) -> FormatError:
+    return FormatError(f"frame of {len(meta)} + {size} bytes: at most {MAX_META} + {MAX_PAYLOAD} are sent at once")
+
+
+def _headed(message: Message, flags: int, meta: bytes, size: int, checksum: int) -> memoryview:
+    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, checksum)
+    return memoryview(b"".join((head, _CRC.pack(zlib.crc32(head)), meta)))
+
+
+def encode(message: Message, fast: bool = False) -> list[memoryview]:
+    """Return the buffers of a frame.
+
+    Args:
+        message: what is sent.
+        fast: take the xxh3 checksum, for a peer that knows it.
+
+    Raises:
+        FormatError: larger than a frame may be.
+    """
+    sent = encode_for_link(message, fast)
+    assert not isinstance(sent, StreamedFrame)
+    return sent
+
+
+def encode_for_link(
+    message: Message, fast: bool = False, lend: ShareFn | None = None, late: bool = False
+) -> list[memoryview] | StreamedFrame:
+    """Return the buffers of a frame for a link: one for a small frame.
+
+    Args:
+        message, fast: see `encode`.
+        lend: see `Arena.lend`; for a peer that shares memory.
+        late: the checksum of a large frame may be taken while it is sent.
+
+    Raises:
+        FormatError: larger than a frame may be.
+    """
+    fast, parts, told = fast and xxhash is not None, message.payload, message.meta
+    size = memoryview(parts[0]).nbytes if len(parts) == 1 else sum([memoryview(p).nbytes for p in parts])
+    if size >= MIN_SHARED_BYTES:
+        return _large(message, fast, lend, late)
+    meta = told.text if type(told) is EncodedMeta else to_json(told).encode() if told else b""
+    if len(meta) > MAX_META:
+        raise _too_large(meta, size)
+    body, flags = b"".join((meta, *parts)), XXH3 if fast else 0
+    head = HEADER.pack(MAGIC, VERSION, message.kind, flags, message.request, len(meta), size, digest[flags](body))
+    return [memoryview(head + _CRC.pack(zlib.crc32(head)) + body)]
+
+
+def _large(message: Message, fast: bool, lend: ShareFn | None, late: bool) -> list[memoryview] | StreamedFrame:
+    """The buffers of a frame that may be lent or laid out."""
+    flags, meta, parts, size = _encode_meta(message, fast, lend)
+    sums = message.payload.sums if isinstance(message.payload, SharedPayload) and not flags & SHARED else {}
+    key = meta, fast
+    if key not in sums:
+        if late and fast and size >= CACHED_BYTES:
+            buffers = [_headed(message, flags | TRAILING_CHECKSUM, meta, size, 0), *parts]
+            return StreamedFrame(buffers, meta, partial(sums.__setitem__, key))
+        sums[key] = checksum([meta, *parts], fast)
+    return [_headed(message, flags, meta, size, sums[key]), *parts]
+
+
+__all__ = [
+    "ERROR", "NOTICE", "PING", "REPLY", "REQUEST", "VERSION", "EncodedMeta", "HeaderTemplate", "Message",
+    "SharedPayload", "StreamedFrame", "checksum", "digest", "encode", "encode_for_link",
+]  # fmt: skip
