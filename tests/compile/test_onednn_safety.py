@@ -127,11 +127,12 @@ def test_generator_of_dcgan(form):
 def test_a_program_that_ends_while_a_convolution_is_prepared():
     """XLA's threads need nothing of an interpreter that shuts down."""
     code = (
-        "import jax, numpy as np\nfrom dualmx.compile.cpu.onednn import ffi_handlers, primitives\nffi_handlers.available()\n"
+        "import jax, numpy as np\nfrom dualmx.compile.cpu.onednn import ffi_handlers, primitives\n"
+        "ffi_handlers.available()\n"
         "for w in range(600, 606):\n"
         "    two = [(1, 1)] * 2 + [(0, 0)] * 2\n"
         "    c = primitives.ConvSpec(0, 1, (1, 3, w, w), (8, 3, 3, 3), (1, 8, w - 2, w - 2), *two, (0, 1, 2, 3))\n"
-        "    call = jax.ffi.ffi_call(ffi_handlers.CONVOLUTION, jax.ShapeDtypeStruct((1, w - 2, w - 2, 8), np.float32))\n"
+        "    call = jax.ffi.ffi_call(ffi_handlers.CONVOLUTION, jax.ShapeDtypeStruct((1, w - 2, w - 2, 8), 'f'))\n"
         "    jax.jit(lambda a, b: call(a, b, text=c.text()))(np.ones((1, w, w, 3), 'f'), np.ones((8, 3, 3, 3), 'f'))\n"
     )
     command = [sys.executable, "-c", code]
