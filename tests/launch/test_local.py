@@ -234,7 +234,7 @@ def test_no_process_outlives_the_launcher(number: signal.Signals, seconds: float
 
 
 NO_KEEPER = (
-    "import sys; from dualmx.launch import process; process.Keeper.tell = lambda self, sign, pid: None\n"
+    "import sys; from dualmx.launch import process; process.ProcessKeeper.tell = lambda self, sign, pid: None\n"
     "from dualmx.launch.cli import main; sys.exit(main())"
 )
 
