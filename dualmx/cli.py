@@ -19,7 +19,7 @@ _FOREIGN = (
 
 _TOOLS = {
     "bandwidth": ("bandwidth", "main", "measure how fast a key-value store moves arrays"),
-    "speedup": ("speedup", "main", "predict how much faster several workers train a network"),
+    "speedup": ("scaling_advisor", "main", "predict how much faster several workers train a network"),
     "status": ("status", "main", "show the members, rounds and speed of a running job"),
     "diagnose": ("diagnose", "main", "the same; with --hosts: whether hosts reach each other and agree"),
     "serve": ("serve", "main", "answer questions to an exported network over HTTP"),

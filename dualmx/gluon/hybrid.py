@@ -158,7 +158,11 @@ class HybridBlock(CachedAccess, Block):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "hybrid_forward" in cls.__dict__ and "_eager" not in cls.__dict__ and not cls.__module__.startswith(_LAYERS):
+        if (
+            "hybrid_forward" in cls.__dict__
+            and "_fast_forward" not in cls.__dict__
+            and not cls.__module__.startswith(_LAYERS)
+        ):
             cls._fast_forward = None
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):

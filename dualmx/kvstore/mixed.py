@@ -299,7 +299,7 @@ class MixedKVStore(MemberStore):
     def _set_updater(self, updater: Any) -> None:
         self._servers._set_updater(updater)
 
-    obstacle = staticmethod(DistKVStore.unsupported_reason)
+    unsupported_reason = staticmethod(DistKVStore.unsupported_reason)
 
     @property
     def optimizer(self) -> Optimizer | None:

@@ -193,7 +193,7 @@ def test_small_convolutions_stay_with_xla(kinds):
 @pytest.mark.slow
 def test_switched_off():
     code = (
-        "import dualmx as mx\nfrom dualmx.compile.cpu.onednn import ffi\nffi.handlers = None\n"
+        "import dualmx as mx\nfrom dualmx.compile.cpu.onednn import ffi_handlers\nffi_handlers.handlers = None\n"
         "print(mx.nd.Convolution(mx.nd.ones((4, 16, 20, 20)), mx.nd.ones((32, 16, 3, 3)), kernel=(3, 3), "
         "num_filter=32, no_bias=True).sum().asscalar())"
     )
@@ -228,17 +228,17 @@ from concurrent.futures import ThreadPoolExecutor
 import ctypes
 import jax
 import numpy as np
-from dualmx.compile.cpu.onednn import ffi, plan
-assert ffi.available()
-most, plans = (ctypes.c_int64.in_dll(ffi._loaded[0], f"dualmx_onednn_{n}") for n in ("most", "plans"))
+from dualmx.compile.cpu.onednn import ffi_handlers, primitives
+assert ffi_handlers.available()
+most, plans = (ctypes.c_int64.in_dll(ffi_handlers._loaded[0], f"dualmx_onednn_{n}") for n in ("most", "plans"))
 most.value = 3
 
 def right(width):
     draw = np.random.RandomState(width)
     data, filters = draw.randn(1, width, 3).astype("f"), draw.randn(5, 3, 3).astype("f")
     one = (1,)
-    c = plan.Convolution(0, 1, (1, 3, width), (5, 3, 3), (1, 5, width - 2), one, one, (0,), (0,), (0, 1, 2))
-    call = jax.ffi.ffi_call(ffi.CONVOLUTION, jax.ShapeDtypeStruct((1, width - 2, 5), np.float32))
+    c = primitives.ConvSpec(0, 1, (1, 3, width), (5, 3, 3), (1, 5, width - 2), one, one, (0,), (0,), (0, 1, 2))
+    call = jax.ffi.ffi_call(ffi_handlers.CONVOLUTION, jax.ShapeDtypeStruct((1, width - 2, 5), np.float32))
     windows = np.lib.stride_tricks.sliding_window_view(data[0], 3, axis=0)
     return np.allclose(call(data, filters, text=c.text())[0], np.einsum("tck,ock->to", windows, filters), atol=1e-5)
 

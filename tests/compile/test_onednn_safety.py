@@ -17,10 +17,10 @@ pytestmark = pytest.mark.skipif(not ffi_handlers.available(), reason=f"left to X
 _COMPUTE = """
 import sys, threading
 from pathlib import Path
-from dualmx.compile.cpu.onednn import plan
+from dualmx.compile.cpu.onednn import primitives
 from tests.compile.guard_pages import computing, wrong
 
-c, compute = plan.Convolution.parse(sys.argv[1]), computing(Path(sys.argv[2]))
+c, compute = primitives.ConvSpec.parse(sys.argv[1]), computing(Path(sys.argv[2]))
 found = [wrong(compute, c, 0, end) for end in (True, False)]
 """
 _IN_ANOTHER_THREAD = """
@@ -127,11 +127,12 @@ def test_generator_of_dcgan(form):
 def test_a_program_that_ends_while_a_convolution_is_prepared():
     """XLA's threads need nothing of an interpreter that shuts down."""
     code = (
-        "import jax, numpy as np\nfrom dualmx.compile.cpu.onednn import ffi, plan\nffi.available()\n"
+        "import jax, numpy as np\nfrom dualmx.compile.cpu.onednn import ffi_handlers, primitives\n"
+        "ffi_handlers.available()\n"
         "for w in range(600, 606):\n"
         "    two = [(1, 1)] * 2 + [(0, 0)] * 2\n"
-        "    c = plan.Convolution(0, 1, (1, 3, w, w), (8, 3, 3, 3), (1, 8, w - 2, w - 2), *two, (0, 1, 2, 3))\n"
-        "    call = jax.ffi.ffi_call(ffi.CONVOLUTION, jax.ShapeDtypeStruct((1, w - 2, w - 2, 8), np.float32))\n"
+        "    c = primitives.ConvSpec(0, 1, (1, 3, w, w), (8, 3, 3, 3), (1, 8, w - 2, w - 2), *two, (0, 1, 2, 3))\n"
+        "    call = jax.ffi.ffi_call(ffi_handlers.CONVOLUTION, jax.ShapeDtypeStruct((1, w - 2, w - 2, 8), 'f'))\n"
         "    jax.jit(lambda a, b: call(a, b, text=c.text()))(np.ones((1, w, w, 3), 'f'), np.ones((8, 3, 3, 3), 'f'))\n"
     )
     command = [sys.executable, "-c", code]
@@ -176,10 +177,10 @@ def test_handlers_of_another_source_are_not_loaded(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_without_handlers_xla_computes():
     code = (
-        "from pathlib import Path\nfrom dualmx.compile.cpu.onednn import build, ffi\n"
+        "from pathlib import Path\nfrom dualmx.compile.cpu.onednn import build, ffi_handlers\n"
         "build.target = lambda: Path('/nowhere/handlers.so')\nimport dualmx as mx\n"
         "y = mx.nd.Convolution(mx.nd.ones((4, 16, 20, 20)), mx.nd.ones((32, 16, 3, 3)), kernel=(3, 3), "
-        "num_filter=32, no_bias=True)\nprint((y == 144).asnumpy().all(), ffi.unavailable())"
+        "num_filter=32, no_bias=True)\nprint((y == 144).asnumpy().all(), ffi_handlers.unavailable())"
     )
     done = run(code)
     assert done.stdout.startswith("True handlers.so was not built: python "), done.stderr

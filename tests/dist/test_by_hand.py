@@ -77,7 +77,7 @@ def say(port: int, data: bytes, wait: bool = True) -> bytes:
         return answer
 
 
-OTHER_VERSION = "from dualmx.ps import secret; secret.VERSION = 99; exec(open({script!r}).read())"
+OTHER_VERSION = "from dualmx.ps.van import handshake; handshake.VERSION = 99; exec(open({script!r}).read())"
 
 
 def test_strangers_do_no_harm_and_are_told_why(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_silence_is_noticed_unless_it_is_allowed(silence: float, monkeypatch: py
     running.whole()
     stopped = running.workers[1]._van
     hold = threading.Event()
-    monkeypatch.setattr(stopped, "_watch", lambda now, slept: hold.wait(6))
+    monkeypatch.setattr(stopped, "_check_timeouts", lambda now, slept: hold.wait(6))
     running.go("waits", running.workers[0].barrier)
     running.threads["waits"].join(15.0 if silence else 2.5)
     if silence:

@@ -396,10 +396,10 @@ class _Wire:
     def drop(self, link: int) -> None:
         pass
 
-    def take(self, nbytes: int) -> np.ndarray:
+    def alloc(self, nbytes: int) -> np.ndarray:
         return np.empty(nbytes, np.uint8)
 
-    def lends(self) -> bool:
+    def has_shm_readers(self) -> bool:
         return False
 
 

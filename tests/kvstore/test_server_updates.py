@@ -196,7 +196,7 @@ def test_formulas_that_change_are_recorded_anew(kind: Any, monkeypatch: pytest.M
     assert optimizer.num_update == 12 and list(optimizer._index_update_count.values()) == [12]
     monkeypatch.setattr("dualmx.kvstore.server_updates.can_compile", lambda optimizer: False)
     assert stepped({}, kind(learning_rate=0.1)) == again
-    assert "_noted" not in optimizer.__dict__
+    assert "_captured_formulas" not in optimizer.__dict__
 
 
 def test_schedules_and_counts_are_followed() -> None:

@@ -156,7 +156,9 @@ def test_the_job_is_started_again_as_often_as_asked(tmp_path: Path) -> None:
 
 def hasty(*arguments: str, code: str, **env: str) -> subprocess.CompletedProcess[str]:
     """As `launch`, by a launcher that waits half a second where others wait for ten."""
-    run = "import sys; from dualmx.launch import watch; watch.GRACE = 0.5\nfrom dualmx.launch.cli import main\n"
+    run = (
+        "import sys; from dualmx.launch import supervisor; supervisor.GRACE = 0.5\nfrom dualmx.launch.cli import main\n"
+    )
     command = [sys.executable, "-c", run + "sys.exit(main())", *arguments, sys.executable, "-S", "-c", code]
     return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
 
@@ -232,7 +234,7 @@ def test_no_process_outlives_the_launcher(number: signal.Signals, seconds: float
 
 
 NO_KEEPER = (
-    "import sys; from dualmx.launch import process; process.Keeper.tell = lambda self, sign, pid: None\n"
+    "import sys; from dualmx.launch import process; process.ProcessKeeper.tell = lambda self, sign, pid: None\n"
     "from dualmx.launch.cli import main; sys.exit(main())"
 )
 

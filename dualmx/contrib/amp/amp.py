@@ -155,7 +155,7 @@ def init(
 
 def _without_shortcuts(cls: type[HybridBlock]) -> None:
     """Let layers call the functions of `mx.nd`, which cast, instead of their prepared operators, which do not."""
-    if "_eager" in cls.__dict__:
+    if "_fast_forward" in cls.__dict__:
         cls._fast_forward = None
     for sub in cls.__subclasses__():
         _without_shortcuts(sub)

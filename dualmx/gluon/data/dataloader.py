@@ -211,7 +211,7 @@ class _ProcessPrefetch(_PrefetchQueue):
 
     def __del__(self) -> None:
         if not self._pool.fork_unsafe:
-            self._pool.forget(ticket for ticket, _ in getattr(self, "_due", ()))
+            self._pool.forget(ticket for ticket, _ in getattr(self, "_pending", ()))
 
 
 class _ThreadPrefetch(_PrefetchQueue):

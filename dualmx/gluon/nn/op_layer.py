@@ -58,7 +58,7 @@ class OpLayer(HybridBlock):
 
     def __getstate__(self) -> dict[str, Any]:
         # Arrays are held for this process alone, and so are counted.
-        return {**super().__getstate__(), "_arrays": {}, "_generation": -1}
+        return {**super().__getstate__(), "_arrays": {}, "_arrays_version": -1}
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)

@@ -73,9 +73,16 @@ class HeldArrays:
 
     def __getstate__(self) -> dict[str, Any]:
         """What a deep copy or a pickle takes along: the values and where they are, no gradients and no Trainer."""
-        left = {"_data": None, "_at": {}, "_plain": {}, "_sparse_at": {}, "_var": None, "_trainer": None}
+        left = {
+            "_data": None,
+            "_by_context": {},
+            "_fast_lookup": {},
+            "_sparse_by_context": {},
+            "_var": None,
+            "_trainer": None,
+        }
         values = None if self._data is None else (self._reduce(), self._ctx_list)
-        return {"values": values, "others": {**self.__dict__, **left, "_when_made": None}}
+        return {"values": values, "others": {**self.__dict__, **left, "_on_initialized": None}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["others"])

@@ -185,8 +185,8 @@ def dies_in_round() -> None:
             _die_once("round")
         original(self, keys)
 
-    _wrapped(KVServer, "_resumed", open_)
-    _wrapped(DistKVStore, "_settle", settle)
+    _wrapped(KVServer, "_resume_info", open_)
+    _wrapped(DistKVStore, "_wait_for_pushes", settle)
 
 
 def _reply(message: Any, answer: Any) -> Any:

@@ -32,9 +32,9 @@ while sampler.epoch < EPOCHS:
         print(json.dumps(told), file=log)
         trainer.step(sampler.total)
         weights = b"".join(p.data().asnumpy().tobytes() for p in net.collect_params().values())
-        over = kv._batches.history[-1]
+        over = kv._elastic.history[-1]
         assert over.number == number
-        print(json.dumps({"batch": number, "used": over.used, "weights": weights.hex()}), file=log)
+        print(json.dumps({"batch": number, "used": over.counted, "weights": weights.hex()}), file=log)
         (FOLDER / f"{kv._worker.rank}.at").write_text(str(number))
         while number >= int((FOLDER / "limit").read_text() or 0):
             time.sleep(0.01)
