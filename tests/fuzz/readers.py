@@ -435,7 +435,7 @@ def _journal(path: Path) -> Journal:
 @_reader(corpus.journals, corpus.rejournaled, MXNetError, named="journal")
 def scheduler_journal(path: Path) -> None:
     with contextlib.closing(_journal(path)) as journal:
-        SchedulerState(1, 1, True, journal).read()
+        SchedulerState(1, 1, True, journal).replay()
 
 
 @_reader(corpus.configs, mutate.rejsoned, ArgumentError, named="")

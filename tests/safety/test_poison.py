@@ -25,7 +25,7 @@ found = {}
 x = mx.nd.ones((64, 64))
 shown = np.from_dlpack(x)
 address = shown.ctypes.data
-kept = x._x.exposed.memory  # so that nothing else is put there
+kept = x._meta.exposed.memory  # so that nothing else is put there
 del shown
 total = x.sum().asscalar()
 found["memory of other libraries"] = spoiled(address, 4096)
@@ -36,7 +36,7 @@ late = mx.nd.dot(x, x)
 buffers = [x._data]
 x._data = None
 late.wait_to_read()
-taken = flush._recycle([mx.nd.zeros((64, 64))._v], buffers)
+taken = flush._take_donated([mx.nd.zeros((64, 64))._value], buffers)
 found["recycled buffers"] = spoiled(taken[0].unsafe_buffer_pointer(), 4096)
 
 from dualmx.parallel.buffer_pool import pool

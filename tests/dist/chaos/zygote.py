@@ -103,7 +103,7 @@ if __name__ == "__main__":
     import dualmx as mx
     from tests.dist.chaos import job, patches
 
-    for name in ("dist", "server", "mixed"):
+    for name in ("dist", "server_updates", "mixed"):
         importlib.import_module(f"dualmx.kvstore.{name}")
     asked = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
