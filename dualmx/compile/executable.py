@@ -107,7 +107,7 @@ class Executable:
         self.constant_outputs: Any = ()
         self.passthrough_leaves: tuple[int, ...] = ()
         self.output_index: Any = None
-        self.is_multi_process = getattr(ctx, "is_multi_process", False)
+        self.is_multi_process = getattr(ctx, "remote", False)
         self.call = self._compile(steps, last, ctx, leaf_shardings, group) if wanted else None
 
     def _compile(

@@ -159,11 +159,11 @@ class ElasticSampler:
             members = self._members
             shares = self._pool.next_shares(members)
             rows, self.total = shares[members[self._kv.rank]], sum(map(len, shares.values()))
-            self._kv._idle = not len(rows)
+            self._kv._contributes_zero = not len(rows)
             self._under_way = 0 if self._batches is None else self._batches.number
             yield rows if len(rows) else self._pool.rows[:1]
             self._end()
-        self._kv._idle = False
+        self._kv._contributes_zero = False
 
     def __len__(self) -> int:
         """Batches that are left of the epoch if nobody comes or goes."""

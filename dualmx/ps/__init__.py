@@ -5,6 +5,7 @@ Knows NumPy only; optimizers are injected by `kvstore.server`.
 
 from __future__ import annotations
 
+from ..core.deprecated import former_names
 from .current_worker import current_worker, leave_job
 from .job import Job
 from .peer_links import PeerLinks, PeerLost
@@ -16,3 +17,15 @@ __all__ = [
     "Job", "PeerLinks", "PeerLost", "ServerNode", "WorkerNode", "current_worker", "leave_job", "run_scheduler",
     "start_scheduler",
 ]  # fmt: skip
+
+__getattr__ = former_names(
+    __name__,
+    {
+        "Lost": "PeerLost",
+        "Peers": "PeerLinks",
+        "Server": "ServerNode",
+        "Worker": "WorkerNode",
+        "leave": "leave_job",
+        "seat": "current_worker",
+    },
+)

@@ -1,7 +1,7 @@
 """Recurrent cells over symbols, bucketed sentences and checkpoints, as in MXNet's `mx.rnn`."""
 
-from . import bucket_iter, rnn, rnn_cell
-from .bucket_iter import BucketSentenceIter, encode_sentences
+from . import io, rnn, rnn_cell
+from .io import BucketSentenceIter, encode_sentences
 from .rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint
 from .rnn_cell import (
     BaseConvRNNCell,
@@ -44,7 +44,7 @@ __all__ = [
     "ZoneoutCell",
     "do_rnn_checkpoint",
     "encode_sentences",
-    "bucket_iter",
+    "io",
     "load_rnn_checkpoint",
     "numeric_types",
     "rnn",

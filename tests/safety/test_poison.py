@@ -50,11 +50,11 @@ found["memory for results"] = other.ctypes.data == address and spoiled(address, 
 
 from dualmx.ps.van.shared_memory import Arena
 arena = Arena(1 << 24)
-block = arena.take(1 << 16)
+block = arena.alloc(1 << 16)
 block[:] = 0
 address = block.ctypes.data
 del block
-other = arena.take(1 << 16)
+other = arena.alloc(1 << 16)
 found["memory shared by processes"] = other.ctypes.data == address and spoiled(address, 1 << 14)
 print(total, late[0, 0].asscalar(), found)
 """

@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="show what is planned, too")
     options = parser.parse_args()
     modes = list(MODES) if options.modes == "all" else options.modes.split(",")
-    first, _, end = options.head_grads.partition(":")
+    first, _, end = options.seeds.partition(":")
     seeds = range(int(first), int(end) if end else int(first) + 1)
     results: dict[str, list[Result]] = defaultdict(list)
     began = time.monotonic()

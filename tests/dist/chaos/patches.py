@@ -201,7 +201,7 @@ def dies_in_replacement() -> None:
         if member.back and member.state == "alive":
             _die_once("scheduler")
 
-    _wrapped(SchedulerState, "enter", enter)
+    _wrapped(SchedulerState, "log_member", enter)
 
 
 # -- slow networks
