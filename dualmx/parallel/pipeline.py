@@ -115,7 +115,7 @@ class Schedule:
             raise ArgumentError(f"Schedule.timeline: {len(found)} durations for {self.stages} stages")
         return found
 
-    def bubble_fraction(self, forward: float | Sequence[float] = 1.0, backward: float | Sequence[float] = 1.0) -> float:
+    def bubble(self, forward: float | Sequence[float] = 1.0, backward: float | Sequence[float] = 1.0) -> float:
         """Return the fraction of the time that stages wait, on average: (S - 1) / (M + S - 1) if all are alike."""
         found = self.timeline(forward, backward)
         busy, total = sum(w.end - w.begin for w in found), max(w.end for w in found)

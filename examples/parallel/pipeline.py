@@ -74,6 +74,6 @@ else:
         f"of the time, they wait: {found['bubble']:.0%} by the durations measured, on devices that do not share cores"
     )
     held = mx.parallel.device_bytes([p.data() for p in pipe.collect_params().values()])
-print(f"{schedule.bubble_fraction():.0%} if all passes took the same time; micro-batches held: {schedule.in_flight()}")
+print(f"{schedule.bubble():.0%} if all passes took the same time; micro-batches held: {schedule.in_flight()}")
 print(schedule)
 print("parameters on each device:", ", ".join(f"{d} {n / 1024:.0f} KiB" for d, n in held.items()))

@@ -92,16 +92,16 @@ def test_schedules() -> None:
     for kind in ("gpipe", "1f1b"):
         for s, m in ((1, 1), (2, 4), (4, 4), (4, 8), (3, 2)):
             found = mx.parallel.Schedule(s, m, kind)
-            assert found.bubble_fraction() == pytest.approx((s - 1) / (m + s - 1)), (kind, s, m)
+            assert found.bubble() == pytest.approx((s - 1) / (m + s - 1)), (kind, s, m)
             assert all(sorted(o) == sorted([(k, b) for k in range(m) for b in (False, True)]) for o in found.orders)
             most = [m] * s if kind == "gpipe" else [min(m, s - k) for k in range(s)]
             assert found.in_flight() == most
-    assert mx.parallel.Schedule(2, 4).bubble_fraction([1, 3], [1, 3]) > mx.parallel.Schedule(2, 4).bubble_fraction()
+    assert mx.parallel.Schedule(2, 4).bubble([1, 3], [1, 3]) > mx.parallel.Schedule(2, 4).bubble()
     assert str(mx.parallel.Schedule(2, 2, "gpipe")).splitlines()[1] == "1 |.  F0 F1 B0 B1 ."
     with pytest.raises(mx.base.MXNetError, match="kind='1f2b'.*1f1b"):
         mx.parallel.Schedule(2, 2, "1f2b")
     with pytest.raises(mx.base.MXNetError, match="2 durations for 3 stages"):
-        mx.parallel.Schedule(3, 1).bubble_fraction([1, 2])
+        mx.parallel.Schedule(3, 1).bubble([1, 2])
 
 
 class Texts(Listener):
