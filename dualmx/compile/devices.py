@@ -301,7 +301,7 @@ def shard_one_more_axis(mesh: Mesh, spec: Sequence[Any], shape: Sequence[int], a
         ArgumentError: the mesh has no such axis.
 
     Example:
-        >>> spread(Mesh({"data": 1}), (), (2, 6), "data")
+        >>> shard_one_more_axis(Mesh({"data": 1}), (), (2, 6), "data")
         (None, 'data')
     """
     mesh.sharding((axis,))

@@ -78,7 +78,7 @@ def arange_values(start: float, stop: float, step: float, dtype: Any) -> np.ndar
     """Numbers from `start` below `stop` at distance `step`; integers begin at and go on by the whole parts of these.
 
     Example:
-        >>> progression(0, 3, 1.5, "int32"), progression(0, 6, 1.5, "int32")
+        >>> arange_values(0, 3, 1.5, "int32"), arange_values(0, 6, 1.5, "int32")
         (array([0., 1.]), array([0., 1., 2., 3.]))
     """
     values = np.arange(start, stop, step)

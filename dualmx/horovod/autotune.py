@@ -40,10 +40,10 @@ class BayesianSearch:
         seed: of the candidates.
 
     Example:
-        >>> search = Search(1, 0.01)
+        >>> search = BayesianSearch(1, 0.01)
         >>> for _ in range(15):
         ...     (x,) = search.propose()
-        ...     search.tell((x,), -((x - 0.3) ** 2))
+        ...     search.add_sample((x,), -((x - 0.3) ** 2))
         >>> abs(search.best()[0] - 0.3) < 0.1
         True
     """

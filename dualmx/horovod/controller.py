@@ -61,13 +61,13 @@ class Controller:
         ranks: the processes' numbers in the job.
 
     Example:
-        >>> both = Negotiation([0, 1])
-        >>> ask = [Ask("a", "allreduce", "float32 (2,)", 8, "sum"), Ask("b", "allreduce", "float32 (2,)", 8, "sum")]
-        >>> both.announce(0, ask, 0.0)
-        >>> both.orders(64)
+        >>> both = Controller([0, 1])
+        >>> ask = [Request("a", "allreduce", "float32 (2,)", 8, "sum"), Request("b", "allreduce", "float32 (2,)", 8, "sum")]
+        >>> both.add_ready(0, ask, 0.0)
+        >>> both.pop_responses(64)
         []
-        >>> both.announce(1, ask[::-1], 0.0)
-        >>> [order.names for order in both.orders(64)]
+        >>> both.add_ready(1, ask[::-1], 0.0)
+        >>> [order.names for order in both.pop_responses(64)]
         [['b', 'a']]
     """
 

@@ -110,7 +110,7 @@ def staleness_of(name: str) -> int | None:
     """The k of `"dist_ssp:k"`, None for any other name.
 
     Example:
-        >>> slack_of("dist_ssp:3"), slack_of("dist_async")
+        >>> staleness_of("dist_ssp:3"), staleness_of("dist_async")
         (3, None)
     """
     found = re.fullmatch(r"dist_ssp:(\d{1,9})", name.lower())

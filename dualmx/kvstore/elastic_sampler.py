@@ -17,7 +17,7 @@ def batch_sizes(rows: int, members: int, batch_size: int) -> list[int]:
     """How many of `rows` samples each of `members` gets in the next batch.
 
     Example:
-        >>> sizes(100, 3, 8), sizes(25, 3, 8), sizes(4, 3, 8), sizes(2, 3, 8)
+        >>> batch_sizes(100, 3, 8), batch_sizes(25, 3, 8), batch_sizes(4, 3, 8), batch_sizes(2, 3, 8)
         ([8, 8, 8], [8, 7, 7], [2, 1, 1], [1, 1, 0])
     """
     take = min(rows, members * batch_size)

@@ -53,7 +53,7 @@ def set_deferred(array: NDArray, fetch: Callable[[], NDArray]) -> None:
     Example:
         >>> import dualmx as mx
         >>> x = mx.nd.zeros((2,))
-        >>> promise(x, lambda: mx.nd.ones((2,)))
+        >>> set_deferred(x, lambda: mx.nd.ones((2,)))
         >>> x.asnumpy().tolist()
         [1.0, 1.0]
     """

@@ -32,7 +32,7 @@ class ReplayableProgram:
         >>> w, g = mx.nd.ones((2,)), mx.nd.ones((2,))
         >>> entered = [w.as_jax(), g.as_jax()]
         >>> w -= 0.5 * g
-        >>> step = Again(entered, [w])
+        >>> step = ReplayableProgram(entered, [w])
         >>> [r.tolist() for r in step([w.as_jax(), mx.nd.ones((2,)).as_jax() * 2])]
         [[-0.5, -0.5]]
     """

@@ -38,7 +38,7 @@ def lowering_on_platform(name: str, library: Callable[[], bool] | None = None) -
     `library` tells, when it matters, whether large convolutions are computed by a library instead of XLA.
 
     Example:
-        >>> with lowering_for("gpu"):
+        >>> with lowering_on_platform("gpu"):
         ...     platform()
         'gpu'
     """
@@ -104,7 +104,7 @@ def psum(values: Sequence[Any]) -> list[Any]:
     """Sum each value over the devices that run the program together.
 
     Example:
-        >>> summed([jnp.ones(2), jnp.ones(3)])[1].shape
+        >>> psum([jnp.ones(2), jnp.ones(3)])[1].shape
         (3,)
     """
     found = _axis.get()

@@ -20,7 +20,7 @@ class BufferPool:
     """Blocks of memory, aligned to pages.
 
     Example:
-        >>> pool = Pool()
+        >>> pool = BufferPool()
         >>> a = pool.empty((1 << 20,), np.dtype("float32"))
         >>> where = a.ctypes.data
         >>> del a

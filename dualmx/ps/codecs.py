@@ -30,7 +30,7 @@ class Codec(NamedTuple):
         threshold: t of `"2bit"`.
 
     Example:
-        >>> code = Code("2bit", 0.5)
+        >>> code = Codec("2bit", 0.5)
         >>> packed = code.pack(np.array([0.5, -0.5, 0.0], np.float32))
         >>> packed.tolist(), code.unpack(packed, 3).tolist()
         ([224, 0, 0, 0], [0.5, -0.5, 0.0])

@@ -89,10 +89,10 @@ class ElasticRounds:
         marks: by the name of an order of samples, the epoch under way and its first batch.
 
     Example:
-        >>> a = Attendance()
-        >>> a.ask(0, 0, (10, 1)), a.ask(1, 0, (11, 1))
+        >>> a = ElasticRounds()
+        >>> a.request_round(0, 0, (10, 1)), a.request_round(1, 0, (11, 1))
         (None, None)
-        >>> a.settle({0, 1}) and a.answers()
+        >>> a.try_complete({0, 1}) and a.pop_replies()
         [((10, 1), {'batch': 1, 'members': [0, 1], 'used': []}), ((11, 1), {'batch': 1, 'members': [0, 1], 'used': []})]
     """
 
@@ -234,11 +234,11 @@ class GroupFormation:
         members: numbers of its workers, in the order of their ranks.
 
     Example:
-        >>> a = Assembly()
-        >>> a.ask(0, 0, {"port": 1}, (10, 1)), a.ask(1, 0, {"port": 2}, (11, 1))
+        >>> a = GroupFormation()
+        >>> a.request_group(0, 0, {"port": 1}, (10, 1)), a.request_group(1, 0, {"port": 2}, (11, 1))
         (True, True)
-        >>> a.settle({0, 1})
-        >>> a.answers()[1]
+        >>> a.try_form({0, 1})
+        >>> a.pop_replies()[1]
         ((11, 1), {'group': 1, 'workers': [0, 1], 'addresses': [{'port': 1}, {'port': 2}]})
     """
 

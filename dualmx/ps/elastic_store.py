@@ -21,12 +21,12 @@ class ElasticStore(Store):
         batch: the last one that is over.
 
     Example:
-        >>> store = BatchStore([0, 1], True, print, print)
+        >>> store = ElasticStore([0, 1], True, print, print)
         >>> store.put("w", 0, np.zeros(2), (2,))
         >>> for rank in (0, 1):
-        ...     store._seat(store.at("w", 0), 1, rank, np.full(2, rank + 1.0))
-        >>> store.end(1, [1])
-        >>> store.at("w", 0).value
+        ...     store._add_contribution(store.shard("w", 0), 1, rank, np.full(2, rank + 1.0))
+        >>> store.commit_round(1, [1])
+        >>> store.shard("w", 0).value
         array([2., 2.])
     """
 

@@ -32,7 +32,7 @@ class SchedulerState:
     Example:
         >>> ledger = SchedulerState(2, 1)
         >>> ledger.pass_barrier("", (0, 1))
-        >>> ledger.has_passed("", (0, 1)), ledger.has_passed("", (0, 2)), ledger.complete
+        >>> ledger.has_passed("", (0, 1)), ledger.has_passed("", (0, 2)), ledger.all_joined
         (True, False, False)
     """
 

@@ -46,7 +46,7 @@ def slice_key(
         width: elements of a row; slices of arrays with many rows consist of whole rows.
 
     Example:
-        >>> place("w", 10, 4, servers=2, bound=5)
+        >>> slice_key("w", 10, 4, servers=2, bound=5)
         [Slice(number=0, server=0, start=0, stop=5), Slice(number=1, server=1, start=5, stop=10)]
     """
     first = home_server(key, servers)

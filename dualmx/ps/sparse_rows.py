@@ -21,7 +21,7 @@ class IndexedSlices:
         size: elements of the slice.
 
     Example:
-        >>> Rows(np.array([1]), np.array([[5.0, 6.0]]), size=6).dense()
+        >>> IndexedSlices(np.array([1]), np.array([[5.0, 6.0]]), size=6).dense()
         array([0., 0., 5., 6., 0., 0.])
     """
 

@@ -102,7 +102,7 @@ def param_text(value: Any) -> str:
     """Return the text of a parameter value: `"(3, 3)"`, `"True"`, `"1e-05"`, `"float16"`, `"None"`.
 
     Example:
-        >>> to_text([np.int64(3), 3]), to_text(np.float16), to_text(0.5)
+        >>> param_text([np.int64(3), 3]), param_text(np.float16), param_text(0.5)
         ('[3, 3]', 'float16', '0.5')
     """
     if isinstance(value, str):

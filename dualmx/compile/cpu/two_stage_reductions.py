@@ -28,9 +28,9 @@ def two_stage_reduction(name: str, x: jax.Array, axes: tuple[int, ...]) -> jax.A
     """The reduction of a primitive over `axes` in two stages; None where one serves as well.
 
     Example:
-        >>> in_two_stages("reduce_sum", jnp.ones((1024, 256)), (0,)).shape
+        >>> two_stage_reduction("reduce_sum", jnp.ones((1024, 256)), (0,)).shape
         (256,)
-        >>> in_two_stages("reduce_max", jnp.ones((1024, 256)), (1,)).shape
+        >>> two_stage_reduction("reduce_max", jnp.ones((1024, 256)), (1,)).shape
         (1024,)
     """
     if name not in _REDUCE or not jnp.issubdtype(x.dtype, jnp.floating):

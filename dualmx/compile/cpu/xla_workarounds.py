@@ -28,7 +28,7 @@ def has_remat(jaxpr: Any) -> bool:
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> makes_again(jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.5).jaxpr)
+        >>> has_remat(jax.make_jaxpr(jax.checkpoint(jnp.sin))(0.5).jaxpr)
         True
     """
     return any("prevent_cse" in e.params or any(has_remat(b) for _, b in sub_jaxprs(e)) for e in jaxpr.eqns)
@@ -50,9 +50,9 @@ def has_broadcast_dot(jaxpr: Any) -> bool:
     Example:
         >>> import jax, jax.numpy as jnp
         >>> x = jnp.ones((2, 3))
-        >>> multiplies_spread(jax.make_jaxpr(lambda x, s: x @ jnp.broadcast_to(s, (3, 4)))(x, 0.5).jaxpr)
+        >>> has_broadcast_dot(jax.make_jaxpr(lambda x, s: x @ jnp.broadcast_to(s, (3, 4)))(x, 0.5).jaxpr)
         True
-        >>> multiplies_spread(jax.make_jaxpr(lambda x, s: x @ (x.T * s))(x, 0.5).jaxpr)
+        >>> has_broadcast_dot(jax.make_jaxpr(lambda x, s: x @ (x.T * s))(x, 0.5).jaxpr)
         False
     """
     return _find_broadcast_dot(jaxpr, [False] * len(jaxpr.invars))[0]

@@ -32,7 +32,7 @@ class AccumulatingTrainer(Trainer):
         >>> import dualmx as mx
         >>> net = mx.gluon.nn.Dense(1, in_units=2)
         >>> net.initialize()
-        >>> trainer = PeriodicTrainer(net.collect_params(), "sgd", accumulate=2, average_every=8)
+        >>> trainer = AccumulatingTrainer(net.collect_params(), "sgd", accumulate=2, average_every=8)
         >>> for _ in range(4):
         ...     with mx.autograd.record():
         ...         loss = net(mx.nd.ones((4, 2)))

@@ -26,7 +26,7 @@ class DivergenceCheck:
         >>> import dualmx as mx
         >>> net = mx.gluon.nn.Dense(1, in_units=2)
         >>> net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
-        >>> sentinel = DivergenceSentinel(net, every=100)
+        >>> sentinel = DivergenceCheck(net, every=100)
         >>> sentinel.step()  # after each trainer.step()
         >>> net.weight.data(mx.cpu(1))[:] = 7
         >>> sentinel.check()

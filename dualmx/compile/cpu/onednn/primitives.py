@@ -40,8 +40,8 @@ class ConvSpec:
 
         Example:
             >>> one = (1,)
-            >>> c = Convolution(FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), one, one, (0,), (0,), (0, 1, 2))
-            >>> Convolution.parse(c.text()) == c
+            >>> c = ConvSpec(FORWARD, 1, (1, 2, 5), (3, 2, 3), (1, 3, 3), one, one, (0,), (0,), (0, 1, 2))
+            >>> ConvSpec.parse(c.text()) == c
             True
         """
         kind, groups, *sizes = astuple(self)
