@@ -62,7 +62,7 @@ class Controller:
 
     Example:
         >>> both = Controller([0, 1])
-        >>> ask = [Request("a", "allreduce", "float32 (2,)", 8, "sum"), Request("b", "allreduce", "float32 (2,)", 8, "sum")]
+        >>> ask = [Request(name, "allreduce", "float32 (2,)", 8, "sum") for name in "ab"]
         >>> both.add_ready(0, ask, 0.0)
         >>> both.pop_responses(64)
         []

@@ -67,7 +67,8 @@ def fusion_buckets(arrays: Sequence[np.ndarray]) -> list[list[int]]:
     """Return which arrays travel together: by dtype, whatever comes in between, in the order of the first of each.
 
     Example:
-        >>> fusion_buckets([np.ones(2, np.float16), np.ones(2, np.float32), np.ones(3, np.float16), np.ones(4, np.float32)])
+        >>> arrays = [np.ones(2, np.float16), np.ones(2, np.float32), np.ones(3, np.float16), np.ones(4, np.float32)]
+        >>> fusion_buckets(arrays)
         [[0, 2], [1, 3]]
     """
     made: list[list[int]] = []

@@ -24,7 +24,8 @@ def match_partition_rules(
         ArgumentError: a rule matches no name, or is not a regular expression.
 
     Example:
-        >>> match_partition_rules([("dense0_weight$", ("model", None)), ("bias$", ())], ["dense0_weight", "dense0_bias"])
+        >>> rules = [("dense0_weight$", ("model", None)), ("bias$", ())]
+        >>> match_partition_rules(rules, ["dense0_weight", "dense0_bias"])
         {'dense0_weight': ('model', None), 'dense0_bias': ()}
     """
     pairs: Any = rules.items() if isinstance(rules, Mapping) else rules
