@@ -149,7 +149,7 @@ BOOSTS = {"Arrays": 4, "Autograd": 4, "Gluon": 4, "Training": 2}
 BOOST_OF_RARE = 0.5
 
 # Packages that no script imports: what the public modules are made of, and the programs behind the command line.
-INTERNAL = frozenset({"compile", "core", "graph", "namespace", "op", "ps", "sparse", "text", "tools"})
+INTERNAL = frozenset({"compile", "core", "diagnose", "graph", "namespace", "op", "ps", "sparse", "text", "tools"})
 
 # Theme -> pattern of the registered names of its operators. The first that matches a whole name has the operator.
 _NN_PARTS = "interleaved_matmul|dot_product_attention"
