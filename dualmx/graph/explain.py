@@ -21,11 +21,11 @@ def cache_miss_reason(state: State) -> str:
     """Return why the prefix that ends in `state` has no fitting executable yet, in one sentence."""
     if state.programs:
         return "the same operations ran before, with other results still in use"
-    if any(isinstance(s, State) for s in state.next.values()):
+    if state.next:
         return "an earlier program had the same operations and went on"
     step = state
     while step.parent is not None:
-        others = [s for s in step.parent.next.values() if isinstance(s, State) and s is not step]
+        others = [s for s in step.parent.next.values() if s is not step]
         if others:
             line = f" at {step.user_line[0]}:{step.user_line[1]}" if step.user_line else ""
             before = describe_step(others[-1])

@@ -60,6 +60,7 @@ class State:
 
     Attributes:
         next: successor by step key; `(call, value, …)` for an operation.
+        memo: facts about the prefix that were derived once, by what derived them.
         kind: LEAF (an array enters), VAR (an array becomes a variable), OP, AGAIN (an earlier recorded step is
             entered once more for its gradient), MODE (recording switched), BACKWARD.
         out: the first result, `outs` all of them.
@@ -68,29 +69,25 @@ class State:
         n_leaves, n_runtime, n_keys, n_vars: totals over the prefix, the positions of the program's inputs.
         user_line: the user's file and line that first recorded this step.
         programs: executables of this prefix by live values.
-        constants_seen: scalars met at one site, to decide when a scalar becomes a runtime input.
         has_collective: the prefix exchanges values with those of other contexts, so that all are executed as one
         program.
-        context_free_signature: equal for prefixes that differ in their context only; None until asked for.
     """
 
     __slots__ = (
-        "next", "parent", "kind", "call", "ins", "out", "outs", "recording", "depth", "unrecorded_ops", "n_leaves",
-        "n_runtime",
-        "n_keys", "n_vars", "user_line", "payload", "programs", "constants_seen", "has_collective",
-        "context_free_signature", "__weakref__",
+        "next", "memo", "parent", "kind", "call", "ins", "out", "outs", "recording", "depth", "unrecorded_ops",
+        "n_leaves", "n_runtime", "n_keys", "n_vars", "user_line", "payload", "programs", "has_collective",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(self, parent: State | None, kind: str, call: Call | None, ins: tuple[Any, ...], ctx: Context):
-        self.next: dict[Any, Any] = {}
+        self.next: dict[Any, State] = {}
+        self.memo: dict[Any, Any] = {}
         self.parent, self.kind, self.call, self.ins = parent, kind, call, ins
         self.out: Value = None  # type: ignore[assignment]
         self.outs: tuple[Value, ...] = ()
         self.user_line: tuple[str, int] | None = None
         self.payload: Any = None
         self.programs: dict[Any, Any] = {}
-        self.constants_seen: dict[Any, Any] | None = None
-        self.context_free_signature: Any = None
         self.has_collective = (parent is not None and parent.has_collective) or (call is not None and call.joint)
         if parent is None:
             self.recording, self.depth, self.unrecorded_ops = False, 0, 0
@@ -170,8 +167,9 @@ class Trie:
         self.count = self.programs = 0
         while waiting:
             state = waiting.pop()
-            waiting.extend(s for s in list(state.next.values()) if isinstance(s, State))
+            waiting.extend(list(state.next.values()))
             state.next.clear()
+            state.memo.clear()
             state.programs.clear()
 
     def __iter__(self) -> Iterator[State]:

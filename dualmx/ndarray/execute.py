@@ -98,9 +98,7 @@ def _execute(tr: Trace, live: list[Handle]) -> None:
         save_tape(exe, tr, dict(zip(exe.outputs, results, strict=True)), live, wanted)
     if tr.exposed:
         handle.publish(tr)
-    # Arrays that entered still point here; what the trace held must not outlive it.
-    tr.handles, tr.dead_buffers, tr.leaves = [], [], []
-    tr.overwritten_by, tr.variables = {}, []
+    tr.release()
     if tr.value_checks:
         value_checks.run_value_checks(tr, live, wanted)
 

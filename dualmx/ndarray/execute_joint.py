@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -45,7 +44,6 @@ class ProcessRunner(Protocol):
 
 _signatures: dict[Any, object] = {}
 _BOUND = 200_000
-_program_texts: WeakKeyDictionary[State, str] = WeakKeyDictionary()
 
 
 def index_of(v: Value) -> ValueIndex:
@@ -58,20 +56,20 @@ def context_free_signature(state: State) -> object:
     """Return an object that is the same for prefixes that differ in their context only."""
     fresh = []
     st: State | None = state
-    while st is not None and st.context_free_signature is None:
+    while st is not None and context_free_signature not in st.memo:
         fresh.append(st)
         st = st.parent
     for step in reversed(fresh):
         if len(_signatures) > _BOUND:
             _signatures.clear()
-        step.context_free_signature = _signatures.setdefault(_step_key(step), object())
-    return state.context_free_signature
+        step.memo[context_free_signature] = _signatures.setdefault(_step_key(step), object())
+    return state.memo[context_free_signature]
 
 
 def _step_key(st: State) -> Any:
     if st.parent is None:
         return ()
-    before, ins = st.parent.context_free_signature, tuple(index_of(v) for v in st.ins)
+    before, ins = st.parent.memo[context_free_signature], tuple(index_of(v) for v in st.ins)
     if st.kind == LEAF:
         return before, st.out.shape, st.out.dtype, st.out.tracked, st.payload
     if st.kind == BACKWARD:
@@ -103,9 +101,9 @@ def _describe_pending(contexts: Sequence[Context]) -> str:
     told = []
     for c in contexts:
         tr = local.use_trace(c)
-        steps = _program_texts.get(tr.state)
+        steps = tr.state.memo.get(_describe_step)
         if steps is None:
-            steps = _program_texts[tr.state] = ";".join(map(_describe_step, steps_of(tr.state)))
+            steps = tr.state.memo[_describe_step] = ";".join(map(_describe_step, steps_of(tr.state)))
         live = {index_of(h._value) for r in tr.handles if (h := r()) is not None and h._trace is tr and h._data is None}
         told.append(f"{steps} {sorted(live)}")
     return "|".join(told)
@@ -255,8 +253,7 @@ def _execute(traces: Sequence[Trace], lives: list[list[Handle]], everywhere: Pro
         if exe.saved_steps:
             _keep_tape(exe, tr, live, values, own)
         publish(tr)
-        tr.handles, tr.dead_buffers, tr.leaves = [], [], []
-        tr.overwritten_by, tr.variables = {}, []
+        tr.release()
         if tr.value_checks:
             single.value_checks.run_value_checks(tr, live, values)
 

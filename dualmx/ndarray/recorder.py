@@ -46,7 +46,8 @@ class Trace:
         handles: weak references to arrays whose value is pending here; the dead ones never become outputs.
         leaves: arrays that entered, in order.
         runtime, keys: runtime scalars and random keys, in order.
-        variables: array handles that entered as variables, by variable number.
+        variables: array handles that entered as variables, in order; `variable_numbers` the number of each by its
+        identity: one that enters again, with another value, keeps it.
         overwritten_by: leaf value -> handle that entered as it and has been overwritten since (a donation pair).
         dead_buffers: buffers of overwritten handles that never entered, to be recycled.
         tape_value_of_leaf: leaf value -> tape value of an earlier flush that it stands for; `leaf_of_tape_value` the
@@ -58,9 +59,9 @@ class Trace:
     """
 
     __slots__ = (
-        "state", "handles", "leaves", "runtime", "keys", "variables", "overwritten_by", "dead_buffers",
-        "tape_value_of_leaf", "leaf_of_tape_value",
-        "reentered_entries", "ctx", "lock", "executed", "exposed", "value_checks", "__weakref__",
+        "state", "handles", "leaves", "runtime", "keys", "variables", "variable_numbers", "overwritten_by",
+        "dead_buffers", "tape_value_of_leaf", "leaf_of_tape_value", "reentered_entries",
+        "ctx", "lock", "executed", "exposed", "value_checks", "__weakref__",
     )  # fmt: skip
 
     resolve: Any = None  # of promises: what brings the values
@@ -72,6 +73,7 @@ class Trace:
         self.runtime: list[float] = []
         self.keys: list[tuple[int, int]] = []
         self.variables: list[Handle] = []
+        self.variable_numbers: dict[int, int] = {}
         self.overwritten_by: dict[Value, weakref.ref[Handle]] = {}
         self.dead_buffers: list[Any] = []
         self.tape_value_of_leaf: dict[Value, Any] = {}
@@ -84,6 +86,11 @@ class Trace:
         self.state = trie.root(ctx)
         if recording:
             self.set_recording(True)
+
+    def release(self) -> None:
+        """Let go of what an executed trace held: arrays that entered still point here."""
+        self.handles, self.dead_buffers, self.leaves = [], [], []
+        self.overwritten_by, self.variables, self.variable_numbers = {}, [], {}
 
     # -- steps without operations
 
@@ -152,7 +159,7 @@ class Trace:
         if x is None or (x.tape_value is None and x.grad_req is None):
             v = self.add_leaf(data, like)
         elif x.grad_req is not None:
-            v = self.add_variable_leaf(a, data, like)
+            v = self.add_variable_leaf(a, x.grad_req, data, like)
         else:
             v = self.leaf_of_tape_value.get(x.tape_value)
             if memory is not None and not memory.is_as_recorded():
@@ -171,20 +178,21 @@ class Trace:
         self.leaf_of_tape_value[node] = v
         return v
 
-    def add_variable_leaf(self, a: Handle, data: Any, like: Value) -> Value:
-        """Enter `a` as a variable; a variable that entered before, with another value, keeps its number."""
-        x = a._meta
-        assert x is not None
-        number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
-        v = self.add_leaf(data, like, True, (x.grad_req, number))
+    def add_variable_leaf(self, a: Handle, grad_req: str | None, data: Any, like: Value) -> Value:
+        """Enter `a`, or an earlier value of it, as a variable."""
+        return self.add_leaf(data, like, True, (grad_req, self._add_variable(a)))
+
+    def _add_variable(self, a: Handle) -> int:
+        # `variables` keeps the handle alive, so that no other one gets its identity.
+        number = self.variable_numbers.setdefault(id(a), len(self.variables))
         self.variables.append(a)
-        return v
+        return number
 
     def mark_variable(self, a: Handle) -> None:
         """Turn the current value of `a`, already in this trace, into a variable: gradients stop there."""
         st, x = self.state, a._meta
         assert x is not None
-        number = next((i for i, o in enumerate(self.variables) if o is a), len(self.variables))
+        number = self._add_variable(a)
         key = (VARIABLE, a._value, x.grad_req, number)
         nx = st.next.get(key)
         if nx is None:
@@ -192,7 +200,6 @@ class Trace:
             made.set_results((a._value.aval,), True)
             made.payload, made.n_vars = (x.grad_req, number), st.n_vars + 1
             nx = trie.add(st, key, made)
-        self.variables.append(a)
         self.state = nx
         a._value = nx.out
 
@@ -233,9 +240,7 @@ class Trace:
             return None
         twin, numbers = varied
         twin = twin.in_mode(call.train)
-        if st.constants_seen is None:
-            st.constants_seen = {}
-        known = st.constants_seen.setdefault((twin, vals), {})
+        known = st.memo.setdefault((twin, vals), {})
         known[numbers] = call
         if len(known) < 3:
             return None

@@ -108,10 +108,9 @@ class GradTargets:
 def grad_targets_of(tr: Trace, hv: tuple[Value, ...], by_row: bool = True) -> GradTargets:
     """Return what a backward from the values `hv` of a trace reaches; found once for each state of it."""
     st = tr.state
-    key = ("route", hv, by_row)
-    route: Any = st.next.get(key)
+    route = st.memo.get((GradTargets, hv, by_row))
     if route is None:
-        route = st.next[key] = GradTargets(steps_of(st), hv, by_row)
+        route = st.memo[GradTargets, hv, by_row] = GradTargets(steps_of(st), hv, by_row)
     return route
 
 
@@ -263,9 +262,7 @@ def _leaf_for(tr: Trace, n: TapeValue) -> Value:
         if a._trace is tr and a._data is n.data:
             v = a._value
         else:
-            number = next((i for i, o in enumerate(tr.variables) if o is a), len(tr.variables))
-            v = tr.add_leaf(data, like, True, (n.req, number))
-            tr.variables.append(a)
+            v = tr.add_variable_leaf(a, n.req, data, like)
     elif n.entry is not None and not n.entry.freed:
         v = tr.add_leaf(data, like, True)
         tr.tape_value_of_leaf[v] = n
@@ -540,9 +537,9 @@ def _gradients(
     st = tr.state
     if "function" in grad_targets_of(tr, hv).grad_reqs:
         return _through_functions(heads, variables, given, retain_graph, create_graph)
-    known: Any = st.next.get("variables")
+    known = st.memo.get(variables_of)
     if known is None:
-        known = st.next["variables"] = variables_of(steps_of(st))
+        known = st.memo[variables_of] = variables_of(steps_of(st))
     tv = tuple([_versions_of(tr, a, v, known) for a, v in zip(variables, own, strict=True)])
     key = ("grad" if create_graph else BACKWARD, hv, sv, retain_graph, tv)
     nx = st.next.get(key)
