@@ -203,14 +203,14 @@ class ShapePass:
     def _solve(self, node: GraphNode, keys: Sequence[Key], ins: Sequence[ShapeT], outs: Sequence[ShapeT]) -> None:
         """Find the one size, among those of the outputs, that in place of unknown dimensions gives these outputs."""
 
-        def gives(size: int) -> bool:
+        def fits(size: int) -> bool:
             try:
                 return infer_call(node.call, [_with_size(s, size) for s in ins])[: len(outs)] == list(outs)
             except MXNetError:
                 return False
 
-        fitting = [size for size in sorted({d for s in outs for d in s}) if gives(size)]
-        if len(fitting) == 1 and not gives(fitting[0] + 1):
+        fitting = [size for size in sorted({d for s in outs for d in s}) if fits(size)]
+        if len(fitting) == 1 and not fits(fitting[0] + 1):
             for name, key, shape in zip(schema_names(node), keys, ins, strict=True):
                 self._put(node, f"input {name!r}", key, _with_size(shape, fitting[0]))
 

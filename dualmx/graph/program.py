@@ -99,11 +99,11 @@ def _with_remat_policy(body: Callable[..., tuple[Any, ...]]) -> Callable[..., tu
     """Return `body` with a backward pass that makes the values named UNSAVED again."""
     policy = jax.checkpoint_policies.save_anything_except_these_names(REMAT_NAME)
 
-    def again(*data: Any, key: Any = None) -> tuple[Any, ...]:
+    def recompute(*data: Any, key: Any = None) -> tuple[Any, ...]:
         # A new function each time: what JAX remembers of one would carry the mesh it was traced for to another.
         return jax.checkpoint(lambda *given: body(*given, key=key), policy=policy)(*data)
 
-    return again
+    return recompute
 
 
 class ProgramCall(Call):

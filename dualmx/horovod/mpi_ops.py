@@ -343,10 +343,10 @@ def allgather(
     Raises:
         ArgumentError: dtypes or other axes differ. MXNetError: a process is gone.
     """
-    return _gathered("allgather", [tensor], process_set, name)[0]
+    return _allgather_list("allgather", [tensor], process_set, name)[0]
 
 
-def _gathered(what: str, tensors: list[NDArray], process_set: ProcessSet, name: str | None) -> list[NDArray]:
+def _allgather_list(what: str, tensors: list[NDArray], process_set: ProcessSet, name: str | None) -> list[NDArray]:
     require_init(what)
 
     def back(dys: list[NDArray]) -> Handle:
@@ -366,7 +366,7 @@ def grouped_allgather(
     process_set: ProcessSet = global_process_set,
 ) -> list[NDArray]:  # fmt: skip
     """`allgather` of several arrays."""
-    return _gathered("grouped_allgather", as_list("grouped_allgather", tensors), process_set, name)
+    return _allgather_list("grouped_allgather", as_list("grouped_allgather", tensors), process_set, name)
 
 
 def broadcast(

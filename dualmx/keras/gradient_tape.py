@@ -122,14 +122,14 @@ class GradientTape:
         self._used = True
         listed = _leaves(sources)
         arrays = [_array(one) for one in listed]
-        wanted = [a if self._gives(one) else None for one, a in zip(listed, arrays, strict=True)]
+        wanted = [a if self._is_watched(one) else None for one, a in zip(listed, arrays, strict=True)]
         found = self._gradients(_leaves(target), wanted, output_gradients)
         if unconnected_gradients == "zero":
             found = [nd.zeros_like(a) if g is None else g for g, a in zip(found, arrays, strict=True)]
         each = iter(found)
         return map_leaves(lambda _: next(each), sources)
 
-    def _gives(self, source: Any) -> bool:
+    def _is_watched(self, source: Any) -> bool:
         return self._all or not isinstance(source, Parameter) or any(w is source for w in self._watched)
 
     def _gradients(self, heads: list[Any], sources: list[NDArray | None], factors: Any) -> list[NDArray | None]:

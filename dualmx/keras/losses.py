@@ -58,9 +58,9 @@ class Loss:
             y_true, y_pred: labels, which may be NumPy's, and predictions.
             sample_weight: factors of the rows.
         """
-        values = self.rows(_beside(y_true, y_pred), y_pred)
+        values = self.rows(_array_like(y_true, y_pred), y_pred)
         if sample_weight is not None:
-            values = values * _beside(sample_weight, y_pred).astype(values.dtype).reshape((-1,))
+            values = values * _array_like(sample_weight, y_pred).astype(values.dtype).reshape((-1,))
         if self.reduction == "none":
             return values
         return nd.sum(values) if self.reduction == "sum" else nd.mean(values)
@@ -362,7 +362,7 @@ def compute_average_loss(
     """
     values = per_example_loss
     if sample_weight is not None:
-        values = values * _beside(sample_weight, values).astype(values.dtype)
+        values = values * _array_like(sample_weight, values).astype(values.dtype)
     if global_batch_size is None:
         global_batch_size = values.shape[0] * get_strategy().num_replicas_in_sync
     if not global_batch_size > 0:
@@ -372,7 +372,7 @@ def compute_average_loss(
     return nd.sum(values) / float(global_batch_size)
 
 
-def _beside(values: Any, other: NDArray) -> NDArray:
+def _array_like(values: Any, other: NDArray) -> NDArray:
     """Labels or weights as an array on the context of another one."""
     return values if isinstance(values, NDArray) else nd.array(values, ctx=other.context, dtype=other.dtype)
 

@@ -52,7 +52,7 @@ class Evaluation:
             verbose: print the means, where `enable_progress_bar` lets it.
         """
         chosen = self._chosen("validate", model, ckpt_path)
-        return self._whole(chosen, "validate", "val", dataloaders, datamodule, "validation_step", verbose)
+        return self._evaluate_all(chosen, "validate", "val", dataloaders, datamodule, "validation_step", verbose)
 
     def test(
         self, model: LightningModule | None = None, dataloaders: Any = None, ckpt_path: str | None = None,
@@ -60,7 +60,7 @@ class Evaluation:
     ) -> list[dict[str, float]]:  # fmt: skip
         """Call `test_step` for all batches; returns the means of what was logged; see `validate`."""
         chosen = self._chosen("test", model, ckpt_path)
-        return self._whole(chosen, "test", "test", dataloaders, datamodule, "test_step", verbose)
+        return self._evaluate_all(chosen, "test", "test", dataloaders, datamodule, "test_step", verbose)
 
     def _chosen(self, what: str, model: Any, ckpt_path: str | None) -> Any:
         """The module of a call, with the weights of a checkpoint if there is one."""
@@ -77,7 +77,7 @@ class Evaluation:
             checkpoint.restore(model, checkpoint.read(ckpt_path))
         return model
 
-    def _whole(
+    def _evaluate_all(
         self, model: LightningModule, what: str, kind: str, dataloaders: Any, datamodule: Any, step: str, verbose: bool
     ) -> list[dict[str, float]]:
         data = self._data(what, kind, model, dataloaders, datamodule)

@@ -217,25 +217,25 @@ def setitem(self: NDArray, key: Any, value: Any) -> None:
         spec, arrays = advanced_index_spec(self, items, _index_array)
         given = array(np.full((1,), value), ctx=self.context, dtype=self.dtype) if is_number else value
         call = OPS["_advanced_set"].call(spec=spec, num_args=2 + len(arrays))
-        _overwrite_whole(self, invoke(call, (self, given, *arrays))[0])
+        _overwrite_all(self, invoke(call, (self, given, *arrays))[0])
         return
     whole = all(isinstance(i, range) and len(i) == n and i.step == 1 for i, n in zip(items, self.shape, strict=False))
     if whole and len(items) == len(self.shape):
         if is_number and not local.recording and not engine.naive:
-            _overwrite_whole(
+            _overwrite_all(
                 self, array_from_numpy(np.full(self.shape, value).astype(self._value.dtype), self._value.ctx)
             )
         elif is_number:
             fill = OPS["_full"].call(shape=self.shape, value=float(value), dtype=self._value.dtype.name)
-            _overwrite_whole(self, invoke_nullary(fill, self._value.ctx)[0])
+            _overwrite_all(self, invoke_nullary(fill, self._value.ctx)[0])
         else:
-            _overwrite_whole(self, _broadcast(self, value))
+            _overwrite_all(self, _broadcast(self, value))
         return
     if is_number:
         value = array_from_numpy(constant(float(value), self._value.dtype), self._value.ctx)
     elif value._value.ctx is not self._value.ctx:
         value = value.as_in_context(self.context)
-    _overwrite_whole(self, write_view_op(_slice_call(items, self.shape), self, value))
+    _overwrite_all(self, write_view_op(_slice_call(items, self.shape), self, value))
 
 
 def _as_value(a: NDArray, value: Any) -> Any:
@@ -265,7 +265,7 @@ def _broadcast(a: NDArray, value: Any) -> NDArray:
     return invoke_binary(call, a, value)
 
 
-def _overwrite_whole(a: NDArray, value: NDArray) -> None:
+def _overwrite_all(a: NDArray, value: NDArray) -> None:
     """Make `a` hold `value`, through its root if it is a view."""
     x = a._meta
     if x is not None and x.view_base is not None:

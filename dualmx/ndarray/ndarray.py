@@ -40,9 +40,9 @@ def array_at_address(handle: Any) -> Any:
     """Return the array at an address; the handle of an array (`x.handle`) is that array.
 
     Raises:
-        ArgumentTypeError: `handle` is none of `base.NDArrayHandle`. ArgumentError: nothing is lent there.
+        ArgumentTypeError: `handle` is none of `base.NDArrayHandle`. ArgumentError: no array has this address.
     """
-    if isinstance(handle, Lent):
+    if isinstance(handle, Addressable):
         return handle
     if not isinstance(handle, ctypes.c_void_p):
         raise ArgumentTypeError(f"NDArray: handle={handle!r}: expected a base.NDArrayHandle; make arrays with nd.array")
@@ -52,7 +52,7 @@ def array_at_address(handle: Any) -> Any:
     return found
 
 
-class Lent:
+class Addressable:
     """An array whose address C's types can hold, and which an address gives back."""
 
     __slots__ = ()
@@ -68,7 +68,7 @@ class Lent:
         return ctypes.c_void_p(id(self))
 
 
-class NDArray(Lent, Fluent):
+class NDArray(Addressable, Fluent):
     """An n-dimensional array on one context, computed lazily.
 
     Operations are recorded; a value is computed, together with everything recorded before it, when it is needed:

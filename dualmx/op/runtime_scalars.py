@@ -86,7 +86,7 @@ def faithful(number: float, dtype: np.dtype) -> bool:
         return bool(np.float32(number).astype(dtype) == np.asarray(number, np.float64).astype(dtype))
 
 
-def whole(number: float, dtype: np.dtype) -> bool:
+def survives_float32(number: float, dtype: np.dtype) -> bool:
     """True if a number is cut to the same integer of `dtype`, which holds it, directly and by way of float32."""
     limits = np.iinfo(dtype)
     inside = limits.min <= number <= limits.max and abs(number) < FLOAT32_EXACT_INTS
@@ -103,7 +103,7 @@ def scalar_fits(whole_numbers: bool = True) -> IsExact:
     def fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
         scalar = params["scalar"]
         if dtype.kind in "iu":
-            return whole_numbers and params.get("is_int", True) and whole(scalar, dtype)
+            return whole_numbers and params.get("is_int", True) and survives_float32(scalar, dtype)
         return is_float(dtype) and faithful(scalar, dtype)
 
     return fits

@@ -124,7 +124,7 @@ def merge_shapes(name: str, shapes: dict[str, tuple[int, ...]]) -> tuple[int, ..
     return merged
 
 
-def alike(name: str, *inputs: str) -> Callable[..., dict[str, tuple[int, ...]]]:
+def same_shape(name: str, *inputs: str) -> Callable[..., dict[str, tuple[int, ...]]]:
     """Return a `complete=` function that gives the named inputs one common shape."""
 
     def complete(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:

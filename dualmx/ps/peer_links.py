@@ -102,7 +102,9 @@ class PeerLinks:
     def _accept_peer(self, link: int, message: Message) -> bool:
         """Take a message by a link of nobody; False if it is none of another worker that has just connected."""
         op, group, rank = (message.meta.get(k) for k in ("op", "group", "rank"))
-        if self.rank < 0 and (op == "peer" and type(group) is int and group > self.group or self._heard_early(link)):
+        if self.rank < 0 and (
+            op == "peer" and type(group) is int and group > self.group or self._has_early_messages(link)
+        ):
             self._early_messages.append((link, message))
         elif op != "peer":
             return False
@@ -114,7 +116,7 @@ class PeerLinks:
             return False
         return True
 
-    def _heard_early(self, link: int) -> bool:
+    def _has_early_messages(self, link: int) -> bool:
         return any(link == heard for heard, _ in self._early_messages)
 
     def _linked(self, rank: int, link: int) -> None:

@@ -203,7 +203,7 @@ class Postoffice:
         self.on_member_dead("scheduler", 0, text, True)
         self._customer.fail_peer(self._scheduler, text)
 
-    def _farewell(self, patience: float, **more: Any) -> Message | None:
+    def _send_leave(self, patience: float, **more: Any) -> Message | None:
         """Take leave of the scheduler; it has written that down when this returns, unless it is gone for good.
 
         Args:

@@ -111,7 +111,7 @@ def _concat_slices(known: KeyInfo, pieces: list[RowIdsAndValues]) -> RowIdsAndVa
 # -- the server's side
 
 
-def _whole_rows(held: Shard, what: str) -> int:
+def _n_rows(held: Shard, what: str) -> int:
     """Rows of a slice."""
     size = held.value.size
     if held.width < 1 or size % held.width:
@@ -124,7 +124,7 @@ def parse_row_push(store: Store, message: Message, parts: list[Any]) -> list[tup
     data, found = message.pieces(), []
     for key, number, turn, count in parts:
         held = store.shard(key, number)
-        rows, what = _whole_rows(held, "push"), f"push of key {key!r}"
+        rows, what = _n_rows(held, "push"), f"push of key {key!r}"
         if not 0 <= count <= rows:
             raise FormatError(f"{what}: {count} rows of {rows}")
         ids = checked_ids(data.read(count * INDEX.itemsize), count, rows, what)
@@ -145,7 +145,7 @@ def parse_row_pull(
     data = message.pieces()
     rows: list[RowRequest] = []
     for key, number, _, count in parts:
-        total, what = _whole_rows(store.shard(key, number), "pull"), f"pull of key {key!r}"
+        total, what = _n_rows(store.shard(key, number), "pull"), f"pull of key {key!r}"
         if count != ALL and not 0 <= count <= total:
             raise FormatError(f"{what}: {count} rows of {total}")
         rows.append(None if count == ALL else checked_ids(data.read(count * INDEX.itemsize), count, total, what))

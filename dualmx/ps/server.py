@@ -470,7 +470,7 @@ class KVServer:
         elif op == "seated":
             restore_contributions(self._store(record.field("store", int)), record)
         elif op in ("push", "push rows"):
-            self._push_again(record)
+            self._replay_push(record)
         elif op == "closed":
             restore_rounds(self._store(record.field("store", int)), record)
         else:
@@ -479,7 +479,7 @@ class KVServer:
             if by:
                 self.clients.setdefault(by[0], _Client()).note(by[1], by[2])
 
-    def _push_again(self, record: Message) -> None:
+    def _replay_push(self, record: Message) -> None:
         store = self._store(record.field("store", int))
         parts = parse_pushes(store, record)
         try:

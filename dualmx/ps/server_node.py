@@ -235,7 +235,7 @@ class ServerNode(Postoffice):
                         raise MXNetError(
                             self.dead_peers["scheduler", 0]
                         )  # before all workers came: nobody can join any more
-                reply = self._farewell(LEAVE_SECONDS, newest=max(self.kv.workers, default=-1))
+                reply = self._send_leave(LEAVE_SECONDS, newest=max(self.kv.workers, default=-1))
                 if reply is None or "workers" not in reply.meta:
                     break
                 for rank in reply.field("workers", list):  # which joined meanwhile

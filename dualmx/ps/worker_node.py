@@ -305,7 +305,7 @@ class WorkerNode(Postoffice):
                     self._customer.wait(self._customer.open())
                 except MXNetError as e:
                     _log.error("worker %d: %s", self.rank, e)
-            self._farewell(self.job.restart_timeout if self.job.on_server_death == "wait" else LEAVE_SECONDS)
+            self._send_leave(self.job.restart_timeout if self.job.on_server_death == "wait" else LEAVE_SECONDS)
             for journal in self.journals:
                 journal.remove()
             self._leave()

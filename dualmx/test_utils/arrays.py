@@ -171,7 +171,7 @@ def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         raise ArgumentError(f"retry: n={n}: expected 1 or more")
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
-        def again(*args: Any, **kwargs: Any) -> Any:
+        def run_repeatedly(*args: Any, **kwargs: Any) -> Any:
             for left in reversed(range(n)):
                 try:
                     return test(*args, **kwargs)
@@ -180,8 +180,8 @@ def retry(n: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
                         raise
             return None
 
-        again.__name__, again.__doc__ = test.__name__, test.__doc__
-        return again
+        run_repeatedly.__name__, run_repeatedly.__doc__ = test.__name__, test.__doc__
+        return run_repeatedly
 
     return decorate
 

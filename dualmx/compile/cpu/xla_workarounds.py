@@ -60,13 +60,13 @@ def has_broadcast_dot(jaxpr: Any) -> bool:
 
 def _find_broadcast_dot(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[bool]]:
     """Whether there is such a product, and which results are spread, if the inputs `given` are."""
-    spread = {v for v, is_spread in zip(jaxpr.invars, given, strict=True) if is_spread}
+    broadcast = {v for v, is_broadcast in zip(jaxpr.invars, given, strict=True) if is_broadcast}
 
-    def is_spread(v: Any) -> bool:
-        return isinstance(v, Literal) or v in spread
+    def is_broadcast(v: Any) -> bool:
+        return isinstance(v, Literal) or v in broadcast
 
     for eqn in jaxpr.eqns:
-        name, ins = eqn.primitive.name, [is_spread(v) for v in eqn.invars]
+        name, ins = eqn.primitive.name, [is_broadcast(v) for v in eqn.invars]
         if name == "dot_general" and any(ins):
             return True, []
         results = [_is_broadcast_result(name, eqn, ins)] * len(eqn.outvars)
@@ -76,8 +76,8 @@ def _find_broadcast_dot(jaxpr: Any, given: Sequence[bool]) -> tuple[bool, list[b
                 return True, []
             if name not in _LOOPS and len(made) == len(eqn.outvars):
                 results = [a or b for a, b in zip(results, made, strict=True)]
-        spread.update(v for v, made in zip(eqn.outvars, results, strict=True) if made)
-    return False, [is_spread(v) for v in jaxpr.outvars]
+        broadcast.update(v for v, made in zip(eqn.outvars, results, strict=True) if made)
+    return False, [is_broadcast(v) for v in jaxpr.outvars]
 
 
 def _is_broadcast_result(name: str, eqn: Any, ins: list[bool]) -> bool:

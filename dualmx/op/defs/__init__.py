@@ -32,4 +32,4 @@ from . import (  # noqa: F401
     sparse,
 )
 
-sparse.name_again()
+sparse.register_aliases()

@@ -127,7 +127,7 @@ def _contrib_dot_product_attention(
         raise ArgumentError(f"{_NAME}: causal=True: {length} queries and {k[2]} keys: expected as many")
     there = mesh()
     if not axis or there is None:
-        return _whole(query, key, value, causal)
+        return _attend_at_once(query, key, value, causal)
     spec = (None, None, axis)
     for what, shape in (("query", shapes[0]), ("key", k)):
         there.sharding(spec, shape, f"{_NAME}: {what}")
@@ -157,7 +157,7 @@ def _masked_scores(query: jax.Array, key: jax.Array, causal: bool, ahead: Any) -
     return jnp.where(q + ahead >= k, out, jnp.asarray(jnp.finfo(out.dtype).min / 2, out.dtype))
 
 
-def _whole(query: jax.Array, key: jax.Array, value: jax.Array, causal: bool) -> jax.Array:
+def _attend_at_once(query: jax.Array, key: jax.Array, value: jax.Array, causal: bool) -> jax.Array:
     weights = jax.nn.softmax(_masked_scores(query, key, causal, 0), axis=-1)
     return jnp.einsum("nhqk,nhkd->nhqd", weights, _wide(value)).astype(query.dtype)
 

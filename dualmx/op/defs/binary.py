@@ -25,7 +25,7 @@ from ...core.errors import ArgumentError, DtypeError
 from ..registry import op
 from ..runtime_scalars import define_runtime_form, scalar_fits, typed
 from ..schema import Tensor, UntypedTensor
-from ..shape_rules import alike, convert, merge_shapes, typed_scalar
+from ..shape_rules import convert, merge_shapes, same_shape, typed_scalar
 
 Pair = Callable[[jax.Array, jax.Array], jax.Array]
 
@@ -159,7 +159,7 @@ def elementwise(name: str, fn: Pair, doc: str, aliases: tuple[str, ...] = (), of
     Raises:
         ArgumentError: different shapes (use the broadcast_* operator), different dtypes.
     """
-    op(name=name, aliases=aliases, complete=alike(name, "lhs", "rhs"))(body)
+    op(name=name, aliases=aliases, complete=same_shape(name, "lhs", "rhs"))(body)
 
 
 # stem, function, formula, elementwise name, its further names; broadcast_<stem> is the broadcasting name

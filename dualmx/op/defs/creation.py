@@ -16,7 +16,7 @@ from jax import lax
 from ...core.dtypes import arange_values, cast_scalars, is_float
 from ...core.errors import ArgumentError
 from ..registry import op
-from ..runtime_scalars import Params, define_runtime_form, faithful, typed, whole
+from ..runtime_scalars import Params, define_runtime_form, faithful, survives_float32, typed
 from ..schema import (
     ABSENT,
     Count,
@@ -72,7 +72,7 @@ def _full_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
     kind, value = np.dtype(params["dtype"]), params["value"]
     if any(n < 0 for n in params["shape"]):
         return False
-    return faithful(value, kind) if is_float(kind) else kind.kind == "i" and whole(value, kind)
+    return faithful(value, kind) if is_float(kind) else kind.kind == "i" and survives_float32(value, kind)
 
 
 def _runtime_full(*, shape: tuple[int, ...], ctx: str, dtype: str, value: jax.Array) -> jax.Array:

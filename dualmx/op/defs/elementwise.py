@@ -25,9 +25,9 @@ from ...core.dtypes import is_float
 from ...core.errors import ArgumentError, DtypeError
 from ..lowering_context import REMAT_NAME, device_grid, mesh
 from ..registry import op
-from ..runtime_scalars import Params, define_runtime_form, faithful, typed, whole
+from ..runtime_scalars import Params, define_runtime_form, faithful, survives_float32, typed
 from ..schema import ABSENT, Count, DType, Key, Positive, Tensor, Train, UntypedTensor, When
-from ..shape_rules import alike, convert, merge_shapes, need_float, through_float, typed_scalar, widened
+from ..shape_rules import convert, merge_shapes, need_float, same_shape, through_float, typed_scalar, widened
 from ..spatial import check_float, known, widen
 
 Map = Callable[[jax.Array], jax.Array]
@@ -273,7 +273,7 @@ def _clip_fits(params: Params, shape: tuple[int, ...], dtype: np.dtype) -> bool:
     if dtype == np.bool_:
         return False
     info = np.iinfo(dtype)
-    return (low <= info.min or whole(low, dtype)) and (high >= info.max or whole(high, dtype))
+    return (low <= info.min or survives_float32(low, dtype)) and (high >= info.max or survives_float32(high, dtype))
 
 
 def _runtime_clip(data: jax.Array, *, a_min: jax.Array, a_max: jax.Array) -> jax.Array:
@@ -379,19 +379,19 @@ def size_array(data: Tensor) -> jax.Array:
     return jnp.asarray(np.asarray([data.size], np.int64))
 
 
-@op(name="_identity_with_attr_like_rhs", complete=alike("_identity_with_attr_like_rhs", "lhs", "rhs"))
+@op(name="_identity_with_attr_like_rhs", complete=same_shape("_identity_with_attr_like_rhs", "lhs", "rhs"))
 def identity_like(lhs: Tensor, rhs: Tensor) -> jax.Array:
     """The first input, which must have the shape and dtype of the second; derivative 0 for the second."""
     merge_shapes("_identity_with_attr_like_rhs", {"lhs": lhs.shape, "rhs": rhs.shape})
     return lhs
 
 
-def _all_alike(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _complete_add_n(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     merged = merge_shapes("add_n", shapes)
     return {} if merged is None else {f"arg{i}": merged for i in range(p.num_args)}
 
 
-@op(name="add_n", aliases=("ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"), complete=_all_alike)
+@op(name="add_n", aliases=("ElementWiseSum", "_sparse_ElementWiseSum", "_sparse_add_n"), complete=_complete_add_n)
 def add_n(*args: Tensor, num_args: Count = 0) -> jax.Array:
     """Sum of any number of arrays of one shape and dtype: args[0] + args[1] + ...
 

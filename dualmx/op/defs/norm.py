@@ -29,7 +29,7 @@ def _wide(x: jax.Array) -> Any:
     return jnp.float32 if x.dtype.itemsize == 2 else x.dtype
 
 
-def _spread(v: jax.Array, axis: int, ndim: int) -> jax.Array:
+def _per_channel(v: jax.Array, axis: int, ndim: int) -> jax.Array:
     """A per-channel vector shaped to broadcast along `axis`."""
     return v.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
 
@@ -45,7 +45,7 @@ def _moments(x: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
 
 
 def _scale_shift(x: jax.Array, mean: jax.Array, scale: jax.Array, beta: jax.Array, axis: int) -> jax.Array:
-    m, s, b = (_spread(v, axis, x.ndim) for v in (mean, scale, beta))
+    m, s, b = (_per_channel(v, axis, x.ndim) for v in (mean, scale, beta))
     return ((x.astype(_wide(x)) - m) * s + b).astype(x.dtype)
 
 
@@ -66,11 +66,11 @@ def _batch_bwd(eps: float, axis: int, res: Any, cts: Any) -> tuple[jax.Array, ja
     others = tuple(i for i in range(x.ndim) if i != axis)
     count = math.prod(x.shape) // x.shape[axis]
     dy = cts[0].astype(_wide(x))
-    centred = x.astype(_wide(x)) - _spread(mean, axis, x.ndim)
+    centred = x.astype(_wide(x)) - _per_channel(mean, axis, x.ndim)
     dbeta = jnp.sum(dy, others)
     dgamma = jnp.sum(dy * centred, others) * inv
     slope = gamma * inv
-    a, b, c = (_spread(v, axis, x.ndim) for v in (slope, slope * inv * dgamma / count, slope * dbeta / count))
+    a, b, c = (_per_channel(v, axis, x.ndim) for v in (slope, slope * inv * dgamma / count, slope * dbeta / count))
     return (dy * a - centred * b - c).astype(x.dtype), dgamma, dbeta
 
 
@@ -93,7 +93,7 @@ def _joint_fwd(
     rows = jnp.full((1,), math.prod(x.shape) // x.shape[axis], wide.dtype)  # other processes may have other batches
     total, count = psum_over_processes([jnp.sum(wide, others), rows], processes, f"{key} mean")
     mean = total / count
-    centred = wide - _spread(mean, axis, x.ndim)
+    centred = wide - _per_channel(mean, axis, x.ndim)
     var = psum_over_processes([jnp.sum(centred * centred, others)], processes, f"{key} var")[0] / count
     inv = lax.rsqrt(var + eps)
     return (_scale_shift(x, mean, gamma * inv, beta, axis), mean, var), (x, gamma, mean, inv, count)
@@ -105,13 +105,14 @@ def _joint_bwd(
     x, gamma, mean, inv, count = res
     others = tuple(i for i in range(x.ndim) if i != axis)
     dy = cts[0].astype(_wide(x))
-    centred = x.astype(_wide(x)) - _spread(mean, axis, x.ndim)
+    centred = x.astype(_wide(x)) - _per_channel(mean, axis, x.ndim)
     dbeta, dscale = jnp.sum(dy, others), jnp.sum(dy * centred, others)
     # Each device's parameters receive its own share, which the exchange of gradients sums.
     all_dbeta, all_dscale = psum_over_processes([dbeta, dscale], processes, f"{key} gradient")
     slope = gamma * inv
     a, b, c = (
-        _spread(v, axis, x.ndim) for v in (slope, slope * inv * inv * all_dscale / count, slope * all_dbeta / count)
+        _per_channel(v, axis, x.ndim)
+        for v in (slope, slope * inv * inv * all_dscale / count, slope * all_dbeta / count)
     )
     return (dy * a - centred * b - c).astype(x.dtype), dscale * inv, dbeta
 
@@ -332,7 +333,7 @@ def LayerNorm(
     for n, v in (("gamma", gamma), ("beta", beta)):
         check_shape("LayerNorm", n, v.shape, data.shape[at : at + 1], f"data {data.shape}, axis={axis}")
     y, mean, std = _standardize(data, (at,), eps)
-    g, b = (_spread(widen(v), at, data.ndim) for v in (gamma, beta))
+    g, b = (_per_channel(widen(v), at, data.ndim) for v in (gamma, beta))
     return tuple(v.astype(data.dtype) for v in (y * g + b, mean, std))
 
 
@@ -348,7 +349,7 @@ def InstanceNorm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3
     for n, v in (("gamma", gamma), ("beta", beta)):
         check_shape("InstanceNorm", n, v.shape, data.shape[1:2], f"data {data.shape}")
     y = _standardize(data, range(2, data.ndim), eps)[0]
-    g, b = (_spread(widen(v), 1, data.ndim) for v in (gamma, beta))
+    g, b = (_per_channel(widen(v), 1, data.ndim) for v in (gamma, beta))
     return (y * g + b).astype(data.dtype)
 
 

@@ -73,7 +73,7 @@ def coupled(weight: Array, grad: Array, rescale: Array | float, bound: float, wd
     return clipped(decayed(scaled(grad, rescale, weight), weight, wd), bound)
 
 
-def alike_floats(arrays: Mapping[str, Array]) -> None:
+def require_float_arrays(arrays: Mapping[str, Array]) -> None:
     """Require floating-point arrays of one shape, that of the first, the weight."""
     weight = next(iter(arrays.values()))
     for name, x in arrays.items():
@@ -95,7 +95,7 @@ def update(name: str | None = None, *, separate: Sequence[str] = ()) -> Callable
 
         @functools.wraps(fn)
         def body(**given: Any) -> Any:
-            alike_floats({name: given[name] for name in equal})
+            require_float_arrays({name: given[name] for name in equal})
             return fn(**given)
 
         def complete(p: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
@@ -411,7 +411,7 @@ def groups(
     for i in range(count):
         group = tuple(data[i * size : (i + 1) * size])
         names = ("weight", "grad", *(f"state {n}" for n in range(size - 2)))
-        alike_floats({f"{name} of group {i}": x for name, x in zip(names, group, strict=True)})
+        require_float_arrays({f"{name} of group {i}": x for name, x in zip(names, group, strict=True)})
         yield (group, *(values[i] for values in per_weight))
 
 

@@ -37,7 +37,7 @@ from ..schema import (
     Tensor,
     UntypedTensor,
 )
-from ..shape_rules import accumulator, alike, convert, need_float, typed_body
+from ..shape_rules import accumulator, convert, need_float, same_shape, typed_body
 
 Context = Annotated[str, Ignored]
 Size = tuple[int, ...]
@@ -229,7 +229,7 @@ def _register(stem: str, d: Distribution) -> None:
         )
     )
     define_runtime_form(made, *d.params, fits=fits, body=draw_like_at_runtime)
-    op(name=each, aliases=(f"sample_{stem}",), complete=alike(each, *arrays))(
+    op(name=each, aliases=(f"sample_{stem}",), complete=same_shape(each, *arrays))(
         typed_body(
             draw_each,
             f"Samples of {d.doc}, one distribution for each element.\n\n    {', '.join(arrays)}: one shape S and "
@@ -399,7 +399,7 @@ def _around(name: str, key: Key, values: tuple[jax.Array, ...], shape: tuple[int
     return _kept(loc + scale * jax.random.normal(key, shape, loc.dtype), dtype)
 
 
-def _spread(name: str, scale: Number) -> None:
+def _check_scale(name: str, scale: Number) -> None:
     if scale is not None and scale < 0:
         raise ArgumentError(f"{name}: scale={scale}: expected a number of 0 or more")
 
@@ -430,7 +430,7 @@ def _npi_normal(
     size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
 ) -> jax.Array:  # fmt: skip
     """Draws from the normal distribution with mean `loc` and deviation `scale`, of shape `size` or of the inputs."""
-    _spread("_npi_normal", scale)
+    _check_scale("_npi_normal", scale)
     values = _values("_npi_normal", (input1, input2), {"loc": loc, "scale": scale}, dtype)
     return _around("_npi_normal", key, values, _shape("_npi_normal", values, size), dtype)
 
@@ -441,7 +441,7 @@ def _npi_normal_n(
     size: Axes = None, ctx: Where = "cpu", dtype: Floating = "float32",
 ) -> jax.Array:  # fmt: skip
     """Draws from the normal distribution, `size` of them for every element of the inputs: `size` comes first."""
-    _spread("_npi_normal_n", scale)
+    _check_scale("_npi_normal_n", scale)
     values = _values("_npi_normal_n", (input1, input2), {"loc": loc, "scale": scale}, dtype)
     return _around("_npi_normal_n", key, values, _shape("_npi_normal_n", values, size, True), dtype)
 
@@ -462,7 +462,7 @@ def _npi_logistic(
     size: Axes = None, ctx: Where = "cpu",
 ) -> jax.Array:  # fmt: skip
     """Draws, float32, from the logistic distribution, of shape `size` or that of the inputs."""
-    _spread("_npi_logistic", scale)
+    _check_scale("_npi_logistic", scale)
     loc_, scale_ = values = _values("_npi_logistic", (input1, input2), {"loc": loc, "scale": scale})
     return loc_ + scale_ * jax.random.logistic(key, _shape("_npi_logistic", values, size), jnp.float32)
 
@@ -473,7 +473,7 @@ def _npi_gumbel(
     size: Axes = None, ctx: Where = "cpu",
 ) -> jax.Array:  # fmt: skip
     """Draws, float32, from the Gumbel distribution of maxima, of shape `size` or that of the inputs."""
-    _spread("_npi_gumbel", scale)
+    _check_scale("_npi_gumbel", scale)
     loc_, scale_ = values = _values("_npi_gumbel", (input1, input2), {"loc": loc, "scale": scale})
     return loc_ + scale_ * jax.random.gumbel(key, _shape("_npi_gumbel", values, size), jnp.float32)
 
@@ -487,7 +487,7 @@ def _npi_exponential(
     input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
 ) -> jax.Array:
     """Draws, float32, from the exponential distribution with mean `scale`, of shape `size` or of the input."""
-    _spread("_npi_exponential", scale)
+    _check_scale("_npi_exponential", scale)
     values = _values("_npi_exponential", (input1,), {"scale": scale})
     return values[0] * _np_exponential("_npi_exponential", key, values, size)
 
@@ -497,7 +497,7 @@ def _npi_rayleigh(
     input1: Given = ABSENT, key: Key = ABSENT, *, scale: Number = 1.0, size: Axes = None, ctx: Where = "cpu"
 ) -> jax.Array:
     """Draws, float32, from the Rayleigh distribution: scale · sqrt(2 x), x exponential."""
-    _spread("_npi_rayleigh", scale)
+    _check_scale("_npi_rayleigh", scale)
     values = _values("_npi_rayleigh", (input1,), {"scale": scale})
     return values[0] * jnp.sqrt(2 * _np_exponential("_npi_rayleigh", key, values, size))
 

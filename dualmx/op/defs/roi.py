@@ -167,7 +167,7 @@ def _round_half_away(x: jax.Array) -> jax.Array:
     return jnp.sign(x) * jnp.floor(jnp.abs(x) + 0.5)
 
 
-def _whole_pixels(roi: jax.Array, scale: float) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def _legacy_pixel_box(roi: jax.Array, scale: float) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """First (x, y) of a region in pixels of the data, and its sides, the last pixel included."""
     low, high = _round_half_away(roi[1:3]) * scale, (_round_half_away(roi[3:5]) + 1) * scale
     sides = jnp.maximum(high - low, 0.1)
@@ -211,7 +211,7 @@ def _contrib_PSROIPooling(
         return ((pixel >= first[:, None]) & (pixel < last[:, None])).astype(wide.dtype)
 
     def pool(roi: jax.Array) -> jax.Array:
-        x, y, across, down = _whole_pixels(roi, spatial_scale)
+        x, y, across, down = _legacy_pixel_box(roi, spatial_scale)
         rows, columns = mask(y, down, height), mask(x, across, width)
         image = wide[jnp.clip(roi[0].astype(jnp.int32), 0, n - 1)]
         image = image.reshape(output_dim, group, group, height, width)[:, at][:, :, at]
@@ -265,7 +265,7 @@ def _contrib_DeformablePSROIPooling(
 
     def pool(given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         roi, move = given
-        x, y, across, down = _whole_pixels(roi, spatial_scale)
+        x, y, across, down = _legacy_pixel_box(roi, spatial_scale)
         shift = move.reshape(classes, 2, parts, parts)[:, :, part_of][..., part_of] * trans_std
         # (classes, P, P, s, s): rows of bins, columns of bins, samples within.
         step_x, step_y = across / pooled_size, down / pooled_size

@@ -29,7 +29,7 @@ from .reduce import OneAxis
 from .shape import _split_v2
 
 
-def _spread(name: str, *arrays: jax.Array) -> list[jax.Array]:
+def _broadcast_all(name: str, *arrays: jax.Array) -> list[jax.Array]:
     try:
         return jnp.broadcast_arrays(*arrays)
     except ValueError:
@@ -40,21 +40,21 @@ def _spread(name: str, *arrays: jax.Array) -> list[jax.Array]:
 def _npi_where(condition: UntypedTensor, x: UntypedTensor, y: UntypedTensor) -> jax.Array:
     """Choose `x` where `condition` is not 0, else `y`; the shapes broadcast, mixed dtypes become a common one."""
     dtype = common(x.dtype, y.dtype)
-    chosen, x, y = _spread("_npi_where", condition != 0, x.astype(dtype), y.astype(dtype))
+    chosen, x, y = _broadcast_all("_npi_where", condition != 0, x.astype(dtype), y.astype(dtype))
     return jnp.where(chosen, x, y)
 
 
 @op()
 def _npi_where_lscalar(condition: UntypedTensor, x: Tensor, *, scalar: float = 0.0) -> jax.Array:
     """Choose `scalar` where `condition` is not 0, else `x`, in the dtype of `x`."""
-    chosen, x = _spread("_npi_where_lscalar", condition != 0, x)
+    chosen, x = _broadcast_all("_npi_where_lscalar", condition != 0, x)
     return jnp.where(chosen, convert(jnp.asarray(scalar, jnp.float64), x.dtype), x)
 
 
 @op()
 def _npi_where_rscalar(condition: UntypedTensor, y: Tensor, *, scalar: float = 0.0) -> jax.Array:
     """Choose `y` where `condition` is not 0, else `scalar`, in the dtype of `y`."""
-    chosen, y = _spread("_npi_where_rscalar", condition != 0, y)
+    chosen, y = _broadcast_all("_npi_where_rscalar", condition != 0, y)
     return jnp.where(chosen, y, convert(jnp.asarray(scalar, jnp.float64), y.dtype))
 
 

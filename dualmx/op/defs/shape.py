@@ -593,7 +593,7 @@ def _siblings(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int
     return {f"arg{i}": shape for i in range(p.num_args)}
 
 
-def _alike(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+def _complete_stack(p: Any, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """All inputs of `stack` have one shape."""
     known = _common(shapes)
     return {} if known is None else {f"arg{i}": known for i in range(p.num_args)}
@@ -633,7 +633,7 @@ def _rnn_param_concat(*args: Tensor, num_args: Count = 0, dim: int = 1) -> jax.A
     return jnp.concatenate(args, axis)
 
 
-@op(complete=_alike)
+@op(complete=_complete_stack)
 def stack(*args: Tensor, axis: int = 0, num_args: Count = 0) -> jax.Array:
     """Join inputs of equal shape along a new axis at position `axis`: k times (m, n) -> (k, m, n)."""
     axis = one_axis(axis, args[0].ndim + 1)

@@ -53,14 +53,14 @@ NUMPY_NAMES = {
 }  # fmt: skip
 
 
-def name_again() -> None:
+def register_aliases() -> None:
     """Register further names of operators, which must be there."""
     images = {f"_npx_{n}": n for n in OPS if n.startswith("_image_")}
     sparse = {f"_sparse_{n}": n for n in SPARSE_NAMES} | {"_sparse_concat": "Concat"}
-    for again, known in (NUMPY_NAMES | images | sparse).items():
-        if again not in OPS:
-            OPS[again] = OPS[known]
-            OPS[known].aliases = (*OPS[known].aliases, again)
+    for alias, known in (NUMPY_NAMES | images | sparse).items():
+        if alias not in OPS:
+            OPS[alias] = OPS[known]
+            OPS[known].aliases = (*OPS[known].aliases, alias)
 
 
 Shaped = jax.ShapeDtypeStruct
@@ -197,4 +197,4 @@ def _contrib_dgl_graph_compact(
     return [Shaped((s, s), jnp.int64) for s in graph_sizes] * (1 + return_mapping)
 
 
-__all__ = ["NUMPY_NAMES", "SPARSE_NAMES", "cast_storage", "name_again", "sparse_retain"]
+__all__ = ["NUMPY_NAMES", "SPARSE_NAMES", "cast_storage", "register_aliases", "sparse_retain"]

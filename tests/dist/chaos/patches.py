@@ -165,7 +165,7 @@ def dies_after_leaving() -> None:
         if _is("1"):
             _die_once("left")
 
-    _wrapped(Postoffice, "_farewell", farewell)
+    _wrapped(Postoffice, "_send_leave", farewell)
 
 
 def dies_in_round() -> None:
