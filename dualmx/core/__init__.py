@@ -1,1 +1,1 @@
-"""Foundations without arrays: errors, knobs, contexts, element types, registries."""
+"""Foundations that know no arrays: errors, knobs, contexts, dtypes, registries."""

@@ -1,4 +1,4 @@
-"""Unpacking of zip and tar files that come from elsewhere: only files, only inside one folder, and of bounded size."""
+"""Extract untrusted zip and tar archives: only regular files, inside one folder, of bounded size."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Checks of single arguments, for functions whose arguments no operator schema describes.
-
-Types of arguments that many public functions take.
-"""
+"""Checks and types of arguments of functions that no operator schema describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts: where an array lives (`cpu(0)`, `gpu(1)`, `tpu(0)`), and the per-thread default."""
+"""`Context`, where an array lives (`cpu(0)`, `gpu(1)`, `tpu(0)`), and the default of each thread."""
 
 from __future__ import annotations
 

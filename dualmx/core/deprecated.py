@@ -1,4 +1,4 @@
-"""Former names of public objects: they go on working, with a warning that says the name of today."""
+"""Deprecated aliases of public names; they warn with the new name."""
 
 from __future__ import annotations
 

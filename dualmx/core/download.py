@@ -1,4 +1,4 @@
-"""Files from addresses, fetched unless they are there."""
+"""Download files that are not there yet."""
 
 from __future__ import annotations
 

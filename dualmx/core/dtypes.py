@@ -1,4 +1,4 @@
-"""Element types: names, MXNet's type flags, NumPy equivalents."""
+"""Dtypes: names, MXNet's type flags, NumPy equivalents."""
 
 from __future__ import annotations
 

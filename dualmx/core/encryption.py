@@ -1,4 +1,4 @@
-"""Whether the processes of a job encrypt what they send each other, and can."""
+"""Decide whether the processes of a job encrypt their connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exceptions: one family, so that `except MXNetError` catches every error that dualmx raises on purpose."""
+"""Exceptions; `except MXNetError` catches every error that dualmx raises on purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this process may do: a fork of a process that runs XLA must not compute with it."""
+"""Fork guard: a fork of a process that runs XLA must not compute with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One GET request over http or https: proxies of the environment, checked certificates, bounded redirects, ranges."""
+"""HTTP GET with proxies, certificate checks, bounded redirects and byte ranges."""
 
 from __future__ import annotations
 

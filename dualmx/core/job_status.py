@@ -1,6 +1,6 @@
-"""Figures that this process has reported, such as its last loss: told to whoever watches its job.
+"""Metrics reported by this process, and the registry of this user's running jobs, both for `dualmx status`.
 
-Jobs that this user's launchers run on this host: where their schedulers are, in files that only the user reads.
+A running job is one file in a private folder, which says where its scheduler is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Every environment variable that dualmx reads: default, meaning, and one reader. Printed by `dualmx doctor`.
+"""Every environment variable that dualmx reads, with default, doc and the only reader; `dualmx doctor` prints them.
 
-Environment variables of MXNet, its launcher and Horovod that change nothing here, and what is so in their place.
+Variables of MXNet, its launcher and Horovod that have no effect here are listed with the reason.
 """
 
 from __future__ import annotations

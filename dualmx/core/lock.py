@@ -1,4 +1,4 @@
-"""A file that one process at a time makes, and that takes its place in one step."""
+"""Make a file in one process at a time, and move it into place atomically."""
 
 from __future__ import annotations
 

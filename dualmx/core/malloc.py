@@ -1,4 +1,4 @@
-"""Memory that is released: it goes back to the system, is kept for the next arrays, or is poisoned to find faults."""
+"""Policy for freed memory: return it to the system, keep it for the next arrays, or poison it to find faults."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Submodules under a second name of the package, as after `sys.modules["mxnet"] = dualmx`.
-
-Modules under whose names scripts written for MXNet look for what lies elsewhere here.
-"""
+"""Modules under second names: `sys.modules["mxnet"] = dualmx`, and lazy re-exports at MXNet's import paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether NumPy semantics are on: for shapes (0-d and zero-size arrays) and for arrays (`mx.np.ndarray`)."""
+"""NumPy semantics switches: for shapes (0-d and zero-size arrays) and for arrays (`mx.np.ndarray`)."""
 
 from __future__ import annotations
 

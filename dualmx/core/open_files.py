@@ -1,4 +1,4 @@
-"""How many files and sockets this process may have open at once."""
+"""Limit of open files and sockets of this process."""
 
 from __future__ import annotations
 

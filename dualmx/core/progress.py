@@ -1,4 +1,4 @@
-"""How far a transfer is: one line on a terminal or in a notebook, nothing elsewhere."""
+"""Progress of a transfer: one line on a terminal or in a notebook, nothing elsewhere."""
 
 from __future__ import annotations
 

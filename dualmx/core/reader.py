@@ -1,7 +1,7 @@
-"""The one way in for bytes that others wrote: a reader declares its bounds, and what is outside is a `FormatError`.
+"""Checked reading of untrusted bytes: a reader declares bounds, and anything outside them is a `FormatError`.
 
-A reader wraps the bytes of a file or message in `Content`, which names them in errors, counts the memory that their
-own numbers ask for, and turns errors of parsers into `FormatError`. `Cursor` takes fields one behind the other.
+`Content` wraps the bytes of a file or message: it names them in errors, bounds the memory that their own numbers ask
+for, and turns parser errors into `FormatError`. `Cursor` reads consecutive fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Typed registries: name (case-insensitive) -> class, with JSON-described construction."""
+"""Typed registries: case-insensitive name to class, with construction from JSON."""
 
 from __future__ import annotations
 

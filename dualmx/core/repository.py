@@ -1,4 +1,4 @@
-"""Data sets, models and word vectors of MXNet's repository, or of another one that `MXNET_GLUON_REPO` names."""
+"""Data sets, models and word vectors from MXNet's repository, or the one that `MXNET_GLUON_REPO` names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random streams: each draw takes the next (seed, number) pair, which is the whole random key of that draw."""
+"""Random streams: each draw takes the next (seed, position) pair, which is its whole random key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way of a file's bytes: mirrors, attempts, resumption, and the checks of size and checksum."""
+"""Transfer of a file: mirrors, retries, resumption, and checks of size and checksum."""
 
 from __future__ import annotations
 

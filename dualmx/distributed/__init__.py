@@ -1,6 +1,6 @@
-"""Exchanges in the words of `torch.distributed`: `import dualmx.distributed as dist` takes the place of that module.
+"""`torch.distributed` on dualmx arrays: `import dualmx.distributed as dist`.
 
-Arrays are written in place, as there; `mx.parallel` has the same exchanges with results that are returned.
+Collectives write in place, as torch's do. `mx.parallel` has the same ones with returned results.
 
 Example:
     >>> import dualmx as mx

@@ -1,4 +1,4 @@
-"""Collective exchanges by the names of `torch.distributed`; arrays are written in place."""
+"""Collectives of `torch.distributed`; results are written in place."""
 
 from __future__ import annotations
 

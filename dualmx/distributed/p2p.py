@@ -1,4 +1,4 @@
-"""Arrays from one process to another, and Python data, by the names of `torch.distributed`."""
+"""Point-to-point messages and object lists of `torch.distributed`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of the job, and groups of them, by the names of `torch.distributed`."""
+"""Process groups of `torch.distributed`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tables of keys and bytes by which processes find each other and agree, by the names of `torch.distributed`.
+"""Rendezvous stores of `torch.distributed`: tables of keys and bytes by which ranks meet.
 
-A store that one process keeps, and others reach by the links of parameter servers: who has the job's secret.
+`TCPStore` keeps its table in one process; the others reach it over the van, with the job's secret.
 """
 
 from __future__ import annotations

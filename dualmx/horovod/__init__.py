@@ -1,7 +1,7 @@
-"""Training in the words of Horovod: `import dualmx.horovod as hvd` takes the place of `import horovod.mxnet as hvd`.
+"""Horovod's API: `import dualmx.horovod as hvd` replaces `import horovod.mxnet as hvd`.
 
-Processes are started by `dualmx-launch`, `mpiexec` or Slurm. All of them make the same calls in the same order: names
-and priorities of exchanges are accepted, and not needed.
+Start the processes with `dualmx-launch`, `mpiexec` or Slurm. All processes make the same calls in the same order; names
+and priorities of tensors are accepted, and not needed.
 
 Example:
     >>> import dualmx as mx

@@ -1,4 +1,4 @@
-"""Trying out settings: where the next sample should be, by Bayesian optimization (Mockus 1978; Snoek et al. 2012)."""
+"""Autotuning by Bayesian optimization (Mockus 1978; Snoek et al. 2012)."""
 
 from __future__ import annotations
 

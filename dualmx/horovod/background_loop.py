@@ -1,4 +1,4 @@
-"""The thread that makes exchanges: it collects them, agrees with others on their order, and fuses small ones."""
+"""Background thread that runs collectives: collects tensors, negotiates their order and fuses small ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beginning, ending, and what a process knows of the others."""
+"""`init`, `shutdown`, ranks and sizes."""
 
 from __future__ import annotations
 

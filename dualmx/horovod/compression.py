@@ -1,4 +1,4 @@
-"""Smaller numbers on the way."""
+"""Compression of tensors before they are sent."""
 
 from __future__ import annotations
 

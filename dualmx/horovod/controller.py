@@ -1,4 +1,4 @@
-"""What the first process of a set knows: which exchanges all are ready for, and which of them travel together."""
+"""Controller on rank 0: which tensors all ranks have ready, and how they are fused."""
 
 from __future__ import annotations
 

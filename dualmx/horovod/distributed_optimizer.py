@@ -1,4 +1,4 @@
-"""Optimizers and Trainers whose gradients are averaged over processes, and parameters that begin alike."""
+"""`DistributedOptimizer`, `DistributedTrainer` and `broadcast_parameters`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges that are begun: by the engine where there is one, at once where a process is alone or XLA exchanges."""
+"""Enqueue collectives on the background loop; run them inline in a single process or where XLA does them."""
 
 from __future__ import annotations
 

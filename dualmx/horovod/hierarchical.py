@@ -1,4 +1,4 @@
-"""Reductions on two levels: processes of a host through memory, then one of each host over the network."""
+"""Hierarchical all-reduce: shared memory within a host, then one process per host over the network."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Exchanges of arrays by Horovod's names and arguments.
-
-Arguments of exchanges.
-
-Exchanges that are begun and waited for later, by the names that Horovod has for PyTorch.
-"""
+"""Horovod's collectives: synchronous, asynchronous and in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of processes that exchange values among themselves."""
+"""Process sets: subsets of ranks that run collectives of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened when to each tensor, as a file that chrome://tracing and Perfetto show."""
+"""Timeline of each tensor as a Chrome trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Augmenters: callables that change an image, some of them at random (with Python's `random`)."""
+"""Augmenters: callables that change an image. Random ones draw from Python's `random`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Augmenters of images with boxes; labels are rows (class, left, top, right, bottom, …) in shares of the edges.
-
-`ImageDetIter`: batches of images with boxes.
-
-Images with boxes: augmenters and `ImageDetIter`.
-"""
+"""Images with boxes: augmenters and `ImageDetIter`. A label row is (class, left, top, right, bottom, …)."""
 
 from __future__ import annotations
 

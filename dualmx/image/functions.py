@@ -1,9 +1,4 @@
-"""Images one by one: decoding, resizing, cropping, normalising. Images are (H, W, C), red first.
-
-What comes as a NumPy array comes back as one, an NDArray as an NDArray.
-
-Rotation of (C, H, W) images about their centre.
-"""
+"""Decode, resize, crop, rotate and normalize single images, (H, W, C) in RGB; NumPy in, NumPy out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions on images and augmenters, under the path of MXNet's module."""
+"""MXNet's import path of the image functions and augmenters."""
 
 from ..core.module_alias import lazy_reexport
 

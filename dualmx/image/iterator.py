@@ -1,4 +1,4 @@
-"""`ImageIter`: batches of images from a record file, a list file or a list, changed by augmenters."""
+"""`ImageIter`: batches of augmented images from a record file, a list file or a list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initializers: callables that fill a variable in place, chosen by its name or carried in its attributes."""
+"""Initializers: callables that fill a variable in place, chosen by its name or set in its attributes."""
 
 from .base import InitDesc, Initializer, alias, create, register
 from .composite import FusedRNN, Load, Mixed

@@ -1,4 +1,4 @@
-"""What initializers share: the description of a variable, the choice by name suffix, JSON, the registry."""
+"""Base of initializers: `InitDesc`, the rule by name suffix, JSON, registry."""
 
 from __future__ import annotations
 

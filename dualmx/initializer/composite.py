@@ -1,4 +1,4 @@
-"""Initializers made of others, of loaded values, or for the packed parameters of fused recurrent layers."""
+"""Initializers made of others or of loaded values, and for packed RNN parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Initializers without randomness."""
+"""Constant and other deterministic initializers."""
 
 from __future__ import annotations
 

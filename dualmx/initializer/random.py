@@ -1,4 +1,4 @@
-"""Random initializers; their values come from the stream that `random.seed` sets."""
+"""Random initializers; they draw from the stream that `mx.random.seed` sets."""
 
 from __future__ import annotations
 

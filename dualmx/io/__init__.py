@@ -1,4 +1,4 @@
-"""Data iterators of the Module world: batches as `DataBatch`, described by `DataDesc`."""
+"""Data iterators for `Module`: batches are `DataBatch`, described by `DataDesc`."""
 
 from __future__ import annotations
 

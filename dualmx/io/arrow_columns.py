@@ -1,4 +1,4 @@
-"""Columns of Arrow tables as NumPy arrays: numbers, lists, tensors, vectors of Spark, and arrays or images in bytes."""
+"""Convert Arrow columns to NumPy: numbers, lists, tensors, Spark vectors, and arrays or images stored as bytes."""
 
 from __future__ import annotations
 

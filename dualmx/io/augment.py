@@ -1,4 +1,4 @@
-"""What `ImageRecordIter` does to each image: resizing, turning, cropping, mirroring, colours, normalising."""
+"""Augmentation in `ImageRecordIter`: resize, rotate, crop, mirror, colours, normalize."""
 
 from __future__ import annotations
 

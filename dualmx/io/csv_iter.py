@@ -1,7 +1,4 @@
-"""`CSVIter`: batches of rows of comma-separated numbers.
-
-Batches of the rows of a text file, in their order.
-"""
+"""`CSVIter`: batches of rows of CSV files, in file order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What iterators hand over: descriptions of arrays (`DataDesc`) and batches of them (`DataBatch`)."""
+"""`DataDesc` and `DataBatch`: the description of an array, and a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The iterator protocol, and iterators around iterators: `ResizeIter`, `PrefetchingIter`."""
+"""`DataIter`, the iterator protocol, and its wrappers `ResizeIter` and `PrefetchingIter`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ImageDetRecordIter` does to each image and its boxes: colours, mirroring, padding, cropping, resizing."""
+"""Augmentation of images with boxes in `ImageDetRecordIter`: colours, mirror, pad, crop, resize."""
 
 from __future__ import annotations
 

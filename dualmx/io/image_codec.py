@@ -1,4 +1,4 @@
-"""Compressed images and their resampling, by OpenCV, as MXNet has them; loaded when it is first needed."""
+"""Image decoding and resampling by OpenCV, imported on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ImageRecordIter` and its kin: batches of images from record files, decoded and changed in threads."""
+"""`ImageRecordIter` and its variants: batches of images from record files, decoded and augmented in threads."""
 
 from __future__ import annotations
 

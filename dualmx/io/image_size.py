@@ -1,4 +1,4 @@
-"""How much memory a compressed image asks for, by the size in its header, before anything is decoded."""
+"""Decoded size of a compressed image, read from its header before anything is decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data iterators, under the path of MXNet's module."""
+"""MXNet's import path of the data iterators."""
 
 from ..core.module_alias import lazy_reexport
 

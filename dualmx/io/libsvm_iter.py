@@ -1,4 +1,4 @@
-"""`LibSVMIter`: batches of csr matrices from text files of `label index:value …` lines."""
+"""`LibSVMIter`: csr batches from text files of `label index:value …` lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The idx format of MNIST: unsigned bytes in 1 or 3 axes, plain or gzipped; and `MNISTIter` over it."""
+"""`MNISTIter` and the idx file format of MNIST, plain or gzipped."""
 
 from __future__ import annotations
 

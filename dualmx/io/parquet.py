@@ -1,4 +1,4 @@
-"""Parquet files: `ParquetReader` gives columns to any loop, `ParquetIter` gives batches to `Module` and others."""
+"""Parquet files: `ParquetReader` yields columns, `ParquetIter` is a data iterator."""
 
 from __future__ import annotations
 

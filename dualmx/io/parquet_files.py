@@ -1,4 +1,4 @@
-"""Opening Parquet files, and how much memory their row groups would take, which their footers tell."""
+"""Open Parquet files and compute the memory of their row groups from the footers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the footer of a Parquet file tells of its columns, by the compact protocol of Thrift.
+"""Parse the column metadata of a Parquet footer (Thrift compact protocol).
 
-Arrow reads footers too, but its description of a column ends the process where the column's statistics are damaged.
+Arrow reads footers too, but crashes the process on damaged column statistics.
 """
 
 from __future__ import annotations

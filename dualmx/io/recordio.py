@@ -1,4 +1,4 @@
-"""RecordIO: files of records, with and without an index; and the image records that are kept in them."""
+"""RecordIO: record files with and without an index, and the image records in them."""
 
 from __future__ import annotations
 

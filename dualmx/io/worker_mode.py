@@ -1,4 +1,4 @@
-"""Where data is prepared: in a `DataLoader`'s worker processes items stay NumPy arrays, elsewhere they are NDArrays."""
+"""Worker mode: items stay NumPy arrays in `DataLoader` workers and are NDArrays elsewhere."""
 
 from __future__ import annotations
 

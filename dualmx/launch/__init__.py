@@ -1,4 +1,4 @@
-"""Starting distributed jobs: `dualmx-launch -n 2 -s 2 --launcher local python script.py`."""
+"""Launch distributed jobs: `dualmx-launch -n 2 -s 2 --launcher local python script.py`."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""Run as a script by the launcher; makes sure that no process outlives it, even if it is killed outright.
+"""Script run by the launcher: no process outlives the launcher, even if the launcher is killed.
 
-guard.py run SIGNAL PARENT COMMAND...  become COMMAND, to get SIGNAL when the process PARENT ends
-guard.py keep                          read "+GROUP" and "-GROUP" lines; at their end stop the process groups left
-guard.py agent stdin                   run the command that a line of JSON on stdin describes, until stdin ends
-guard.py agent rank                    the same, by a description in DUALMX_LAUNCH of all processes of an MPI or
-                                       Slurm job, of which this process's number chooses one
+guard.py run SIGNAL PARENT COMMAND...  become COMMAND; the kernel sends SIGNAL when process PARENT ends
+guard.py keep                          read "+GROUP" and "-GROUP" lines; at EOF stop the remaining process groups
+guard.py agent stdin                   run the command that a JSON line on stdin describes, until stdin ends
+guard.py agent rank                    the same with the description in DUALMX_LAUNCH, which lists all processes of
+                                       an MPI or Slurm job; the rank chooses one
 
-The agent runs on other hosts, where nothing of the launcher need be installed. What its command writes it passes on
-as frames, one a line: RS, name of the process, US, kind, US, text. Kinds: s host and process id, o and e a line of
-stdout and stderr, x exit status (negative for a signal), p nothing: a sign of life.
+The agent runs on other hosts and needs nothing installed there. It writes frames, one a line: RS, process name, US,
+kind, US, text. Kinds: s host and pid, o stdout line, e stderr line, x exit status (negative for a signal), p heartbeat.
 """
 
 import os

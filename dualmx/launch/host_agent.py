@@ -1,7 +1,7 @@
-"""Run as a script on a host, by the launcher or `dualmx diagnose`: answers questions about the host and its network.
+"""Script run on a host by the launcher or `dualmx diagnose`: answers questions about the host and its network.
 
-A question is a line of JSON on stdin with the name of one of the functions below, an answer a line of JSON behind RS,
-which tells it from what a login shell prints. Nothing but Python is needed; the end of stdin is the end.
+A question is a JSON line on stdin that names one of the functions below. An answer is a JSON line that begins with RS,
+which tells it from the output of a login shell. The script needs only Python, and ends at the end of stdin.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Host files, and which process goes to which host."""
+"""Host files, and the assignment of processes to hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs as texts: what schedulers of other systems are given, and what the launcher itself would do."""
+"""Job scripts for SGE, Kubernetes and YARN, and dry-run output."""
 
 from __future__ import annotations
 

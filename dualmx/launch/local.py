@@ -1,4 +1,4 @@
-"""All processes of a job on this host."""
+"""Local launcher: all processes on this host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes on other hosts by `mpirun`, one MPI process each; the programs themselves need not use MPI."""
+"""MPI launcher: `mpirun` starts one process per rank; the programs need not use MPI."""
 
 from __future__ import annotations
 

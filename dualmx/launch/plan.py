@@ -1,4 +1,4 @@
-"""What a job consists of, and which environment each of its processes gets."""
+"""Job plan: the processes of a job, and the environment of each."""
 
 from __future__ import annotations
 

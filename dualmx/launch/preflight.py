@@ -1,4 +1,4 @@
-"""Asking hosts about themselves before anything is started on them."""
+"""Preflight: check hosts before anything is started on them."""
 
 from __future__ import annotations
 

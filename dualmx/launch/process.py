@@ -1,4 +1,4 @@
-"""The processes that a launcher starts on this host, and the members of the job that they are or stand for."""
+"""Processes started on this host, and the job members that they run or represent."""
 
 from __future__ import annotations
 

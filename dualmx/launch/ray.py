@@ -1,4 +1,4 @@
-"""Processes on the nodes of a Ray cluster, one task each."""
+"""Ray launcher: one task per process on the nodes of a cluster."""
 
 from __future__ import annotations
 

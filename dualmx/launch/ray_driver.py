@@ -1,4 +1,4 @@
-"""Run as a script by the launcher: starts agents as tasks of a Ray cluster and passes on what they write."""
+"""Script run by the launcher: starts agents as Ray tasks and forwards their output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the launcher does about a process that died: start another one in its place, or let the job go on without it."""
+"""Restart policy: replace a process that died, or let the job continue without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of a Slurm job by `srun`: inside an allocation (`sbatch`, `salloc`), or in one that `srun` asks for."""
+"""Slurm launcher: `srun`, inside an allocation (`sbatch`, `salloc`) or in one of its own."""
 
 from __future__ import annotations
 

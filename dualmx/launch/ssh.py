@@ -1,4 +1,4 @@
-"""Processes on other hosts by ssh: one connection each, whose end is the end of the process."""
+"""ssh launcher: one connection per process; the process ends with its connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a job: start its processes, watch them, end all of them, and tell what went wrong."""
+"""Supervisor: start the processes of a job, watch them, stop all of them, report what failed."""
 
 from __future__ import annotations
 

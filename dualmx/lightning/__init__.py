@@ -1,4 +1,4 @@
-"""Training in the words of Lightning: a `LightningModule` says what a step is, a `Trainer` makes the steps.
+"""Lightning's API: a `LightningModule` defines the steps, a `Trainer` runs them.
 
 Example:
     >>> import dualmx as mx

@@ -1,4 +1,4 @@
-"""Callbacks of the Trainer."""
+"""Callbacks of `Trainer`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with parameters, states of the optimizer and the numbers of epoch and step."""
+"""Checkpoint files: parameters, optimizer states, epoch and step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: those of a process, and the parts of its devices."""
+"""Divide batches among processes and their devices."""
 
 from __future__ import annotations
 

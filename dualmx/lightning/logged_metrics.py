@@ -1,4 +1,4 @@
-"""Numbers that modules log: of a batch, and means over an epoch, added up without waiting."""
+"""Logged values: per step, and means over an epoch, summed on the device without waiting."""
 
 from __future__ import annotations
 

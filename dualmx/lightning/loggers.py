@@ -1,4 +1,4 @@
-"""Where numbers of training are written."""
+"""Loggers that write metrics to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user writes: the network with its steps, and its data."""
+"""`LightningModule` and `LightningDataModule`, which users subclass."""
 
 from __future__ import annotations
 

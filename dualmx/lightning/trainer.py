@@ -1,9 +1,4 @@
-"""`Trainer`: makes the steps that a `LightningModule` describes.
-
-Validation, tests and predictions of `Trainer`.
-
-Where a Trainer trains: which devices of this process, and how many processes.
-"""
+"""`Trainer`: fit, validate, test and predict with a `LightningModule`, on chosen devices and processes."""
 
 from __future__ import annotations
 

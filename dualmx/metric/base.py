@@ -1,4 +1,4 @@
-"""What metrics share: sums on the host or the device, local and global values, configuration, the registry."""
+"""Base of metrics: sums on host or device, local and global values, configuration, registry."""
 
 from __future__ import annotations
 

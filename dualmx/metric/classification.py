@@ -1,4 +1,4 @@
-"""Metrics of classifiers: accuracies, F1, correlation coefficients of confusion matrices."""
+"""Classification metrics: accuracy, F1 and correlation coefficients of confusion matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics made of others or of a function, and `create`."""
+"""Composite and custom metrics, and `create`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of predicted probabilities, and averages of losses."""
+"""Metrics of predicted probabilities, and mean losses."""
 
 from __future__ import annotations
 

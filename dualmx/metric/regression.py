@@ -1,4 +1,4 @@
-"""Metrics of regressions; the errors are averaged per batch, and the batches' averages over batches."""
+"""Regression metrics: means per batch, averaged over batches."""
 
 from __future__ import annotations
 

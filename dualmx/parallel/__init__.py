@@ -1,4 +1,4 @@
-"""Arrays cut over meshes of devices, and processes that compute together and exchange arrays."""
+"""Sharded arrays on device meshes, and collectives between processes."""
 
 from ..compile.devices import Mesh
 from ..core.deprecated import former_names

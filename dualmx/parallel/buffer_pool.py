@@ -1,4 +1,4 @@
-"""Memory for large results, used again when they are dropped: fresh memory costs more than what is put into it."""
+"""Pool of page-aligned buffers, reused when their arrays are freed: faulting in pages costs more than filling them."""
 
 from __future__ import annotations
 

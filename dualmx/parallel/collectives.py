@@ -1,9 +1,4 @@
-"""Exchanges of arrays among the processes of a job.
-
-Sums of row_sparse arrays over processes: only rows that somebody has travel.
-
-Small arrays of one dtype travel together.
-"""
+"""Collectives between the processes of a job, for dense and row_sparse arrays; small arrays of one dtype are fused."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Run as a script: the service by which the processes of XLA meet, in a process of its own, which outlives theirs.
+"""Script: XLA's coordination service in a process of its own, which outlives those that use it.
 
 coordination_service.py HOST PORT COUNT SECONDS
 
-Each of the COUNT processes keeps a connection to the port that is printed first. The service ends when stdin has ended,
-and the last connection too; not before, since XLA ends processes that lose it.
+It prints a port, to which each of COUNT processes keeps a connection. The service ends when stdin has ended and the
+last connection is closed; not before, because XLA aborts processes that lose it.
 """
 
 import os

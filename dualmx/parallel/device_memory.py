@@ -1,4 +1,4 @@
-"""What arrays take on each device."""
+"""Bytes that arrays take on each device."""
 
 from __future__ import annotations
 

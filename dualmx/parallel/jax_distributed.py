@@ -1,7 +1,4 @@
-"""Processes that XLA knows of: joining them, and exchanges of arrays between them as XLA collectives.
-
-Starting the service by which XLA's processes meet, and staying in touch with it.
-"""
+"""Join `jax.distributed`, run collectives by XLA, and keep in touch with the coordination service."""
 
 from __future__ import annotations
 

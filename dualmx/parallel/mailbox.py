@@ -1,4 +1,4 @@
-"""Arrays sent from one process to another: by number, with a tag."""
+"""Mailbox: arrays received from other processes, by rank and tag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python values as bytes, and back: plain data and arrays, never code."""
+"""Encode plain Python data and arrays as bytes, and decode them; never code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays from one process to another."""
+"""Send and receive arrays between two processes."""
 
 from __future__ import annotations
 

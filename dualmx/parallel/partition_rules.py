@@ -1,4 +1,4 @@
-"""Rules that tell by name how parameters are cut."""
+"""Partition rules: patterns of parameter names and their partition specs."""
 
 from __future__ import annotations
 

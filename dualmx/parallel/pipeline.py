@@ -1,7 +1,4 @@
-"""How micro-batches flow through equal stages inside of one program.
-
-Schedules of pipelines: in which order the stages work on micro-batches, and how long they wait.
-"""
+"""Pipelines: schedules of stages and micro-batches, and a pipeline of equal stages as one program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of processes that exchange NumPy arrays; what the public exchanges of NDArrays are made of."""
+"""`ProcessGroup`: collectives on NumPy arrays, on which those of NDArrays are built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic of exchanges: values of several processes become one, in the order of ranks: the same bits everywhere."""
+"""Reduce ops. Values are reduced in the order of ranks, so results are bitwise equal everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the processes of a job meet: told by the launcher, by MPI or Slurm, or by the caller."""
+"""Rendezvous: find the other processes from the launcher's, MPI's or Slurm's environment, or from arguments."""
 
 from __future__ import annotations
 

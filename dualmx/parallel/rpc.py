@@ -1,4 +1,4 @@
-"""Functions that other processes of the job may call: by registered name, with plain data and arrays."""
+"""Remote procedure calls by registered name, with plain data and arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges in which each process gets another part: reductions to one, gathering, scattering, all to all."""
+"""Rooted and scattering collectives: reduce, gather, scatter, reduce_scatter, all_to_all."""
 
 from __future__ import annotations
 

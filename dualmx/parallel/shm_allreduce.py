@@ -1,8 +1,8 @@
-"""The lane: processes of one host add up large arrays through a few slices of memory that all of them see.
+"""All-reduce through shared memory, for the processes of one host.
 
-Each process writes its array, slice by slice, into a ring in its own memory, and reads those of the others while they
-are still in the processor's cache. Counters tell how far everybody is; each is written by one process only. This needs
-stores to become visible in their order, which x86 promises.
+Each process writes its array, slice by slice, into a ring in its own memory, and reads the rings of the others while
+they are still in the processor's cache. Counters tell how far each process is, and each has one writer. Stores must
+become visible in program order, which x86 guarantees.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The processes of this job: joining them, leaving them, and what is known of them."""
+"""The processes of this job: join, leave, regroup, query."""
 
 from __future__ import annotations
 

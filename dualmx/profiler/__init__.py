@@ -1,4 +1,4 @@
-"""Profiling: a Chrome trace (chrome://tracing, Perfetto) of flushes, compilations and what the program marks itself.
+"""Profiler: a Chrome trace (chrome://tracing, Perfetto) of flushes, compilations and the program's own marks.
 
 Example:
     >>> import dualmx as mx

@@ -1,4 +1,4 @@
-"""Things that a program marks in the trace itself: tasks, frames, events, counters, markers."""
+"""Marks that a program puts into the trace: tasks, frames, events, counters, markers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as a Chrome trace: the JSON that chrome://tracing and Perfetto load."""
+"""Recorded events as Chrome trace JSON."""
 
 from __future__ import annotations
 

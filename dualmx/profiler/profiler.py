@@ -1,4 +1,4 @@
-"""Configuring, starting and stopping the profiler, and getting its results out."""
+"""Configure, start, stop and dump the profiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured: events in memory, and the totals per name."""
+"""Recorded events and totals by name, in memory."""
 
 from __future__ import annotations
 

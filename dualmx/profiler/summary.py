@@ -1,4 +1,4 @@
-"""Totals as text: the table and the JSON of `dumps`."""
+"""Totals by name as the table and JSON of `dumps`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Distributed training inside a job of Apache Spark, on the cluster that has prepared the data.
+"""Distributed training in Apache Spark jobs.
 
-`run` calls a function in several processes. `KerasEstimator` and `GluonEstimator` are fitted to data frames, as stages
-of `pyspark.ml`, and keep data and checkpoints in a `Store`.
-
-Needs the package `pyspark` on all hosts (`pip install 'dualmx[spark]'`), which is imported when `run` is called, or an
-estimator is named.
+`run` calls a function in several processes. `KerasEstimator` and `GluonEstimator` are `pyspark.ml` estimators that keep
+data and checkpoints in a `Store`. All hosts need `pyspark` (`pip install 'dualmx[spark]'`), which is imported when
+`run` is called or an estimator is named.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`run`: a function in processes on the executors of Spark."""
+"""`run`: call a function in processes on Spark's executors."""
 
 from __future__ import annotations
 

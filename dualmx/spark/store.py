@@ -1,4 +1,4 @@
-"""Stores: where estimators keep what they train on, and what they have learnt."""
+"""Stores for training data, checkpoints and models of estimators."""
 
 from __future__ import annotations
 

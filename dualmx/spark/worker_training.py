@@ -1,4 +1,4 @@
-"""What each process of a training does: all train one model, each on its own rows."""
+"""Training in each process of an estimator: one model, each process with its own rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of arrays and symbols need: comparisons, random arrays, checks of values and gradients."""
+"""Utilities for tests: comparisons, random arrays, checks of values and gradients."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Arrays, shapes and contexts for tests.
-
-Random matrices of a kind.
-"""
+"""Random arrays, shapes and contexts for tests."""
 
 from __future__ import annotations
 

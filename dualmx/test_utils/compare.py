@@ -1,4 +1,4 @@
-"""Comparing arrays: tolerances by element type, and errors that say where arrays differ."""
+"""Compare arrays with tolerances by dtype; errors show where they differ."""
 
 from __future__ import annotations
 

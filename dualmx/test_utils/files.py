@@ -1,4 +1,4 @@
-"""Data sets and other files that tests and tutorials fetch."""
+"""Data sets and other files that tests and tutorials download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two optimizers side by side."""
+"""Compare two optimizers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking random number generators by their moments and histograms."""
+"""Check random samplers by their moments and histograms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking symbols: outputs and gradients against expected values, numerical derivatives, and other contexts."""
+"""Check symbols: outputs, gradients, numerical derivatives, agreement between contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pretrained word vectors: GloVe, fastText and files of one's own."""
+"""Pretrained word vectors: GloVe, fastText and custom files."""
 
 from __future__ import annotations
 

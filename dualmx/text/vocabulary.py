@@ -1,7 +1,4 @@
-"""Tokens and their numbers.
-
-Counting the tokens of a text.
-"""
+"""`Vocabulary`: tokens and their indices; counting of tokens."""
 
 from __future__ import annotations
 

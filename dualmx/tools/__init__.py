@@ -1,3 +1,3 @@
-"""What the command `dualmx` offers beside training: measuring, watching, packing images."""
+"""Subcommands of `dualmx`: measure, watch jobs, pack images."""
 
 from __future__ import annotations

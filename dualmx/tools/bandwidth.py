@@ -1,4 +1,4 @@
-"""`dualmx bandwidth`: how fast a key-value store moves arrays, and whether it adds them right."""
+"""`dualmx bandwidth`: measure the throughput of a key-value store, and check its sums."""
 
 from __future__ import annotations
 

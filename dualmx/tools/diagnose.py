@@ -1,4 +1,4 @@
-"""`dualmx diagnose --hosts FILE`: whether hosts reach each other, agree about the time, and have the same packages."""
+"""`dualmx diagnose --hosts FILE`: check that hosts reach each other, agree about the time and have equal packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dualmx im2rec`: list files of images, and record files of what they list; `dualmx rec2idx`: an index of a file."""
+"""`dualmx im2rec`: write image lists and record files. `dualmx rec2idx`: write the index of a record file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dualmx speedup`: how much faster a network will train on several workers, and with which batch size."""
+"""`dualmx speedup`: predict the speedup of several workers, and the best batch size."""
 
 from __future__ import annotations
 

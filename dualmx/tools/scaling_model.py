@@ -1,8 +1,7 @@
-"""How much faster R workers train than one: formulas of figures that were measured or told. All times in seconds.
+"""Scaling model: the speedup of R workers from measured or given times, all in seconds.
 
-An epoch of N samples takes N / (R·B) steps of Tcomp + Tsync with R workers and batches of B each, and N / B steps of
-Tcomp with one, so S = R·Tcomp / (Tcomp + Tsync). That is for steps in which exchange and computation take turns; where
-they overlap, a job is faster.
+An epoch of N samples takes N / (R·B) steps of Tcomp + Tsync with R workers and batches of B, and N / B steps of Tcomp
+with one: S = R·Tcomp / (Tcomp + Tsync). A job that overlaps communication with computation is faster.
 """
 
 from __future__ import annotations

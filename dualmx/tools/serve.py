@@ -1,4 +1,4 @@
-"""`dualmx serve`: answers questions to an exported network over HTTP."""
+"""`dualmx serve`: serve predictions of an exported network over HTTP."""
 
 from __future__ import annotations
 

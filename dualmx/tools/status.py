@@ -1,4 +1,4 @@
-"""`dualmx status`: the members of a running job, its rounds and speed, and which workers let the others wait."""
+"""`dualmx status`: members, rounds, speed and stragglers of a running job."""
 
 from __future__ import annotations
 

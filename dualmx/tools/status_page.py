@@ -1,4 +1,4 @@
-"""The states of jobs as a web page, and as text for Prometheus."""
+"""Job status as a web page, and as Prometheus text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dualmx status --serve`: the states of jobs over HTTP, to be read only."""
+"""`dualmx status --serve`: a read-only HTTP server of job status."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Training that goes on when processes die, come back, or join; `hvd.elastic` of Horovod.
+"""Elastic training, `hvd.elastic`: training continues while processes die, return or join.
 
-The job is started by `dualmx-launch -n 4 -s 0 --on-worker-death elastic python script.py`.
+Start the job with `dualmx-launch -n 4 -s 0 --on-worker-death elastic python script.py`.
 
 Example:
     >>> import dualmx as mx

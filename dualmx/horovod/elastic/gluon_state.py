@@ -1,4 +1,4 @@
-"""The state of a network and its trainer."""
+"""Elastic state of a network and its trainer."""
 
 from __future__ import annotations
 

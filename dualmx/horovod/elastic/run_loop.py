@@ -1,4 +1,4 @@
-"""Calling a function again, with a state that is known, when processes are gone or come."""
+"""`run`: restore the state and call the training function again when the membership changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which samples each process takes of the rest of an epoch, while processes come and go."""
+"""Elastic sampler: divides the rest of an epoch among the current processes."""
 
 from __future__ import annotations
 

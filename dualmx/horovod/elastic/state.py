@@ -1,4 +1,4 @@
-"""What training has reached: kept from commit to commit, and handed to processes that join."""
+"""Elastic state: committed values, restored after failures and sent to processes that join."""
 
 from __future__ import annotations
 

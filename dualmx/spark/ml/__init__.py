@@ -1,4 +1,4 @@
-"""Estimators and models as stages of `pyspark.ml`, whose classes they derive from."""
+"""Estimators and models as `pyspark.ml` stages."""
 
 from .estimators import GluonEstimator, KerasEstimator
 from .models import GluonModel, KerasModel

@@ -1,6 +1,6 @@
 # pyright: reportMissingImports=false
 # Those who check types need not have pyspark.
-"""Estimators: `fit` writes a data frame into the store, trains in several processes, and returns a model."""
+"""Estimators: `fit` writes a data frame to the store, trains in several processes and returns a model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # pyright: reportMissingImports=false
 # Those who check types need not have pyspark.
-"""Models: what estimators return. They add a column with the outputs of a network to data frames."""
+"""Models that `fit` returns: transformers that add a column with the outputs of a network."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # pyright: reportMissingImports=false
 # Those who check types need not have pyspark.
-"""Params of stages: one definition gives the Param of Spark, its check, and `setName` and `getName`."""
+"""Spark Params from one definition each: the Param, its check, its setter and its getter."""
 
 from __future__ import annotations
 
