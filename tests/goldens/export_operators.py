@@ -13,8 +13,8 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from tests.ops.fronts import is_random  # noqa: E402
-from tests.ops.golden_replay import DTYPES, chosen_samples, inputs_in  # noqa: E402
+from tests.op.fronts import is_random  # noqa: E402
+from tests.op.golden_replay import DTYPES, chosen_samples, inputs_in  # noqa: E402
 
 
 def plain(value: object) -> object:

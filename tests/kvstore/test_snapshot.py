@@ -1,4 +1,4 @@
-"""Reading snapshots, and random streams that go on; jobs that use them are in tests/dist."""
+"""Reading snapshots, and random streams that go on; jobs that use them are in tests/ps."""
 
 from __future__ import annotations
 

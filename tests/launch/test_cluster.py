@@ -233,7 +233,7 @@ def test_many_processes_on_one_host(cluster: Cluster) -> None:
 def test_killed_processes_are_started_again_on_their_hosts(cluster: Cluster) -> None:
     """A worker and a server die on other hosts; others take their places, and no bit differs from a quiet run."""
     cluster.hosts("one", "two")
-    job = ROOT / "tests" / "dist" / "jobs" / "faults.py"
+    job = ROOT / "tests" / "ps" / "jobs" / "faults.py"
     env = ["--env", f"PYTHONPATH:{ROOT}", "--env", "JAX_PLATFORMS:cpu", "--env", "MXNET_KVSTORE_BIGARRAY_BOUND:100"]
     waits = ["--on-worker-death", "wait", "--on-server-death", "wait"]
     weights = {}
@@ -326,7 +326,7 @@ def test_a_cut_cable_is_an_error_on_both_sides_within_seconds(tmp_path: Path) ->
     """Logins stay, the network of the data is cut: for a second, which changes nothing, and then for good."""
     cluster = Cluster(tmp_path, networks=2)
     cluster.hosts("one", "two")
-    job = ROOT / "tests" / "dist" / "jobs" / "rounds.py"
+    job = ROOT / "tests" / "ps" / "jobs" / "rounds.py"
     env = ["--network-interface", "net2", "--env", f"PYTHONPATH:{ROOT}", "--env", "JAX_PLATFORMS:cpu"]
     launcher = cluster.start("-n", "2", "-s", "1", *env, sys.executable, str(job), "dist_sync", str(tmp_path))
     try:

@@ -15,7 +15,7 @@ from dualmx.parallel.process_group import ProcessGroup
 from dualmx.parallel.reduce_ops import reduce_values
 from dualmx.ps import PeerLinks, peer_links
 from dualmx.ps.van.socket_van import SocketVan
-from tests.dist.test_members import Running
+from tests.ps.test_members import Running
 
 SIZE = 3
 

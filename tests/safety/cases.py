@@ -11,8 +11,8 @@ import numpy as np
 
 import dualmx as mx
 from dualmx.op.registry import OPS
-from tests.ops.fronts import call
-from tests.ops.samples import Sample, all_samples, registered, wave
+from tests.op.fronts import call
+from tests.op.samples import Sample, all_samples, registered, wave
 
 INTEGERS = np.array([[3, 4, 7], [2, 5, 6]], np.int32)
 
@@ -158,7 +158,7 @@ def operators() -> list[Case]:
     found = [*map(_of, _quantized_lstms()), *graphs()]
     missing = {op.name for op in registered()} - set(table) - {c.name.partition("(")[0] for c in found}
     if missing:
-        raise LookupError(f"operators without a sample: {sorted(missing)}; add one to tests/ops or to _integers")
+        raise LookupError(f"operators without a sample: {sorted(missing)}; add one to tests/op or to _integers")
     for k, name in enumerate(sorted(table)):
         found += [_of(s, (k + i) % 2 == 0) for i, s in enumerate(_variants(table[name][0]))]
     return found

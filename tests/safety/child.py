@@ -30,7 +30,7 @@ from dualmx.ndarray.handle import is_tracked
 from dualmx.ndarray.zero_copy import from_numpy_nocopy
 from dualmx.op.registry import OPS, op
 from dualmx.op.schema import Tensor
-from tests.ops.fronts import is_float
+from tests.op.fronts import is_float
 from tests.safety.cases import FAMILIES, Case
 from tests.safety.memory import guarded
 
